@@ -3,9 +3,9 @@
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -122,6 +122,11 @@ class RunningGateway:
 
     def session_expired(self, login: Login) -> None:
         self.expired.append(login)
+
+    def recorder(
+        self, context: AuthorizableRequestContext, decided: Sequence[Decided]
+    ) -> Callable[[int], None]:
+        return lambda correlation_id: self.contexts.append(replace(context, correlation_id=correlation_id))
 
     def answered(
         self,

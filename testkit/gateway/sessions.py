@@ -197,6 +197,11 @@ class World:
         self.decided_by.append(context.correlation_id)
         return None
 
+    def recorder(
+        self, context: AuthorizableRequestContext, decided: Sequence[Decided]
+    ) -> Callable[[int], None]:
+        return self.decided_by.append
+
     def answered(
         self,
         api_key: int,

@@ -1,5 +1,6 @@
 """Runs frames through the guard against the model cluster, without IO; keeps every forwarded frame."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -12,8 +13,8 @@ from kustos.gateway.upstream.answers import STREAM_HEAD_BYTES
 from kustos.protocol import (
     TABLE,
     Ask,
-    AskAlike,
     AskStreamed,
+    Decided,
     Effect,
     GiveWay,
     Guard,
@@ -22,6 +23,7 @@ from kustos.protocol import (
     Opened,
     RefusedFrameError,
     Relay,
+    Repetition,
     Reply,
     ResolveTopicIds,
     Serve,
@@ -68,6 +70,8 @@ class Outcome:
     closed: str | None = None
     served: Message | None = None
     opened: Opened | None = None
+    decided: tuple[Decided, ...] = ()
+    """What was decided earlier about the request that it repeats."""
 
 
 def context_of(_header: RequestHeader) -> AuthorizableRequestContext:
@@ -108,6 +112,9 @@ class Driver:
     def run(self, frame: bytes) -> Outcome:
         """Run one request to its end."""
         outcome = Outcome()
+        repetition = self.guard.repetition(frame)
+        if repetition is not None and self._names(repetition.shape.topic_ids) == repetition.shape.topic_names:
+            return self._repeat(repetition, outcome)
         try:
             opened = self.guard.open(frame)
         except RefusedFrameError as refusal:
@@ -118,7 +125,24 @@ class Driver:
             return outcome
         outcome.opened = opened
         self.start(opened)
-        result: Any = None
+        return self._go_on(opened, None, outcome)
+
+    def _repeat(self, repetition: Repetition, outcome: Outcome) -> Outcome:
+        """Send a repetition; open it only if its answer must be read."""
+        outcome.decided = repetition.shape.decided
+        answer = self._forward(repetition.upstream_frame, outcome)
+        assert answer is not None, "an answer is awaited where there is none"
+        if repetition.answers.match(answer):
+            outcome.response = answer
+            self.repeats += 1
+            return outcome
+        outcome.opened = self.guard.reopen(repetition)
+        return self._go_on(outcome.opened, decoded(outcome.opened, answer), outcome)
+
+    def _names(self, topic_ids: Collection[bytes]) -> dict[bytes, str]:
+        return {key: name for key, name in self.model.names.items() if key in topic_ids}
+
+    def _go_on(self, opened: Opened, result: Any, outcome: Outcome) -> Outcome:
         while True:
             try:
                 effect = opened.handler.send(result)
@@ -127,7 +151,7 @@ class Driver:
                 return outcome
             try:
                 result = self._perform(opened, effect, outcome)
-            except (StreamEndedError, AnsweredError):
+            except StreamEndedError:
                 return outcome
 
     def start(self, opened: Opened) -> None:
@@ -139,20 +163,12 @@ class Driver:
                 frame = self._forward(opened.upstream_frame(message, version), outcome)
                 assert frame is not None, "an answer is awaited where there is none"
                 return decoded(opened, frame, version)
-            case AskAlike(alike):
-                frame = self._forward(opened.upstream_frame(None), outcome)
-                assert frame is not None, "an answer is awaited where there is none"
-                if alike.match(frame):
-                    outcome.response = frame
-                    self.repeats += 1
-                    raise AnsweredError
-                return decoded(opened, frame)
             case AskStreamed(message):
                 frame = self._forward(opened.upstream_frame(message), outcome)
                 assert frame is not None, "an answer is awaited where there is none"
                 return self._stream(opened, effect, frame, outcome)
             case ResolveTopicIds(topic_ids):
-                return {key: name for key, name in self.model.names.items() if key in topic_ids}
+                return self._names(topic_ids)
             case ListTopics(names):
                 return {name: PARTITIONS for name in self.model.topics if names is None or name in names}
             case GiveWay():
@@ -225,10 +241,6 @@ class Driver:
                 session_partitions=session_partitions,
             )
         return outcome, found
-
-
-class AnsweredError(Exception):
-    """The answer passed as it came: the handler is not asked again."""
 
 
 class StreamEndedError(Exception):

@@ -1,6 +1,6 @@
 """The compiled JSON lines are to the letter those of the specification."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,19 @@ def test_compiled_lines_are_those_of_the_specification(
     writer = JsonLines(node_id)
     for entry in entries + entries:  # the second time from what the writer remembers
         assert list(events.json_lines(entry, writer)) == list(map(line_of, spec(events, entry)))
+
+
+@given(ENTRIES, ENTRIES, st.integers(0, 2**31 - 1), st.integers(0, 2**64 - 1))
+def test_lines_of_repetitions_are_those_of_the_specification(
+    first: AuditEntry, later: AuditEntry, node_id: int, random_half: int
+) -> None:
+    events = AuditEvents(node_id, random_half)
+    repeated = events.repeated(first.context, first.decided, JsonLines(node_id))
+    entry = repeated.entry(later.number, later.time_ms, later.context.correlation_id, later.acl_offset)
+    context = replace(first.context, correlation_id=later.context.correlation_id)
+    expected = later._replace(context=context, decided=first.decided, change_offset=None)
+    assert list(events.json_lines(entry)) == list(map(line_of, spec(events, expected)))
+    assert entry.size == expected.size
 
 
 @given(st.lists(ENTRIES, min_size=1, max_size=4))

@@ -13,7 +13,6 @@ from kustos.protocol.codes import MESSAGES, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_
 from kustos.protocol.described_acls import DescribedAcls
 from kustos.protocol.effects import (
     Ask,
-    AskAlike,
     AskStreamed,
     Effect,
     GiveWay,
@@ -45,6 +44,7 @@ from kustos.protocol.exchange import (
 from kustos.protocol.guard import ContextOf, Guard, Opened, RefusedFrameError
 from kustos.protocol.limits import items_max
 from kustos.protocol.node_messages import DescribedConfig, LocalVoter, Synonym
+from kustos.protocol.repeated import Repetition
 from kustos.protocol.steps import (
     ClusterOperations,
     Conceal,
@@ -70,7 +70,6 @@ __all__ = [
     "UNKNOWN_TOPIC_OR_PARTITION",
     "Addresses",
     "Ask",
-    "AskAlike",
     "AskStreamed",
     "Check",
     "ClusterOperations",
@@ -98,6 +97,7 @@ __all__ = [
     "RefuseRequestError",
     "RefusedFrameError",
     "Relay",
+    "Repetition",
     "Reply",
     "ResolveTopicIds",
     "Row",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from kustos.acl import KafkaPrincipal
-from kustos.wire import AlikeFrames, Message, Shape
+from kustos.wire import Message, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,6 @@ class AskStreamed:
 
 
 @dataclass(frozen=True, slots=True)
-class AskAlike:
-    """Send the client's own bytes upstream; if the answer is alike, pass it to the client, and that is all.
-
-    Another answer is sent back as an `UpstreamAnswer`. The number of `alike` is the throttle time.
-    """
-
-    alike: AlikeFrames
-
-
-@dataclass(frozen=True, slots=True)
 class StreamedAnswer:
     """An answer that passed to the client: decoded, without its records."""
 
@@ -98,7 +88,7 @@ class GiveWay:
     """Yield the event loop during work on a large request, then go on; send back None."""
 
 
-Effect: TypeAlias = Ask | AskStreamed | AskAlike | ResolveTopicIds | ListTopics | Serve | GiveWay
+Effect: TypeAlias = Ask | AskStreamed | ResolveTopicIds | ListTopics | Serve | GiveWay
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """One request in flight: its message, its requester, and the decisions taken for it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
@@ -184,8 +184,8 @@ class Exchange:
 
     def is_still_allowed(self) -> bool:
         """Return whether every decision that let the request pass would still allow it."""
-        if self.since_version is not None and self.since_version == self.decider.version:
-            return True
+        if self.context_authorizer is None:
+            return are_still_allowed(self.granted, self.decider, self.since_version)
         try:
             return all(self._decide_again(decided).allowed for decided in self.granted)
         except AuthorizerError:
@@ -193,10 +193,8 @@ class Exchange:
 
     def _decide_again(self, decided: Decided) -> Decision:
         action = decided.action
-        if decided.name is None:
+        if decided.name is None or self.context_authorizer is None:
             return self._decide_by_resource_type(action.operation, action.resource_type)
-        if self.context_authorizer is None:
-            return self.decider.decide(action.operation, action.resource_type, decided.name)
         return self.context_authorizer.decide(self.context, [action])[0]
 
     def allows_each(
@@ -242,6 +240,23 @@ class Exchange:
         verdicts = self.allows_each(questions, listing=True)
         del self.granted[granted:]
         return sum(1 << operation for operation, allowed in zip(operations, verdicts, strict=True) if allowed)
+
+
+def are_still_allowed(granted: Iterable[Decided], decider: Decider, since_version: int | None) -> bool:
+    """Return whether what was granted at this version of the decider would still be."""
+    if since_version is not None and since_version == decider.version:
+        return True
+    try:
+        return all(_decided_again(decided, decider).allowed for decided in granted)
+    except AuthorizerError:
+        return False
+
+
+def _decided_again(decided: Decided, decider: Decider) -> Decision:
+    action = decided.action
+    if decided.name is None:
+        return decider.decide_by_resource_type(action.operation, action.resource_type)
+    return decider.decide(action.operation, action.resource_type, decided.name)
 
 
 def _action(check: Check, name: str, references: int) -> Action:

@@ -19,12 +19,12 @@ from kustos.protocol.api_versions import (
 from kustos.protocol.codes import INVALID_REQUEST, UNSUPPORTED_VERSION
 from kustos.protocol.effects import Handler, Reply
 from kustos.protocol.envelopes import FORWARDABLE
-from kustos.protocol.escapes.produce import repeat
+from kustos.protocol.escapes.produce import take_answer
 from kustos.protocol.exchange import Addresses, ContextAuthorizer, Decider, Exchange
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.interpreter import handle
 from kustos.protocol.limits import frame_bytes_max, items_max
-from kustos.protocol.repeated import ProduceShape, RepeatedRequests
+from kustos.protocol.repeated import RepeatedRequests, Repetition
 from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.steps import RefuseRequestError, Row
 from kustos.protocol.table import TABLE
@@ -132,9 +132,6 @@ class Guard:
 
         Raise `RefusedFrameError` for a frame that is not an allowed request.
         """
-        shape = self.repeated.find(frame, self.decider.version) if self.repeated.shapes else None
-        if shape is not None:
-            return self._repeat(frame, shape)
         try:
             api_key, api_version, _ = peek_api(frame)
             row = self.table.get(api_key)
@@ -148,6 +145,36 @@ class Guard:
             return self._opened(frame, row)
         except (MalformedMessageError, UnsupportedMessageError) as error:
             raise RefusedFrameError(str(error)) from None
+
+    def repetition(self, frame: bytes) -> Repetition | None:
+        """Return the request in a frame if it repeats one that passed whole, by the same ACLs.
+
+        Its names of topic ids, `topic_names`, must still be those.
+        """
+        if not self.repeated.shapes:
+            return None
+        shape = self.repeated.find(frame, self.decider.version)
+        if shape is None or shape.answers is None:
+            return None
+        return Repetition(shape, frame, shape.answers, self.decider)
+
+    def reopen(self, repetition: Repetition) -> Opened:
+        """Return a repetition that was sent, to be given its answer: one that must be read."""
+        shape = repetition.shape
+        header = shape.header._replace(correlation_id=repetition.correlation_id)
+        row = self.table[header.api_key]
+        exchange = self._exchange(header, shape.codec, shape.request)
+        exchange.frame = repetition.frame
+        exchange.granted += shape.decided
+        exchange.since_version = shape.version
+        handler = take_answer(exchange, row, None, None, shape)
+        next(handler)
+        return Opened(exchange, handler, row, repetition.frame)
+
+    def renew(self, context_of: ContextOf) -> None:
+        """Make the contexts of later requests with this: the client proved its identity again (KIP-368)."""
+        self.context_of = context_of
+        self.repeated.forget()
 
     def open_forwarded(self, frame: bytes) -> Opened:
         """Return the request in an Envelope; raise `RefuseRequestError` with the Envelope's code.
@@ -186,14 +213,6 @@ class Guard:
         exchange.frame = frame if is_exact else None
         handler = self._checked_api_versions(exchange) or handle(exchange, row)
         return Opened(exchange, handler, row, frame, is_exact)
-
-    def _repeat(self, frame: bytes, shape: ProduceShape) -> Opened:
-        """Return a request that differs from one that passed only by its records and its number."""
-        header = shape.header._replace(correlation_id=peek_api(frame)[2])
-        row = self.table[header.api_key]
-        exchange = self._exchange(header, shape.codec, shape.request)
-        exchange.frame = frame
-        return Opened(exchange, repeat(exchange, row, shape), row, frame)
 
     def _exchange(self, header: RequestHeader, codec: MessageCodec, request: Message) -> Exchange:
         return Exchange(

@@ -11,12 +11,13 @@ batches.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
+from kustos.authorizer import AuthorizableRequestContext
 from kustos.protocol.effects import UpstreamAnswer
-from kustos.protocol.exchange import Decided, Exchange
+from kustos.protocol.exchange import Decided, Decider, Exchange, are_still_allowed
 from kustos.protocol.limits import items_max
 from kustos.wire import (
     AlikeFrames,
@@ -26,7 +27,7 @@ from kustos.wire import (
     Shape,
     StreamedMessage,
     WireError,
-    batch_headers,
+    is_one_plain_batch,
     read_uvarint,
     uvarint,
 )
@@ -47,13 +48,20 @@ a repetition saves."""
 ANSWER_HEADER_BYTES: Final = 5
 """Correlation id, and the number of tagged fields if there are none."""
 
+CORRELATION_ID_AT: Final = 4
 HEADER_BYTES: Final = 8
 """API key, version and correlation id."""
 
+Record = Callable[[int], None]
+"""Records the decisions of a shape once more, for the request with this correlation id."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class ProduceShape:
-    """A Produce without its records, which passed whole, and what was decided about it."""
+    """A Produce without its records, which passed whole, and what was decided about it.
+
+    It can be repeated once an answer has come that shows what its answers are like.
+    """
 
     beginning: bytes
     """API key and version."""
@@ -62,12 +70,17 @@ class ProduceShape:
     codec: MessageCodec
     header: RequestHeader
     request: Message
+    context: AuthorizableRequestContext
     decided: tuple[Decided, ...]
     topic_names: dict[bytes, str]
     version: int
     """The decider's version by which it was decided."""
-    answers: "list[AlikeFrames]" = field(default_factory=list)
-    """What its answers are like, once one has come."""
+    topic_ids: frozenset[bytes]
+    """The topic ids in it."""
+    answers: AlikeFrames | None = None
+    """What its answers are like."""
+    record: Record | None = None
+    """Whoever records decisions leaves here how to record those of a repetition."""
 
     def learn_answer(self, exchange: Exchange, answer: UpstreamAnswer) -> None:
         """Keep what an answer is like that passed as it came, without tagged fields at its end."""
@@ -75,7 +88,7 @@ class ProduceShape:
         body_at = len(frame) - len(answer.body)
         is_usual = 0 < len(frame) <= SHAPE_BYTES_MAX and body_at <= ANSWER_HEADER_BYTES
         if is_usual and "throttle_time" in codec.root.FIELDS:
-            self.answers[:] = [AlikeFrames.of(codec, answer.message, frame, body_at, "throttle_time")]
+            self.answers = AlikeFrames.of(codec, answer.message, frame, body_at, "throttle_time")
 
     @classmethod
     def of(cls, frame: bytes, exchange: Exchange) -> "ProduceShape | None":
@@ -88,22 +101,20 @@ class ProduceShape:
             for topic in exchange.request.topic_data
         ]
         return cls(
-            frame[:4],
+            frame[:CORRELATION_ID_AT],
             pieces,
             codec,
             header,
             exchange.request.replace(topic_data=empty),
+            exchange.context,
             tuple(exchange.granted),
             exchange.topic_names,
             exchange.since_version,
+            frozenset(exchange.topic_names),
         )
 
-    def read(self, frame: bytes) -> Message:
-        """Return the request in a frame that matches."""
-        return self.codec.read(frame, self.header.body_offset, items_max(self.header.api_key))[0]
-
     def matches(self, frame: bytes) -> bool:
-        """Return whether a frame is this request with any records that are in no transaction.
+        """Return whether a frame is this request with one batch for each partition, in no transaction.
 
         Raise `MalformedMessageError` for a length, and `CorruptBatchError` for records, that are none.
         """
@@ -121,13 +132,36 @@ class ProduceShape:
                 size = int.from_bytes(frame[position : position + 4], "big", signed=True)
                 position += 4
             end = position + size
-            if size < 0 or end > len(frame):
-                return False
-            batches = list(islice(batch_headers(frame[position:end]), 2))
-            if len(batches) > 1 or any(header.is_transactional for header in batches):
+            if size < 0 or end > len(frame) or not is_one_plain_batch(frame, position, end):
                 return False
             position = end
         return len(frame) - position == len(pieces[-1]) and frame.endswith(pieces[-1])
+
+
+@dataclass(slots=True)
+class Repetition:
+    """A request that differs from one that passed whole only by its records and its number."""
+
+    shape: ProduceShape
+    frame: bytes
+    answers: AlikeFrames
+    """What its answer is like if it passes unread."""
+    decider: Decider
+
+    @property
+    def correlation_id(self) -> int:
+        """The number that the client gave it."""
+        return int.from_bytes(self.frame[CORRELATION_ID_AT:HEADER_BYTES], "big", signed=True)
+
+    @property
+    def upstream_frame(self) -> bytes:
+        """The whole frame to send upstream, length prefix included."""
+        return len(self.frame).to_bytes(4, "big") + self.frame
+
+    def is_still_allowed(self) -> bool:
+        """Return whether every decision that lets it pass would still allow it."""
+        shape = self.shape
+        return are_still_allowed(shape.decided, self.decider, shape.version)
 
 
 def pieces_of(frame: bytes, exchange: Exchange) -> tuple[bytes, ...]:
@@ -175,11 +209,22 @@ class RepeatedRequests:
                     return None
         return None
 
-    def keep(self, frame: bytes, exchange: Exchange) -> None:
-        """Keep the shape of a request that passed as it came, with all that was decided about it."""
+    def keep(self, frame: bytes, exchange: Exchange) -> ProduceShape | None:
+        """Return the shape of a request that passed as it came, with all that was decided about it.
+
+        None if it is not kept.
+        """
+        known = self.find(frame, exchange.since_version)
+        if known is not None:
+            return known
         self._in_vain += 1
         if self._in_vain > TRIES and self._in_vain % TRY_AGAIN_AFTER:
-            return
+            return None
         shape = ProduceShape.of(frame, exchange)
         if shape is not None:
             self.shapes.appendleft(shape)
+        return shape
+
+    def forget(self) -> None:
+        """Forget everything, since who makes the requests changed."""
+        self.shapes.clear()

@@ -2,7 +2,7 @@
 
 from kustos.wire.alike import AlikeFrames
 from kustos.wire.api_keys import ApiKey, api_constant, api_name
-from kustos.wire.batch_headers import batch_headers
+from kustos.wire.batch_headers import batch_headers, is_one_plain_batch
 from kustos.wire.codec import (
     Decoded,
     MessageCodec,
@@ -83,6 +83,7 @@ __all__ = [
     "batch_of",
     "codec_versions",
     "encoded_batch_of",
+    "is_one_plain_batch",
     "load_schemas",
     "peek_api",
     "read_batch",

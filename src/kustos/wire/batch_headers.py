@@ -85,6 +85,17 @@ def batch_headers(records: bytes) -> Iterator[BatchHeader]:
         position += header.size_bytes
 
 
+def is_one_plain_batch(data: bytes, start: int, end: int) -> bool:
+    """Return whether a part of these bytes is exactly one batch of magic 2 that is in no transaction.
+
+    Raise `CorruptBatchError` for a batch that is none.
+    """
+    if end - start <= _MAGIC_AT or data[start + _MAGIC_AT] != 2:
+        return False
+    header = _current(data, start)
+    return header.size_bytes == end - start and not header.attributes & TRANSACTIONAL_BIT
+
+
 def _current(records: bytes, position: int) -> BatchHeader:
     if len(records) - position < HEADER_SIZE_BYTES:
         raise CorruptBatchError("the payload ends inside a batch header")

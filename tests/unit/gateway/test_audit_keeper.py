@@ -3,13 +3,16 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from kustos.gateway.audit.entries import AuditEvents
 from kustos.gateway.audit.journal import AuditKeeper
 from kustos.gateway.audit.json_files import JsonFilesSink
+from kustos.gateway.audit.lanes import AuditLogClosedError
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.log4j import KafkaLinesSink
 from kustos.runtime import SystemEntropy
-from testkit.gateway.audit import CONTEXT, ControlledSink, decided, willing
+from testkit.gateway.audit import CONTEXT, DENIED, ControlledSink, decided, willing
 
 
 def events() -> AuditEvents:
@@ -54,6 +57,41 @@ async def test_what_a_killed_process_took_is_written_by_the_next(tmp_path: Path)
     await log.close()
     assert again.names == ["six"]
     assert again.recovered == [], "what was written is not written again"
+
+
+async def test_what_is_recorded_again_is_kept_and_written_like_all_else(tmp_path: Path) -> None:
+    sink = ControlledSink()
+    keeper = keeper_of(tmp_path)
+    log = AuditLog([sink], keeper=keeper)
+    log.record(CONTEXT, [decided("one"), decided("two")], 7)
+    again = log.recorder(CONTEXT, [decided("one"), decided("two")])
+    again(11, 7)
+    again(12, 8)
+    for task in log._tasks:
+        task.cancel()
+    keeper.close()
+    sink = willing()
+    await AuditLog([sink], keeper=keeper_of(tmp_path)).close()
+    lines = list(map(json.loads, sink.recovered))
+    assert names_of(sink.recovered) == ["one", "two"] * 3
+    assert [line["correlation_id"] for line in lines] == [9, 9, 11, 11, 12, 12]
+    assert [line["acl_offset"] for line in lines] == [7, 7, 7, 7, 8, 8]
+    assert len({line["event_id"] for line in lines}) == len(lines)
+
+
+@pytest.mark.parametrize("has_keeper", [False, True])
+async def test_what_is_recorded_again_passes_the_same_limits(tmp_path: Path, has_keeper: bool) -> None:
+    log = AuditLog(
+        [sink := willing()], keeper=keeper_of(tmp_path) if has_keeper else None, denied_bytes_per_hour=10_000
+    )
+    again = log.recorder(CONTEXT, [decided("allowed"), decided("denied", DENIED)])
+    for number in range(100):
+        again(number, 7)
+    assert log.budget.summarized > 0
+    await log.close()
+    assert sink.names.count("allowed") == 100
+    with pytest.raises(AuditLogClosedError):
+        again(100, 7)
 
 
 async def test_a_process_that_will_not_come_again_is_taken_over(tmp_path: Path) -> None:

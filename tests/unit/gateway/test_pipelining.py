@@ -3,7 +3,7 @@
 import pytest
 
 from kustos.acl import AclOperation, ResourceType
-from kustos.gateway.session.parts import PIPELINED_MAX
+from kustos.gateway.session.slots import PIPELINED_MAX
 from kustos.gateway.upstream.link import REPLICATED_SOON_S
 from testkit.gateway.sessions import World, heartbeat, produce
 from testkit.protocol.random_requests import ALL_ALLOWED, allow

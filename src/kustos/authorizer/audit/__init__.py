@@ -19,7 +19,7 @@ from kustos.authorizer.audit.fields import (
     SECURITY_TEXT_MAX_CHARACTERS,
     AuditField,
 )
-from kustos.authorizer.audit.lines import JsonLines, json_text
+from kustos.authorizer.audit.lines import JsonLines, LineOfRepetition, json_text
 from kustos.authorizer.audit.security import cut
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "AuditLevel",
     "AuditRule",
     "JsonLines",
+    "LineOfRepetition",
     "audit_level",
     "audit_line",
     "audited_name",

@@ -12,9 +12,11 @@ and `node_id`.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, repeat
 from json.encoder import encode_basestring
 from typing import Any, Final, Protocol
 
@@ -157,7 +159,7 @@ def _lines_writer() -> Callable[..., Iterator[str]]:
     )
     source = (
         f"def lines({arguments}):\n{_indented(before, 1)}"
-        f"    for event_id, item in zip(event_ids, decided):\n{_indented(each, 2)}"
+        f"    for item, event_id in zip(decided, event_ids):\n{_indented(each, 2)}"
     )
     names: dict[str, object] = {
         "text": quoted,
@@ -170,6 +172,28 @@ def _lines_writer() -> Callable[..., Iterator[str]]:
 
 _DECISION: Final = _decision_writer()
 _LINES: Final = _lines_writer()
+
+
+EVENT_ID, TIME_MS, CORRELATION_ID, ACL_OFFSET = "\0", "\1", "\2", "\3"
+"""The marks of what differs in the lines of requests that repeat one, in the order of the fields."""
+
+MARKS: Final = re.compile("([\0-\3])")
+
+LineOfRepetition = Callable[[str, int, int, int], str]
+"""Returns the line for an event id, a time in milliseconds, a correlation id, and the offset of the ACLs."""
+
+
+def _repeatable(marked: str) -> LineOfRepetition:
+    """Return what fills the marks of a line; raise ValueError if they are not the expected ones."""
+    a, *marks_and_texts = MARKS.split(marked)
+    if marks_and_texts[::2] != [EVENT_ID, TIME_MS, CORRELATION_ID, ACL_OFFSET]:
+        raise ValueError("an audit line has other changing fields than expected")
+    b, c, d, e = marks_and_texts[1::2]
+
+    def line(event_id: str, time_ms: int, correlation_id: int, acl_offset: int) -> str:
+        return f"{a}{event_id}{b}{time_ms}{c}{correlation_id}{d}{acl_offset}{e}"
+
+    return line
 
 
 class JsonLines:
@@ -196,6 +220,19 @@ class JsonLines:
         """Yield the line of each decision, without a line feed."""
         offsets = acl_offset, change_offset
         return _LINES(context, api_name, decided, event_ids, time_ms, *offsets, self._node_id, self._text_of)
+
+    def repeated(
+        self, context: AuthorizableRequestContext, api_name: str, decided: Sequence[AuditedDecision]
+    ) -> tuple[LineOfRepetition, ...]:
+        """Return what writes the line of each decision for requests that repeat this one.
+
+        Lines with marks in place of what changes show where it belongs. No text has them: they are escaped.
+        """
+        marked: Any = replace(context, correlation_id=CORRELATION_ID)  # type: ignore[arg-type]
+        ids: Iterator[Any] = repeat(EVENT_ID)
+        return tuple(
+            map(_repeatable, self.lines(marked, api_name, decided, ids, TIME_MS, ACL_OFFSET))  # type: ignore[arg-type]
+        )
 
     def _text_of(self, decision: Decision) -> str:
         known = self._decisions.get(id(decision))

@@ -61,6 +61,11 @@ class _Account:
     gathered: dict[tuple[object, ...], _Gathered] = field(default_factory=dict)
 
 
+def has_budget(decided: Decided) -> bool:
+    """Return whether events of this kind are limited: denials, and names that were filtered."""
+    return not decided.decision.allowed or decided.listing
+
+
 class AuditBudget:
     """Keeps an account for each principal. `monotonic_ms` is the clock by which budgets grow."""
 
@@ -80,12 +85,12 @@ class AuditBudget:
         acl_offset: int,
     ) -> tuple[Decided, ...]:
         """Return the decisions of a request that get an event of their own; the others are gathered."""
-        if all(item.decision.allowed and not item.listing for item in decided):
+        if not any(has_budget(item) for item in decided):
             return tuple(decided)
         account = self._account(context.principal)
         admitted: list[Decided] = []
         for item in decided:
-            if item.decision.allowed and not item.listing:
+            if not has_budget(item):
                 admitted.append(item)
                 continue
             cost = EVENT_BYTES + len(item.action.resource_name)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
-from kustos.authorizer.audit import JsonLines
+from kustos.authorizer.audit import JsonLines, LineOfRepetition
 from kustos.protocol import Decided
 from kustos.runtime import Entropy
 from kustos.wire import api_name
@@ -91,6 +91,24 @@ class RecoveredEntry(NamedTuple):
         return 1
 
 
+class RepeatedEntry(NamedTuple):
+    """Makes the entries of requests that repeat one: they differ in time, numbers, and offset of the ACLs.
+
+    `context` is that of the first request; sinks that need a correlation id find it in the lines.
+    """
+
+    events: "AuditEvents"
+    context: AuthorizableRequestContext
+    decided: tuple[Decided, ...]
+    lines: tuple[LineOfRepetition, ...]
+
+    def entry(self, number: int, time_ms: int, correlation_id: int, acl_offset: int) -> AuditEntry:
+        """Return the entry of one request."""
+        ids = map(self.events.event_id_text, count(number))
+        lines = [line(next(ids), time_ms, correlation_id, acl_offset) for line in self.lines]
+        return AuditEntry(number, time_ms, self.context, self.decided, acl_offset, None, tuple(lines))
+
+
 Entry: TypeAlias = AuditEntry | SecurityEntry | RecoveredEntry
 
 
@@ -128,11 +146,19 @@ class AuditEvents:
         if entry.lines is not None:
             return iter(entry.lines)
         writer = writer or JsonLines(self.node_id)
-        ids = map(self._event_id_text, count(entry.number))
+        ids = map(self.event_id_text, count(entry.number))
         offsets = entry.acl_offset, entry.change_offset
         name = api_name(entry.context.request_type)
         return writer.lines(entry.context, name, entry.decided, ids, entry.time_ms, *offsets)
 
-    def _event_id_text(self, number: int) -> str:
+    def event_id_text(self, number: int) -> str:
+        """Return the id as text, sooner than a `UUID` gives it."""
         digits = f"{self._event_id(number):032x}"
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+    def repeated(
+        self, context: AuthorizableRequestContext, decided: tuple[Decided, ...], writer: JsonLines
+    ) -> RepeatedEntry:
+        """Return what makes the entries of requests that repeat one."""
+        lines = writer.repeated(context, api_name(context.request_type), decided)
+        return RepeatedEntry(self, context, decided, lines)

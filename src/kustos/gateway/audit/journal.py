@@ -22,9 +22,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
+from kustos.authorizer import AuthorizableRequestContext
 from kustos.authorizer.audit import JsonLines
-from kustos.gateway.audit.entries import AuditEntry, AuditEvents, Entry, RecoveredEntry
+from kustos.gateway.audit.entries import AuditEntry, AuditEvents, Entry, RecoveredEntry, RepeatedEntry
 from kustos.gateway.audit.lanes import AuditError, nothing
+from kustos.protocol import Decided
 
 MAGIC: Final = b"kustosj1"
 _POSITIONS: Final = struct.Struct("<qq")
@@ -219,10 +221,14 @@ class AuditKeeper:
     def keep(self, entry: Entry, waiting: int) -> tuple[Entry, Callable[[], object]]:
         """Return the entry, and the callback for each sink that has written it; raise `AuditJournalError`."""
         lines = tuple(self._events.json_lines(entry, self._lines))
-        if isinstance(entry, AuditEntry):
+        if isinstance(entry, AuditEntry) and entry.lines is None:
             entry = entry._replace(lines=lines)
         ticket = self._journal.put("\n".join(lines).encode(), waiting)
         return entry, partial(self._journal.done, ticket)
+
+    def repeated(self, context: AuthorizableRequestContext, decided: tuple[Decided, ...]) -> RepeatedEntry:
+        """Return what makes the entries of requests that repeat one."""
+        return self._events.repeated(context, decided, self._lines)
 
     def recovered(self, waiting: int) -> list[tuple[Entry, Callable[[], object]]]:
         """Return what an earlier process left, as `keep` does; raise `AuditJournalError`.

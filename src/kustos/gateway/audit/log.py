@@ -20,14 +20,15 @@ or when the log is closed. `security` takes security events, in the same order.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import structlog
 
 from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
-from kustos.gateway.audit.budget import SUMMARY_S, AuditBudget
-from kustos.gateway.audit.entries import AuditEntry, Entry, SecurityEntry
+from kustos.gateway.audit.budget import SUMMARY_S, AuditBudget, has_budget
+from kustos.gateway.audit.entries import AuditEntry, Entry, RepeatedEntry, SecurityEntry
 from kustos.gateway.audit.journal import AuditKeeper
 from kustos.gateway.audit.lanes import (
     AuditLogClosedError,
@@ -122,6 +123,27 @@ class AuditLog:
             self._put(self._entry(now_ms, context, admitted, acl_offset))
         if len(admitted) < len(decided) and self._summaries is None:
             self._summaries = self._loop.call_later(SUMMARY_S, self._write_summaries)
+
+    def recorder(
+        self, context: AuthorizableRequestContext, decided: Sequence[Decided]
+    ) -> Callable[[int, int], None]:
+        """Return a callback that takes the same decisions again, as `record` does.
+
+        It gets the correlation id of the request, and the offset of the ACLs.
+        """
+        decided, keeper = tuple(decided), self._keeper
+        if keeper is None or not self.lanes or any(has_budget(item) for item in decided):
+            # what has a budget may be admitted one time and gathered another
+            return lambda correlation_id, acl_offset: self.record(
+                replace(context, correlation_id=correlation_id), decided, acl_offset
+            )
+        return partial(self._record_again, keeper.repeated(context, decided))
+
+    def _record_again(self, repeated: RepeatedEntry, correlation_id: int, acl_offset: int) -> None:
+        if not self._is_open:
+            raise _closed()
+        self._put(repeated.entry(self._number, self._wall_ms(), correlation_id, acl_offset))
+        self._number += len(repeated.decided)
 
     def hold(
         self, context: AuthorizableRequestContext, decided: Sequence[Decided], acl_offset: int

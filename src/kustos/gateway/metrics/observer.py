@@ -1,6 +1,6 @@
 """Reports what sessions decide and answer to the audit log and the metrics."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -40,6 +40,18 @@ class GatewayObserver:
             self.audit.record(context, decided, self.acl_offset())
         self.metrics.decided(context.request_type, decided)
         return written_at
+
+    def recorder(
+        self, context: AuthorizableRequestContext, decided: Sequence[Decided]
+    ) -> Callable[[int], None]:
+        """Return a callback that records the same decisions for a repetition, by its correlation id."""
+        record, count = self.audit.recorder(context, decided), self.metrics.decided
+
+        def again(correlation_id: int) -> None:
+            record(correlation_id, self.acl_offset())
+            count(context.request_type, decided)
+
+        return again
 
     def login_ended(self, login: Login) -> bool:
         """Record the event of a login; return whether it may take effect: no login goes unaudited."""

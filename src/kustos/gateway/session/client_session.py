@@ -21,23 +21,20 @@ import structlog
 from kustos.gateway.session.answer_budget import AnswerShare
 from kustos.gateway.session.large_turns import PRODUCE, QueuePlace
 from kustos.gateway.session.parts import (
-    LENGTH_BYTES,
-    PIPELINED_MAX,
     SessionOwner,
     SessionServices,
-    Slot,
     Upstream,
     answer_after_drain,
     owed,
+    owed_again,
     read_answer,
-    unwrapped,
 )
+from kustos.gateway.session.slots import LENGTH_BYTES, Slot, Slots, unwrapped
 from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.protocol import (
     Ask,
-    AskAlike,
     AskStreamed,
     ContextOf,
     Effect,
@@ -49,6 +46,7 @@ from kustos.protocol import (
     Outcome,
     RefusedFrameError,
     Relay,
+    Repetition,
     Reply,
     ResolveTopicIds,
     Serve,
@@ -57,7 +55,7 @@ from kustos.protocol import (
     Unwrap,
     limit_answer,
 )
-from kustos.wire import AlikeFrames, ApiKey, Message, WireError
+from kustos.wire import ApiKey, Message, WireError
 
 AUDIT_RETRY_S: Final = 0.01
 """How soon to check again whether a full audit queue has room."""
@@ -91,7 +89,7 @@ class ClientSession:
         self._answers: Final = answers
         self._place: Final = place
         self._frames: deque[bytes] = deque()
-        self._slots: deque[Slot] = deque()
+        self._slots: Final = Slots(owner.write, services.observer)
         self._learnt: deque[tuple[Slot, Any]] = deque()
         """Requests that waited for a result or for another turn, with the result."""
         self._task: asyncio.Task[Any] | None = None
@@ -101,7 +99,7 @@ class ClientSession:
 
     def renew(self, context_of: ContextOf) -> None:
         """Make the contexts of later requests with this: the client proved its identity again (KIP-368)."""
-        self._guard.context_of = context_of
+        self._guard.renew(context_of)
 
     def take(self, frames: list[bytes]) -> None:
         """Take the frames that came, in order."""
@@ -152,15 +150,8 @@ class ClientSession:
         """Whether this frame's turn has come."""
         if self.link is None and self._owner.needs_upstream(frame):
             return False
-        if not self._slots:
-            return True
-        last = self._slots[-1]
-        return (
-            (last.admits_next or last.is_done)
-            and frame[:2] == PRODUCE
-            and len(self._slots) < PIPELINED_MAX
-            and not self._owner.wants(frame)
-        )
+        follows = frame[:2] == PRODUCE and not self._owner.wants(frame)
+        return not self._slots or (follows and self._slots.admits_next)
 
     def _can_decide(self) -> bool:
         """Whether a decision made now can be handed over, and kept for the audit log, at once.
@@ -184,19 +175,53 @@ class ClientSession:
 
     def _open(self, frame: bytes, is_large: bool) -> None:
         started_s = self._loop.time()
+        repetition = None if is_large else self._guard.repetition(frame)
+        if repetition is not None and self._repeat(repetition, started_s):
+            return
         try:
             opened = self._guard.open(frame)
         except RefusedFrameError as refusal:
             self._fail(str(refusal))
             return
         if isinstance(opened, bytes):
-            self._slots.append(Slot(ApiKey.API_VERSIONS, started_s, answer=opened, is_done=True))
-            self._flush()
+            self._slots.add(Slot(ApiKey.API_VERSIONS, started_s, answer=opened, is_done=True))
+            self._slots.flush()
             return
         limit_answer(opened, self._answers.reserve)
         slot = Slot(opened.row.api_key, started_s, opened, is_large=is_large)
-        self._slots.append(slot)
+        self._slots.add(slot)
         self._advance(slot, None)
+
+    def _repeat(self, repetition: Repetition, started_s: float) -> bool:
+        """Record and send a request that repeats one that passed; False if its topic ids are to be learnt."""
+        shape, link = repetition.shape, self.link
+        if link is None or self._services.cluster.known_names(shape.topic_ids) != shape.topic_names:
+            return False
+        if shape.record is None:
+            shape.record = self._observer.recorder(shape.context, shape.decided)
+        shape.record(repetition.correlation_id)
+        slot = Slot(ApiKey.PRODUCE, started_s, admits_next=True, sent_s=started_s)
+        self._slots.add(slot)
+        link.send(
+            repetition.upstream_frame, owed_again(repetition, partial(self._repeated, slot, repetition))
+        )
+        return True
+
+    def _repeated(self, slot: Slot, repetition: Repetition, answer: bytes) -> None:
+        """Pass the answer of a repetition if it is like those before; open the request for another."""
+        if self._closed:
+            return
+        slot.upstream_s = self._loop.time() - slot.sent_s
+        answers = repetition.answers
+        if answers.match(answer):
+            self._relayed(slot, answers.number, answer)
+        else:
+            slot.opened = self._guard.reopen(repetition)
+            try:
+                self._answered(slot, slot.opened, None, answer)
+            except WireError as error:
+                self._fail(f"upstream's answer cannot be read: {error}")
+        self.go_on()
 
     def _advance(self, slot: Slot, result: Any) -> None:
         """Let a handler go on until it waits for something or is done."""
@@ -248,14 +273,10 @@ class ClientSession:
                 frame = opened.upstream_frame(message)
                 self._send(slot, opened, frame, partial(self._streamed, slot, opened, stream), stream)
                 return None
-            case AskAlike(alike):
-                frame = opened.upstream_frame(None)
-                self._send(slot, opened, frame, partial(self._passed_if, slot, opened, alike))
-                return None
             case ResolveTopicIds(topic_ids):
-                names = self._services.cluster.known_names(topic_ids)
-                if names is not None:
-                    return (names,)
+                known = self._services.cluster.known_names(topic_ids)
+                if known is not None:
+                    return (known,)
                 self._hold(slot, self._services.cluster.resolve_topic_ids(topic_ids))
             case ListTopics(names):
                 self._hold(slot, self._services.cluster.list_topics(names))
@@ -336,17 +357,10 @@ class ClientSession:
         self._throttle(answer.message.get("throttle_time"))
         self._advance(slot, answer)
 
-    def _passed_if(self, slot: Slot, opened: Opened, alike: AlikeFrames, frame: bytes) -> None:
-        """Pass an answer that is alike; let the handler go on with another."""
-        if alike.match(frame):
-            self._relayed(slot, alike.number, frame)
-        else:
-            self._answered(slot, opened, None, frame)
-
     def _relayed(self, slot: Slot, throttle_time_of: Callable[[bytes], int | None], frame: bytes) -> None:
         """Relay upstream's answer unchanged; raise `WireError` if it is none."""
         self._throttle(throttle_time_of(frame))
-        self._finish(slot, len(frame).to_bytes(LENGTH_BYTES, "big") + frame)
+        self._slots.finish(slot, len(frame).to_bytes(LENGTH_BYTES, "big") + frame)
 
     def _throttle(self, throttle_time_ms: int | None) -> None:
         if self.link is not None:
@@ -355,31 +369,17 @@ class ClientSession:
     def _conclude(self, slot: Slot, opened: Opened, outcome: Outcome) -> None:
         match outcome:
             case Reply(content):
-                self._finish(slot, opened.client_frame(content))
+                self._slots.finish(slot, opened.client_frame(content))
             case Relay(message):
                 frame = opened.upstream_frame(message)
                 self._send(slot, opened, frame, partial(self._relayed, slot, opened.throttle_time_ms))
             case Silence() | Streamed():
-                self._finish(slot, b"")
+                self._slots.finish(slot, b"")
             case Unwrap():
                 refusal = unwrapped(self._owner, slot, opened, outcome)
-                self._advance(slot, None) if refusal is None else self._finish(slot, refusal)
+                self._advance(slot, None) if refusal is None else self._slots.finish(slot, refusal)
             case Hangup(reason):
                 self._fail(reason)
-
-    def _finish(self, slot: Slot, answer: bytes) -> None:
-        slot.answer = slot.enveloped(answer)
-        slot.is_done = True
-        seconds = self._loop.time() - slot.started_s
-        self._observer.answered(slot.api_key, seconds, slot.upstream_s, slot.held_s)
-        self._flush()
-
-    def _flush(self) -> None:
-        """Send the answers whose turn it is."""
-        while self._slots and self._slots[0].is_done:
-            slot = self._slots.popleft()
-            if slot.answer:
-                self._owner.write(slot.answer)
 
     def _fail(self, reason: str) -> None:
         if not self._closed:

@@ -1,6 +1,6 @@
 """A session's requests in flight, and the interfaces it needs: local APIs, owner, upstream, observer."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -12,57 +12,15 @@ from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
 from kustos.protocol import (
     Decided,
     Opened,
-    RefusedFrameError,
-    RefuseRequestError,
+    Repetition,
     Unwrap,
     UpstreamAnswer,
     WrittenAt,
 )
 from kustos.wire import Message, read_response_header, response_header_is_flexible
 
-LENGTH_BYTES: Final = 4
-"""The length before each frame; an answer inside an Envelope has none."""
-
-PIPELINED_MAX: Final = 5
-"""Produce requests in flight: as many as producers have (`max.in.flight.requests.per.connection`)."""
-
 ACKS_OF_THE_LEADER: Final = frozenset({0, 1})
 """`acks` of a Produce that the leader answers by itself."""
-
-
-@dataclass(slots=True)
-class Slot:
-    """A request in flight, and its place in the order of answers."""
-
-    api_key: int
-    started_s: float
-    opened: Opened | None = None
-    envelope: Opened | None = None
-    """The Envelope that the request came in, if it did; the answer goes back in one."""
-    answer: bytes | None = None
-    is_done: bool = False
-    is_large: bool = False
-    """Whether work on it waits for turns."""
-    gave_way: bool = False
-    """Whether others had their turn while it was being decided."""
-    admits_next: bool = False
-    """Whether another Produce may begin behind it: it is a Produce and was sent."""
-    sent_s: float = 0.0
-    upstream_s: float | None = None
-    held_s: float = 0.0
-
-    def require_still_allowed(self) -> None:
-        """Raise `RefusedFrameError` if the ACLs that allowed it changed while it gave way to others."""
-        if self.gave_way and self.opened is not None and not self.opened.exchange.is_still_allowed():
-            raise RefusedFrameError("the ACLs changed while a large request was decided")
-        self.gave_way = False
-
-    def enveloped(self, answer: bytes) -> bytes:
-        """Return the frame with this answer, in an Envelope's answer if the request came in one."""
-        if self.envelope is None:
-            return answer
-        root = self.envelope.exchange.response_codec.root
-        return self.envelope.client_frame(root(response_data=answer[LENGTH_BYTES:]))
 
 
 async def answer_after_drain(
@@ -93,6 +51,18 @@ def owed(opened: Opened, take: Callable[[bytes], None], stream: AnswerStream | N
     )
 
 
+def owed_again(repetition: Repetition, take: Callable[[bytes], None]) -> Awaited:
+    """Return the answer that upstream owes for a repetition of a Produce."""
+    by_the_leader = repetition.shape.request.acks in ACKS_OF_THE_LEADER
+    return Awaited(
+        repetition.correlation_id,
+        take,
+        repetition.is_still_allowed,
+        answered_at_once=by_the_leader,
+        waits_for_replicas=not by_the_leader,
+    )
+
+
 def read_answer(opened: Opened, frame: bytes, api_version: int | None) -> UpstreamAnswer:
     """Return upstream's answer to a request of this version; raise `WireError` if the frame is none."""
     codec = opened.answer_codec(api_version)
@@ -101,23 +71,6 @@ def read_answer(opened: Opened, frame: bytes, api_version: int | None) -> Upstre
     if had_unknown_tags:
         return UpstreamAnswer(message, codec.encode(message))
     return UpstreamAnswer(message, frame[body_at:], frame)
-
-
-def unwrapped(owner: "SessionOwner", slot: Slot, envelope: Opened, outcome: Unwrap) -> bytes | None:
-    """Put the request of an Envelope into its slot, as its original principal's; return a refusal if any.
-
-    Raise `RefusedFrameError` for an Envelope in an Envelope.
-    """
-    if slot.envelope is not None:
-        raise RefusedFrameError("an Envelope came in an Envelope")
-    try:
-        opened = owner.unwrap(outcome)
-    except RefuseRequestError as refusal:
-        exchange = envelope.exchange
-        refused = envelope.row.refusal.refuse(exchange.response_codec, exchange.request, refusal.code)
-        return envelope.client_frame(refused)
-    slot.envelope, slot.opened = envelope, opened
-    return None
 
 
 class LocalApis(Protocol):
@@ -206,6 +159,11 @@ class Observer(Protocol):
 
     def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
         """Record the decisions of a request; return the callback for the offset of its change, if any."""
+
+    def recorder(
+        self, context: AuthorizableRequestContext, decided: Sequence[Decided]
+    ) -> Callable[[int], None]:
+        """Return a callback that records the same decisions for a repetition, by its correlation id."""
 
     def answered(
         self,

@@ -16,12 +16,10 @@ from kustos.authorizer import AuthorizerError
 from kustos.protocol.codes import TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 from kustos.protocol.effects import (
     Ask,
-    AskAlike,
     Asking,
     Handler,
     Hangup,
     Reply,
-    ResolveTopicIds,
     Silence,
     UpstreamAnswer,
 )
@@ -58,25 +56,23 @@ def produce(exchange: Exchange, row: Row) -> Handler:
         return (yield from write_silently(kept, denied))
     if denied and not kept.topic_data:
         return Reply((yield from merged(exchange, step.items, denied, None)))
-    is_whole = not denied and request.transactional_id is None
-    if is_whole and exchange.repeated is not None and exchange.frame is not None:
-        exchange.repeated.keep(exchange.frame, exchange)
-    answer: UpstreamAnswer = yield Ask(kept if denied else None)
-    return (yield from finish(exchange, row, answer, denied))
+    shape = None
+    if not denied and request.transactional_id is None and exchange.repeated is not None and exchange.frame:
+        shape = exchange.repeated.keep(exchange.frame, exchange)
+    return (yield from take_answer(exchange, row, kept if denied else None, denied, shape))
 
 
-def repeat(exchange: Exchange, row: Row, shape: ProduceShape) -> Handler:
-    """Write what repeats a request that passed whole, by the same ACLs."""
-    if shape.topic_names:
-        names = yield ResolveTopicIds(frozenset(shape.topic_names))
-        if names != shape.topic_names:
-            exchange.request = shape.read(exchange.frame or b"")
-            return (yield from produce(exchange, row))
-    exchange.decided += shape.decided
-    exchange.granted += shape.decided
-    answer: UpstreamAnswer = yield AskAlike(shape.answers[0]) if shape.answers else Ask()
-    reply = yield from finish(exchange, row, answer, None)
-    if reply.content is answer.body:
+def take_answer(
+    exchange: Exchange,
+    row: Row,
+    message: Message | None,
+    denied: dict[int, Message] | None,
+    shape: ProduceShape | None,
+) -> Handler:
+    """Forward the request, and let its shape learn what its answers are like."""
+    answer: UpstreamAnswer = yield Ask(message)
+    reply = yield from finish(exchange, row, answer, denied)
+    if shape is not None and reply.content is answer.body:
         shape.learn_answer(exchange, answer)
     return reply
 

@@ -1,0 +1,112 @@
+"""A session's requests in flight, each with its place in the order of answers."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from kustos.gateway.session.parts import Observer, SessionOwner
+from kustos.protocol import Opened, RefusedFrameError, RefuseRequestError, Unwrap
+
+LENGTH_BYTES: Final = 4
+"""The length before each frame; an answer inside an Envelope has none."""
+
+PIPELINED_MAX: Final = 5
+"""Produce requests in flight: as many as producers have (`max.in.flight.requests.per.connection`)."""
+
+
+@dataclass(slots=True)
+class Slot:
+    """A request in flight, and its place in the order of answers."""
+
+    api_key: int
+    started_s: float
+    opened: Opened | None = None
+    envelope: Opened | None = None
+    """The Envelope that the request came in, if it did; the answer goes back in one."""
+    answer: bytes | None = None
+    is_done: bool = False
+    is_large: bool = False
+    """Whether work on it waits for turns."""
+    gave_way: bool = False
+    """Whether others had their turn while it was being decided."""
+    admits_next: bool = False
+    """Whether another Produce may begin behind it: it is a Produce and was sent."""
+    sent_s: float = 0.0
+    upstream_s: float | None = None
+    held_s: float = 0.0
+
+    def require_still_allowed(self) -> None:
+        """Raise `RefusedFrameError` if the ACLs that allowed it changed while it gave way to others."""
+        if self.gave_way and self.opened is not None and not self.opened.exchange.is_still_allowed():
+            raise RefusedFrameError("the ACLs changed while a large request was decided")
+        self.gave_way = False
+
+    def enveloped(self, answer: bytes) -> bytes:
+        """Return the frame with this answer, in an Envelope's answer if the request came in one."""
+        if self.envelope is None:
+            return answer
+        root = self.envelope.exchange.response_codec.root
+        return self.envelope.client_frame(root(response_data=answer[LENGTH_BYTES:]))
+
+
+class Slots:
+    """The requests in flight of one session, oldest first; `write` sends an answer to the client."""
+
+    __slots__ = ("_now_s", "_observer", "_slots", "_write")
+
+    def __init__(self, write: Callable[[bytes], None], observer: Observer) -> None:
+        self._write: Final = write
+        self._observer: Final = observer
+        self._now_s: Final = asyncio.get_running_loop().time
+        self._slots: Final[deque[Slot]] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._slots)
+
+    @property
+    def admits_next(self) -> bool:
+        """Whether another Produce may begin behind the last request."""
+        last = self._slots[-1]
+        return (last.admits_next or last.is_done) and len(self._slots) < PIPELINED_MAX
+
+    def add(self, slot: Slot) -> None:
+        """Take a request, behind the others."""
+        self._slots.append(slot)
+
+    def finish(self, slot: Slot, answer: bytes) -> None:
+        """Count the answer to a request, and send every answer whose turn it is; empty: none is sent."""
+        slot.answer = slot.enveloped(answer)
+        slot.is_done = True
+        seconds = self._now_s() - slot.started_s
+        self._observer.answered(slot.api_key, seconds, slot.upstream_s, slot.held_s)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send the answers whose turn it is."""
+        while self._slots and self._slots[0].is_done:
+            slot = self._slots.popleft()
+            if slot.answer:
+                self._write(slot.answer)
+
+    def clear(self) -> None:
+        """Forget all requests."""
+        self._slots.clear()
+
+
+def unwrapped(owner: "SessionOwner", slot: Slot, envelope: Opened, outcome: Unwrap) -> bytes | None:
+    """Put the request of an Envelope into its slot, as its original principal's; return a refusal if any.
+
+    Raise `RefusedFrameError` for an Envelope in an Envelope.
+    """
+    if slot.envelope is not None:
+        raise RefusedFrameError("an Envelope came in an Envelope")
+    try:
+        opened = owner.unwrap(outcome)
+    except RefuseRequestError as refusal:
+        exchange = envelope.exchange
+        refused = envelope.row.refusal.refuse(exchange.response_codec, exchange.request, refusal.code)
+        return envelope.client_frame(refused)
+    slot.envelope, slot.opened = envelope, opened
+    return None
