@@ -5,7 +5,7 @@ Nothing happens by itself: upstream answers when told to, so does whatever a req
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -47,6 +47,10 @@ class Pipe(asyncio.Transport):
     def write(self, data: Any) -> None:
         assert not self.closing, "nothing is written to what was closed"
         self._on_write(bytes(data))
+
+    def writelines(self, list_of_data: Iterable[Any]) -> None:
+        for data in list_of_data:
+            self.write(data)
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self.protocol = protocol
@@ -268,6 +272,17 @@ class World:
                 deliver(self.link, answer)
                 return True
         return False
+
+    def answer_all(self) -> bool:
+        """Have upstream answer all requests that it has, in one read; return whether there were some."""
+        answers = []
+        while self.forwarded:
+            answer = self.world.answer(self.forwarded.popleft())
+            if answer is not None:
+                answers.append(len(answer).to_bytes(4, "big") + answer)
+        if answers:
+            self.link.data_received(b"".join(answers))
+        return bool(answers)
 
     async def learn(self, which: int = 0) -> bool:
         """Answer one of the questions under way; return whether there was one."""

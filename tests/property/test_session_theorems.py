@@ -25,7 +25,19 @@ FEW_ITEMS_PER_TURN = 16
 
 RUN_OF_PRODUCE = 0.3
 """The probability that a client pipelines several plain Produce requests in a row."""
-EVENTS = ("frames", "frames", "answer", "answer", "learn", "upstream", "client", "audit", "acls", "turn")
+EVENTS = (
+    "frames",
+    "frames",
+    "answer",
+    "answer",
+    "answers",
+    "learn",
+    "upstream",
+    "client",
+    "audit",
+    "acls",
+    "turn",
+)
 TALKATIVE = [
     which for which in EVERY_VERSION if which[0] in {0, 1, 2, 3, 8, 9, 10, 12, 15, 16, 18, 19, 20, 30, 75}
 ]
@@ -113,6 +125,13 @@ class Watched(World):
         finally:
             self.answering = False
 
+    def answer_all(self) -> bool:
+        self.answering = True
+        try:
+            return super().answer_all()
+        finally:
+            self.answering = False
+
     def do(self, event: str, random: Random, frames: list[bytes]) -> None:
         match event:
             case "frames" if not self.closed:
@@ -120,6 +139,8 @@ class Watched(World):
                 self.session.take([frames.pop(0) for _ in range(min(count, len(frames)))])
             case "answer" if not self.closed:
                 self.answer_one()
+            case "answers" if not self.closed:
+                self.answer_all()
             case "upstream" if not self.closed:
                 self.upstream_is_full = not self.upstream_is_full
                 if self.upstream_is_full:

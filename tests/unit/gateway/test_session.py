@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kustos.acl import AclOperation, ResourceType
-from kustos.gateway.session import client_session as session_module
+from kustos.gateway.session.large_turns import REQUESTS_PER_TURN
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.wire import response_codec, response_frame
@@ -44,7 +44,7 @@ async def test_the_next_request_is_begun_when_the_one_before_is_answered() -> No
 async def test_thousands_of_small_requests_give_way_to_others() -> None:
     world = World(ALL_ALLOWED)
     world.session.take([versions(i) for i in range(1000)])
-    assert len(world.answers) == session_module.REQUESTS_PER_TURN
+    assert len(world.answers) == REQUESTS_PER_TURN
     await world.settle()
     assert world.correlation_ids() == list(range(1000))
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import structlog
 
 from kustos.gateway.session.answer_budget import AnswerShare
-from kustos.gateway.session.large_turns import PRODUCE, QueuePlace
+from kustos.gateway.session.large_turns import PRODUCE, QueuePlace, TurnBudget
 from kustos.gateway.session.parts import (
     SessionOwner,
     SessionServices,
@@ -60,11 +60,6 @@ from kustos.wire import ApiKey, Message, WireError
 AUDIT_RETRY_S: Final = 0.01
 """How soon to check again whether a full audit queue has room."""
 
-REQUESTS_PER_TURN: Final = 32
-BYTES_PER_TURN: Final = 32 * 1024
-"""How much of one connection is begun in a turn of the event loop: one read may bring thousands of small
-requests that are answered here, and the cost of a large one grows with its bytes."""
-
 INTERNAL_ERROR: Final = "an internal error, see the log above"
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -92,6 +87,7 @@ class ClientSession:
         self._slots: Final = Slots(owner.write, services.observer)
         self._learnt: deque[tuple[Slot, Any]] = deque()
         """Requests that waited for a result or for another turn, with the result."""
+        self._turn: Final = TurnBudget()
         self._task: asyncio.Task[Any] | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._closed = False
@@ -117,33 +113,29 @@ class ClientSession:
             self._fail(INTERNAL_ERROR)
 
     def _do_all(self) -> None:
-        taken_bytes = 0
-        for _ in range(REQUESTS_PER_TURN):
-            if self._closed:
-                return
-            if taken_bytes >= BYTES_PER_TURN:
-                self._look_again(0)
-                break
+        self._turn.begin()
+        while not (self._closed or self._turn.is_spent):
             if (
                 self._learnt
                 and self._can_decide()
                 and self._place.may_work(self._learnt[0][0].is_large, self.go_on, amid=True)
             ):
                 slot, result = self._learnt.popleft()
+                self._turn.take(0)
                 self._place.work(slot.is_large, self._advance, slot, result)
             elif self._frames and self._may_begin(self._frames[0]) and self._can_decide():
                 frame = self._frames[0]
                 is_large = self._place.must_wait(frame)
                 if not self._place.may_work(is_large, self.go_on, amid=False):
                     break
-                taken_bytes += len(self._frames.popleft())
+                self._turn.take(len(self._frames.popleft()))
                 if not (self._owner.wants(frame) and self._owner.take(frame)):
                     self._place.work(is_large, self._open, frame, is_large)
             else:
                 break
-        else:
-            self._look_again(0)
         if not self._closed:
+            if self._turn.is_spent and (self._frames or self._learnt):
+                self._look_again(0)
             self._owner.read_more(not self._frames)
 
     def _may_begin(self, frame: bytes) -> bool:
@@ -177,6 +169,7 @@ class ClientSession:
         started_s = self._loop.time()
         repetition = None if is_large else self._guard.repetition(frame)
         if repetition is not None and self._repeat(repetition, started_s):
+            self._turn.give_back(len(frame))
             return
         try:
             opened = self._guard.open(frame)
@@ -269,9 +262,9 @@ class ClientSession:
                 self._send(slot, opened, frame, partial(self._answered, slot, opened, api_version))
                 return None
             case AskStreamed(message):
-                stream = FetchedStream(opened, effect, self._owner.write)
+                slot.stream = FetchedStream(opened, effect, self._owner.write)
                 frame = opened.upstream_frame(message)
-                self._send(slot, opened, frame, partial(self._streamed, slot, opened, stream), stream)
+                self._send(slot, opened, frame, partial(self._answered, slot, opened, None))
                 return None
             case ResolveTopicIds(topic_ids):
                 known = self._services.cluster.known_names(topic_ids)
@@ -284,12 +277,7 @@ class ClientSession:
                 answer = self._services.local.serve(opened)
                 if isinstance(answer, Message | bytes):
                     return (answer,)
-                self._hold(
-                    slot,
-                    answer_after_drain(opened, answer, self._services.in_flight)
-                    if opened.row.revokes
-                    else answer,
-                )
+                self._hold(slot, answer_after_drain(opened, answer, self._services.in_flight))
         return None
 
     def _hold(self, slot: Slot, question: Coroutine[Any, Any, Any]) -> None:
@@ -319,14 +307,7 @@ class ClientSession:
             self._learnt.append((slot, task.result()))
             self.go_on()
 
-    def _send(
-        self,
-        slot: Slot,
-        opened: Opened,
-        frame: bytes,
-        take: Callable[[bytes], None],
-        stream: FetchedStream | None = None,
-    ) -> None:
+    def _send(self, slot: Slot, opened: Opened, frame: bytes, take: Callable[[bytes], None]) -> None:
         """Hand a request over; `take` gets the frame that answers it, empty if it went to the stream."""
         link = self.link
         if link is None or self._closed:
@@ -343,17 +324,12 @@ class ClientSession:
                     self._fail(f"upstream's answer cannot be read: {error}")
                 self.go_on()
 
-        link.send(frame, owed(opened, taken, stream))
+        link.send(frame, owed(opened, taken, slot.stream))
 
     def _answered(self, slot: Slot, opened: Opened, api_version: int | None, frame: bytes) -> None:
         """Let the handler go on with upstream's answer; raise `WireError` if it is none."""
-        answer = read_answer(opened, frame, api_version)
-        self._throttle(answer.message.get("throttle_time"))
-        self._advance(slot, answer)
-
-    def _streamed(self, slot: Slot, opened: Opened, stream: FetchedStream, frame: bytes) -> None:
-        """Let the handler go on once the answer passed; raise `WireError` if it is none."""
-        answer = stream.end(frame) or read_answer(opened, frame, None)
+        streamed = None if slot.stream is None else slot.stream.end(frame)
+        answer = streamed or read_answer(opened, frame, api_version)
         self._throttle(answer.message.get("throttle_time"))
         self._advance(slot, answer)
 

@@ -23,6 +23,11 @@ LARGE_FRAME_BYTES: Final = 2048
 """The size from which a request waits for a turn. A smaller one has room for some 700 names, which take five
 milliseconds; of everyday requests only those about a hundred partitions are larger."""
 
+REQUESTS_PER_TURN: Final = 32
+BYTES_PER_TURN: Final = 32 * 1024
+"""How much of one connection is begun in a turn of the event loop: one read may bring thousands of small
+requests that are answered here, and the cost of a large one grows with its bytes."""
+
 COSTLY_S: Final = 0.002
 """No rest follows work that took less: as long as a hundred small requests take."""
 
@@ -144,6 +149,33 @@ class LargeTurns:
 
 def _on_the_loop(delay_s: float, callback: Callable[[], None]) -> object:
     return asyncio.get_running_loop().call_later(delay_s, callback)
+
+
+class TurnBudget:
+    """How much of one connection is begun in one turn of the event loop."""
+
+    __slots__ = ("_bytes", "_requests")
+
+    def __init__(self) -> None:
+        self._requests = self._bytes = 0
+
+    def begin(self) -> None:
+        """Begin a turn."""
+        self._requests = self._bytes = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the rest waits for another turn."""
+        return self._requests >= REQUESTS_PER_TURN or self._bytes >= BYTES_PER_TURN
+
+    def take(self, size_bytes: int) -> None:
+        """Count a piece of work on a request, and its bytes if it is begun."""
+        self._requests += 1
+        self._bytes += size_bytes
+
+    def give_back(self, size_bytes: int) -> None:
+        """Count the bytes of a request no longer: it cost little, however large it is."""
+        self._bytes -= size_bytes
 
 
 class QueuePlace:

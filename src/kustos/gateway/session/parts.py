@@ -26,8 +26,10 @@ ACKS_OF_THE_LEADER: Final = frozenset({0, 1})
 async def answer_after_drain(
     opened: Opened, change: Coroutine[Any, Any, Message | bytes], in_flight: InFlight
 ) -> Message | bytes:
-    """Return the answer to a change once no broker works on what it forbids, or a refusal."""
+    """Return the answer to a change, or a refusal; once no broker works on what it forbids, if it does."""
     answer = await change
+    if not opened.row.revokes:
+        return answer
     try:
         await in_flight.drain()
     except RequestsInFlightError as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kustos.gateway.session.parts import Observer, SessionOwner
+from kustos.gateway.session.streaming import FetchedStream
 from kustos.protocol import Opened, RefusedFrameError, RefuseRequestError, Unwrap
 
 LENGTH_BYTES: Final = 4
@@ -33,6 +34,8 @@ class Slot:
     """Whether others had their turn while it was being decided."""
     admits_next: bool = False
     """Whether another Produce may begin behind it: it is a Produce and was sent."""
+    stream: FetchedStream | None = None
+    """Takes upstream's answer if it may arrive in parts."""
     sent_s: float = 0.0
     upstream_s: float | None = None
     held_s: float = 0.0
@@ -76,7 +79,7 @@ class Slots:
         self._slots.append(slot)
 
     def finish(self, slot: Slot, answer: bytes) -> None:
-        """Count the answer to a request, and send every answer whose turn it is; empty: none is sent."""
+        """Count the answer to a request, and send it when its turn comes; empty: none is sent."""
         slot.answer = slot.enveloped(answer)
         slot.is_done = True
         seconds = self._now_s() - slot.started_s
@@ -84,11 +87,12 @@ class Slots:
         self.flush()
 
     def flush(self) -> None:
-        """Send the answers whose turn it is."""
+        """Send the answers whose turn it is, by one system call."""
+        answers = []
         while self._slots and self._slots[0].is_done:
-            slot = self._slots.popleft()
-            if slot.answer:
-                self._write(slot.answer)
+            answers.append(self._slots.popleft().answer or b"")
+        if any(answers):
+            self._write(b"".join(answers))
 
     def clear(self) -> None:
         """Forget all requests."""
