@@ -27,7 +27,7 @@ QUICK := -m 'not slow' --hypothesis-profile=quick
 QUICK_SIDES := "property: $(QUICK) tests/property" "unit: $(QUICK) tests/unit"
 
 # sides of `make test`, the longest first; `rest` is what no other names, so none is left out
-# `fuzz` searches six targets for 10 s each, one after the other; KUSTOS_FUZZ_S=60 as in CI takes some seven minutes of a core
+# `fuzz` searches seven targets for 10 s each, one after the other; KUSTOS_FUZZ_S=60 as in CI takes some eight minutes of a core
 SIDES := 'pipeline: tests/pipeline' 'clients: tests/e2e tests/quorum' 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'brokers: tests/conformance' 'fuzz: tests/fuzz'
 CONNECT_SIDE := 'connect: KUSTOS_TEST_SPARK=connect-short tests/pipeline'
 

@@ -109,3 +109,6 @@ LEGACY_KAFKA = JarSet(name="kafka-2.8.2")
 
 LEGACY_KAFKA_LOGGING = JarSet(name="kafka-2.8.2-logging")
 """The logging of that broker, instead of the jar that silences its classes."""
+
+KAFKA_CONNECT = JarSet(name="kafka-connect-4.3.1")
+"""Kafka Connect, its file connectors and MirrorMaker 2, to be used with the jars of `KAFKA`."""

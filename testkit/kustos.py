@@ -97,15 +97,14 @@ class KustosNode:
             "listeners": f"{settings.protocol}://{self.bootstrap}",
             "kustos.upstream.bootstrap.servers": self.upstream,
             "kustos.gateway.broker.port.count": str(BROKER_PORTS),
-            f"listener.name.{settings.protocol.lower()}.kustos.broker.port.start": str(
-                self.first_broker_port
-            ),
             "kustos.http.listener": f"{LOOPBACK}:{self.http_port}",
             "super.users": ";".join(f"User:{name}" for name in settings.super_users),
         }
+        listener = f"listener.name.{settings.protocol.lower()}"
+        if f"{listener}.kustos.broker.host.pattern" not in settings.properties:
+            values[f"{listener}.kustos.broker.port.start"] = str(self.first_broker_port)
         if settings.protocol.startswith("SASL"):
             values["sasl.enabled.mechanisms"] = ",".join(MECHANISMS)
-            listener = f"listener.name.{settings.protocol.lower()}"
             values[f"{listener}.plain.sasl.jaas.config"] = f"{module} required {users};"
         if settings.audit:
             values["kustos.audit.sinks"] = "json"

@@ -7,7 +7,7 @@ top, so that the runner can instrument it; nothing else imports a target before.
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
-LOGINS: Final = ("frames", "scram", "jwt", "gssapi", "tls", "mapping")
+LOGINS: Final = ("frames", "scram", "jwt", "gssapi", "tls", "mapping", "hosts")
 """What a stranger can reach before he is logged in."""
 
 INCLUDED: Final[dict[str, tuple[str, ...]]] = {
@@ -19,6 +19,8 @@ INCLUDED: Final[dict[str, tuple[str, ...]]] = {
             "kustos.wire",
             "kustos.tls",
             "kustos.gateway.listener.handshakes",
+            "kustos.gateway.listener.server_names",
+            "kustos.gateway.upstream.host_names",
             "kustos.server.tls",
         ),
     ),

@@ -19,6 +19,7 @@ from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster
+from kustos.gateway.upstream.host_names import BrokerHosts
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
 from kustos.protocol import Decided, OfferedApis, Opened
 from kustos.protocol.exchange import WrittenAt
@@ -52,6 +53,7 @@ class RunningGateway:
     is_full: bool = False
     tls: ListenerTls | None = None
     proxies: AddressRanges | None = None
+    hosts_of_brokers: BrokerHosts | None = None
     logins: list[Login] = field(default_factory=list)
     expired: list[Login] = field(default_factory=list)
 
@@ -84,7 +86,7 @@ class RunningGateway:
             security_protocol="PLAINTEXT" if self.sasl is None else "SASL_PLAINTEXT",
             bind_host=LOOPBACK,
             port=self.port,
-            ports=BrokerPorts(LOOPBACK, self.first_port, self.first_port, PORTS),
+            brokers=self.hosts_of_brokers or BrokerPorts(LOOPBACK, self.first_port, self.first_port, PORTS),
             connection=self.settings,
             sasl_machine=self.machine,
             tls=self.tls,

@@ -61,11 +61,12 @@ class KafkaTools:
         client_properties: Mapping[str, str] | None = None,
         properties_flag: str = "--command-config",
         archiving: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> ToolResult:
         """Run a tool to its end; `ChildError` if it takes longer than `timeout_s`.
 
         `client_properties` are written to a file that `properties_flag` passes to the tool
-        (`--producer.config` and `--consumer.config` in some tools).
+        (`--producer.config` and `--consumer.config` in some tools). `environment` is added to our own.
         """
         main = main_class if "." in main_class else full_name(main_class)
         with tempfile.TemporaryDirectory(prefix="kafka-tool-") as scratch:
@@ -74,7 +75,7 @@ class KafkaTools:
                 write_properties(file, client_properties)
                 arguments = (*arguments, properties_flag, str(file))
             line = command(main, *arguments, heap="256m", archive_name="tools", archiving=archiving)
-            return _run(main, line, stdin, timeout_s)
+            return _run(main, line, stdin, timeout_s, environment)
 
     def read_snapshot(self, snapshot: Path, *command: str) -> str:
         """Return what Kafka's MetadataShell says of a snapshot.
@@ -105,12 +106,19 @@ def write_properties(file: Path, properties: Mapping[str, str]) -> None:
     file.write_text("".join(lines))
 
 
-def _run(name: str, line: list[str], stdin: str | None, timeout_s: float) -> ToolResult:
+def _run(
+    name: str,
+    line: list[str],
+    stdin: str | None,
+    timeout_s: float,
+    environment: Mapping[str, str] | None,
+) -> ToolResult:
     process = spawn(
         line,
         stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        environment=environment,
     )
     try:
         out, err = process.communicate(None if stdin is None else stdin.encode(), timeout=timeout_s)

@@ -67,6 +67,11 @@ BROKEN = {
         r"b'kRULE:[2:$1/$2]\0kafka/host@EXAMPLE.COM\0'",
         "a user has a host or a realm",
     ),
+    "hosts": (
+        "kustos.gateway.upstream.host_names.HostPattern.node_of = lambda *_: 1",
+        r"b'nbroker-$(nodeId).kafka.example.com\0broker-2.kafka.example.com'",
+        "a name leads to the broker of another",
+    ),
 }
 """Target → a fault, an input that shows it (Python), and what is said then."""
 
@@ -77,6 +82,7 @@ def test_a_fault_is_noticed(target: str) -> None:
     program = textwrap.dedent(f"""
         import kustos.auth.jwt.signed, kustos.auth.mapping.kerberos, kustos.auth.mechanisms.gssapi
         import kustos.auth.mechanisms.plain, kustos.auth.mechanisms.scram, kustos.tls.jks
+        import kustos.gateway.upstream.host_names
         from testkit.bearer_tokens import claims, compact
         import fuzz.targets.{target} as target
         from fuzz.targets import FoundError

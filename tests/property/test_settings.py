@@ -19,6 +19,7 @@ KEYS = st.sampled_from([setting.name for setting in SETTINGS]) | st.sampled_from
         "listener.name.sasl_plaintext.plain.sasl.jaas.config",
         "listener.name.sasl_plaintext.sasl.enabled.mechanisms",
         "listener.name.sasl_plaintext.kustos.broker.port.start",
+        "listener.name.sasl_plaintext.kustos.broker.host.pattern",
         "plain.sasl.jaas.config",
         "listener.name..",
         "listener.name.x.kustos.",

@@ -74,6 +74,23 @@ def test_what_was_formatted_is_described(formatted: Path, capsys: pytest.Capture
     assert expected.items() <= document.items()
 
 
+def test_references_to_the_environment_and_to_files_are_resolved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "where").write_text(f"{tmp_path}/meta\n")
+    config = tmp_path / "kustos.properties"
+    config.write_text(f"node.id=${{env:POD_INDEX}}\nmetadata.log.dir=${{file:{tmp_path}/where}}\n")
+    command = ["storage", "format", "-t", "random", "-c", str(config)]
+    monkeypatch.delenv("POD_INDEX", raising=False)
+    exit_code, _, error = documents(capsys, *command)
+    assert exit_code != ExitCode.OK
+    assert "`node.id`" in error["error"]["message"]
+    assert "the environment variable `POD_INDEX` is not set" in error["error"]["message"]
+    monkeypatch.setenv("POD_INDEX", "4002")
+    assert documents(capsys, *command)[0] == ExitCode.OK
+    assert documents(capsys, "storage", "info", "-c", str(config))[1]["node_id"] == 4002
+
+
 def test_formatting_twice_fails_unless_it_is_to_be_ignored(
     formatted: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

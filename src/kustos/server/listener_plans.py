@@ -6,7 +6,7 @@ from typing import Final
 
 from kustos.auth import ApiVersionsBody, ListenerPrincipals, MechanismFactory, SaslServerMachine, TokenLookup
 from kustos.gateway.listener import ConnectionSettings, ListenerPlan
-from kustos.gateway.upstream import AddressRanges, BrokerPorts
+from kustos.gateway.upstream import AddressRanges, BrokerHosts, BrokerPorts
 from kustos.metadata.image import MetadataImage
 from kustos.protocol import ADMIN_TABLE, refusal_body
 from kustos.runtime import SystemClock, SystemEntropy
@@ -53,12 +53,7 @@ class ListenerPlans:
             security_protocol=listener.security_protocol,
             bind_host=listener.bind.host,
             port=listener.bind.port,
-            ports=BrokerPorts(
-                listener.advertised.host,
-                listener.broker_port_start,
-                listener.advertised_broker_port_start,
-                listener.broker_port_count,
-            ),
+            brokers=_brokers(listener),
             connection=self._connection_settings(listener),
             sasl_machine=self._sasl_machines(listener, principals),
             principal_without_login=principals.without_login,
@@ -106,3 +101,15 @@ class ListenerPlans:
         return lambda host: SaslServerMachine(
             sasl.server, factories, versions, clock, refusal, partial(principals.of_login, host)
         )
+
+
+def _brokers(listener: ListenerSettings) -> BrokerPorts | BrokerHosts:
+    advertised = listener.advertised
+    if listener.broker_hosts is not None:
+        return BrokerHosts(advertised.host, listener.broker_hosts, advertised.port)
+    return BrokerPorts(
+        advertised.host,
+        listener.broker_port_start,
+        listener.advertised_broker_port_start,
+        listener.broker_port_count,
+    )

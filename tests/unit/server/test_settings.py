@@ -166,6 +166,15 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"kustos.nonsense": "1"}, "`kustos.nonsense` is no setting of kustos, leave it out"),
     ({"listener.name.plaintext.kustos.nonsense": "1"}, "is no setting of kustos"),
     ({"kustos.broker.port.start": "9"}, "write `listener.name.<listener>.kustos.broker.port.start`"),
+    ({"kustos.broker.host.pattern": "b$(nodeId).x.y"}, "write `listener.name.<listener>.kustos.broker.host"),
+    (
+        {"listener.name.plaintext.kustos.broker.host.pattern": "b$(nodeId).x.y"},
+        "has no use: only clients with TLS name the host",
+    ),
+    (
+        {"listener.name.plaintext.kustos.broker.host.pattern": "broker.x.y"},
+        "use a host name with `$(nodeId)` in it",
+    ),
     ({"listeners": "PLAINTEXT://:9092"}, "write `PLAINTEXT://127.0.0.1:9092` for this machine only"),
     ({"listeners": "PLAINTEXT://127.0.0.1"}, "write it as `host:port`"),
     ({"listeners": "127.0.0.1:9092"}, "write a listener as `NAME://host:port`"),

@@ -1,5 +1,6 @@
 """The target of a command: a running cluster or node, or a directory, given or found in a properties file."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -51,13 +52,29 @@ def find_target(config: Path | None, directory: Path | None) -> StorageTarget:
     from kustos.client import read_properties
 
     properties = read_properties(config)
-    text = (properties.get("metadata.log.dir") or "").strip() or _first_log_directory(properties)
+    read = ("metadata.log.dir", "log.dirs", "log.dir", "node.id")
+    properties = {key: _resolved(key, properties[key], config) for key in read if key in properties}
+    text = properties.get("metadata.log.dir", "").strip() or _first_log_directory(properties)
     if not text:
         raise usage_error(f"`{config}` has neither `metadata.log.dir` nor `log.dirs`, set one")
     node_id = properties.get("node.id", "").strip()
     if node_id and not (node_id.isascii() and node_id.isdigit()):
         raise usage_error(f"`node.id` in `{config}` is `{node_id}`, use a whole number from 0")
     return StorageTarget(Path(text), int(node_id) if node_id else None)
+
+
+def _resolved(key: str, text: str, config: Path) -> str:
+    """Return a value with its references replaced, as the node reads it; raise `SettingsError`."""
+    if "${" not in text:
+        # what reads references takes most of a second to import
+        return text
+    from kustos.client import SettingsError
+    from kustos.server.settings import References
+
+    try:
+        return References(os.environ).resolve(text)
+    except SettingsError as error:
+        raise SettingsError(f"`{key}` in `{config}`: {error}") from None
 
 
 def _first_log_directory(properties: dict[str, str]) -> str:

@@ -20,8 +20,8 @@ from kustos.runtime import descriptor_limit
 
 if TYPE_CHECKING:
     from kustos.gateway.listener.connection import ClientConnection
-    from kustos.gateway.listener.gateway import Port
     from kustos.gateway.listener.plans import GatewayParts
+    from kustos.gateway.listener.port import Port
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 

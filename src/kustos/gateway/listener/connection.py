@@ -30,7 +30,7 @@ from kustos.protocol import ContextOf, Decider, Guard, Opened, UndecidedDecider,
 from kustos.wire import ApiKey, FrameLengthError, FrameReader
 
 if TYPE_CHECKING:
-    from kustos.gateway.listener.gateway import Port
+    from kustos.gateway.listener.port import Port
 
 API_VERSIONS: Final = int(ApiKey.API_VERSIONS).to_bytes(2, "big")
 """The first two bytes of an ApiVersions: its API key."""
@@ -45,7 +45,7 @@ class ClientConnection(asyncio.Protocol):
     """The protocol of an accepted socket; made by its `Port`."""
 
     def __init__(self, port: "Port") -> None:
-        self._port: Final = port
+        self._port = port
         self._settings: Final = port.settings
         self._loop: Final = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -86,6 +86,10 @@ class ClientConnection(asyncio.Protocol):
             self._deadline = self._loop.call_later(timeout_s, self.refuse, LOGIN_TIMED_OUT)
         if self._port.tls is None:
             self.begin()
+
+    def choose(self, port: "Port") -> None:
+        """Go on at another way in of the same listener: the client asked for its host. Before `begin`."""
+        self._port = port
 
     def begin(self, principal: KafkaPrincipal | None = None) -> None:
         """Let the client log in; without logins, serve the principal of its certificate."""

@@ -1,217 +1,50 @@
 """Listeners: a bootstrap port and one port for each upstream broker, bound where the settings say."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
-from kustos.acl import KafkaPrincipal
-from kustos.authorizer import AuthorizableRequestContext
-from kustos.client import CannotConnectError, ClientError, KafkaConnection
 from kustos.gateway.listener.admission import Admission
 from kustos.gateway.listener.connection import ClientConnection
-from kustos.gateway.listener.handshakes import BY_LIMITS, OF_CERTIFICATES, UNFINISHED, HandshakeRefusal
+from kustos.gateway.listener.handshakes import (
+    HandshakeFailure,
+    HandshakeRefusal,
+)
 from kustos.gateway.listener.login_threads import LoginThreads
 from kustos.gateway.listener.plans import (
-    CLIENT_ID_MAX_CHARACTERS,
     GatewayParts,
     ListenerPlan,
 )
-from kustos.gateway.listener.proxy_protocol import ProxyProtocol
-from kustos.gateway.listener.tls import TlsTransport
-from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
-from kustos.gateway.session.parts import SessionServices
+from kustos.gateway.listener.port import Port
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError
-from kustos.gateway.upstream.tokens import IdentityError
-from kustos.protocol import TABLE, ContextOf
+from kustos.gateway.upstream.host_names import BrokerHosts
 from kustos.runtime import words_of
 from kustos.tls import follow_files
-from kustos.wire import RequestHeader
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
-BACKLOG: Final = 512
-"""Connections that may wait to be accepted; the kernel drops others, and clients retry."""
+NEW_BROKERS_EVERY_S: Final = 1.0
+"""How often upstream is asked for a broker that a client's host name is of: anybody can name one."""
 
 IDLE_CHECKS: Final = 4
 """How often within the idle time the connections are checked."""
 
 
-class Port:
-    """A bound port: its broker, and what its connections share."""
-
-    def __init__(self, gateway: "Gateway", plan: ListenerPlan, node_id: int | None) -> None:
-        self._gateway: Final = gateway
-        self.plan: Final = plan
-        self.node_id: Final = node_id
-        self.name: Final = plan.name
-        self.security_protocol: Final = plan.security_protocol
-        self.settings: Final = plan.connection
-        self.ports: Final = gateway.addresses_of(plan)
-        admin = plan.admin
-        self.leads_upstream: Final = admin is None
-        self.table: Final = TABLE if admin is None else admin.table
-        self.services: Final = SessionServices(
-            cluster=gateway.parts.cluster,
-            local=gateway.parts.local if admin is None else admin.local,
-            observer=gateway.parts.observer,
-            in_flight=gateway.parts.in_flight,
-        )
-        self.observer: Final = gateway.parts.observer
-        self.metrics: Final = gateway.parts.metrics
-        self.decider: Final = gateway.parts.decider
-        self.context_authorizer: Final = gateway.parts.context_authorizer
-        self.answers: Final = gateway.parts.answers
-        self.large_turns: Final = gateway.parts.large_turns
-        self.offered: Final = gateway.parts.offered if admin is None else admin.offered
-        self.sasl_machine: Final = plan.sasl_machine
-        self.login_threads: Final = gateway.login_threads
-        self.principal_without_login: Final = plan.principal_without_login
-        self.tls: Final = plan.tls
-        self.authenticates: Final = plan.tls is not None or plan.security_protocol.startswith("SASL")
-        self.login_failed: Final = gateway.login_failed
-        self.is_throttled: Final = gateway.admission.is_throttled
-        self.server: asyncio.Server | None = None
-        self.lost_upstream = False
-        """Whether the last connection to a broker behind this port failed, or broke."""
-        self.headers_awaited = 0
-        self._turn = 0
-
-    async def bind(self, port: int) -> None:
-        """Listen; raise OSError if the port cannot be bound."""
-        loop = asyncio.get_running_loop()
-        self.server = await loop.create_server(
-            self._accepted,
-            self.plan.bind_host,
-            port,
-            backlog=BACKLOG,
-            reuse_port=self._gateway.shares_ports,
-        )
-
-    def _accepted(self) -> asyncio.Protocol:
-        client = ClientConnection(self)
-        inner = client if self.tls is None else TlsTransport(client, self, self.tls)
-        listed = self.plan.proxies
-        return inner if listed is None else ProxyProtocol(self, listed, client, inner)
-
-    def admit(self, connection: ClientConnection, host: str) -> str | None:
-        """Count a new connection in; return why it is turned away, None if it is not."""
-        return self._gateway.admit(self, connection, host)
-
-    def refuse(self, refusal: HandshakeRefusal, host: str) -> bool:
-        """Count a connection that ended before anybody could log in; return whether its line is in the log.
-
-        Where there may be many of them, on ports with TLS and by limits, the log reports some.
-        """
-        has_line = self.tls is not None or refusal.kind in BY_LIMITS
-        handshakes = self._gateway.admission.failed_handshakes
-        handshakes.count(refusal, self.name)
-        if has_line:
-            handshakes.log(refusal, self.name, host)
-        is_of_certificate = refusal.kind in OF_CERTIFICATES
-        is_of_login = self.security_protocol.startswith("SASL") and refusal.kind not in UNFINISHED
-        if is_of_certificate:
-            self.login_failed(host)
-        if is_of_certificate or is_of_login:
-            self.metrics.authenticated(CERTIFICATE_LOGIN if is_of_certificate else "", False)
-            self.observer.login_ended(certificate_login(self.name, self.security_protocol, host, refusal))
-        return has_line
-
-    def refuse_header(self, refusal: HandshakeRefusal, host: str) -> None:
-        """Count and report a balancer whose connection did not get as far as a client."""
-        handshakes = self._gateway.admission.failed_handshakes
-        handshakes.count(refusal, self.name)
-        handshakes.log(refusal, self.name, host)
-
-    def turn_away(self, reason: str, host: str) -> None:
-        """Count a connection that is closed on arrival."""
-        self._gateway.admission.note_refusal(reason, host)
-
-    def certificate_login(self, host: str, principal: KafkaPrincipal) -> bool:
-        """Record the login by a certificate; return whether it may take effect."""
-        login = certificate_login(self.name, self.security_protocol, host, principal)
-        is_recorded = self.observer.login_ended(login)
-        self.metrics.authenticated(CERTIFICATE_LOGIN, is_recorded)
-        return is_recorded
-
-    def authenticated(self, connection: ClientConnection) -> str | None:
-        """Count a login; return why the connection must end nevertheless, None if it need not."""
-        return self._gateway.admission.authenticated(self, connection)
-
-    def dismiss(self, connection: ClientConnection) -> None:
-        """Count a connection out."""
-        self._gateway.dismiss(self, connection)
-
-    def context_of(
-        self, principal: KafkaPrincipal, host: str, forwarded_by: KafkaPrincipal | None = None
-    ) -> ContextOf:
-        """Return what makes the contexts of a connection's requests for the authorizer."""
-
-        def context_of(header: RequestHeader) -> AuthorizableRequestContext:
-            return AuthorizableRequestContext(
-                principal,
-                host,
-                self.name,
-                self.security_protocol,
-                None if header.client_id is None else header.client_id[:CLIENT_ID_MAX_CHARACTERS],
-                header.api_key,
-                header.api_version,
-                header.correlation_id,
-                forwarded_by,
-            )
-
-        return context_of
-
-    async def connect_upstream(self, principal: KafkaPrincipal) -> KafkaConnection:
-        """Return a new connection to the broker behind this port, or to any behind the bootstrap port.
-
-        It is for a client with this principal. The broker's versions are known afterwards. Raise
-        `ClientError`; `IdentityError` if brokers cannot be told who the client is.
-        """
-        connect_as = self._gateway.parts.connect_as
-        failure: ClientError | None = None
-        for broker in self._candidates():
-            try:
-                if connect_as is None:
-                    connection = await self.services.cluster.connect(broker.host, broker.port)
-                else:
-                    connection = await connect_as(principal, broker.host, broker.port)
-            except IdentityError:
-                # it is the same at every broker
-                raise
-            except ClientError as error:
-                failure = failure or error
-                continue
-            self.services.cluster.learn_versions(broker.node_id, connection.versions)
-            self.lost_upstream = False
-            return connection
-        self.lost_upstream = True
-        which = "no broker" if self.node_id is None else f"no broker `{self.node_id}`"
-        raise failure or CannotConnectError(f"{which} is known upstream")
-
-    def _candidates(self) -> list[Broker]:
-        brokers = self.services.cluster.brokers
-        if self.node_id is not None:
-            return [brokers[self.node_id]] if self.node_id in brokers else []
-        known = list(brokers.values())
-        if known:
-            # clients of the bootstrap port are spread over the brokers, and skip one that is down
-            self._turn = (self._turn + 1) % len(known)
-        return known[self._turn :] + known[: self._turn]
-
-
 @dataclass(frozen=True, slots=True)
 class _Addresses:
-    """A listener's addresses; a new broker gets its port."""
+    """A listener's addresses; a new broker gets its way in."""
 
-    ports: BrokerPorts
+    brokers: BrokerPorts | BrokerHosts
     gateway: "Gateway"
 
     def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
-        address = self.ports.advertised(node_id, host, port)
+        address = self.brokers.advertised(node_id, host, port)
         self.gateway.saw_broker(Broker(node_id, host, port))
         return address
 
@@ -233,12 +66,13 @@ class Gateway:
         self.on_failed_login: Callable[[str], object] = lambda _: None
         """Called with the client's address, for the node's other processes."""
         self.login_threads: Final = LoginThreads()
+        self._new_brokers_asked_s = -math.inf
         self.is_open = False
         self._stopped = False
 
     def addresses_of(self, plan: ListenerPlan) -> _Addresses:
         """Return the addresses that a listener advertises in answers."""
-        return _Addresses(plan.ports, self)
+        return _Addresses(plan.brokers, self)
 
     async def start(self, ready: Mapping[str, Awaitable[None]] | None = None) -> None:
         """Find the upstream cluster, and bind each listener as soon as its awaitable in `ready` is done.
@@ -278,14 +112,16 @@ class Gateway:
         LOG.info("listening", listener=plan.name, protocol=plan.security_protocol, port=plan.port)
 
     async def _bind_brokers(self) -> None:
-        """Bind the missing ports; try all of them, then raise the first error."""
+        """Make the missing ways in; try to bind all ports, then raise the first error."""
         failure: OSError | NoPortForBrokerError | None = None
         for plan in tuple(self._open_plans):
             for node_id in self.parts.cluster.brokers:
                 if (plan.name, node_id) not in self._ports:
                     port = self._ports[plan.name, node_id] = Port(self, plan, node_id)
+                    if isinstance(plan.brokers, BrokerHosts):
+                        continue
                     try:
-                        await port.bind(plan.ports.port_of(node_id))
+                        await port.bind(plan.brokers.port_of(node_id))
                     except (OSError, NoPortForBrokerError) as error:
                         del self._ports[plan.name, node_id]
                         failure = failure or error
@@ -298,6 +134,26 @@ class Gateway:
         if brokers.get(broker.node_id) != broker:
             self.parts.cluster.brokers = brokers | {broker.node_id: broker}
             self._spawn(self._bind_brokers())
+
+    def way_to(self, plan: ListenerPlan, node_id: int) -> Port | HandshakeRefusal:
+        """Return the way in to a broker of a listener with host names, or why there is none.
+
+        Another process of the node may know a new broker already, so upstream is asked for it.
+        """
+        port = self._ports.get((plan.name, node_id))
+        if port is not None:
+            return port
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._new_brokers_asked_s >= NEW_BROKERS_EVERY_S:
+            self._new_brokers_asked_s = now_s
+            self._spawn(self._learn_new_brokers())
+        reason = f"a client asks for the host of broker `{node_id}`, which upstream has not"
+        return HandshakeRefusal(HandshakeFailure.UNKNOWN_BROKER, reason)
+
+    async def _learn_new_brokers(self) -> None:
+        # whoever refreshes reports an upstream that does not answer; strangers must not fill the log
+        with suppress(UpstreamUnavailableError):
+            await self.parts.cluster.learn_new_brokers()
 
     async def _keep_fresh(self) -> None:
         """Refresh the brokers again and again; after a failure everything stays as it was."""

@@ -42,6 +42,8 @@ class HandshakeFailure(StrEnum):
     INCOMPATIBLE = "incompatible"
     PROTOCOL = "protocol"
     PROXY_HEADER = "proxy_header"
+    UNKNOWN_HOST = "unknown_host"
+    UNKNOWN_BROKER = "unknown_broker"
     LOGIN_TIMEOUT = "login_timeout"
     CROWDED_OUT = "crowded_out"
     THROTTLED = "throttled"
@@ -68,6 +70,7 @@ UNFINISHED: Final = BY_LIMITS | {
     HandshakeFailure.TRUNCATED,
     HandshakeFailure.TIMEOUT,
     HandshakeFailure.PROXY_HEADER,
+    HandshakeFailure.UNKNOWN_BROKER,
 }
 """The failures that are no failed login, even where clients log in."""
 
@@ -104,6 +107,12 @@ CROWDED_OUT: Final = HandshakeRefusal(
 )
 THROTTLED: Final = HandshakeRefusal(
     _Kinds.THROTTLED, "too many logins from its address failed, see `kustos.failed.logins.per.ip.burst`"
+)
+NO_HOST_NAME: Final = HandshakeRefusal(
+    _Kinds.UNKNOWN_HOST, "a client asks for a host whose name (`server_name`) is not ASCII"
+)
+OTHER_HOST: Final = HandshakeRefusal(
+    _Kinds.UNKNOWN_HOST, "a client resumes the TLS session of one host (`server_name`) to reach another"
 )
 UNLISTED_PROXY: Final = HandshakeRefusal(
     _Kinds.PROXY_HEADER,

@@ -27,7 +27,7 @@ from kustos.gateway.listener.handshakes import THROTTLED, HandshakeRefusal
 from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
 
 if TYPE_CHECKING:
-    from kustos.gateway.listener.gateway import Port
+    from kustos.gateway.listener.port import Port
 
 SASL_HANDSHAKE: Final = b"\x00\x11"
 """The first two bytes of a SaslHandshake: its API key."""

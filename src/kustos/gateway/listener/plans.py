@@ -14,6 +14,7 @@ from kustos.gateway.session.large_turns import LargeTurns
 from kustos.gateway.session.parts import ConnectionObserver, LocalApis
 from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster
+from kustos.gateway.upstream.host_names import BrokerHosts
 from kustos.gateway.upstream.in_flight import InFlight
 from kustos.protocol import ContextAuthorizer, Decider, Row
 
@@ -85,7 +86,8 @@ class ListenerPlan:
     security_protocol: str
     bind_host: str
     port: int
-    ports: BrokerPorts
+    brokers: BrokerPorts | BrokerHosts
+    """Where clients find each broker: at a port of its own, or by a name at the one port."""
     connection: ConnectionSettings
     sasl_machine: Callable[[str], SaslServerMachine | None]
     """Makes the machine of a new connection from this address; None if the listener has no logins."""

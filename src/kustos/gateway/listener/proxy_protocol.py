@@ -15,7 +15,7 @@ from kustos.gateway.upstream.addresses import AddressRanges, java_host_address
 
 if TYPE_CHECKING:
     from kustos.gateway.listener.connection import ClientConnection
-    from kustos.gateway.listener.gateway import Port
+    from kustos.gateway.listener.port import Port
 
 HEADER_TIMEOUT_S: Final = 5.0
 """How long a listed peer may take for its header, which a balancer sends at once."""

@@ -28,12 +28,13 @@ from kustos.gateway.listener.handshakes import (
     refusal_of,
     stranger_by_first_bytes,
 )
+from kustos.gateway.listener.server_names import HostAskingObject, HostChoice, ask_for_hosts
 from kustos.gateway.session.logins import LOG_IS_FULL
 from kustos.tls import TlsContexts, TlsError
 
 if TYPE_CHECKING:
     from kustos.gateway.listener.connection import ClientConnection
-    from kustos.gateway.listener.gateway import Port
+    from kustos.gateway.listener.port import Port
 
 READ_BYTES: Final = 65_536
 """How much is decrypted at once; a record has 16 KiB at most (RFC 8446, section 5.1)."""
@@ -65,7 +66,14 @@ class TlsTransport(asyncio.Protocol):
         self._loop: Final = asyncio.get_running_loop()
         self._incoming: Final = ssl.MemoryBIO()
         self._outgoing: Final = ssl.MemoryBIO()
-        self._object: Final = tls.contexts.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        context, hosts = tls.contexts.context, port.hosts
+        if hosts is not None:
+            ask_for_hosts(context)
+        self._object: Final = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._choice: HostChoice | None = None
+        """Which broker the client asks for, until the handshake ends; None where its port says so."""
+        if hosts is not None and isinstance(self._object, HostAskingObject):
+            self._choice = HostChoice(self._object, port, hosts)
         self._socket: asyncio.Transport = cast("asyncio.Transport", None)
         self._deadline: asyncio.TimerHandle | None = None
         self._has_begun = False
@@ -100,15 +108,19 @@ class TlsTransport(asyncio.Protocol):
                 self._fail(stranger)
                 return
         self._incoming.write(data)
+        if self._choice is not None:
+            self._choice.seen(data)
         try:
             self._object.do_handshake()
         except ssl.SSLWantReadError:
             self._flush()
             return
         except ssl.SSLError as error:
-            # the alert that says why
-            self._flush()
-            self._fail(refusal_of(error))
+            refusal = (self._choice and self._choice.refusal(error)) or refusal_of(error)
+            if refusal.kind is not HandshakeFailure.UNKNOWN_BROKER:
+                # the alert that says why; without one Java's clients try again
+                self._flush()
+            self._fail(refusal)
             return
         self._flush()
         self._establish()
@@ -116,6 +128,12 @@ class TlsTransport(asyncio.Protocol):
     def _establish(self) -> None:
         self._is_established = True
         self._stop_clock()
+        if self._choice is not None:
+            chosen, self._choice = self._choice.result(), None
+            if isinstance(chosen, HandshakeRefusal):
+                self._fail(chosen)
+                return
+            self._client.choose(chosen)
         principal = None
         if self._tls.principal_of is not None:
             certificate = self._object.getpeercert(binary_form=True)

@@ -163,8 +163,8 @@ class UpstreamCluster:
 
     async def refresh(self) -> None:
         """Learn the brokers, their versions and whether they create topics automatically."""
-        answer = await self.query(ApiKey.METADATA, topics=[], allow_auto_topic_creation=False)
-        brokers = {b.node_id: Broker(b.node_id, b.host, b.port) for b in answer.brokers}
+        answer = await self._query_brokers()
+        brokers = _brokers_in(answer)
         self.cluster_id = answer.get("cluster_id")
         self.features = await self.query(
             ApiKey.API_VERSIONS, client_software_name="kustos", client_software_version="1"
@@ -179,6 +179,16 @@ class UpstreamCluster:
             LOG.info("upstream brokers", brokers=[f"{b.node_id}={b.host}:{b.port}" for b in brokers.values()])
             self.brokers = brokers
             self.on_brokers(brokers)
+
+    async def learn_new_brokers(self) -> None:
+        """Learn the brokers that are new, by one request; raise `UpstreamUnavailableError`."""
+        brokers = _brokers_in(await self._query_brokers()) | self.brokers
+        if brokers != self.brokers:
+            self.brokers = brokers
+            self.on_brokers(brokers)
+
+    async def _query_brokers(self) -> Message:
+        return await self.query(ApiKey.METADATA, topics=[], allow_auto_topic_creation=False)
 
     def learn_versions(self, node_id: int, versions: Versions) -> None:
         """Record the versions a broker speaks, as just seen on a connection to it."""
@@ -243,6 +253,11 @@ class UpstreamCluster:
         """Close the connection."""
         if self._connection is not None:
             self._connection.close()
+
+
+def _brokers_in(answer: Message) -> dict[int, Broker]:
+    """Return the brokers that Metadata lists, by their ids."""
+    return {each.node_id: Broker(each.node_id, each.host, each.port) for each in answer.brokers}
 
 
 def _named(answer: Message) -> dict[bytes, str]:

@@ -5,8 +5,9 @@ from itertools import count
 from typing import Any, Final
 
 from kustos.gateway.listener.connection import ClientConnection
-from kustos.gateway.listener.gateway import Gateway, Port
+from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.plans import GatewayParts, ListenerPlan
+from kustos.gateway.listener.port import Port
 from kustos.gateway.store.writer import MetadataWriter
 from kustos.gateway.upstream.in_flight import nothing_in_flight
 from kustos.gateway.workers.counting import NODE_IS_FULL

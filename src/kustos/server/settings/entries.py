@@ -6,7 +6,7 @@ from typing import Any, Final
 from kustos.gateway.admin import ConfigEntry, ConfigType
 from kustos.server.settings.kinds import Setting
 from kustos.server.settings.properties import GivenSettings
-from kustos.server.settings.table.node import BROKER_PORT_START, SETTINGS
+from kustos.server.settings.table.node import ONLY_PER_LISTENER, SETTINGS
 
 TYPES: Final = {
     "boolean": ConfigType.BOOLEAN,
@@ -38,7 +38,7 @@ def config_entries(properties: Mapping[str, str], given: GivenSettings) -> tuple
 
 def _of_table() -> Iterator[ConfigEntry]:
     for setting in SETTINGS:
-        if setting is not BROKER_PORT_START:
+        if setting not in ONLY_PER_LISTENER:
             yield _entry(setting.name, setting, _text(setting.default), None, is_sensitive=setting.secret)
 
 

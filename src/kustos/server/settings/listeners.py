@@ -6,6 +6,7 @@ from typing import Final
 
 from kustos.auth import GSSAPI, JaasEntry, JaasError, LoginModulePolicy, SaslServerSettings, single_jaas_entry
 from kustos.client import NodeAddress, SettingsError, parse_address
+from kustos.gateway.upstream import HostPattern, is_address, is_host_name
 from kustos.server.settings.callbacks import CallbackSettings, callback_settings
 from kustos.server.settings.kerberos import KerberosSettings, kerberos_settings
 from kustos.server.settings.kinds import Network
@@ -46,7 +47,7 @@ class ListenerSettings:
     """One listener; `sasl` is None if it has no authentication.
 
     The upstream broker N is bound at `broker_port_start` + N and advertised at
-    `advertised_broker_port_start` + N, for N below `broker_port_count`.
+    `advertised_broker_port_start` + N, for N below `broker_port_count`, unless there are `broker_hosts`.
     """
 
     name: str
@@ -56,6 +57,8 @@ class ListenerSettings:
     broker_port_start: int
     advertised_broker_port_start: int
     broker_port_count: int
+    broker_hosts: HostPattern | None = None
+    """The names of the brokers, all at the listener's own port; then it has no broker ports."""
     is_controller: bool = False
     """Whether it answers about this node itself; then it has no broker ports."""
     sasl: SaslListenerSettings | None = None
@@ -135,7 +138,7 @@ def check_ports(listeners: tuple[ListenerSettings, ...], http: NodeAddress | Non
         start_key = f"listener.name.{listener.name.lower()}.kustos.broker.port.start"
         what = f"the port of listener `{listener.name}`"
         taken.append((listener.bind.host, own, what, "listeners"))
-        if listener.is_controller:
+        if not listener.broker_port_count:
             continue
         what = f"the broker ports {brokers.start}..{brokers.stop - 1} of listener `{listener.name}`"
         taken.append((listener.bind.host, brokers, what, start_key))
@@ -217,15 +220,20 @@ def _listener(
         or given.get(table.GATEWAY_BROKER_PORT_START)
         or bind.port + 1
     )
+    hosts = given.get(table.BROKER_HOST_PATTERN, name)
+    if hosts is not None:
+        _check_hosts(given, name, protocol, is_controller=is_controller)
+        advertised = _bootstrap(name, advertised, hosts)
     return ListenerSettings(
         name=name,
         security_protocol=protocol,
         bind=bind,
         advertised=advertised,
+        broker_hosts=hosts,
         broker_port_start=start,
         # a forwarder that shifts the listener's port shifts the brokers' ports alike
         advertised_broker_port_start=start + advertised.port - bind.port,
-        broker_port_count=0 if is_controller else given.require(table.BROKER_PORT_COUNT),
+        broker_port_count=0 if is_controller or hosts else given.require(table.BROKER_PORT_COUNT),
         is_controller=is_controller,
         sasl=_sasl(given, name) if protocol.startswith("SASL") else None,
         principals=principal_settings(given, name),
@@ -233,6 +241,30 @@ def _listener(
         logins=login_limits(given, name),
         proxies=_proxies(given, name),
     )
+
+
+def _check_hosts(given: GivenSettings, listener: str, protocol: str, *, is_controller: bool) -> None:
+    key = listener_key(table.BROKER_HOST_PATTERN, listener)
+    if is_controller or not protocol.endswith("SSL"):
+        raise SettingsError(
+            f"`{key}` has no use: only clients with TLS name the host that they ask for, and an admin "
+            "listener has no brokers; leave it out"
+        )
+    start_key = listener_key(table.BROKER_PORT_START, listener)
+    if start_key in given.values:
+        raise SettingsError(f"`{key}` and `{start_key}` contradict each other, leave one of them out")
+
+
+def _bootstrap(listener: str, advertised: NodeAddress, hosts: HostPattern) -> NodeAddress:
+    """Return the bootstrap address of a listener whose brokers have names; raise `SettingsError`."""
+    host = advertised.host.lower().removesuffix(".")
+    if hosts.node_of(host) is not None or not (is_address(host) or is_host_name(host)):
+        raise SettingsError(
+            f"`{table.ADVERTISED_LISTENERS.name}` has `{advertised.host}` for listener `{listener}`, but "
+            f"`{listener_key(table.BROKER_HOST_PATTERN, listener)}` needs an address there, or a name of two "
+            "labels or more that is no broker's"
+        )
+    return NodeAddress(host, advertised.port)
 
 
 def _proxies(given: GivenSettings, listener: str) -> tuple[Network, ...] | None:

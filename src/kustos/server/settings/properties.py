@@ -16,6 +16,7 @@ from kustos.server.settings.table.node import (
     ENABLED_MECHANISMS,
     GATEWAY_BROKER_PORT_START,
     MECHANISMS,
+    ONLY_PER_LISTENER,
     SETTINGS,
     STANDARD_AUTHORIZER_NAMES,
 )
@@ -177,7 +178,7 @@ def mechanism_prefixes(properties: Mapping[str, str]) -> frozenset[str]:
 def known_key(key: str, mechanisms: frozenset[str] = _MECHANISM_PREFIXES) -> KnownKey | None:
     """Return a key parsed, None if the table does not know it."""
     if key in BY_NAME:
-        return None if key == BROKER_PORT_START.name else KnownKey(BY_NAME[key])
+        return None if BY_NAME[key] in ONLY_PER_LISTENER else KnownKey(BY_NAME[key])
     listener: str | None = None
     rest = key
     if key.startswith(LISTENER_PREFIX):
@@ -200,11 +201,9 @@ _KAFKAS_CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
 
 def _take_unknown(key: str, problems: list[str], warnings: list[str], fate: str) -> None:
     """Refuse an unknown `kustos` key, warn of any other: a broker may use the file, too."""
-    if key == BROKER_PORT_START.name:
-        problems.append(
-            f"`{key}` has no listener, write `{LISTENER_PREFIX}<listener>.{key}` or "
-            f"`{GATEWAY_BROKER_PORT_START.name}`"
-        )
+    if key in BY_NAME:
+        other = f" or `{GATEWAY_BROKER_PORT_START.name}`" if key == BROKER_PORT_START.name else ""
+        problems.append(f"`{key}` has no listener, write `{LISTENER_PREFIX}<listener>.{key}`{other}")
         return
     alike = difflib.get_close_matches(key, BY_NAME, n=1, cutoff=_LIKENESS)
     hint = f"did you mean `{alike[0]}`" if alike else None

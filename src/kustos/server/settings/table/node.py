@@ -11,6 +11,7 @@ from kustos.server.settings.kinds import (
     ANY_TEXT,
     BIND_ADDRESS,
     BOOLEAN,
+    HOST_PATTERN,
     INT32_MAX,
     INT64_MAX,
     NETWORKS,
@@ -107,6 +108,19 @@ BROKER_PORT_START: Final = Setting(
     "this port plus N, on the host of the listener. The default is `kustos.gateway.broker.port.start`.",
     per_listener=True,
 )
+BROKER_HOST_PATTERN: Final = Setting(
+    "kustos.broker.host.pattern",
+    HOST_PATTERN,
+    None,
+    "Listeners",
+    "Only with the prefix `listener.name.<listener>.`, and for TLS: clients reach the upstream broker with "
+    "node id N by this name with N in place of `$(nodeId)`, at the port of the listener, which then has no "
+    "broker ports. The host and port of `advertised.listeners` are the bootstrap address.",
+    per_listener=True,
+)
+ONLY_PER_LISTENER: Final = (BROKER_PORT_START, BROKER_HOST_PATTERN)
+"""The settings that need the prefix of a listener."""
+
 GATEWAY_BROKER_PORT_START: Final = Setting(
     "kustos.gateway.broker.port.start",
     _PORT,

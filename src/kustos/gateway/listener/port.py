@@ -1,0 +1,210 @@
+"""A way in to the cluster: a bound port, or one of the host names that share a port."""
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from kustos.acl import KafkaPrincipal
+from kustos.authorizer import AuthorizableRequestContext
+from kustos.client import CannotConnectError, ClientError, KafkaConnection
+from kustos.gateway.listener.connection import ClientConnection
+from kustos.gateway.listener.handshakes import (
+    BY_LIMITS,
+    OF_CERTIFICATES,
+    UNFINISHED,
+    HandshakeFailure,
+    HandshakeRefusal,
+)
+from kustos.gateway.listener.plans import CLIENT_ID_MAX_CHARACTERS, ListenerPlan
+from kustos.gateway.listener.proxy_protocol import ProxyProtocol
+from kustos.gateway.listener.tls import TlsTransport
+from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
+from kustos.gateway.session.parts import SessionServices
+from kustos.gateway.upstream.cluster import Broker
+from kustos.gateway.upstream.host_names import BrokerHosts, UnknownHostError
+from kustos.gateway.upstream.tokens import IdentityError
+from kustos.protocol import TABLE, ContextOf
+from kustos.wire import RequestHeader
+
+if TYPE_CHECKING:
+    from kustos.gateway.listener.gateway import Gateway
+
+BACKLOG: Final = 512
+"""Connections that may wait to be accepted; the kernel drops others, and clients retry."""
+
+
+class Port:
+    """A bound port, or a host name that shares one: its broker, and what its connections share."""
+
+    def __init__(self, gateway: "Gateway", plan: ListenerPlan, node_id: int | None) -> None:
+        self._gateway: Final = gateway
+        self.plan: Final = plan
+        self.node_id: Final = node_id
+        self.name: Final = plan.name
+        self.security_protocol: Final = plan.security_protocol
+        self.settings: Final = plan.connection
+        self.ports: Final = gateway.addresses_of(plan)
+        admin = plan.admin
+        self.leads_upstream: Final = admin is None
+        self.table: Final = TABLE if admin is None else admin.table
+        self.services: Final = SessionServices(
+            cluster=gateway.parts.cluster,
+            local=gateway.parts.local if admin is None else admin.local,
+            observer=gateway.parts.observer,
+            in_flight=gateway.parts.in_flight,
+        )
+        self.observer: Final = gateway.parts.observer
+        self.metrics: Final = gateway.parts.metrics
+        self.decider: Final = gateway.parts.decider
+        self.context_authorizer: Final = gateway.parts.context_authorizer
+        self.answers: Final = gateway.parts.answers
+        self.large_turns: Final = gateway.parts.large_turns
+        self.offered: Final = gateway.parts.offered if admin is None else admin.offered
+        self.sasl_machine: Final = plan.sasl_machine
+        self.login_threads: Final = gateway.login_threads
+        self.principal_without_login: Final = plan.principal_without_login
+        self.tls: Final = plan.tls
+        self.authenticates: Final = plan.tls is not None or plan.security_protocol.startswith("SASL")
+        self.login_failed: Final = gateway.login_failed
+        self.is_throttled: Final = gateway.admission.is_throttled
+        self.server: asyncio.Server | None = None
+        self.lost_upstream = False
+        """Whether the last connection to a broker behind this port failed, or broke."""
+        self.headers_awaited = 0
+        self._turn = 0
+
+    @property
+    def hosts(self) -> BrokerHosts | None:
+        """The host names that choose among the listener's ways in, None where each has a port."""
+        return self.plan.brokers if isinstance(self.plan.brokers, BrokerHosts) else None
+
+    def asked_for(self, hosts: BrokerHosts, server_name: str | None) -> "Port | HandshakeRefusal":
+        """Return the way in that a client asks for by the name of a host, or why it gets none."""
+        try:
+            node_id = hosts.broker_of(server_name)
+        except UnknownHostError as error:
+            return HandshakeRefusal(HandshakeFailure.UNKNOWN_HOST, str(error))
+        if node_id is None:
+            return self
+        return self._gateway.way_to(self.plan, node_id)
+
+    async def bind(self, port: int) -> None:
+        """Listen; raise OSError if the port cannot be bound."""
+        loop = asyncio.get_running_loop()
+        self.server = await loop.create_server(
+            self._accepted,
+            self.plan.bind_host,
+            port,
+            backlog=BACKLOG,
+            reuse_port=self._gateway.shares_ports,
+        )
+
+    def _accepted(self) -> asyncio.Protocol:
+        client = ClientConnection(self)
+        inner = client if self.tls is None else TlsTransport(client, self, self.tls)
+        listed = self.plan.proxies
+        return inner if listed is None else ProxyProtocol(self, listed, client, inner)
+
+    def admit(self, connection: ClientConnection, host: str) -> str | None:
+        """Count a new connection in; return why it is turned away, None if it is not."""
+        return self._gateway.admit(self, connection, host)
+
+    def refuse(self, refusal: HandshakeRefusal, host: str) -> bool:
+        """Count a connection that ended before anybody could log in; return whether its line is in the log.
+
+        Where there may be many of them, on ports with TLS and by limits, the log reports some.
+        """
+        has_line = self.tls is not None or refusal.kind in BY_LIMITS
+        handshakes = self._gateway.admission.failed_handshakes
+        handshakes.count(refusal, self.name)
+        if has_line:
+            handshakes.log(refusal, self.name, host)
+        is_of_certificate = refusal.kind in OF_CERTIFICATES
+        is_of_login = self.security_protocol.startswith("SASL") and refusal.kind not in UNFINISHED
+        if is_of_certificate:
+            self.login_failed(host)
+        if is_of_certificate or is_of_login:
+            self.metrics.authenticated(CERTIFICATE_LOGIN if is_of_certificate else "", False)
+            self.observer.login_ended(certificate_login(self.name, self.security_protocol, host, refusal))
+        return has_line
+
+    def refuse_header(self, refusal: HandshakeRefusal, host: str) -> None:
+        """Count and report a balancer whose connection did not get as far as a client."""
+        handshakes = self._gateway.admission.failed_handshakes
+        handshakes.count(refusal, self.name)
+        handshakes.log(refusal, self.name, host)
+
+    def turn_away(self, reason: str, host: str) -> None:
+        """Count a connection that is closed on arrival."""
+        self._gateway.admission.note_refusal(reason, host)
+
+    def certificate_login(self, host: str, principal: KafkaPrincipal) -> bool:
+        """Record the login by a certificate; return whether it may take effect."""
+        login = certificate_login(self.name, self.security_protocol, host, principal)
+        is_recorded = self.observer.login_ended(login)
+        self.metrics.authenticated(CERTIFICATE_LOGIN, is_recorded)
+        return is_recorded
+
+    def authenticated(self, connection: ClientConnection) -> str | None:
+        """Count a login; return why the connection must end nevertheless, None if it need not."""
+        return self._gateway.admission.authenticated(self, connection)
+
+    def dismiss(self, connection: ClientConnection) -> None:
+        """Count a connection out."""
+        self._gateway.dismiss(self, connection)
+
+    def context_of(
+        self, principal: KafkaPrincipal, host: str, forwarded_by: KafkaPrincipal | None = None
+    ) -> ContextOf:
+        """Return what makes the contexts of a connection's requests for the authorizer."""
+
+        def context_of(header: RequestHeader) -> AuthorizableRequestContext:
+            return AuthorizableRequestContext(
+                principal,
+                host,
+                self.name,
+                self.security_protocol,
+                None if header.client_id is None else header.client_id[:CLIENT_ID_MAX_CHARACTERS],
+                header.api_key,
+                header.api_version,
+                header.correlation_id,
+                forwarded_by,
+            )
+
+        return context_of
+
+    async def connect_upstream(self, principal: KafkaPrincipal) -> KafkaConnection:
+        """Return a new connection to the broker behind this port, or to any behind the bootstrap port.
+
+        It is for a client with this principal. The broker's versions are known afterwards. Raise
+        `ClientError`; `IdentityError` if brokers cannot be told who the client is.
+        """
+        connect_as = self._gateway.parts.connect_as
+        failure: ClientError | None = None
+        for broker in self._candidates():
+            try:
+                if connect_as is None:
+                    connection = await self.services.cluster.connect(broker.host, broker.port)
+                else:
+                    connection = await connect_as(principal, broker.host, broker.port)
+            except IdentityError:
+                # it is the same at every broker
+                raise
+            except ClientError as error:
+                failure = failure or error
+                continue
+            self.services.cluster.learn_versions(broker.node_id, connection.versions)
+            self.lost_upstream = False
+            return connection
+        self.lost_upstream = True
+        which = "no broker" if self.node_id is None else f"no broker `{self.node_id}`"
+        raise failure or CannotConnectError(f"{which} is known upstream")
+
+    def _candidates(self) -> list[Broker]:
+        brokers = self.services.cluster.brokers
+        if self.node_id is not None:
+            return [brokers[self.node_id]] if self.node_id in brokers else []
+        known = list(brokers.values())
+        if known:
+            # clients of the bootstrap port are spread over the brokers, and skip one that is down
+            self._turn = (self._turn + 1) % len(known)
+        return known[self._turn :] + known[: self._turn]

@@ -1,0 +1,100 @@
+"""Go modules that tests use: downloaded by Go once, checked against pinned digests, then used offline.
+
+helm is built from one; two others hold the schemas of what Kubernetes and the Prometheus operator accept.
+"""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from testkit.paths import CACHE
+
+HOME = CACHE / "go"
+GO_TIMEOUT_S = 1_200
+"""helm is compiled in two minutes of two cores; ten times that means a dead network."""
+
+
+class GoError(Exception):
+    """A module could not be downloaded or compiled, or differs from the pinned one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoModule:
+    """A module at a version; `digest` is the hash of its files as go.sum has it."""
+
+    path: str
+    version: str
+    digest: str
+
+    def source(self) -> Path:
+        """Return the folder of its files; raise `GoError`."""
+        told = json.loads(_go("mod", "download", "-json", f"{self.path}@{self.version}"))
+        if told.get("Sum") != self.digest:
+            raise GoError(
+                f"`{self.path}` {self.version} has the digest {told.get('Sum')}, not the pinned one"
+            )
+        return Path(told["Dir"])
+
+    def binary(self, package: str) -> Path:
+        """Return the program that one of its packages is, compiled the first time; raise `GoError`.
+
+        The module's own go.sum pins what it is compiled with.
+        """
+        made = HOME / "bin" / f"{Path(package).name}-{self.version}"
+        made.parent.mkdir(parents=True, exist_ok=True)
+        with made.with_name(f"{made.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not made.exists():
+                fresh = made.with_name(f"{made.name}.new")
+                _go("build", "-mod=readonly", "-o", str(fresh), package, cwd=self.source())
+                _go("clean", "-cache")
+                fresh.rename(made)
+        return made
+
+
+@cache
+def _environment() -> Mapping[str, str]:
+    # writable, since everything in the cache may be deleted
+    own = {
+        "GOMODCACHE": str(HOME / "mod"),
+        "GOFLAGS": "-modcacherw",
+        "GOTOOLCHAIN": "local",
+        "CGO_ENABLED": "0",
+    }
+    return {**os.environ, **own, "GOCACHE": str(HOME / "build")}
+
+
+def _go(*arguments: str, cwd: Path | None = None) -> str:
+    HOME.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("go")), *arguments],
+        cwd=cwd or HOME,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        timeout=GO_TIMEOUT_S,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    if done.returncode:
+        raise GoError(f"go {arguments[0]} failed\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+HELM = GoModule(
+    path="helm.sh/helm/v3", version="v3.16.4", digest="h1:rBn/h9MACw+QlhxQTjpl8Ifx+VTWaYsw3rguGBYBzr0="
+)
+KUBERNETES = GoModule(
+    path="k8s.io/kubernetes", version="v1.31.4", digest="h1:VQDX52gTQnq8C/jCo48AQuDsWbWMh9XXxhQRDYjgakw="
+)
+PROMETHEUS_OPERATOR = GoModule(
+    path="github.com/prometheus-operator/prometheus-operator",
+    version="v0.79.2",
+    digest="h1:H/HCiMS4dXQyiFHw28PFlWMh15YUraL3MFe8u7k7dGA=",
+)
