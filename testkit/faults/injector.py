@@ -13,11 +13,16 @@ from testkit.faults.relay import Line
 from testkit.faults.scene import FaultScene
 from testkit.faults.schedule import LANES, Fault, Kind, Lane, faults
 from testkit.guarded.workers import is_alive, worker_pids
+from testkit.kafka import KafkaNode
 from testkit.processes import freeze, thaw
 from testkit.waiting import wait_until
 
 DISTURBED_SHARE: Final = 0.3
 """Of the connections of a side, when some are cut or slowed."""
+
+REFUSING_SHARE: Final = 0.5
+"""Of the brokers that are killed: connections to them are refused. To others they are made and reset, as by a
+load balancer."""
 
 READY_S: Final = 120.0
 
@@ -78,10 +83,20 @@ class Injector:
         if fault.kind is Kind.PAUSE_BROKER:
             self._pause(node.pid, fault.length_s)
         else:
-            node.kill()
-            self._ends.wait(fault.length_s)
-            node.launch()
-        node.wait_ready(frozenset(each.node_id for each in self.scene.brokers.nodes))
+            self._kill_broker(node, fault.length_s, refuses=chance.random() < REFUSING_SHARE)
+        node.wait_ready(self.scene.broker_ids)
+
+    def _kill_broker(self, node: KafkaNode, length_s: float, *, refuses: bool) -> None:
+        """Kill a broker and start it again; without `refuses` connections are accepted before they end."""
+        port = int(node.advertised["PLAINTEXT"].rpartition(":")[2])
+        if refuses:
+            self.scene.relays.refuse(port)
+        node.kill()
+        self._ends.wait(length_s)
+        node.launch()
+        node.wait_ready(self.scene.broker_ids)
+        if refuses:
+            self.scene.relays.accept_again(port)
 
     def _pause(self, pid: int, length_s: float) -> None:
         if not is_alive(pid):

@@ -70,7 +70,8 @@ class Relays:
         self.counts: Counter[str] = Counter()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="relays", daemon=True)
-        self._servers: list[asyncio.Server] = []
+        self._servers: dict[int, asyncio.Server] = {}
+        self._listen: dict[int, Callable[[], Coroutine[Any, Any, None]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> Self:
@@ -89,7 +90,7 @@ class Relays:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(CONNECT_TIMEOUT_S)
 
     async def _stop(self) -> None:
-        for server in self._servers:
+        for server in self._servers.values():
             server.close()
         for task in self._tasks:
             task.cancel()
@@ -115,10 +116,23 @@ class Relays:
             await self._carry(Line(side, observe(), writers=[writer]), target, reader)
 
         async def listen() -> None:
-            self._servers.append(await asyncio.start_server(accept, host, port, limit=CHUNK_BYTES))
+            self._servers[port] = await asyncio.start_server(accept, host, port, limit=CHUNK_BYTES)
 
+        self._listen[port] = listen
         self._run(listen())
         return port
+
+    def refuse(self, port: int) -> None:
+        """Refuse connections to a port, as the machine of a process that is gone does."""
+
+        async def close() -> None:
+            self._servers.pop(port).close()
+
+        self._run(close())
+
+    def accept_again(self, port: int) -> None:
+        """Relay connections to a port again."""
+        self._run(self._listen[port]())
 
     async def _carry(self, line: Line, target: tuple[str, int], reader: asyncio.StreamReader) -> None:
         begun_s = time.monotonic()

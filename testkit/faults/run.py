@@ -42,6 +42,9 @@ GROWTH_SHARE: Final = 0.2
 """Bounds of the memory of a process that lived through all rounds, from the first rest to the last: an
 allocator gives back pages as it likes, and a leak of a few bytes a request is more within an hour."""
 
+SHOWN_MAX: Final = 10
+"""Problems that are shown at a rest; all are at the end."""
+
 NONE_OF: Final = ("kustos_audit_dropped_events_total",)
 """Figures that must be 0 at the end."""
 
@@ -192,12 +195,15 @@ class Run:
         self.outcome.rests.append(taken)
         if self._injector.survivor is None:
             self._injector.survivor = taken.workers[0].pid
+        found = self._found()
         memory = ", ".join(f"{each.memory_mb:.0f}" for each in (taken.writer, *taken.workers))
         self._tell(
             f"round {number}: {len(self.ledger.acknowledged)} records acknowledged, "
-            f"{sum(self._injector.counts.values())} faults, {len(self._found())} problems; "
+            f"{sum(self._injector.counts.values())} faults, {len(found)} problems; "
             f"at rest {memory} MB, {taken.tasks} tasks"
         )
+        for problem in found[:SHOWN_MAX]:
+            self._tell(f"  {problem}")
 
     def _found(self) -> list[str]:
         return [
@@ -232,6 +238,7 @@ class Run:
             "requests forwarded and decided again": scene.relays.counts["upstream requests"],
             "decisions found in the audit log": sum(scene.decisions.values()),
             "changes of ACLs acknowledged": self._acl_changes.acknowledged,
+            "changes of ACLs asked again": self._acl_changes.asked_again,
             "changes of topics": self._topic_changes.done,
             "faults": sum(self._injector.counts.values()),
         }

@@ -133,6 +133,11 @@ class FaultScene:
         return node
 
     @property
+    def broker_ids(self) -> frozenset[int]:
+        """The ids of the brokers."""
+        return frozenset(node.node_id for node in self.brokers.nodes)
+
+    @property
     def direct(self) -> str:
         """Where Kafka is reached past everything."""
         return ",".join(f"{LOOPBACK}:{node.internal_port}" for node in self.brokers.nodes)

@@ -175,6 +175,15 @@ class MessageCodec:
             make_split_reader(self._plans[name], name, self._namespace, self.flexible, at)
         return SplitReader(self._namespace[f"head_{name}"], self._namespace[f"tail_{name}"])
 
+    def reader(
+        self, struct_type: type[Message]
+    ) -> Callable[[bytes, int, int, list[int]], tuple[Message, int]]:
+        """Return the reader of a nested struct, with the arguments and errors of the parts of a `split`."""
+        read: Callable[[bytes, int, int, list[int]], tuple[Message, int]] = self._namespace[
+            f"read_{struct_type.__name__}"
+        ]
+        return read
+
     def untagged(self, struct_type: type[Message]) -> list[str]:
         """Return the fields of a struct that are always there, in order."""
         return [plan.name for plan in self._plans[struct_type.__name__] if plan.tag is None]
