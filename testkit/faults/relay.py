@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol, Self
 from testkit.faults.schedule import Side
 from testkit.ports import LOOPBACK, free_port
 from testkit.tap.proxy import Stream
+from testkit.waiting import let_pass
 
 CHUNK_BYTES: Final = 1 << 16
 SLOW_BYTES: Final = 4_096
@@ -198,7 +199,7 @@ class Relays:
 
     async def _pass_on(self, line: Line, data: bytes, writer: asyncio.StreamWriter) -> None:
         while data and time.monotonic() < line.slow_until_s:
-            await asyncio.sleep(SLOW_PAUSE_S)
+            await let_pass(SLOW_PAUSE_S)
             writer.write(data[:SLOW_BYTES])
             data = data[SLOW_BYTES:]
             await writer.drain()

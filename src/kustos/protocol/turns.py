@@ -66,6 +66,14 @@ def next_items(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
     return items
 
 
+def next_names(exchange: Exchange, reader: ItemReader) -> Asking[list[tuple[Any, int]]]:
+    """Return the names of the next items of an answer with their offsets, as `next_items` does."""
+    yield from begin_item(exchange)
+    names, size_bytes = reader.outline(exchange.turn_room * ITEM_BYTES)
+    exchange.turn_room -= size_bytes // ITEM_BYTES
+    return names
+
+
 def allowed_each(
     exchange: Exchange, questions: Sequence[Question], *, listing: bool = False
 ) -> Asking[list[bool]]:

@@ -7,7 +7,7 @@ checked then: a message is exact only if it was read to its end.
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from kustos.wire.codec import ELEMENTS_PER_MESSAGE_MAX, MessageCodec
 from kustos.wire.errors import MalformedMessageError, TooManyElementsError
@@ -28,6 +28,7 @@ class ItemReader:
         around = codec.split(codec.root, at)
         self._tail: Final = around.tail
         self._read_item: Final = codec.reader(codec.root.ELEMENTS[at])
+        self._outline: Final = codec.outliner(codec.root.ELEMENTS[at], "name")
         self.is_done = False
         """Whether the message was read to its end."""
         with self._errors():
@@ -50,13 +51,42 @@ class ItemReader:
                 item, position = self._read_item(buffer, position, end, self._limits)
                 items.append(item)
                 self._left -= 1
-            self._position = position
-            if not self._left and not self.is_done:
-                self.message, self._position = self._tail(self.message, buffer, position, end, self._limits)
-                self.is_done = True
-                if self._position != end:
-                    raise MalformedMessageError(f"{end - self._position} bytes follow")
+            self._advance(position)
         return items, position - begin
+
+    def outline(self, bytes_max: int) -> tuple[list[tuple[Any, int]], int]:
+        """Return the names of the next items with their offsets, and their size, as `read` does.
+
+        Nothing but their names was read: `item_at` reads an item, the others must not go on to anybody.
+        """
+        found: list[tuple[Any, int]] = []
+        begin = position = self._position
+        buffer, end, outline = self._buffer, len(self._buffer), self._outline
+        with self._errors():
+            while self._left and (not found or position - begin < bytes_max):
+                at = position
+                name, position = outline(buffer, at, end, self._limits)
+                found.append((name, at))
+                self._left -= 1
+            self._advance(position)
+        return found, position - begin
+
+    def item_at(self, offset: int) -> Message:
+        """Return the item at an offset that `outline` gave."""
+        with self._errors():
+            item, _ = self._read_item(self._buffer, offset, len(self._buffer), self._limits)
+        return item
+
+    def _advance(self, position: int) -> None:
+        """Go on from here; read what follows the list where it ends."""
+        self._position = position
+        if self._left or self.is_done:
+            return
+        end = len(self._buffer)
+        self.message, self._position = self._tail(self.message, self._buffer, position, end, self._limits)
+        self.is_done = True
+        if self._position != end:
+            raise MalformedMessageError(f"{end - self._position} bytes follow")
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

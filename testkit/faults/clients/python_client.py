@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from testkit.faults.clients.notes import BURST, FILLING_BYTES, PATIENCE_S, PAUSE_S, Notes, Orders, payload
+from testkit.waiting import let_pass
 
 USER, TOPIC = "carol", "carol-records"
 
@@ -51,7 +52,7 @@ class Program:
                 fate = asyncio.ensure_future(self._send(producer, name, value))
                 fates.add(fate)
                 fate.add_done_callback(fates.discard)
-            await asyncio.sleep(PAUSE_S)
+            await let_pass(PAUSE_S)
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
                 await asyncio.gather(*fates)
@@ -93,7 +94,7 @@ class Program:
                 found = await consumer.getmany(timeout_ms=500)
             except KafkaError as error:
                 self.note("N", f"errors of the consumer ({type(error).__name__})", 1)
-                await asyncio.sleep(PAUSE_S)
+                await let_pass(PAUSE_S)
                 continue
             for messages in found.values():
                 for each in messages:

@@ -25,8 +25,8 @@ from kustos.protocol.steps import (
     Rewrite,
     Row,
 )
-from kustos.protocol.turns import allowed_names, each, next_items
-from kustos.wire import ZERO_UUID, ApiKey, Message, MessageCodec, request_codec, response_codec
+from kustos.protocol.turns import allowed_names, each, next_items, next_names
+from kustos.wire import ZERO_UUID, ApiKey, ItemReader, Message, MessageCodec, request_codec, response_codec
 
 DESCRIBE_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC)
 CREATE_TOPIC = Check(AclOperation.CREATE, ResourceType.TOPIC)
@@ -158,9 +158,10 @@ def ask_upstream(exchange: Exchange, topics: list[Message] | None, *, creating: 
     message.topics = None if topics is None else (yield from converted_items(exchange, topics, codec))
     message.allow_auto_topic_creation = creating
     answer: UpstreamAnswer = yield Ask(message, version)
-    reader, found = answer.items, []
-    while reader is not None and (part := (yield from next_items(exchange, reader))):
-        found += part if topics is not None else (yield from visible(exchange, part))
+    if answer.items is None:
+        raise TypeError("the row of Metadata says that its answers are read in turns")
+    reading = visible if topics is None else every_item
+    found = yield from reading(exchange, answer.items)
     answer.message.topics = []
     if version == exchange.version:
         answer.message.topics = found
@@ -171,11 +172,23 @@ def ask_upstream(exchange: Exchange, topics: list[Message] | None, *, creating: 
     return response
 
 
-def visible(exchange: Exchange, topics: list[Message]) -> Asking[list[Message]]:
-    """Return the topics of a listing that may be seen; others leave nothing behind, however many they are."""
-    names = [topic.name or "" for topic in topics]
-    shown = yield from allowed_names(exchange, LISTED_TOPIC, names, listing=True)
-    return [topic for topic, name in zip(topics, names, strict=True) if name in shown]
+def every_item(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
+    """Return all topics of an answer."""
+    found: list[Message] = []
+    while part := (yield from next_items(exchange, reader)):
+        found += part
+    return found
+
+
+def visible(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
+    """Return the topics of a listing that may be seen; of others only the names are read."""
+    found: list[Message] = []
+    while part := (yield from next_names(exchange, reader)):
+        names = [name or "" for name, _ in part]
+        shown = yield from allowed_names(exchange, LISTED_TOPIC, names, listing=True)
+        offsets = [offset for name, (_, offset) in zip(names, part, strict=True) if name in shown]
+        found += yield from each(exchange, offsets, reader.item_at)
+    return found
 
 
 def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCodec) -> Asking[list[Message]]:
