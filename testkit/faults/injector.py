@@ -28,7 +28,7 @@ READY_S: Final = 120.0
 
 
 class Injector:
-    """The lanes of one round, each in a thread. The eldest worker, if there is a choice, is never killed."""
+    """The lanes of one round, each in a thread; the worker `survivor` is never killed."""
 
     def __init__(self, scene: FaultScene) -> None:
         self.scene = scene

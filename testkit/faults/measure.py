@@ -23,7 +23,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What a node takes at some moment; `workers` in order of their age."""
+    """What a node takes at some moment; `workers` in order of their process ids."""
 
     at_s: float
     writer: Taken

@@ -270,7 +270,7 @@ class Run:
             found.append(f"{first.tasks}, then {last.tasks} tasks")
         lived_through = before.keys() & {each.pid for each in (last.writer, *last.workers)}
         if not {first.writer.pid, self._injector.survivor} <= lived_through:
-            found.append("writer or eldest worker did not live through all rounds")
+            found.append("the writer or the spared worker did not live through all rounds")
         return found
 
 
