@@ -31,7 +31,7 @@ QUICK_SIDES := "property: $(QUICK) tests/property" "unit: $(QUICK) tests/unit"
 SIDES := 'pipeline: tests/pipeline' 'clients: tests/e2e tests/quorum' 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'brokers: tests/conformance' 'fuzz: tests/fuzz'
 CONNECT_SIDE := 'connect: KUSTOS_TEST_SPARK=connect-short tests/pipeline'
 
-.PHONY: help setup demo test test-quick test-connect test-python check bench docs differential fuzz fuzz-soak mutation simulation soak lock clean
+.PHONY: help setup demo test test-quick test-connect test-python check bench docs differential fuzz fuzz-soak mutation simulation faults soak lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -90,6 +90,9 @@ mutation: setup ## break the authorizer line by line and ask the tests; ROOMS=ac
 
 simulation: setup ## crash the metadata log on a simulated disk; POINTS=n SEED=s; adds to soak/simulations.md
 	@$(BIN)/python -m tests.simulation $(if $(POINTS),--points $(POINTS)) $(if $(SEED),--seed $(SEED))
+
+faults: setup ## kill, pause, cut and slow under load; MINUTES=30 SEED=s; adds to soak/faults.md
+	@$(BIN)/python -m testkit.faults --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 soak: setup ## compare and test properties for long; CHECKS=n MINUTES=m SEED=s; adds to soak/results.md
 	@$(BIN)/python scripts/soak.py $(if $(CHECKS),--checks $(CHECKS)) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

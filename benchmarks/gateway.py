@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.figures import QUICK, Figure, emit, progress
+from benchmarks.guarding.crowds import connections, listings, workers
 from benchmarks.guarding.load import Round, Route
 from benchmarks.guarding.routes import Routes, started
 
@@ -134,11 +135,14 @@ def memory(routes: Routes) -> Figure:
     )
 
 
-PARTS: dict[str, Callable[[Routes, Routes], list[Figure]]] = {
-    "plaintext": lambda plain, _tls: plaintext(plain),
-    "tls": lambda _plain, tls: encrypted(tls),
-    "latency": lambda plain, _tls: [latency(plain)],
-    "memory": lambda plain, _tls: [memory(plain)],
+PARTS: dict[str, Callable[[Routes, Routes, Path], list[Figure]]] = {
+    "plaintext": lambda plain, _tls, _directory: plaintext(plain),
+    "tls": lambda _plain, tls, _directory: encrypted(tls),
+    "latency": lambda plain, _tls, _directory: [latency(plain)],
+    "memory": lambda plain, _tls, _directory: [memory(plain)],
+    "connections": lambda plain, _tls, _directory: connections(plain),
+    "metadata": lambda _plain, _tls, directory: listings(directory),
+    "workers": lambda plain, _tls, directory: workers(directory, plain.upstream),
 }
 """What can be measured by itself: `python -m benchmarks.gateway tls memory`."""
 
@@ -151,7 +155,7 @@ def main(wanted: Sequence[str]) -> None:
         with started(directory) as (plain, tls):
             plain.direct.create_topic()
             plain.direct.produce(RECORDS, "1")
-            figures = [figure for part in wanted or PARTS for figure in PARTS[part](plain, tls)]
+            figures = [figure for part in wanted or PARTS for figure in PARTS[part](plain, tls, directory)]
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     emit(figures)

@@ -5,6 +5,7 @@ topic, an ACL, a user, a token or a setting from the metadata log. A test that c
 `wait_until` before it uses it; `testkit.kafka.make_topics` creates topics and waits for them.
 """
 
+import asyncio
 import time
 from collections.abc import Callable
 from threading import Event
@@ -60,3 +61,14 @@ def wait_until(
                 f"{what}: not so within {timeout_s:g} s, at last {last[:SHOWN_MAX]}"
             ) from cause
         spend(min(POLL_INTERVAL_S, left))
+
+
+async def let_pass(seconds: float) -> None:
+    """Let time pass, for load that comes at a pace: what waits for something waits for that."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    timer = loop.call_later(seconds, over.set_result, None)
+    try:
+        await over
+    finally:
+        timer.cancel()

@@ -80,14 +80,29 @@ class Route:
         The tool's JVM optimizes as it does in real life.
         """
         line = command(main, *arguments, heap="512m", peak=True)
-        before_s = self._cpu_s()
+        before_s = self.cpu_so_far_s()
         done = subprocess.run(line, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{main} failed\n{done.stdout}\n{done.stderr}")
-        return done.stdout, self._cpu_s() - before_s
+        return done.stdout, self.cpu_so_far_s() - before_s
 
-    def _cpu_s(self) -> float:
-        return 0.0 if self.pid is None else cpu_s(self.pid)
+    def cpu_so_far_s(self) -> float:
+        """Return the processor seconds of the processes in between."""
+        return 0.0 if self.pid is None else sum(map(cpu_s, processes(self.pid)))
+
+
+def processes(pid: int) -> list[int]:
+    """Return a process and those that it started: the workers of a node."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *map(int, children)]
+
+
+def resident_mb(pid: int) -> float:
+    """Return the memory of a process and those that it started; pages that they share count for each."""
+    found = (
+        re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{each}/status").read_text()) for each in processes(pid)
+    )
+    return sum(int(size) for [size] in found) / 1024
 
 
 def cpu_s(pid: int) -> float:

@@ -35,11 +35,12 @@ NOISE_ACLS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routes:
-    """`relay` is None with TLS: it would see nothing but what TLS encrypted."""
+    """`relay` is None with TLS: it would see nothing but what TLS encrypted. Nodes connect to `upstream`."""
 
     direct: Route
     kustos: Route
     relay: Route | None = None
+    upstream: str = ""
 
 
 def allow(resource_type: ResourceType, name: str, principal: str, operation: AclOperation) -> AclBinding:
@@ -128,6 +129,7 @@ def started(directory: Path) -> Iterator[tuple[Routes, Routes]]:
                 direct=route("direct", kafka.address("SASL_PLAINTEXT"), None, "SASL_PLAINTEXT"),
                 relay=route("relay", f"{LOOPBACK}:{relay_port}", relay, "SASL_PLAINTEXT"),
                 kustos=route("kustos", plain.bootstrap, plain, "SASL_PLAINTEXT"),
+                upstream=kafka.address("PLAINTEXT"),
             ),
             Routes(
                 direct=route("direct-tls", kafka.address("SASL_SSL"), None, "SASL_SSL"),

@@ -8,6 +8,7 @@ from zlib import crc32
 
 from kustos.acl import AclBinding, KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
+from kustos.gateway.session.parts import read_answer
 from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.answers import STREAM_HEAD_BYTES
 from kustos.protocol import (
@@ -27,15 +28,12 @@ from kustos.protocol import (
     Reply,
     ResolveTopicIds,
     Serve,
-    UpstreamAnswer,
 )
 from kustos.protocol.api_versions import common_versions
 from kustos.wire import (
     MalformedMessageError,
     Message,
     RequestHeader,
-    read_response_header,
-    response_header_is_flexible,
 )
 from kustos.wire.api_keys import ApiKey
 from testkit.protocol.cluster_model import PARTITIONS, Model
@@ -137,7 +135,7 @@ class Driver:
             self.repeats += 1
             return outcome
         outcome.opened = self.guard.reopen(repetition)
-        return self._go_on(outcome.opened, decoded(outcome.opened, answer), outcome)
+        return self._go_on(outcome.opened, read_answer(outcome.opened, answer), outcome)
 
     def _names(self, topic_ids: Collection[bytes]) -> dict[bytes, str]:
         return {key: name for key, name in self.model.names.items() if key in topic_ids}
@@ -162,7 +160,7 @@ class Driver:
             case Ask(message, version):
                 frame = self._forward(opened.upstream_frame(message, version), outcome)
                 assert frame is not None, "an answer is awaited where there is none"
-                return decoded(opened, frame, version)
+                return read_answer(opened, frame, version)
             case AskStreamed(message):
                 frame = self._forward(opened.upstream_frame(message), outcome)
                 assert frame is not None, "an answer is awaited where there is none"
@@ -197,7 +195,7 @@ class Driver:
             outcome.closed = str(error)
             raise StreamEndedError from error
         if answer is None:
-            return decoded(opened, frame)
+            return read_answer(opened, frame)
         outcome.response = b"".join(sent)[4:]
         return answer
 
@@ -245,13 +243,6 @@ class Driver:
 
 class StreamEndedError(Exception):
     """The connection ended while an answer passed."""
-
-
-def decoded(opened: Opened, frame: bytes, version: int | None = None) -> UpstreamAnswer:
-    """Return upstream's answer, read as a whole."""
-    codec = opened.answer_codec(version)
-    _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
-    return UpstreamAnswer(codec.decode(frame, body_at).message, frame[body_at:], frame)
 
 
 def served(opened: Opened, request: Message) -> Message:

@@ -28,7 +28,7 @@ from testkit.tap.client import (
 from testkit.tap.frames import Request, code, read_request, read_response, topic_key
 from testkit.tap.needs import NEEDS
 
-__all__ = ["Client", "Violation", "check_request", "check_response"]
+__all__ = ["Client", "Violation", "check_request", "check_response", "violations"]
 
 
 @dataclass(frozen=True)
@@ -191,14 +191,18 @@ def check_request(
 ) -> list[Violation]:
     """Return why this frame must not have gone upstream; nothing if it may."""
     subject = Client(principal, host, acls, topic_names, auto_creates_topics, super_users)
-    request = read_request(frame)
+    return violations(read_request(frame), subject)
+
+
+def violations(request: Request, client: Client) -> list[Violation]:
+    """Return why this request must not have gone upstream; nothing if it may."""
     name = api_key_map[request.api_key]
     if request.api_key not in NEEDS:
         return [Violation(name, "only known APIs go upstream", f"API {request.api_key}")]
     return [
         Violation(name, "nothing unauthorised goes upstream", f"v{request.version} needs one of {need}")
-        for need in NEEDS[request.api_key](request, subject)
-        if not any(subject.may(*question) for question in need)
+        for need in NEEDS[request.api_key](request, client)
+        if not any(client.may(*question) for question in need)
     ]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from kustos.acl import KafkaPrincipal
-from kustos.wire import Message, Shape
+from kustos.wire import ItemReader, Message, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,16 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamAnswer:
-    """An answer of upstream: decoded, and as the bytes of its body."""
+    """An answer of upstream: decoded, and as the bytes of its body.
+
+    Where the row has a `large_list`, that list of the message is None, and `items` reads it.
+    """
 
     message: Message
     body: bytes
     frame: bytes = b""
     """The whole frame without its length, if it is canonical."""
+    items: ItemReader | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,5 +151,7 @@ class Row:
     pipelined: bool = False
     """Whether such a request is forwarded while another is in flight; see
     `gateway.session.client_session`."""
+    large_list: str | None = None
+    """The list of upstream's answer that its handler reads in turns, as it may have any number of items."""
     revokes: bool = False
     """Whether it may revoke rights: its answer waits for the requests that those rights allowed."""

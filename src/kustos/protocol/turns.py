@@ -9,12 +9,15 @@ less than a tenth of a microsecond per item.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kustos.protocol.effects import Asking, GiveWay
 from kustos.protocol.exchange import ITEMS_PER_TURN, Check, Exchange, Question
 from kustos.protocol.shapes import Items, Refusal
-from kustos.wire import Message
+from kustos.wire import ItemReader, Message
+
+ITEM_BYTES: Final = 64
+"""How much of an answer is read in the time of an item: a topic of one partition."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -53,6 +56,22 @@ def each(
 ) -> Asking[list[Result]]:
     """Return the result of `work` for each item, in order."""
     return in_turns(exchange, items, lambda part: map(work, part), cost)
+
+
+def next_items(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
+    """Return the next items of an answer, as many as the turn has room for; none at its end."""
+    yield from begin_item(exchange)
+    items, size_bytes = reader.read(exchange.turn_room * ITEM_BYTES)
+    exchange.turn_room -= size_bytes // ITEM_BYTES
+    return items
+
+
+def next_names(exchange: Exchange, reader: ItemReader) -> Asking[list[tuple[Any, int]]]:
+    """Return the names of the next items of an answer with their offsets, as `next_items` does."""
+    yield from begin_item(exchange)
+    names, size_bytes = reader.outline(exchange.turn_room * ITEM_BYTES)
+    exchange.turn_room -= size_bytes // ITEM_BYTES
+    return names
 
 
 def allowed_each(

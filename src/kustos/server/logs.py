@@ -95,8 +95,8 @@ LOG_LEVELS: Final = LogLevels()
 """The levels of this process."""
 
 
-class _NamedLogger(structlog.PrintLogger):
-    """Prints, and knows its name."""
+class _NamedLogger(structlog.WriteLogger):
+    """Writes a line at once, since the processes of a node share standard error, and knows its name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(sys.stderr)

@@ -28,6 +28,7 @@ from kustos.wire.frames import (
     response_frame,
     response_header_is_flexible,
 )
+from kustos.wire.items import ItemReader
 from kustos.wire.message import Message
 from kustos.wire.primitives import ZERO_UUID, read_uvarint, uvarint
 from kustos.wire.record_batch import (
@@ -64,6 +65,7 @@ __all__ = [
     "Decoded",
     "FrameLengthError",
     "FrameReader",
+    "ItemReader",
     "MalformedMessageError",
     "Message",
     "MessageCodec",

@@ -38,6 +38,7 @@ from kustos.wire.generate import (
     too_many,
 )
 from kustos.wire.message import Message
+from kustos.wire.outlines import make_outliner
 from kustos.wire.plan import FieldPlan
 from kustos.wire.primitives import read_uvarint, read_uvarint_tail, uvarint
 
@@ -174,6 +175,36 @@ class MessageCodec:
         if f"head_{name}" not in self._namespace:
             make_split_reader(self._plans[name], name, self._namespace, self.flexible, at)
         return SplitReader(self._namespace[f"head_{name}"], self._namespace[f"tail_{name}"])
+
+    def reader(
+        self, struct_type: type[Message]
+    ) -> Callable[[bytes, int, int, list[int]], tuple[Message, int]]:
+        """Return the reader of a nested struct, with the arguments and errors of the parts of a `split`."""
+        read: Callable[[bytes, int, int, list[int]], tuple[Message, int]] = self._namespace[
+            f"read_{struct_type.__name__}"
+        ]
+        return read
+
+    def outliner(
+        self, struct_type: type[Message], at: str
+    ) -> Callable[[bytes, int, int, list[int]], tuple[Any, int]]:
+        """Return what finds the field `at` of a nested struct and where it ends, and checks nothing else.
+
+        Arguments and errors are those of a `reader`.
+        """
+        name = struct_type.__name__
+        if f"outline_{name}" not in self._namespace:
+            for inner in reversed(self._nested(struct_type)):
+                plans = self._plans[inner.__name__]
+                make_outliner(plans, inner.__name__, self._namespace, self.flexible)
+            make_outliner(self._plans[name], name, self._namespace, self.flexible, at)
+        outline: Callable[[bytes, int, int, list[int]], tuple[Any, int]] = self._namespace[f"outline_{name}"]
+        return outline
+
+    def _nested(self, struct_type: type[Message]) -> list[type[Message]]:
+        """Return the structs within a struct, each before those within it."""
+        found = list(struct_type.ELEMENTS.values())
+        return [each for inner in found for each in (inner, *self._nested(inner))]
 
     def untagged(self, struct_type: type[Message]) -> list[str]:
         """Return the fields of a struct that are always there, in order."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from kustos.wire.errors import EndsEarlyError, MalformedMessageError, TooManyElementsError
 from kustos.wire.plan import FieldPlan
 
-_FIXED: Final = {
+FIXED: Final = {
     "int8": ("b", 1),
     "int16": ("h", 2),
     "uint16": ("H", 2),
@@ -49,7 +49,7 @@ def too_many() -> None:
     raise TooManyElementsError("too many array elements and tagged fields")
 
 
-class _Source:
+class Source:
     """Source lines of a function under construction, and the constants they use."""
 
     def __init__(self, namespace: dict[str, Any], flexible: bool) -> None:
@@ -59,20 +59,24 @@ class _Source:
         self.depth = 1
 
     def add(self, *lines: str) -> None:
+        """Add lines at the present depth."""
         self.lines += ["    " * self.depth + line for line in lines]
 
     def block(self, head: str, body: Callable[[], None]) -> None:
+        """Add a line and what `body` adds, one level deeper."""
         self.add(head)
         self.depth += 1
         body()
         self.depth -= 1
 
     def packer(self, code: str) -> str:
+        """Return the name of the `Struct` of a code, big-endian."""
         name = "S_" + code.replace("?", "B")
         self.namespace.setdefault(name, struct.Struct(">" + code))
         return name
 
     def compile(self, signature: str) -> Callable[..., Any]:
+        """Return the function of this signature."""
         text = f"def {signature}:\n" + "\n".join(self.lines) + "\n"
         scope: dict[str, Any] = {}
         # the source consists of kio's field names and constants of this module, never of received data
@@ -81,7 +85,7 @@ class _Source:
         return function
 
 
-def _read_length(source: _Source, compact: bool, wide: bool) -> None:
+def read_length(source: Source, compact: bool, wide: bool) -> None:
     """Leave the length in `n`, -1 for null."""
     if compact:
         source.add("n = buf[pos]; pos += 1", "if n > 127: n, pos = uvarint_tail(buf, pos, n)", "n -= 1")
@@ -91,10 +95,11 @@ def _read_length(source: _Source, compact: bool, wide: bool) -> None:
         source.add("if n < -1: bad('a negative length')")
 
 
-def _read_scalar(source: _Source, plan: FieldPlan, target: str, nullable: bool, compact: bool) -> None:
+def read_scalar(source: Source, plan: FieldPlan, target: str, nullable: bool, compact: bool) -> None:
+    """Leave one value of the field, or of its elements, in `target`."""
     kind = plan.kind
-    if kind in _FIXED:
-        code, size = _FIXED[kind]
+    if kind in FIXED:
+        code, size = FIXED[kind]
         source.add(f"{target} = {source.packer(code)}.unpack_from(buf, pos)[0]; pos += {size}")
     elif kind == "bool":
         source.add("n = buf[pos]; pos += 1", "if n > 1: bad('a boolean that is neither 0 nor 1')")
@@ -111,7 +116,7 @@ def _read_scalar(source: _Source, plan: FieldPlan, target: str, nullable: bool, 
         else:
             source.add(f"{target}, pos = read_{name}(buf, pos, end, unknown)")
     else:
-        _read_length(source, compact, wide=kind != "string")
+        read_length(source, compact, wide=kind != "string")
         decode = ".decode()" if kind == "string" else ""
         if compact and kind == "string":
             source.add(f"if n > {STRING_SIZE_MAX_BYTES}: bad('`{plan.name}` is longer than Kafka reads')")
@@ -122,16 +127,16 @@ def _read_scalar(source: _Source, plan: FieldPlan, target: str, nullable: bool, 
         source.add(f"    {target} = buf[pos:e]{decode}; pos = e")
 
 
-def _read_field(source: _Source, plan: FieldPlan, is_tag: bool = False) -> None:
+def _read_field(source: Source, plan: FieldPlan, is_tag: bool = False) -> None:
     target = f"s.{plan.name}"
     compact = source.flexible and not (plan.name == "client_id" and plan.tag is None and _is_header(source))
     if not plan.is_array:
         if is_tag and plan.kind == "struct":
-            _read_scalar(source, plan, target, nullable=plan.nullable, compact=compact)
+            read_scalar(source, plan, target, nullable=plan.nullable, compact=compact)
         else:
-            _read_scalar(source, plan, target, plan.nullable, compact)
+            read_scalar(source, plan, target, plan.nullable, compact)
         return
-    _read_length(source, source.flexible, wide=True)
+    read_length(source, source.flexible, wide=True)
     source.add("if n < 0:")
     source.add(f"    {target} = None" if plan.nullable else f"    bad('`{plan.name}` is null')")
     source.add("else:")
@@ -140,17 +145,17 @@ def _read_field(source: _Source, plan: FieldPlan, is_tag: bool = False) -> None:
     source.add("    items = []; append = items.append")
     source.add("    for _ in range(n):")
     source.depth += 2
-    _read_scalar(source, plan, "item", nullable=False, compact=source.flexible)
+    read_scalar(source, plan, "item", nullable=False, compact=source.flexible)
     source.add("append(item)")
     source.depth -= 2
     source.add(f"    {target} = items")
 
 
-def _is_header(source: _Source) -> bool:
+def _is_header(source: Source) -> bool:
     return bool(source.namespace.get("IS_REQUEST_HEADER"))
 
 
-def _read_tags(source: _Source, plans: list[FieldPlan], field_values: str) -> None:
+def _read_tags(source: Source, plans: list[FieldPlan], field_values: str) -> None:
     for plan in plans:
         source.add(f"s.{plan.name} = {field_values}_{plan.name}()")
     source.add("tags = buf[pos]; pos += 1", "if tags:")
@@ -178,7 +183,7 @@ def _fixed_runs(plans: list[FieldPlan]) -> Iterator[list[FieldPlan]]:
     """Group neighbours of fixed width, which one `struct` call reads or writes together."""
     run: list[FieldPlan] = []
     for plan in plans:
-        if plan.kind in _FIXED and not plan.is_array:
+        if plan.kind in FIXED and not plan.is_array:
             run.append(plan)
             continue
         if run:
@@ -189,19 +194,19 @@ def _fixed_runs(plans: list[FieldPlan]) -> Iterator[list[FieldPlan]]:
         yield run
 
 
-def _read_fields(source: _Source, plans: list[FieldPlan]) -> None:
+def _read_fields(source: Source, plans: list[FieldPlan]) -> None:
     """Read fields without tags into the struct `s`."""
     for run in _fixed_runs([plan for plan in plans if plan.tag is None]):
         if len(run) == 1:
             _read_field(source, run[0])
             continue
-        packer = source.packer("".join(_FIXED[plan.kind][0] for plan in run))
+        packer = source.packer("".join(FIXED[plan.kind][0] for plan in run))
         targets = ", ".join(f"s.{plan.name}" for plan in run)
-        size = sum(_FIXED[plan.kind][1] for plan in run)
+        size = sum(FIXED[plan.kind][1] for plan in run)
         source.add(f"{targets} = {packer}.unpack_from(buf, pos); pos += {size}")
 
 
-def _read_all_tags(source: _Source, plans: list[FieldPlan], name: str) -> None:
+def _read_all_tags(source: Source, plans: list[FieldPlan], name: str) -> None:
     if source.flexible:
         tagged = sorted((plan for plan in plans if plan.tag is not None), key=lambda plan: plan.tag or 0)
         _read_tags(source, tagged, f"default_{name}")
@@ -209,7 +214,7 @@ def _read_all_tags(source: _Source, plans: list[FieldPlan], name: str) -> None:
 
 def make_reader(plans: list[FieldPlan], name: str, namespace: dict[str, Any], flexible: bool) -> None:
     """Put `read_<name>` into the namespace."""
-    source = _Source(namespace, flexible)
+    source = Source(namespace, flexible)
     source.add(f"s = new({name})")
     _read_fields(source, plans)
     _read_all_tags(source, plans, name)
@@ -226,25 +231,25 @@ def make_split_reader(
     tail gets the struct. The length counts elements or bytes, and is -1 for null.
     """
     place = next(index for index, plan in enumerate(plans) if plan.name == at)
-    source = _Source(namespace, flexible)
+    source = Source(namespace, flexible)
     source.add(f"s = new({name}); s.{at} = None")
     _read_fields(source, plans[:place])
-    _read_length(source, flexible, wide=True)
+    read_length(source, flexible, wide=True)
     if not plans[place].nullable:
         source.add(f"if n < 0: bad('`{at}` is null')")
     source.add("return (s, n), pos")
     namespace[f"head_{name}"] = source.compile(f"head_{name}(buf, pos, end, unknown)")
-    source = _Source(namespace, flexible)
+    source = Source(namespace, flexible)
     _read_fields(source, plans[place + 1 :])
     _read_all_tags(source, plans, name)
     source.add("return s, pos")
     namespace[f"tail_{name}"] = source.compile(f"tail_{name}(s, buf, pos, end, unknown)")
 
 
-def _write_scalar(source: _Source, plan: FieldPlan, value: str, nullable: bool, compact: bool) -> None:
+def _write_scalar(source: Source, plan: FieldPlan, value: str, nullable: bool, compact: bool) -> None:
     kind = plan.kind
-    if kind in _FIXED:
-        source.add(f"out += {source.packer(_FIXED[kind][0])}.pack({value})")
+    if kind in FIXED:
+        source.add(f"out += {source.packer(FIXED[kind][0])}.pack({value})")
     elif kind == "bool":
         source.add(f"out.append(1 if {value} else 0)")
     elif kind == "uuid":
@@ -262,7 +267,7 @@ def _write_scalar(source: _Source, plan: FieldPlan, value: str, nullable: bool, 
         _write_sized(source, plan, value, nullable, compact)
 
 
-def _write_sized(source: _Source, plan: FieldPlan, value: str, nullable: bool, compact: bool) -> None:
+def _write_sized(source: Source, plan: FieldPlan, value: str, nullable: bool, compact: bool) -> None:
     """Write a string or bytes: its length, then itself."""
     is_text = plan.kind == "string"
     source.add(f"v = {value}", "if v is None:")
@@ -284,7 +289,7 @@ def _write_sized(source: _Source, plan: FieldPlan, value: str, nullable: bool, c
     source.add("    out += v")
 
 
-def _write_field(source: _Source, plan: FieldPlan) -> None:
+def _write_field(source: Source, plan: FieldPlan) -> None:
     compact = source.flexible and not (plan.name == "client_id" and _is_header(source))
     if not plan.is_array:
         _write_scalar(source, plan, f"s.{plan.name}", plan.nullable, compact)
@@ -305,7 +310,7 @@ def _write_field(source: _Source, plan: FieldPlan) -> None:
     source.depth -= 2
 
 
-def _write_tags(source: _Source, plans: list[FieldPlan], name: str) -> None:
+def _write_tags(source: Source, plans: list[FieldPlan], name: str) -> None:
     tagged = sorted((plan for plan in plans if plan.tag is not None), key=lambda plan: plan.tag or 0)
     if not tagged:
         source.add("out.append(0)")
@@ -323,12 +328,12 @@ def _write_tags(source: _Source, plans: list[FieldPlan], name: str) -> None:
 
 def make_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any], flexible: bool) -> None:
     """Put `write_<name>` into the namespace."""
-    source = _Source(namespace, flexible)
+    source = Source(namespace, flexible)
     for run in _fixed_runs([plan for plan in plans if plan.tag is None]):
         if len(run) == 1:
             _write_field(source, run[0])
             continue
-        packer = source.packer("".join(_FIXED[plan.kind][0] for plan in run))
+        packer = source.packer("".join(FIXED[plan.kind][0] for plan in run))
         source.add(f"out += {packer}.pack({', '.join(f's.{plan.name}' for plan in run)})")
     if flexible:
         _write_tags(source, plans, name)
@@ -338,7 +343,7 @@ def make_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any], fl
 
 def make_tags_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any]) -> None:
     """Put `tags_<name>` into the namespace: the writer of a struct's tagged fields alone."""
-    source = _Source(namespace, flexible=True)
+    source = Source(namespace, flexible=True)
     _write_tags(source, plans, name)
     source.add("return None")
     namespace[f"tags_{name}"] = source.compile(f"tags_{name}(s, out)")
@@ -347,7 +352,7 @@ def make_tags_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any
 def make_init(name: str, makers: Mapping[str, Callable[[], Any]]) -> Callable[..., None]:
     """Return the `__init__` of a struct: it takes fields by name and fills in the missing ones."""
     namespace: dict[str, Any] = {"unset": object()}
-    source = _Source(namespace, flexible=False)
+    source = Source(namespace, flexible=False)
     for field, make in makers.items():
         value = make()
         is_shared = isinstance(value, _IMMUTABLE)

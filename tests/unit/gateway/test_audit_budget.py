@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kustos.authorizer import AuthorizableRequestContext
+from kustos.authorizer import AuthorizableRequestContext, Decision
 from kustos.gateway.audit import budget as audit_budget
 from kustos.gateway.audit.budget import EVENT_BYTES, AuditBudget
 from kustos.gateway.audit.log import AuditLog
@@ -35,6 +35,23 @@ class Clock:
 
 def admit(budget: AuditBudget, context: AuthorizableRequestContext, *items: Decided) -> list[Decided]:
     return list(budget.admit(context, items, 0, 7))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from([ALLOWED, DENIED]), st.booleans()), max_size=40
+    )
+)
+def test_a_listing_is_summed_up_as_its_names_would_be_one_by_one(
+    items: list[tuple[str, Decision, bool]],
+) -> None:
+    context = context_of("alice")
+    at_once, one_by_one = (AuditBudget(ROOM, lambda: 0) for _ in range(2))
+    named = [decided(name, decision)._replace(listing=listing) for name, decision, listing in items]
+    together = admit(at_once, context, *named)
+    assert together == [each for item in named for each in admit(one_by_one, context, item)]
+    assert at_once.summarized == one_by_one.summarized == len(named) - len(together)
+    assert at_once.take_summaries() == one_by_one.take_summaries()
 
 
 NAMES = st.sampled_from("abcdefgh")

@@ -1,5 +1,6 @@
 """The node's log tells what happened, never what a client sent."""
 
+import io
 import json
 
 import pytest
@@ -40,3 +41,28 @@ def test_a_reason_cannot_begin_a_line_of_its_own(as_json: bool, capsys: pytest.C
     assert "\r" not in line
     if as_json:
         assert json.loads(line)["event"] == "closed"
+
+
+class Writes(io.StringIO):
+    """Notes each write, as processes that share a file take turns with each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.each: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.each.append(text)
+        return len(text)
+
+
+def test_a_line_is_written_at_once_as_workers_share_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Writes()
+    monkeypatch.setattr("sys.stderr", file)
+    configure_logs(as_json=True)
+    try:
+        structlog.get_logger().info("listening")
+        structlog.get_logger("kustos.gateway").warning("closed")
+    finally:
+        structlog.reset_defaults()
+    assert [json.loads(text)["event"] for text in file.each] == ["listening", "closed"]
+    assert all(text.endswith("\n") for text in file.each)

@@ -89,6 +89,7 @@ class AuditBudget:
             return tuple(decided)
         account = self._account(context.principal)
         admitted: list[Decided] = []
+        over: list[Decided] = []
         for item in decided:
             if not has_budget(item):
                 admitted.append(item)
@@ -98,7 +99,9 @@ class AuditBudget:
                 account.room_bytes -= cost
                 admitted.append(item)
             else:
-                self._gather(account, Summary(context, item, time_ms, acl_offset))
+                over.append(item)
+        if over:
+            self._gather(account, over, context, time_ms, acl_offset)
         return tuple(admitted)
 
     def admit_one(self, principal: KafkaPrincipal) -> bool:
@@ -145,8 +148,30 @@ class AuditBudget:
             if account.gathered or now_s - account.at_s < HOUR_S
         }
 
-    def _gather(self, account: _Account, one: Summary) -> None:
-        self.summarized += 1
+    def _gather(
+        self,
+        account: _Account,
+        over: Sequence[Decided],
+        context: AuthorizableRequestContext,
+        time_ms: int,
+        acl_offset: int,
+    ) -> None:
+        """Count decisions in their summaries; a listing has thousands in a row that belong to one."""
+        self.summarized += len(over)
+        before, gathered = over[0], self._gathered(account, Summary(context, over[0], time_ms, acl_offset))
+        for item in over:
+            if not _is_alike(item, before):
+                gathered.last = gathered.last._replace(decided=before)
+                gathered = self._gathered(account, Summary(context, item, time_ms, acl_offset))
+            before = item
+            action = item.action
+            gathered.references += action.reference_count
+            if len(gathered.names) < DISTINCT_NAMES_MAX:
+                gathered.names.add(hash(action.resource_name))
+        gathered.last = gathered.last._replace(decided=before)
+
+    def _gathered(self, account: _Account, one: Summary) -> _Gathered:
+        """Return the summary of decisions that are like this one, which becomes its last."""
         action, decision = one.decided.action, one.decided.decision
         key = (
             one.context.principal,
@@ -163,6 +188,17 @@ class AuditBudget:
         if gathered is None:
             gathered = account.gathered[key] = _Gathered(one)
         gathered.last = one
-        gathered.references += action.reference_count
-        if len(gathered.names) < DISTINCT_NAMES_MAX:
-            gathered.names.add(hash(action.resource_name))
+        return gathered
+
+
+def _is_alike(one: Decided, other: Decided) -> bool:
+    """Return whether two decisions of a request belong to one summary for sure; False says nothing."""
+    action, than = one.action, other.action
+    return (
+        one.decision is other.decision
+        and action.operation is than.operation
+        and action.resource_type is than.resource_type
+        and action.log_if_denied is than.log_if_denied
+        and one.listing is other.listing
+        and (one.name is None) is (other.name is None)
+    )

@@ -1,5 +1,6 @@
 """Figures that others keep, looked up whenever the metrics are read."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -47,6 +48,9 @@ class Watched(Collector):
         )
         yield GaugeMetricFamily("kafka_server_authorizer_metrics_acls_total_count", "ACLs in force.", count)
         yield GaugeMetricFamily(
+            "kustos_tasks", "Tasks of the event loops; some for each connection.", _tasks()
+        )
+        yield GaugeMetricFamily(
             "kafka_server_broker_metadata_metrics_last_applied_record_offset",
             "Offset of the metadata log up to which its records are in force.",
             self._metadata_offset(),
@@ -87,6 +91,14 @@ class Watched(Collector):
             failures.add_metric(name, lane.failures)
             shortened.add_metric(name, lane.sink.shortened_events)
         yield from (depth, failing, written, dropped, failures, shortened)
+
+
+def _tasks() -> int:
+    """Return the number of tasks that are not done, 0 outside of an event loop."""
+    try:
+        return len(asyncio.all_tasks())
+    except RuntimeError:
+        return 0
 
 
 class WatchedAnswers(Collector):

@@ -17,7 +17,7 @@ from kustos.protocol import (
     UpstreamAnswer,
     WrittenAt,
 )
-from kustos.wire import Message, read_response_header, response_header_is_flexible
+from kustos.wire import ItemReader, Message, read_response_header, response_header_is_flexible
 
 ACKS_OF_THE_LEADER: Final = frozenset({0, 1})
 """`acks` of a Produce that the leader answers by itself."""
@@ -65,10 +65,13 @@ def owed_again(repetition: Repetition, take: Callable[[bytes], None]) -> Awaited
     )
 
 
-def read_answer(opened: Opened, frame: bytes, api_version: int | None) -> UpstreamAnswer:
+def read_answer(opened: Opened, frame: bytes, api_version: int | None = None) -> UpstreamAnswer:
     """Return upstream's answer to a request of this version; raise `WireError` if the frame is none."""
     codec = opened.answer_codec(api_version)
     _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
+    if opened.row.large_list is not None:
+        items = ItemReader(codec, frame, body_at, opened.row.large_list)
+        return UpstreamAnswer(items.message, b"", items=items)
     message, had_unknown_tags = codec.decode(frame, body_at)
     if had_unknown_tags:
         return UpstreamAnswer(message, codec.encode(message))

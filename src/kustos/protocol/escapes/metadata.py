@@ -17,21 +17,20 @@ from kustos.protocol.codes import (
 from kustos.protocol.convert import converted
 from kustos.protocol.effects import Ask, Asking, Handler, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.perform import annotate, annotate_cluster, hide, rewrite
+from kustos.protocol.perform import annotate, annotate_cluster, rewrite
 from kustos.protocol.steps import (
     ClusterOperations,
-    Hide,
     Operations,
     RefuseRequestError,
     Rewrite,
     Row,
 )
-from kustos.protocol.turns import allowed_names, each
-from kustos.wire import ZERO_UUID, ApiKey, Message, MessageCodec, request_codec, response_codec
+from kustos.protocol.turns import allowed_names, each, next_items, next_names
+from kustos.wire import ZERO_UUID, ApiKey, ItemReader, Message, MessageCodec, request_codec, response_codec
 
 DESCRIBE_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC)
 CREATE_TOPIC = Check(AclOperation.CREATE, ResourceType.TOPIC)
-LISTED_TOPICS = Hide("topics", "name", Check(AclOperation.DESCRIBE, ResourceType.TOPIC, log_if_denied=False))
+LISTED_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC, log_if_denied=False)
 TOPIC_OPERATIONS = Operations(
     "topics",
     "name",
@@ -55,7 +54,6 @@ def metadata(exchange: Exchange, _row: Row) -> Handler:
     request = exchange.request
     if request.topics is None or (exchange.version == 0 and not request.topics):
         response = yield from ask_upstream(exchange, None, creating=False)
-        yield from hide(exchange, LISTED_TOPICS, response)
         yield from annotate(exchange, TOPIC_OPERATIONS, response)
         return (yield from finished(exchange, response))
     ids = requested_ids(exchange)
@@ -150,20 +148,47 @@ def creatable_names(exchange: Exchange, missing: list[str]) -> Asking[frozenset[
 
 
 def ask_upstream(exchange: Exchange, topics: list[Message] | None, *, creating: bool) -> Asking[Message]:
-    """Request these topics (None: all) from upstream, and return the response in the client's version."""
+    """Request these topics from upstream, and return the response in the client's version.
+
+    `topics` None asks for all, of which the response has those that may be seen.
+    """
     version = max(exchange.version, ASKS_NOT_TO_CREATE_SINCE)
     codec = request_codec(ApiKey.METADATA, version)
     message = converted(exchange.request.replace(topics=[]), codec.root)
     message.topics = None if topics is None else (yield from converted_items(exchange, topics, codec))
     message.allow_auto_topic_creation = creating
     answer: UpstreamAnswer = yield Ask(message, version)
+    if answer.items is None:
+        raise TypeError("the row of Metadata says that its answers are read in turns")
+    reading = visible if topics is None else every_item
+    found = yield from reading(exchange, answer.items)
+    answer.message.topics = []
     if version == exchange.version:
+        answer.message.topics = found
         return answer.message
     own_codec = response_codec(ApiKey.METADATA, exchange.version)
-    answered = answer.message.topics
-    response = converted(answer.message.replace(topics=[]), own_codec.root)
-    response.topics = yield from converted_items(exchange, answered, own_codec)
+    response = converted(answer.message, own_codec.root)
+    response.topics = yield from converted_items(exchange, found, own_codec)
     return response
+
+
+def every_item(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
+    """Return all topics of an answer."""
+    found: list[Message] = []
+    while part := (yield from next_items(exchange, reader)):
+        found += part
+    return found
+
+
+def visible(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
+    """Return the topics of a listing that may be seen; of others only the names are read."""
+    found: list[Message] = []
+    while part := (yield from next_names(exchange, reader)):
+        names = [name or "" for name, _ in part]
+        shown = yield from allowed_names(exchange, LISTED_TOPIC, names, listing=True)
+        offsets = [offset for name, (_, offset) in zip(names, part, strict=True) if name in shown]
+        found += yield from each(exchange, offsets, reader.item_at)
+    return found
 
 
 def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCodec) -> Asking[list[Message]]:

@@ -71,7 +71,12 @@ RECORD_ROWS: Final[tuple[Row, ...]] = (
         Refusal(top_field=None, items=PARTITIONS_OF_TOPIC),
         (Strip(PARTITIONS_OF_TOPIC, DESCRIBE_TOPIC, "name"),),
     ),
-    Row(ApiKey.METADATA, Refusal(items=TOPIC_ENTRIES, both_below=EVERY_VERSION), escape=metadata),
+    Row(
+        ApiKey.METADATA,
+        Refusal(items=TOPIC_ENTRIES, both_below=EVERY_VERSION),
+        escape=metadata,
+        large_list="topics",
+    ),
     Row(
         ApiKey.DELETE_RECORDS,
         Refusal(top_field=None, items=DELETED_RECORDS),
