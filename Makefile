@@ -27,7 +27,7 @@ QUICK := -m 'not slow' --hypothesis-profile=quick
 QUICK_SIDES := "property: $(QUICK) tests/property" "unit: $(QUICK) tests/unit"
 
 # sides of `make test`, the longest first; `rest` is what no other names, so none is left out
-# `fuzz` searches six targets for 10 s each, one after the other; KUSTOS_FUZZ_S=60 as in CI takes some seven minutes of a core
+# `fuzz` searches seven targets for 10 s each, one after the other; KUSTOS_FUZZ_S=60 as in CI takes some eight minutes of a core
 SIDES := 'pipeline: tests/pipeline' 'clients: tests/e2e tests/quorum' 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'brokers: tests/conformance' 'fuzz: tests/fuzz'
 CONNECT_SIDE := 'connect: KUSTOS_TEST_SPARK=connect-short tests/pipeline'
 
@@ -82,7 +82,7 @@ differential: setup ## compare with Kafka's own authorizer; CHECKS=n for more, S
 fuzz: setup ## search, guided by coverage, for inputs that break a property; TARGET=frames (authorizer) MINUTES=m SEED=s
 	@$(BIN)/python -m fuzz $(TARGET) -max_total_time=$$(($(MINUTES) * 60)) $(if $(SEED),-seed=$(SEED))
 
-fuzz-soak: setup ## search all that strangers reach for long; INPUTS=n SEED=s; adds to soak/fuzz.md
+fuzz-soak: setup ## search all that anybody can send for long; INPUTS=n SEED=s; adds to soak/fuzz.md
 	@$(BIN)/python -m fuzz.searching --inputs $(INPUTS) $(if $(SEED),--seed $(SEED))
 
 mutation: setup ## break the authorizer line by line and ask the tests; ROOMS=acl SAMPLE=n faults a module or SHARE=percent SEED=s

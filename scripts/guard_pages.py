@@ -29,6 +29,8 @@ from kustos.wire import ApiKey, api_name
 from scripts.pages import README, WIDE, page, table
 
 GUARD: Final = ("kustos.protocol.rows.", "kustos.protocol.admin_table", "kustos.protocol.escapes.")
+ASKS: Final = "refused_by_topic"
+"""The function outside of these modules that asks by itself, for handlers that share it."""
 
 
 def words_of(value: object, seen: set[object]) -> Iterator[str]:
@@ -43,10 +45,15 @@ def words_of(value: object, seen: set[object]) -> Iterator[str]:
         case Mapping():
             for each in value.values():
                 yield from words_of(each, seen)
-        case _ if inspect.isfunction(value) and value.__module__.startswith(GUARD) and value not in seen:
+        case _ if inspect.isfunction(value) and is_of_guard(value) and value not in seen:
             seen.add(value)
             for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(value)))):
                 yield from words_of_node(node, value.__globals__, seen)
+
+
+def is_of_guard(function: Callable[..., object]) -> bool:
+    """Return whether a function may ask about anything by itself."""
+    return function.__module__.startswith(GUARD) or function.__name__ == ASKS
 
 
 def words_of_node(node: ast.AST, names: Mapping[str, object], seen: set[object]) -> Iterator[str]:
