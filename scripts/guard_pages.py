@@ -117,6 +117,8 @@ ESCAPES: Final = {
     "change_token": "owner and renewers may, whatever the ACLs say, over a connection that knows who asks",
     "describe_tokens": "another's tokens are left out unless one of the two is allowed; one's own are shown, "
     "over a connection that knows who asks",
+    "consumer_group_heartbeat": "the request is refused; of what a regular expression matches, only topics "
+    "that may be described are subscribed to, and anew at each heartbeat once ACLs or topics changed",
     "consumer_group_describe": "the groups are refused, also where a member has a hidden topic",
     "share_group_describe": "the groups are refused, also where a member has a hidden topic",
     "share_fetch": "without the group the request is refused; partitions and acknowledgements are refused by "

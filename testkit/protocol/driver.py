@@ -11,9 +11,11 @@ from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.answers import STREAM_HEAD_BYTES
 from kustos.protocol import (
     TABLE,
+    AllTopics,
     Ask,
     AskAlike,
     AskStreamed,
+    ClusterTopics,
     Effect,
     GiveWay,
     Guard,
@@ -85,6 +87,7 @@ class Driver:
     def __post_init__(self) -> None:
         self.authorizer = StandardAuthorizer()
         self._ids = 0
+        self.topics = ClusterTopics(())
         self.repeats = 0
         """Answers that passed unread."""
         for acl in self.acls:
@@ -155,6 +158,11 @@ class Driver:
                 return {key: name for key, name in self.model.names.items() if key in topic_ids}
             case ListTopics(names):
                 return {name: PARTITIONS for name in self.model.topics if names is None or name in names}
+            case AllTopics():
+                every = tuple(self.model.topics)
+                if self.topics.names != every:
+                    self.topics = ClusterTopics(every)
+                return self.topics
             case GiveWay():
                 return None
             case Serve(message):

@@ -4,6 +4,7 @@ A need is a tuple of alternatives, one of which must be allowed. Upstream trusts
 request with a need that is not met must never be there.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -132,12 +133,17 @@ def describe_groups(field: str) -> Callable[[Request, Client], list[Need]]:
     ]
 
 
+QUOTED = re.compile(r"(/\\Q((?!\\E).|\\E\\\\E\\Q)*\\E(\|/[\w.-]+)*)?", re.DOTALL)
+"""A quotation behind a slash, and names behind slashes."""
+
+
 def consumer_group_heartbeat(request: Request, client: Client) -> list[Need]:
     body = request.body
     needs = read_group(request, client)
     needs += [((Op.DESCRIBE, Type.TOPIC, str(name)),) for name in body.subscribed_topic_names or ()]
-    # upstream would resolve a regular expression with the rights of whoever forwards it
-    return [*needs, ()] if getattr(body, "subscribed_topic_regex", None) else needs
+    # upstream would resolve a regular expression with the rights of whoever forwards it; no topic has a slash
+    expression = getattr(body, "subscribed_topic_regex", None) or ""
+    return needs if QUOTED.fullmatch(expression) else [*needs, ()]
 
 
 def share_group_heartbeat(request: Request, client: Client) -> list[Need]:

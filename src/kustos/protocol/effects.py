@@ -87,6 +87,11 @@ class ListTopics:
 
 
 @dataclass(frozen=True, slots=True)
+class AllTopics:
+    """Send back the `ClusterTopics`: the names of all topics upstream, as of some seconds ago."""
+
+
+@dataclass(frozen=True, slots=True)
 class Serve:
     """Let kustos itself answer this authorized request; send back the response message."""
 
@@ -98,7 +103,7 @@ class GiveWay:
     """Yield the event loop during work on a large request, then go on; send back None."""
 
 
-Effect: TypeAlias = Ask | AskStreamed | AskAlike | ResolveTopicIds | ListTopics | Serve | GiveWay
+Effect: TypeAlias = Ask | AskStreamed | AskAlike | ResolveTopicIds | ListTopics | AllTopics | Serve | GiveWay
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from kustos.protocol.limits import frame_bytes_max, items_max
 from kustos.protocol.repeated import ProduceShape, RepeatedRequests
 from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.steps import RefuseRequestError, Row
+from kustos.protocol.subscriptions import Subscriptions
 from kustos.protocol.table import TABLE
 from kustos.wire import (
     ApiKey,
@@ -123,6 +124,7 @@ class Guard:
     auto_creates_topics: bool = True
     fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
     share_sessions: ShareSessions = field(default_factory=ShareSessions)
+    subscriptions: Subscriptions = field(default_factory=Subscriptions)
     repeated: RepeatedRequests = field(default_factory=RepeatedRequests)
     context_authorizer: ContextAuthorizer | None = None
     table: Mapping[int, Row] = field(default_factory=lambda: TABLE)
@@ -206,6 +208,7 @@ class Guard:
             self.auto_creates_topics,
             self.fetch_sessions,
             self.share_sessions,
+            self.subscriptions,
             self.repeated if self.context_authorizer is None else None,
             context_authorizer=self.context_authorizer,
             since_version=None if self.context_authorizer is not None else self.decider.version,

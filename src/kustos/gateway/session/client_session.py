@@ -28,6 +28,7 @@ from kustos.gateway.session.parts import (
     Slot,
     Upstream,
     answer_after_drain,
+    asked_of_cluster,
     owed,
     read_answer,
     unwrapped,
@@ -36,6 +37,7 @@ from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.protocol import (
+    AllTopics,
     Ask,
     AskAlike,
     AskStreamed,
@@ -252,13 +254,11 @@ class ClientSession:
                 frame = opened.upstream_frame(None)
                 self._send(slot, opened, frame, partial(self._passed_if, slot, opened, alike))
                 return None
-            case ResolveTopicIds(topic_ids):
-                names = self._services.cluster.known_names(topic_ids)
-                if names is not None:
-                    return (names,)
-                self._hold(slot, self._services.cluster.resolve_topic_ids(topic_ids))
-            case ListTopics(names):
-                self._hold(slot, self._services.cluster.list_topics(names))
+            case ResolveTopicIds() | ListTopics() | AllTopics():
+                known, learn = asked_of_cluster(self._services.cluster, effect)
+                if known is not None:
+                    return (known,)
+                self._hold(slot, learn())
             case Serve():
                 answer = self._services.local.serve(opened)
                 if isinstance(answer, Message | bytes):

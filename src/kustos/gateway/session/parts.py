@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from kustos.authorizer import AuthorizableRequestContext
@@ -10,10 +11,13 @@ from kustos.gateway.upstream.awaited import AnswerStream, Awaited
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
 from kustos.protocol import (
+    AllTopics,
     Decided,
+    ListTopics,
     Opened,
     RefusedFrameError,
     RefuseRequestError,
+    ResolveTopicIds,
     Unwrap,
     UpstreamAnswer,
     WrittenAt,
@@ -63,6 +67,19 @@ class Slot:
             return answer
         root = self.envelope.exchange.response_codec.root
         return self.envelope.client_frame(root(response_data=answer[LENGTH_BYTES:]))
+
+
+def asked_of_cluster(
+    cluster: UpstreamCluster, question: ResolveTopicIds | ListTopics | AllTopics
+) -> tuple[Any, Callable[[], Coroutine[Any, Any, Any]]]:
+    """Return what is known of the cluster (None: nothing yet), and what learns it."""
+    match question:
+        case ResolveTopicIds(topic_ids):
+            return cluster.known_names(topic_ids), partial(cluster.resolve_topic_ids, topic_ids)
+        case ListTopics(names):
+            return None, partial(cluster.list_topics, names)
+        case AllTopics():
+            return cluster.known_topics(), cluster.all_topics
 
 
 async def answer_after_drain(
