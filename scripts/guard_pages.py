@@ -120,6 +120,9 @@ ESCAPES: Final = {
     "consumer_group_heartbeat": "the request is refused; of what a regular expression matches, only topics "
     "that may be described are subscribed to, and anew at each heartbeat once ACLs or topics changed",
     "consumer_group_describe": "the groups are refused, also where a member has a hidden topic",
+    "streams_group_heartbeat": "the request is refused, also where upstream would create a missing topic "
+    "of the group that its sender may not create",
+    "streams_group_describe": "the groups are refused, also where the topology has a hidden topic",
     "share_group_describe": "the groups are refused, also where a member has a hidden topic",
     "share_fetch": "without the group the request is refused; partitions and acknowledgements are refused by "
     "topic, the others go on; asked again at every fetch of a session",
@@ -176,7 +179,6 @@ CONTROLLER_APIS: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 
 
 NOT_OFFERED: Final[Mapping[str, tuple[int, ...]]] = {
     "States of share groups, which brokers keep": (83, 84, 85, 86, 87),
-    "Streams groups": (88, 89),
 }
 """The APIs of a broker without a row, by what they are about."""
 

@@ -45,6 +45,7 @@ from testkit.tap.fetch_sessions import UpstreamFetchSessions
 PIECE_SIZES = 40
 """A streamed answer comes in pieces of fewer bytes than that, so that each field is cut somewhere."""
 
+OWN_REQUEST = Ask()
 PRINCIPAL, HOST = "User:alice", "10.0.0.1"
 OFFERED = {
     key: versions for key, row in TABLE.items() if (versions := common_versions(row, None)) is not None
@@ -138,10 +139,10 @@ class Driver:
 
     def _perform(self, opened: Opened, effect: Effect, outcome: Outcome) -> Any:
         match effect:
-            case Ask(message, version):
-                frame = self._forward(opened.upstream_frame(message, version), outcome)
+            case Ask(message, version, api_key):
+                frame = self._forward(opened.upstream_frame(message, version, api_key), outcome)
                 assert frame is not None, "an answer is awaited where there is none"
-                return decoded(opened, frame, version)
+                return decoded(opened, frame, effect)
             case AskAlike(alike):
                 frame = self._forward(opened.upstream_frame(None), outcome)
                 assert frame is not None, "an answer is awaited where there is none"
@@ -243,9 +244,9 @@ class StreamEndedError(Exception):
     """The connection ended while an answer passed."""
 
 
-def decoded(opened: Opened, frame: bytes, version: int | None = None) -> UpstreamAnswer:
+def decoded(opened: Opened, frame: bytes, ask: Ask = OWN_REQUEST) -> UpstreamAnswer:
     """Return upstream's answer, read as a whole."""
-    codec = opened.answer_codec(version)
+    codec = opened.answer_codec(ask.api_version, ask.api_key)
     _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
     return UpstreamAnswer(codec.decode(frame, body_at).message, frame[body_at:], frame)
 

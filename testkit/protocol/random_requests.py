@@ -83,7 +83,15 @@ def random_acls(random: Random) -> list[AclBinding]:
     return list(acls)
 
 
-TOPIC_FIELDS = {"name", "topic", "topic_names", "subscribed_topic_names", "topic_name"}
+TOPIC_FIELDS = {
+    "source_topics",
+    "repartition_sink_topics",
+    "name",
+    "topic",
+    "topic_names",
+    "subscribed_topic_names",
+    "topic_name",
+}
 APIS_OF_TOPICS = frozenset({*range(29), 34, 35, 37, 43, 45, 46, 47, 61, *range(68, 94)})
 """The APIs where such a field is a topic's name."""
 INDEX_FIELDS = {"partition", "partition_index", "index", "partition_indexes", "partitions"}

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kustos.acl import CLUSTER_NAME
+from testkit.tap.answers import topology_topics
 from testkit.tap.client import INTERNAL, Client, Op, Question, Type
 from testkit.tap.daily_answers import resource_key, right_to_alter
 from testkit.tap.frames import Request, is_transactional, topic_key
@@ -146,6 +147,11 @@ def consumer_group_heartbeat(request: Request, client: Client) -> list[Need]:
     return needs if QUOTED.fullmatch(expression) else [*needs, ()]
 
 
+def streams_group_heartbeat(request: Request, client: Client) -> list[Need]:
+    names = topology_topics(request)
+    return [*read_group(request, client), *[((Op.DESCRIBE, Type.TOPIC, name),) for name in names]]
+
+
 def share_group_heartbeat(request: Request, client: Client) -> list[Need]:
     names = request.body.subscribed_topic_names or ()
     return [*read_group(request, client), *[((Op.DESCRIBE, Type.TOPIC, str(name)),) for name in names]]
@@ -278,6 +284,8 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     66: nothing,
     68: consumer_group_heartbeat,
     69: describe_groups("group_ids"),
+    88: streams_group_heartbeat,
+    89: describe_groups("group_ids"),
     **dict.fromkeys((71, 72), nothing),
     74: cluster(Op.DESCRIBE_CONFIGS),
     75: lambda request, client: topics(client, request.body.topics, Op.DESCRIBE) or [()],

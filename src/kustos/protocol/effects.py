@@ -18,11 +18,13 @@ from kustos.wire import AlikeFrames, Message, Shape
 class Ask:
     """Send this request upstream and send its `UpstreamAnswer` back into the handler.
 
-    `message` None: the client's own bytes. `api_version` None: the client's version.
+    `message` None: the client's own bytes. `api_version` and `api_key` None: those of the client's request.
+    The client sees nothing of the answer of another API.
     """
 
     message: Message | None = None
     api_version: int | None = None
+    api_key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, Resourc
 from kustos.authorizer import Action, AuthorizableRequestContext, AuthorizerError, Decision
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.share_sessions import ShareSessions
-from kustos.protocol.subscriptions import Subscriptions
+from kustos.protocol.subscriptions import Subscriptions, Topologies
 from kustos.wire import Message, MessageCodec, RequestHeader, response_codec
 
 if TYPE_CHECKING:
@@ -139,6 +139,8 @@ class Exchange:
     """Its share sessions."""
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
     """What members of groups on it subscribe to."""
+    topologies: Topologies = field(default_factory=Topologies)
+    """What topics the streams groups of its members make for themselves."""
     repeated: "RepeatedRequests | None" = None
     """Requests of the connection that may come again, None if none is kept."""
     frame: bytes | None = None

@@ -153,3 +153,8 @@ class Row:
     `gateway.session.client_session`."""
     revokes: bool = False
     """Whether it may revoke rights: its answer waits for the requests that those rights allowed."""
+
+
+def gates_of(row: Row) -> tuple[Gate, ...]:
+    """Return the gates of a row, in order, for an escape that passes them itself."""
+    return tuple(step for step in row.steps if isinstance(step, Gate))

@@ -1,4 +1,4 @@
-"""What the members of consumer groups on one connection subscribe to (KIP-848).
+"""What is known of the members of groups on one connection, first of all what they subscribe to (KIP-848).
 
 A member says what it subscribes to once, and then nothing of it, for days. Its topics by regular expression
 are to follow the topics and the ACLs, so the guard records what each member on this connection has said. A
@@ -8,7 +8,7 @@ answer with a whole heartbeat, without giving up anything.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern
 
@@ -19,8 +19,10 @@ MATCHED_BYTES_MAX: Final = 512 * 1024
 """Of the names that one member gets by its expression: upstream's coordinator keeps them in one record, of
 1 MiB at most."""
 
-MemberKey = tuple[str, str]
+MemberKey: TypeAlias = tuple[str, str]
 """A group and the id of a member."""
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +45,40 @@ class Subscription:
 
 
 @dataclass(slots=True)
-class Subscriptions:
-    """The subscriptions of the members on one connection; the oldest make room."""
+class Members(Generic[Kept]):
+    """What is known of the members on one connection; the oldest make room."""
 
-    _kept: dict[MemberKey, Subscription] = field(default_factory=dict)
-    _asked: dict[MemberKey, None] = field(default_factory=dict)
+    _kept: dict[MemberKey, Kept] = field(default_factory=dict)
 
-    def find(self, member: MemberKey) -> Subscription | None:
-        """Return what a member has said, None if it said nothing here."""
+    def find(self, member: MemberKey) -> Kept | None:
+        """Return what is known of a member, None if nothing."""
         return self._kept.get(member)
 
-    def keep(self, member: MemberKey, subscription: Subscription) -> None:
-        """Record what a member has said."""
+    def keep(self, member: MemberKey, known: Kept) -> None:
+        """Record what is known of a member."""
         self._kept.pop(member, None)
-        self._kept[member] = subscription
+        self._kept[member] = known
         if len(self._kept) > MEMBERS_PER_CONNECTION:
             del self._kept[next(iter(self._kept))]
 
     def forget(self, member: MemberKey) -> None:
-        """Forget what a member has said: it has left, or has to say it again."""
+        """Forget a member: it has left, or has to say all again."""
         self._kept.pop(member, None)
+
+
+Topologies: TypeAlias = Members[frozenset[str]]
+"""The internal topics of the streams group that a member is in."""
+
+
+@dataclass(slots=True)
+class Subscriptions(Members[Subscription]):
+    """What the members of consumer groups on one connection have said."""
+
+    _asked: dict[MemberKey, None] = field(default_factory=dict)
+
+    def forget(self, member: MemberKey) -> None:
+        """Forget what a member has said: it has left, or has to say it again."""
+        Members.forget(self, member)
         self._asked.pop(member, None)
 
     def ask(self, member: MemberKey) -> bool:

@@ -105,7 +105,11 @@ class ClusterTopics:
     """The names of all topics upstream as of some seconds ago; another object once they changed."""
 
     names: tuple[str, ...]
+    name_set: frozenset[str] = field(init=False, repr=False)
     _matches: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name_set", frozenset(self.names))
 
     def known_matches(self, pattern: TopicPattern) -> tuple[str, ...] | None:
         """Return the names that an expression matches, None if it was not asked for before."""

@@ -136,10 +136,29 @@ ASKED_ITEM_BY_ITEM = {
     ApiKey.ALTER_CONFIGS,
     ApiKey.SHARE_GROUP_DESCRIBE,
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ApiKey.STREAMS_GROUP_DESCRIBE,
 }
 """Where Kafka asks its authorizer about each item, also where two have the same name."""
 
 DIFFERENCES = (
+    Difference(
+        name="Topics that a streams group may not make",
+        of=ANSWER,
+        where=lambda run, asked: (
+            run.story.title == "a topic that may not be made"
+            and "Unauthorized to CREATE on topics" in str(asked.reference["status"])
+            and asked.kustos["error_code"] == TOPIC_AUTHORIZATION_FAILED
+        ),
+    ),
+    Difference(
+        name="Topics that a streams group may not make",
+        of=AUDIT,
+        where=lambda run, asked: (
+            run.story.api == ApiKey.STREAMS_GROUP_HEARTBEAT
+            and all(each.operation == "CREATE" for each in asked.kustos_audit - asked.reference_audit)
+            and not asked.reference_audit - asked.kustos_audit
+        ),
+    ),
     Difference(name="Regular expressions of topics", of=ANSWER, where=resolves_later),
     Difference(
         name="Regular expressions of topics",

@@ -241,9 +241,9 @@ class ClientSession:
     def _perform(self, slot: Slot, opened: Opened, effect: Effect) -> tuple[Any] | None:
         """Start what a handler requests; return its result in a tuple if it is known at once."""
         match effect:
-            case Ask(message, api_version):
-                frame = opened.upstream_frame(message, api_version)
-                self._send(slot, opened, frame, partial(self._answered, slot, opened, api_version))
+            case Ask(message, api_version, api_key):
+                frame = opened.upstream_frame(message, api_version, api_key)
+                self._send(slot, opened, frame, partial(self._answered, slot, opened, effect))
                 return None
             case AskStreamed(message):
                 stream = FetchedStream(opened, effect, self._owner.write)
@@ -324,15 +324,15 @@ class ClientSession:
 
         link.send(frame, owed(opened, taken, stream))
 
-    def _answered(self, slot: Slot, opened: Opened, api_version: int | None, frame: bytes) -> None:
+    def _answered(self, slot: Slot, opened: Opened, ask: Ask, frame: bytes) -> None:
         """Let the handler go on with upstream's answer; raise `WireError` if it is none."""
-        answer = read_answer(opened, frame, api_version)
+        answer = read_answer(opened, frame, ask)
         self._throttle(answer.message.get("throttle_time"))
         self._advance(slot, answer)
 
     def _streamed(self, slot: Slot, opened: Opened, stream: FetchedStream, frame: bytes) -> None:
         """Let the handler go on once the answer passed; raise `WireError` if it is none."""
-        answer = stream.end(frame) or read_answer(opened, frame, None)
+        answer = stream.end(frame) or read_answer(opened, frame)
         self._throttle(answer.message.get("throttle_time"))
         self._advance(slot, answer)
 
@@ -341,7 +341,7 @@ class ClientSession:
         if alike.match(frame):
             self._relayed(slot, alike.number, frame)
         else:
-            self._answered(slot, opened, None, frame)
+            self._answered(slot, opened, Ask(), frame)
 
     def _relayed(self, slot: Slot, throttle_time_of: Callable[[bytes], int | None], frame: bytes) -> None:
         """Relay upstream's answer unchanged; raise `WireError` if it is none."""

@@ -12,6 +12,7 @@ from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailable
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
 from kustos.protocol import (
     AllTopics,
+    Ask,
     Decided,
     ListTopics,
     Opened,
@@ -29,6 +30,9 @@ LENGTH_BYTES: Final = 4
 
 PIPELINED_MAX: Final = 5
 """Produce requests in flight: as many as producers have (`max.in.flight.requests.per.connection`)."""
+
+OWN_REQUEST: Final = Ask()
+"""A request of the client's API and version."""
 
 ACKS_OF_THE_LEADER: Final = frozenset({0, 1})
 """`acks` of a Produce that the leader answers by itself."""
@@ -110,9 +114,9 @@ def owed(opened: Opened, take: Callable[[bytes], None], stream: AnswerStream | N
     )
 
 
-def read_answer(opened: Opened, frame: bytes, api_version: int | None) -> UpstreamAnswer:
-    """Return upstream's answer to a request of this version; raise `WireError` if the frame is none."""
-    codec = opened.answer_codec(api_version)
+def read_answer(opened: Opened, frame: bytes, ask: Ask = OWN_REQUEST) -> UpstreamAnswer:
+    """Return upstream's answer to what was asked; raise `WireError` if the frame is none."""
+    codec = opened.answer_codec(ask.api_version, ask.api_key)
     _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
     message, had_unknown_tags = codec.decode(frame, body_at)
     if had_unknown_tags:

@@ -14,8 +14,8 @@ from kustos.extras import ExtraMissingError
 from kustos.protocol.codes import NONE, UNSUPPORTED_VERSION
 from kustos.protocol.effects import AllTopics, Ask, Asking, Handler, Relay, Reply, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.perform import pass_gate
-from kustos.protocol.steps import Gate, RefuseRequestError, Row
+from kustos.protocol.perform import pass_again, pass_gate
+from kustos.protocol.steps import RefuseRequestError, Row, gates_of
 from kustos.protocol.subscriptions import MATCHED_BYTES_MAX, MemberKey, Subscription, fits
 from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern, TopicPatternError
 from kustos.protocol.turns import allowed_names, each
@@ -28,9 +28,8 @@ COORDINATOR_LOAD_IN_PROGRESS = ErrorCode.coordinator_load_in_progress.value
 
 def consumer_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
     """Let a member of a group that may be read have the topics that it may describe."""
-    for step in row.steps:
-        if isinstance(step, Gate):
-            yield from pass_gate(exchange, step)
+    for gate in gates_of(row):
+        yield from pass_gate(exchange, gate)
     request = exchange.request
     if "subscribed_topic_regex" not in request.FIELDS:
         return Relay()
@@ -44,14 +43,14 @@ def consumer_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
             else Relay(request.replace(subscribed_topic_regex=""))
         )
     try:
-        return (yield from subscribe(exchange, member))
+        return (yield from subscribe(exchange, row, member))
     except TopicPatternError as error:
         return invalid(exchange, str(error))
     except ExtraMissingError:
         raise RefuseRequestError(UNSUPPORTED_VERSION) from None
 
 
-def subscribe(exchange: Exchange, member: MemberKey) -> Handler:
+def subscribe(exchange: Exchange, row: Row, member: MemberKey) -> Handler:
     """Send a heartbeat on with the topics of its expression; raises as `said` and `resolved` do."""
     request, subscriptions = exchange.request, exchange.subscriptions
     says_nothing = request.subscribed_topic_names is None and request.subscribed_topic_regex is None
@@ -66,6 +65,7 @@ def subscribe(exchange: Exchange, member: MemberKey) -> Handler:
         subscriptions.keep(member, now)
         return Relay()
     topics: ClusterTopics = yield AllTopics()
+    yield from pass_again(exchange, gates_of(row))
     if not (says_nothing and before.is_current(exchange.decider_version, topics)):
         now = yield from resolved(exchange, now, topics)
         if not says_nothing or now.sent != before.sent:

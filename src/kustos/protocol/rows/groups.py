@@ -11,6 +11,12 @@ from kustos.protocol.escapes.groups import (
     consumer_group_describe,
     offset_fetch,
 )
+from kustos.protocol.escapes.streams import (
+    NO_TASKS,
+    streams_group_describe,
+    streams_group_heartbeat,
+    topics_of,
+)
 from kustos.protocol.escapes.subscriptions import consumer_group_heartbeat
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.rows.common import (
@@ -130,6 +136,20 @@ GROUP_ROWS: Final[tuple[Row, ...]] = (
         Refusal(top_field=None, items=GROUP_ITEMS),
         (GROUP_OPERATIONS,),
         escape=consumer_group_describe,
+    ),
+    Row(
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        Refusal(extra=NO_TASKS),
+        (Gate(READ_GROUP, group_of), Gate(DESCRIBE_TOPIC, lambda request: topics_of(request.topology))),
+        escape=streams_group_heartbeat,
+        versions=(0, 0),
+    ),
+    Row(
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+        Refusal(top_field=None, items=GROUP_ITEMS),
+        (GROUP_OPERATIONS,),
+        escape=streams_group_describe,
+        versions=(0, 0),
     ),
     Row(
         ApiKey.DELETE_GROUPS,
