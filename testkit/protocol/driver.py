@@ -162,7 +162,7 @@ class Driver:
             case AllTopics():
                 every = tuple(self.model.topics)
                 if self.topics.names != every:
-                    self.topics = ClusterTopics(every)
+                    self.topics = ClusterTopics(every, self.topics.number + 1)
                 return self.topics
             case GiveWay():
                 return None

@@ -152,6 +152,12 @@ def streams_group_heartbeat(request: Request, client: Client) -> list[Need]:
     return [*read_group(request, client), *[((Op.DESCRIBE, Type.TOPIC, name),) for name in names]]
 
 
+def describe_streams_groups(request: Request, client: Client) -> list[Need]:
+    # kustos asks so for itself, too, once a member may read its group
+    names = map(str, request.body.group_ids)
+    return [((Op.DESCRIBE, Type.GROUP, name), (Op.READ, Type.GROUP, name)) for name in names]
+
+
 def share_group_heartbeat(request: Request, client: Client) -> list[Need]:
     names = request.body.subscribed_topic_names or ()
     return [*read_group(request, client), *[((Op.DESCRIBE, Type.TOPIC, str(name)),) for name in names]]
@@ -285,7 +291,7 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     68: consumer_group_heartbeat,
     69: describe_groups("group_ids"),
     88: streams_group_heartbeat,
-    89: describe_groups("group_ids"),
+    89: describe_streams_groups,
     **dict.fromkeys((71, 72), nothing),
     74: cluster(Op.DESCRIBE_CONFIGS),
     75: lambda request, client: topics(client, request.body.topics, Op.DESCRIBE) or [()],

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kustos.protocol.subscriptions import MATCHED_BYTES_MAX, MEMBERS_PER_CONNECTION
+from kustos.protocol.subscriptions import BYTES_PER_CONNECTION, MATCHED_BYTES_MAX, MEMBERS_PER_CONNECTION
 from kustos.protocol.topic_patterns import (
     PATTERN_CHARACTERS_MAX,
     PATTERNS_KEPT_MAX,
@@ -148,6 +148,17 @@ class TestUnknownMembers:
         for number in range(MEMBERS_PER_CONNECTION):
             fields = {**MEMBER, "member_id": f"other-{number}", "member_epoch": 0}
             ask(driver, HEARTBEAT, 1, **fields, subscribed_topic_names=[ALPHA], subscribed_topic_regex=None)
+        assert beat(driver)[1]["error_code"] == LOADING
+
+    def test_names_beyond_the_limit_make_room(self) -> None:
+        driver, _ = joined(may("DESCRIBE"))
+        names = [f"{'x' * 240}-{number}" for number in range(BYTES_PER_CONNECTION // 400)]
+        driver.replace_acls([may("READ", "GROUP"), may("DESCRIBE", name="*")])
+        fields = {**MEMBER, "member_id": "other", "member_epoch": 0}
+        ask(driver, HEARTBEAT, 1, **fields, subscribed_topic_names=names, subscribed_topic_regex=None)
+        assert beat(driver)[1]["error_code"] == 0
+        more = [*names, *(f"{'y' * 240}-{number}" for number in range(len(names)))]
+        ask(driver, HEARTBEAT, 1, **fields, subscribed_topic_names=more, subscribed_topic_regex=None)
         assert beat(driver)[1]["error_code"] == LOADING
 
     def test_version_0_has_no_expressions(self) -> None:

@@ -6,14 +6,21 @@ member that it does not know is asked once to say all again: `COORDINATOR_LOAD_I
 answer with a whole heartbeat, without giving up anything.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Final, Generic, TypeAlias, TypeVar
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Final, Generic, Self, TypeAlias, TypeVar
 
 from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern
 
 MEMBERS_PER_CONNECTION: Final = 16
 """A consumer has one connection to its coordinator, for itself. A member that makes room is asked again."""
+
+BYTES_PER_CONNECTION: Final = 1024 * 1024
+"""Of the names that are kept for the members on one connection, with what each takes beside its letters. A
+request may name thousands of topics, and there are thousands of connections."""
+
+BYTES_PER_NAME: Final = 64
 
 MATCHED_BYTES_MAX: Final = 512 * 1024
 """Of the names that one member gets by its expression: upstream's coordinator keeps them in one record, of
@@ -29,36 +36,47 @@ Kept = TypeVar("Kept")
 class Subscription:
     """What a member has said, and what upstream was told.
 
-    `names`: the topics that it named. `pattern`: its expression. `sent`: all topics that upstream knows of
-    it. `version`: the decider's by which they were decided; None if it has none. `topics`: those they are of.
+    `names`: the topics that it named. `pattern`: its expression. `sent`: a digest of all topics that upstream
+    knows of it. `version`: the decider's by which they were decided; None if it has none. `topics_number`:
+    of the `ClusterTopics` that they are of.
     """
 
     names: tuple[str, ...] = ()
     pattern: TopicPattern | None = None
-    sent: frozenset[str] = frozenset()
+    sent: bytes = b""
     version: int | None = None
-    topics: ClusterTopics | None = None
+    topics_number: int | None = None
 
     def is_current(self, version: int | None, topics: ClusterTopics) -> bool:
         """Return whether nothing can have changed since."""
-        return version is not None and self.version == version and self.topics is topics
+        return version is not None and self.version == version and self.topics_number == topics.number
+
+    def resolved(self, names: Iterable[str], version: int | None, topics: ClusterTopics) -> Self:
+        """Return it with the topics that it comes to, in order."""
+        digest = sha256("\n".join(names).encode()).digest()
+        return replace(self, sent=digest, version=version, topics_number=topics.number)
 
 
 @dataclass(slots=True)
 class Members(Generic[Kept]):
     """What is known of the members on one connection; the oldest make room."""
 
-    _kept: dict[MemberKey, Kept] = field(default_factory=dict)
+    _kept: dict[MemberKey, tuple[Kept, int]] = field(default_factory=dict)
+    """With the bytes that it takes."""
 
     def find(self, member: MemberKey) -> Kept | None:
         """Return what is known of a member, None if nothing."""
-        return self._kept.get(member)
+        kept = self._kept.get(member)
+        return None if kept is None else kept[0]
 
-    def keep(self, member: MemberKey, known: Kept) -> None:
-        """Record what is known of a member."""
+    def keep(self, member: MemberKey, known: Kept, names: Collection[str]) -> None:
+        """Record what is known of a member, and the names in it; even a single one may be too large."""
         self._kept.pop(member, None)
-        self._kept[member] = known
-        if len(self._kept) > MEMBERS_PER_CONNECTION:
+        self._kept[member] = (known, sum(map(len, names)) + BYTES_PER_NAME * len(names))
+        while (
+            len(self._kept) > MEMBERS_PER_CONNECTION
+            or sum(size for _, size in self._kept.values()) > BYTES_PER_CONNECTION
+        ):
             del self._kept[next(iter(self._kept))]
 
     def forget(self, member: MemberKey) -> None:

@@ -102,9 +102,10 @@ def shown_to_clients(kept: str) -> tuple[str, list[str]] | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterTopics:
-    """The names of all topics upstream as of some seconds ago; another object once they changed."""
+    """The names of all topics upstream as of some seconds ago; they have another number once they changed."""
 
     names: tuple[str, ...]
+    number: int = 0
     name_set: frozenset[str] = field(init=False, repr=False)
     _matches: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 

@@ -89,6 +89,6 @@ class AllTopicNames:
             raise EndlessListError(f"the list of topics has more than {PAGES_MAX} pages")
         learnt = tuple(sorted(names))
         if learnt != self._topics.names:
-            self._topics = ClusterTopics(learnt)
+            self._topics = ClusterTopics(learnt, self._topics.number + 1)
         self._learnt_s = asyncio.get_running_loop().time()
         return self._topics

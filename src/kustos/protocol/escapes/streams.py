@@ -91,7 +91,7 @@ def streams_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
         return refused(exchange, TOPIC_AUTHORIZATION_FAILED, f"Unauthorized to CREATE on topics {names}.")
     answer: UpstreamAnswer = yield Ask()
     if answer.message.error_code == NONE:
-        exchange.topologies.keep(member, internal)
+        exchange.topologies.keep(member, internal, internal)
     else:
         exchange.topologies.forget(member)
     return Reply(answer.body)

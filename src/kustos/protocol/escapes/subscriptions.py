@@ -62,21 +62,24 @@ def subscribe(exchange: Exchange, row: Row, member: MemberKey) -> Handler:
     before = known or Subscription()
     now = said(request, before)
     if now.pattern is before.pattern is None:
-        subscriptions.keep(member, now)
+        subscriptions.keep(member, now, now.names)
         return Relay()
     topics: ClusterTopics = yield AllTopics()
     yield from pass_again(exchange, gates_of(row))
-    if not (says_nothing and before.is_current(exchange.decider_version, topics)):
-        now = yield from resolved(exchange, now, topics)
-        if not says_nothing or now.sent != before.sent:
-            answer: UpstreamAnswer = yield Ask(told_upstream(request, now))
-            if answer.message.error_code == NONE:
-                subscriptions.keep(member, now)
-            else:
-                subscriptions.forget(member)
-            return Reply(told_clients(answer, now))
-        subscriptions.keep(member, now)
-    return Relay()
+    version = exchange.decider_version
+    if says_nothing and before.is_current(version, topics):
+        return Relay()
+    names = yield from resolved(exchange, now, topics)
+    now = now.resolved(names, version, topics)
+    if says_nothing and now.sent == before.sent:
+        subscriptions.keep(member, now, now.names)
+        return Relay()
+    answer: UpstreamAnswer = yield Ask(told_upstream(request, now, names))
+    if answer.message.error_code == NONE:
+        subscriptions.keep(member, now, now.names)
+    else:
+        subscriptions.forget(member)
+    return Reply(told_clients(answer, now))
 
 
 def said(request: Message, before: Subscription) -> Subscription:
@@ -88,16 +91,15 @@ def said(request: Message, before: Subscription) -> Subscription:
     return Subscription(before.names if names is None else tuple(dict.fromkeys(names)), pattern)
 
 
-def resolved(exchange: Exchange, now: Subscription, topics: ClusterTopics) -> Asking[Subscription]:
-    """Return a subscription with the topics that it comes to; raise `TopicPatternError` for too many."""
-    version = exchange.decider_version
-    matched: frozenset[str] = frozenset()
-    if now.pattern is not None:
-        matching = yield from matches(exchange, now.pattern, topics)
-        matched = yield from allowed_names(exchange, DESCRIBE_MATCH, matching, listing=True)
-        if not fits(matched):
-            raise TopicPatternError(f"it matches topics whose names have more than {MATCHED_BYTES_MAX} bytes")
-    return Subscription(now.names, now.pattern, matched.union(now.names), version, topics)
+def resolved(exchange: Exchange, now: Subscription, topics: ClusterTopics) -> Asking[list[str]]:
+    """Return the topics that a subscription comes to, in order; raise `TopicPatternError` for too many."""
+    if now.pattern is None:
+        return sorted(now.names)
+    matching = yield from matches(exchange, now.pattern, topics)
+    matched = yield from allowed_names(exchange, DESCRIBE_MATCH, matching, listing=True)
+    if not fits(matched):
+        raise TopicPatternError(f"it matches topics whose names have more than {MATCHED_BYTES_MAX} bytes")
+    return sorted(matched.union(now.names))
 
 
 def matches(exchange: Exchange, pattern: TopicPattern, topics: ClusterTopics) -> Asking[tuple[str, ...]]:
@@ -111,10 +113,10 @@ def matches(exchange: Exchange, pattern: TopicPattern, topics: ClusterTopics) ->
     return found
 
 
-def told_upstream(request: Message, now: Subscription) -> Message:
+def told_upstream(request: Message, now: Subscription, names: list[str]) -> Message:
     """Return the heartbeat with the topics by name, and an expression that quotes the member's."""
     kept = "" if now.pattern is None else now.pattern.shown_upstream(now.names)
-    return request.replace(subscribed_topic_names=sorted(now.sent), subscribed_topic_regex=kept)
+    return request.replace(subscribed_topic_names=names, subscribed_topic_regex=kept)
 
 
 def told_clients(answer: UpstreamAnswer, now: Subscription) -> Message | bytes:
