@@ -105,7 +105,7 @@ def administer(world: GuardedCluster, api: ApiKey, **fields: Any) -> None:
     assert [each.error_code for each in results] == [0]
 
 
-@pytest.mark.behaviour("B157")
+@pytest.mark.behaviour("B157", "B158")
 def test_a_consumer_follows_the_topics_that_its_user_may_see(world: GuardedCluster, tmp_path: Path) -> None:
     with consumer(world, tmp_path, "alice", ".*-orders|.*-more|__.*") as alice:
         await_line(alice, "assigned [eu-orders]")

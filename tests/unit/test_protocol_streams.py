@@ -49,6 +49,7 @@ def asked_for(outcome: Outcome) -> int:
 class TestJoining:
     """Heartbeats with a topology."""
 
+    @pytest.mark.behaviour("B163")
     def test_the_group_and_every_topic_are_gates(self) -> None:
         assert join(connection(*SEEN[1:], *CREATES))[0]["error_code"] == GROUP_DENIED
         for hidden in SEEN[1:]:
@@ -61,6 +62,7 @@ class TestJoining:
             answer, passed = join(connection(*SEEN, *rights))
             assert (answer["error_code"], passed) == (0, True)
 
+    @pytest.mark.behaviour("B163")
     def test_who_may_not_does_not(self) -> None:
         for missing, name in zip(CREATES, (CHANGELOG, REPARTITION), strict=True):
             driver = connection(*SEEN, *(acl for acl in CREATES if acl != missing))
@@ -146,6 +148,7 @@ def test_what_is_asked_upstream_names_the_group_alone() -> None:
     assert forwarded(outcome)["group_ids"] == [GROUP_NAME]
 
 
+@pytest.mark.behaviour("B164", "B175")
 def test_a_group_with_a_hidden_topic_is_not_described() -> None:
     driver = connection(may("DESCRIBE", "GROUP"), may("DESCRIBE"))
     driver.model.groups[GROUP_NAME] = [ALPHA]

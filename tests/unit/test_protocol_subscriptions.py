@@ -49,6 +49,12 @@ def test_upstream_is_told_the_topics_that_may_be_described_and_an_expression_tha
     assert sent["subscribed_topic_regex"] == r"/\Q.*-(topic|gamma)\E"
 
 
+@pytest.mark.behaviour("B158")
+def test_members_of_one_group_get_what_each_may_see() -> None:
+    assert joined(may("DESCRIBE"))[1]["subscribed_topic_names"] == [ALPHA]
+    assert joined(may("DESCRIBE", name=BRAVO))[1]["subscribed_topic_names"] == [BRAVO]
+
+
 def test_an_expression_is_for_the_whole_name() -> None:
     for expression, names in (("alpha", []), ("alpha.*", [ALPHA]), ("alpha-topic|nothing", [ALPHA])):
         assert joined(may("DESCRIBE"), expression=expression)[1]["subscribed_topic_names"] == names
@@ -78,6 +84,7 @@ class TestLater:
         assert sent is not None
         assert (sent["subscribed_topic_names"], sent["subscribed_topic_regex"]) == (None, None)
 
+    @pytest.mark.behaviour("B158")
     def test_a_right_that_came_or_went_is_sent_along(self) -> None:
         driver, _ = joined(may("DESCRIBE"))
         driver.replace_acls([may("READ", "GROUP"), may("DESCRIBE", name=BRAVO)])
