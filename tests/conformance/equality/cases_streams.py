@@ -124,6 +124,9 @@ STORIES = (
                 allow_auto_topic_creation=False,
                 user=SUPER,
             ),
+            # the group that only the broker has is gone again, since groups are listed later
+            step(BEAT, **beat(SHARED, -1)),
+            step(ApiKey.DELETE_GROUPS, user=SUPER, groups_names=[SHARED]),
         ),
         users=(MIXED,),
     ),
