@@ -82,7 +82,7 @@ differential: setup ## compare with Kafka's own authorizer; CHECKS=n for more, S
 fuzz: setup ## search, guided by coverage, for inputs that break a property; TARGET=frames (authorizer) MINUTES=m SEED=s
 	@$(BIN)/python -m fuzz $(TARGET) -max_total_time=$$(($(MINUTES) * 60)) $(if $(SEED),-seed=$(SEED))
 
-fuzz-soak: setup ## search all that strangers reach for long; INPUTS=n SEED=s; adds to soak/fuzz.md
+fuzz-soak: setup ## search all that anybody can send for long; INPUTS=n SEED=s; adds to soak/fuzz.md
 	@$(BIN)/python -m fuzz.searching --inputs $(INPUTS) $(if $(SEED),--seed $(SEED))
 
 mutation: setup ## break the authorizer line by line and ask the tests; ROOMS=acl SAMPLE=n faults a module or SHARE=percent SEED=s

@@ -173,8 +173,8 @@ def cost(guard: Guard, frame: bytes) -> Cost:
                 match effect:
                     case Reply(content):
                         opened.client_frame(content)
-                    case Ask(message, api_version):
-                        opened.upstream_frame(message, api_version)
+                    case Ask(message, api_version, api_key):
+                        opened.upstream_frame(message, api_version, api_key)
                     case Relay(message):
                         opened.upstream_frame(message)
     ended_s = time.process_time()

@@ -80,7 +80,11 @@ def main() -> None:
     ]
     # what is imported and cached at the first input is no cost of it
     target.check(b"")
-    atheris.Setup([sys.argv[0], *options, *given, *corpus], measured(target.check))
+    atheris.Setup(
+        [sys.argv[0], *options, *given, *corpus],
+        measured(target.check),
+        custom_mutator=getattr(target, "mutate", None),
+    )
     atheris.Fuzz()
 
 

@@ -1,6 +1,6 @@
 """Searches as child processes, and the table of long ones: `python -m fuzz.searching --inputs n [--seed s]`.
 
-Without `--target` every target of a login is searched, one after the other, each by its share of the inputs.
+Without `--target` everything that anybody can send is searched, each target by its share of the inputs.
 A row of `soak/fuzz.md` is added for each.
 """
 
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from fuzz.targets import LOGINS
+from fuzz.targets import SEARCHED
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 TABLE: Final = ROOT / "soak" / "fuzz.md"
@@ -87,9 +87,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, required=True, help="how many in all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--target", choices=LOGINS, action="append", help="one, instead of all")
+    parser.add_argument("--target", choices=SEARCHED, action="append", help="one, instead of all")
     given = parser.parse_args()
-    targets = given.target or LOGINS
+    targets = given.target or SEARCHED
     ended = 0
     for target in targets:
         found = search(target, f"-runs={-(-given.inputs // len(targets))}", f"-seed={given.seed}")

@@ -29,6 +29,8 @@ from kustos.wire import ApiKey, api_name
 from scripts.pages import README, WIDE, page, table
 
 GUARD: Final = ("kustos.protocol.rows.", "kustos.protocol.admin_table", "kustos.protocol.escapes.")
+ASKS: Final = "refused_by_topic"
+"""The function outside of these modules that asks by itself, for handlers that share it."""
 
 
 def words_of(value: object, seen: set[object]) -> Iterator[str]:
@@ -43,10 +45,15 @@ def words_of(value: object, seen: set[object]) -> Iterator[str]:
         case Mapping():
             for each in value.values():
                 yield from words_of(each, seen)
-        case _ if inspect.isfunction(value) and value.__module__.startswith(GUARD) and value not in seen:
+        case _ if inspect.isfunction(value) and is_of_guard(value) and value not in seen:
             seen.add(value)
             for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(value)))):
                 yield from words_of_node(node, value.__globals__, seen)
+
+
+def is_of_guard(function: Callable[..., object]) -> bool:
+    """Return whether a function may ask about anything by itself."""
+    return function.__module__.startswith(GUARD) or function.__name__ == ASKS
 
 
 def words_of_node(node: ast.AST, names: Mapping[str, object], seen: set[object]) -> Iterator[str]:
@@ -110,7 +117,12 @@ ESCAPES: Final = {
     "change_token": "owner and renewers may, whatever the ACLs say, over a connection that knows who asks",
     "describe_tokens": "another's tokens are left out unless one of the two is allowed; one's own are shown, "
     "over a connection that knows who asks",
+    "consumer_group_heartbeat": "the request is refused; of what a regular expression matches, only topics "
+    "that may be described are subscribed to, and anew at each heartbeat once ACLs or topics changed",
     "consumer_group_describe": "the groups are refused, also where a member has a hidden topic",
+    "streams_group_heartbeat": "the request is refused, also where upstream would create a missing topic "
+    "of the group that its sender may not create",
+    "streams_group_describe": "the groups are refused, also where the topology has a hidden topic",
     "share_group_describe": "the groups are refused, also where a member has a hidden topic",
     "share_fetch": "without the group the request is refused; partitions and acknowledgements are refused by "
     "topic, the others go on; asked again at every fetch of a session",
@@ -167,7 +179,6 @@ CONTROLLER_APIS: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 
 
 NOT_OFFERED: Final[Mapping[str, tuple[int, ...]]] = {
     "States of share groups, which brokers keep": (83, 84, 85, 86, 87),
-    "Streams groups": (88, 89),
 }
 """The APIs of a broker without a row, by what they are about."""
 

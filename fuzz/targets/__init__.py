@@ -1,6 +1,7 @@
 """What is searched: each target is a module with `check`, `seeds` and `INPUT_MAX_BYTES`.
 
-`check` raises for a find; anything else that it raises is one too. A target imports what it searches at its
+`check` raises for a find; anything else that it raises is one too. A target may have a
+`mutate(data, size_max, seed)` in the place of libFuzzer's own. It imports what it searches at its
 top, so that the runner can instrument it; nothing else imports a target before.
 """
 
@@ -9,6 +10,9 @@ from typing import Final, Protocol
 
 LOGINS: Final = ("frames", "scram", "jwt", "gssapi", "tls", "mapping", "hosts")
 """What a stranger can reach before he is logged in."""
+
+SEARCHED: Final = (*LOGINS, "requests")
+"""What anybody can send: every test run and every long run searches these."""
 
 INCLUDED: Final[dict[str, tuple[str, ...]]] = {
     "authorizer": ("kustos.acl", "kustos.authorizer", "kustos.metadata.control"),
@@ -24,6 +28,7 @@ INCLUDED: Final[dict[str, tuple[str, ...]]] = {
             "kustos.server.tls",
         ),
     ),
+    "requests": ("kustos.wire", "kustos.protocol"),
 }
 """Target → the packages whose coverage guides it."""
 

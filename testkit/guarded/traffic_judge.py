@@ -22,9 +22,10 @@ from testkit.tap.client import Client, Op
 from testkit.tap.frames import code, entity, read_response, reader, topic_key
 
 PRODUCE, FETCH, METADATA, API_VERSIONS, CREATE_TOPICS, DESCRIBE_CONFIGS = 0, 1, 3, 18, 19, 32
+DESCRIBE_TOPIC_PARTITIONS = 75
 SASL = frozenset({17, 36})
 OWN_CLIENT_ID = "kustos"
-OWN_APIS = frozenset({METADATA, API_VERSIONS, DESCRIBE_CONFIGS})
+OWN_APIS = frozenset({METADATA, API_VERSIONS, DESCRIBE_CONFIGS, DESCRIBE_TOPIC_PARTITIONS})
 """What kustos asks upstream for itself."""
 
 Key = tuple[Any, ...]

@@ -45,6 +45,8 @@ class Model:
 
     topics: dict[str, bytes] = field(default_factory=dict)
     groups: dict[str, list[str]] = field(default_factory=dict)
+    made_by_streams: dict[str, list[str]] = field(default_factory=dict)
+    """Group → the internal topics in its topology."""
     """By group name: the topics for which it has committed offsets and assignments."""
     transactions: dict[str, list[str]] = field(default_factory=dict)
     """By transactional id: the topics in it."""
@@ -175,6 +177,23 @@ class Model:
                 target = assignment(topic_partitions=listed)
                 where = "target_assignment" if "target_assignment" in member.FIELDS else "assignment"
                 group.members = [member(member_id="m", **{where: target})]
+            groups.append(group)
+        return made.root(groups=groups)
+
+    def described_streams(self, request: Message, made: MessageCodec) -> Message:
+        item = made.root.ELEMENTS["groups"]
+        topology = item.ELEMENTS["topology"]
+        part = topology.ELEMENTS["subtopologies"]
+        info = part.ELEMENTS["state_changelog_topics"]
+        groups = []
+        for name in request.group_ids:
+            group = item(
+                group_id=name, authorized_operations=123, error_code=0 if name in self.groups else 69
+            )
+            if name in self.groups:
+                made_topics = [info(name=each) for each in self.made_by_streams.get(name, ())]
+                of_group = part(source_topics=self.groups[name], state_changelog_topics=made_topics)
+                group.topology = topology(subtopologies=[of_group])
             groups.append(group)
         return made.root(groups=groups)
 
@@ -335,7 +354,7 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     9: Model.offset_fetch,
     10: Model.coordinators,
     **dict.fromkeys(
-        (11, 12, 13, 14, 22, 25, 26, 35, 46, 48, 57, 64, 68, 71, 72, 74, 76, 80, 81), Model.plain
+        (11, 12, 13, 14, 22, 25, 26, 35, 46, 48, 57, 64, 68, 71, 72, 74, 76, 80, 81, 88), Model.plain
     ),
     15: Model.described_groups,
     16: Model.listed_groups,
@@ -351,6 +370,7 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     65: Model.described_transactions,
     66: Model.listed_transactions,
     **dict.fromkeys((69, 77), Model.described_groups),
+    89: Model.described_streams,
     75: Model.topic_partitions,
     **{key: _done(answer) for key, answer in DONE.items()},
     **SHARED,

@@ -13,8 +13,10 @@ from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.answers import STREAM_HEAD_BYTES
 from kustos.protocol import (
     TABLE,
+    AllTopics,
     Ask,
     AskStreamed,
+    ClusterTopics,
     Decided,
     Effect,
     GiveWay,
@@ -43,6 +45,7 @@ from testkit.tap.fetch_sessions import UpstreamFetchSessions
 PIECE_SIZES = 40
 """A streamed answer comes in pieces of fewer bytes than that, so that each field is cut somewhere."""
 
+OWN_REQUEST = Ask()
 PRINCIPAL, HOST = "User:alice", "10.0.0.1"
 OFFERED = {
     key: versions for key, row in TABLE.items() if (versions := common_versions(row, None)) is not None
@@ -87,6 +90,7 @@ class Driver:
     def __post_init__(self) -> None:
         self.authorizer = StandardAuthorizer()
         self._ids = 0
+        self.topics = ClusterTopics(())
         self.repeats = 0
         """Answers that passed unread."""
         for acl in self.acls:
@@ -157,10 +161,10 @@ class Driver:
 
     def _perform(self, opened: Opened, effect: Effect, outcome: Outcome) -> Any:
         match effect:
-            case Ask(message, version):
-                frame = self._forward(opened.upstream_frame(message, version), outcome)
+            case Ask(message, version, api_key):
+                frame = self._forward(opened.upstream_frame(message, version, api_key), outcome)
                 assert frame is not None, "an answer is awaited where there is none"
-                return read_answer(opened, frame, version)
+                return read_answer(opened, frame, effect)
             case AskStreamed(message):
                 frame = self._forward(opened.upstream_frame(message), outcome)
                 assert frame is not None, "an answer is awaited where there is none"
@@ -169,6 +173,11 @@ class Driver:
                 return self._names(topic_ids)
             case ListTopics(names):
                 return {name: PARTITIONS for name in self.model.topics if names is None or name in names}
+            case AllTopics():
+                every = tuple(self.model.topics)
+                if self.topics.names != every:
+                    self.topics = ClusterTopics(every, self.topics.number + 1)
+                return self.topics
             case GiveWay():
                 return None
             case Serve(message):

@@ -83,7 +83,15 @@ def random_acls(random: Random) -> list[AclBinding]:
     return list(acls)
 
 
-TOPIC_FIELDS = {"name", "topic", "topic_names", "subscribed_topic_names", "topic_name"}
+TOPIC_FIELDS = {
+    "source_topics",
+    "repartition_sink_topics",
+    "name",
+    "topic",
+    "topic_names",
+    "subscribed_topic_names",
+    "topic_name",
+}
 APIS_OF_TOPICS = frozenset({*range(29), 34, 35, 37, 43, 45, 46, 47, 61, *range(68, 94)})
 """The APIs where such a field is a topic's name."""
 INDEX_FIELDS = {"partition", "partition_index", "index", "partition_indexes", "partitions"}
@@ -180,7 +188,8 @@ def random_struct(codec: MessageCodec, made: Any, api_key: int, random: Random, 
         def one(inner: Any = inner, kind: str = kind, name: str = field.name) -> Any:
             if is_dataclass(inner):
                 return random_struct(codec, inner, api_key, random, world)
-            values = pool(api_key, name, world)
+            # a streams group names its topics by index, too
+            values = None if (kind, name) == ("int16", "source_topics") else pool(api_key, name, world)
             return scalar(kind, random) if values is None else random.choice(values)
 
         count = random.choice((0, 1, 2, 3, 4)) if random.random() < 0.8 else 2

@@ -5,6 +5,7 @@ key `TOP` is the response itself. `LISTED` expectations name nothing beforehand:
 must be visible.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -284,6 +285,32 @@ def consumer_group_heartbeat(request: Request, client: Client) -> Coded:
     refusal = client.refusal(Op.READ, Type.GROUP, str(request.body.group_id))
     names = request.body.subscribed_topic_names or ()
     if refusal is None and not all(client.may(Op.DESCRIBE, Type.TOPIC, str(name)) for name in names):
+        refusal = TOPIC_DENIED
+    return [(TOP, refusal)]
+
+
+def topology_topics(request: Request) -> list[str]:
+    """Return every name of a topic in the topology of a streams group."""
+    topology = request.body.topology
+    found: list[str] = []
+    for part in () if topology is None else topology.subtopologies:
+        named = (*part.repartition_source_topics, *part.state_changelog_topics)
+        found += map(
+            str, (*part.source_topics, *part.repartition_sink_topics, *(each.name for each in named))
+        )
+    return found
+
+
+INVALID_TOPOLOGY = 130
+LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def streams_group_heartbeat(request: Request, client: Client) -> Coded:
+    refusal = client.refusal(Op.READ, Type.GROUP, str(request.body.group_id))
+    names = topology_topics(request)
+    if refusal is None and any(LEGAL_NAME.fullmatch(name) is None for name in names):
+        refusal = INVALID_TOPOLOGY
+    if refusal is None and not all(client.may(Op.DESCRIBE, Type.TOPIC, name) for name in names):
         refusal = TOPIC_DENIED
     return [(TOP, refusal)]
 

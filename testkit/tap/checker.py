@@ -172,6 +172,10 @@ RULES: dict[int, Rule] = {
         ordered=False,
     ),
     79: Rule(lambda request, client: [(answers.TOP, share_answers.refused(request, client))], TOP),
+    88: Rule(answers.streams_group_heartbeat, TOP, unforeseen=frozenset({TOPIC_DENIED})),
+    89: Rule(
+        answers.groups("group_ids"), by_items("groups", "group_id"), unforeseen=frozenset({TOPIC_DENIED})
+    ),
     90: Rule(share_answers.offsets, share_answers.answered_offsets),
     91: Rule(share_answers.altered, share_answers.answered_altered, ordered=False),
     92: Rule(share_answers.deleted, share_answers.answered_deleted, ordered=False),

@@ -4,11 +4,13 @@ A need is a tuple of alternatives, one of which must be allowed. Upstream trusts
 request with a need that is not met must never be there.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from kustos.acl import CLUSTER_NAME
+from testkit.tap.answers import topology_topics
 from testkit.tap.client import INTERNAL, Client, Op, Question, Type
 from testkit.tap.daily_answers import resource_key, right_to_alter
 from testkit.tap.frames import Request, is_transactional, topic_key
@@ -132,12 +134,28 @@ def describe_groups(field: str) -> Callable[[Request, Client], list[Need]]:
     ]
 
 
+QUOTED = re.compile(r"(/\\Q((?!\\E).|\\E\\\\E\\Q)*\\E(\|/[\w.-]+)*)?", re.DOTALL)
+"""A quotation behind a slash, and names behind slashes."""
+
+
 def consumer_group_heartbeat(request: Request, client: Client) -> list[Need]:
     body = request.body
     needs = read_group(request, client)
     needs += [((Op.DESCRIBE, Type.TOPIC, str(name)),) for name in body.subscribed_topic_names or ()]
-    # upstream would resolve a regular expression with the rights of whoever forwards it
-    return [*needs, ()] if getattr(body, "subscribed_topic_regex", None) else needs
+    # upstream would resolve a regular expression with the rights of whoever forwards it; no topic has a slash
+    expression = getattr(body, "subscribed_topic_regex", None) or ""
+    return needs if QUOTED.fullmatch(expression) else [*needs, ()]
+
+
+def streams_group_heartbeat(request: Request, client: Client) -> list[Need]:
+    names = topology_topics(request)
+    return [*read_group(request, client), *[((Op.DESCRIBE, Type.TOPIC, name),) for name in names]]
+
+
+def describe_streams_groups(request: Request, client: Client) -> list[Need]:
+    # kustos asks so for itself, too, once a member may read its group
+    names = map(str, request.body.group_ids)
+    return [((Op.DESCRIBE, Type.GROUP, name), (Op.READ, Type.GROUP, name)) for name in names]
 
 
 def share_group_heartbeat(request: Request, client: Client) -> list[Need]:
@@ -272,6 +290,8 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     66: nothing,
     68: consumer_group_heartbeat,
     69: describe_groups("group_ids"),
+    88: streams_group_heartbeat,
+    89: describe_streams_groups,
     **dict.fromkeys((71, 72), nothing),
     74: cluster(Op.DESCRIBE_CONFIGS),
     75: lambda request, client: topics(client, request.body.topics, Op.DESCRIBE) or [()],

@@ -1,4 +1,7 @@
-"""A Kafka Streams program that counts words exactly once through kustos, with the rights that it needs."""
+"""A Kafka Streams program that counts words exactly once through kustos, with the rights that it needs.
+
+It is in a group of consumers, or in a streams group (KIP-1071).
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from testkit.guarded.cluster import PREFIXED, GuardedCluster, Op, Type, acl
 from testkit.jars import KAFKA_STREAMS
@@ -16,12 +20,13 @@ from testkit.kustos import KustosSettings
 from testkit.processes import Server
 from testkit.waiting import wait_until
 
-USERS = {name: f"{name}-secret" for name in ("admin", "alice", "bob")}
+USERS = {name: f"{name}-secret" for name in ("admin", "alice", "bob", "carol")}
 PROGRAM = "words-of-alice"
+CAROLS = "words-of-carol"
 ACLS = (
     acl("alice", Op.READ, Type.TOPIC, "lines"),
     acl("alice", Op.WRITE, Type.TOPIC, "counts"),
-    acl("alice", Op.READ, Type.GROUP, PROGRAM),
+    acl("alice", Op.READ, Type.GROUP, PROGRAM, PREFIXED),
     acl("alice", Op.WRITE, Type.TRANSACTIONAL_ID, PROGRAM, PREFIXED),
     # the topics that the program makes for itself
     *[
@@ -31,9 +36,20 @@ ACLS = (
     # bob may do all of it but write in a transaction
     acl("bob", Op.ALL, Type.TOPIC, "*"),
     acl("bob", Op.READ, Type.GROUP, "*"),
+    # carol may do all of it but make topics
+    acl("carol", Op.READ, Type.TOPIC, "lines"),
+    acl("carol", Op.WRITE, Type.TOPIC, "counts"),
+    acl("carol", Op.READ, Type.GROUP, "*"),
+    acl("carol", Op.ALL, Type.TRANSACTIONAL_ID, "*"),
+    *[
+        acl("carol", operation, Type.TOPIC, f"{CAROLS}-", PREFIXED)
+        for operation in (Op.READ, Op.WRITE, Op.DESCRIBE_CONFIGS)
+    ],
 )
 WAIT_S = 90.0
-INIT_PRODUCER_ID, TXN_OFFSET_COMMIT, END_TXN = 22, 28, 26
+INIT_PRODUCER_ID, TXN_OFFSET_COMMIT, END_TXN, STREAMS_HEARTBEAT = 22, 28, 26, 88
+CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms")
+"""Settings that the broker has for a streams group."""
 LINES = ("to be or not to be", "that is the question", "to be", "not to be")
 
 
@@ -48,8 +64,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedCluster]:
         yield made
 
 
-def started(scene: GuardedCluster, directory: Path, user: str, name: str = "program") -> Server:
-    """Start the program as a user; its state is in the directory."""
+def started(scene: GuardedCluster, directory: Path, user: str, name: str = "program", **more: str) -> Server:
+    """Start the program as a user; its state is in the directory. `_` in `more` stands for a dot."""
     settings = {
         **scene.java(user),
         "bootstrap.servers": scene.bootstrap,
@@ -60,7 +76,9 @@ def started(scene: GuardedCluster, directory: Path, user: str, name: str = "prog
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "1000",
         "enable.metrics.push": "false",
-    }
+    } | {setting.replace("_", "."): value for setting, value in more.items()}
+    if settings.get("group.protocol") == "streams":
+        settings = {setting: value for setting, value in settings.items() if setting not in CLASSIC_ONLY}
     file = directory / f"{name}.properties"
     write_properties(file, settings)
     line = java.command(
@@ -77,6 +95,19 @@ def write_lines(scene: GuardedCluster) -> None:
     for line in LINES:
         producer.produce("lines", line.encode())
     assert producer.flush(WAIT_S) == 0
+
+
+def lines_written(scene: GuardedCluster) -> int:
+    """Return how often the lines were written."""
+    consumer = Consumer({"bootstrap.servers": scene.direct, "group.id": "lines"})
+    with closing(consumer):
+        _, end = consumer.get_watermark_offsets(TopicPartition("lines", 0), WAIT_S)
+    return int(end) // len(LINES)
+
+
+def topics(scene: GuardedCluster) -> set[str]:
+    """Return the topics that there are."""
+    return set(AdminClient({"bootstrap.servers": scene.direct}).list_topics(timeout=WAIT_S).topics)
 
 
 class Counts:
@@ -142,5 +173,40 @@ def test_a_program_that_may_not_write_in_a_transaction_is_told_so(
     finally:
         program.kill()
     assert not [each for each in world.upstream.exchanges if each.api_key == INIT_PRODUCER_ID]
+    world.assert_proper()
+    world.begin_anew()
+
+
+def test_words_are_counted_by_a_streams_group(world: GuardedCluster, tmp_path: Path) -> None:
+    group = {"group_protocol": "streams", "application_id": f"{PROGRAM}-in-a-streams-group"}
+    before = lines_written(world)
+    write_lines(world)
+    program = started(world, tmp_path, "alice", **group)
+    try:
+        with closing(Counts(world)) as counts:
+            for word, count in Counter(" ".join(LINES).split()).items():
+                counts.await_word(word, count * (before + 1), program)
+    finally:
+        program.terminate(timeout_s=WAIT_S)
+    beats = [each for each in world.upstream.exchanges if each.api_key == STREAMS_HEARTBEAT]
+    assert len(beats) > 1
+    made = {f"{PROGRAM}-in-a-streams-group-{kind}" for kind in ("counts-changelog", "words-repartition")}
+    assert made <= topics(world)
+    world.assert_proper()
+    world.begin_anew()
+
+
+def test_a_streams_group_makes_no_topics_for_who_may_not(world: GuardedCluster, tmp_path: Path) -> None:
+    program = started(world, tmp_path, "carol", application_id=CAROLS, group_protocol="streams")
+    try:
+        wait_until(
+            lambda: "Unauthorized to CREATE on topics" in program.output.read_text(),
+            timeout_s=WAIT_S,
+            what=f"the program is told what is missing\n{program.tail()}",
+        )
+    finally:
+        program.kill()
+    assert not [each for each in world.upstream.exchanges if each.api_key == STREAMS_HEARTBEAT]
+    assert not [name for name in topics(world) if name.startswith(CAROLS)]
     world.assert_proper()
     world.begin_anew()

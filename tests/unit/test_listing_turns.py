@@ -46,7 +46,7 @@ def test_a_listing_is_read_and_decided_in_turns(version: int) -> None:
         if isinstance(effect, Ask):
             frame = model.answer(opened.upstream_frame(effect.message, effect.api_version)[4:])
             assert frame is not None
-            result = answer = read_answer(opened, frame, effect.api_version)
+            result = answer = read_answer(opened, frame, effect)
         else:
             assert isinstance(effect, GiveWay)
             assert answer is not None

@@ -12,6 +12,7 @@ from kustos.protocol.api_versions import (
 from kustos.protocol.codes import MESSAGES, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION
 from kustos.protocol.described_acls import DescribedAcls
 from kustos.protocol.effects import (
+    AllTopics,
     Ask,
     AskStreamed,
     Effect,
@@ -57,6 +58,7 @@ from kustos.protocol.steps import (
     Strip,
 )
 from kustos.protocol.table import ROWS, TABLE, refusal_body
+from kustos.protocol.topic_patterns import ClusterTopics
 
 __all__ = [
     "ADMIN_OFFERED",
@@ -69,10 +71,12 @@ __all__ = [
     "UNKNOWN_SERVER_ERROR",
     "UNKNOWN_TOPIC_OR_PARTITION",
     "Addresses",
+    "AllTopics",
     "Ask",
     "AskStreamed",
     "Check",
     "ClusterOperations",
+    "ClusterTopics",
     "Conceal",
     "ContextAuthorizer",
     "ContextOf",

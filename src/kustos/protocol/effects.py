@@ -18,11 +18,13 @@ from kustos.wire import ItemReader, Message, Shape
 class Ask:
     """Send this request upstream and send its `UpstreamAnswer` back into the handler.
 
-    `message` None: the client's own bytes. `api_version` None: the client's version.
+    `message` None: the client's own bytes. `api_version` and `api_key` None: those of the client's request.
+    The client sees nothing of the answer of another API.
     """
 
     message: Message | None = None
     api_version: int | None = None
+    api_key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,11 @@ class ListTopics:
 
 
 @dataclass(frozen=True, slots=True)
+class AllTopics:
+    """Send back the `ClusterTopics`: the names of all topics upstream, as of some seconds ago."""
+
+
+@dataclass(frozen=True, slots=True)
 class Serve:
     """Let kustos itself answer this authorized request; send back the response message."""
 
@@ -92,7 +99,7 @@ class GiveWay:
     """Yield the event loop during work on a large request, then go on; send back None."""
 
 
-Effect: TypeAlias = Ask | AskStreamed | ResolveTopicIds | ListTopics | Serve | GiveWay
+Effect: TypeAlias = Ask | AskStreamed | ResolveTopicIds | ListTopics | AllTopics | Serve | GiveWay
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, Resourc
 from kustos.authorizer import Action, AuthorizableRequestContext, AuthorizerError, Decision
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.share_sessions import ShareSessions
+from kustos.protocol.subscriptions import Subscriptions, Topologies
 from kustos.wire import Message, MessageCodec, RequestHeader, response_codec
 
 if TYPE_CHECKING:
@@ -136,6 +137,10 @@ class Exchange:
     """The fetch sessions of the request's connection."""
     share_sessions: ShareSessions = field(default_factory=ShareSessions)
     """Its share sessions."""
+    subscriptions: Subscriptions = field(default_factory=Subscriptions)
+    """What members of groups on it subscribe to."""
+    topologies: Topologies = field(default_factory=Topologies)
+    """What topics the streams groups of its members make for themselves."""
     repeated: "RepeatedRequests | None" = None
     """Requests of the connection that may come again, None if none is kept."""
     frame: bytes | None = None
@@ -161,6 +166,11 @@ class Exchange:
     def version(self) -> int:
         """The version of the request, and so of its response."""
         return self.header.api_version
+
+    @property
+    def decider_version(self) -> int | None:
+        """The version of what decides, None if it has none: then the same question may get another answer."""
+        return None if self.context_authorizer is not None else self.decider.version
 
     @property
     def response_codec(self) -> MessageCodec:

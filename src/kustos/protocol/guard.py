@@ -27,6 +27,7 @@ from kustos.protocol.limits import frame_bytes_max, items_max
 from kustos.protocol.repeated import RepeatedRequests, Repetition
 from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.steps import RefuseRequestError, Row
+from kustos.protocol.subscriptions import Subscriptions, Topologies
 from kustos.protocol.table import TABLE
 from kustos.wire import (
     ApiKey,
@@ -71,7 +72,9 @@ class Opened:
     is_exact: bool = True
     """Whether the frame holds the request and nothing else."""
 
-    def upstream_frame(self, message: Message | None, api_version: int | None = None) -> bytes:
+    def upstream_frame(
+        self, message: Message | None, api_version: int | None = None, api_key: int | None = None
+    ) -> bytes:
         """Return the whole frame to send upstream, length prefix included.
 
         `message` None: the client's own bytes, unless they held more than the request.
@@ -82,15 +85,19 @@ class Opened:
             if self.is_exact:
                 return len(self.frame).to_bytes(4, "big") + self.frame
             message = self.exchange.request
-        elif api_version is not None and api_version != header.api_version:
-            codec = request_codec(header.api_key, api_version)
+        key = header.api_key if api_key is None else api_key
+        if api_version is not None and (key, api_version) != (header.api_key, header.api_version):
+            codec = request_codec(key, api_version)
         body = codec.encode(message)
-        return request_frame(codec, header.api_key, header.correlation_id, header.client_id, body)
+        return request_frame(codec, key, header.correlation_id, header.client_id, body)
 
-    def answer_codec(self, api_version: int | None) -> MessageCodec:
-        """Return the codec of upstream's answer to a request of this version."""
+    def answer_codec(self, api_version: int | None = None, api_key: int | None = None) -> MessageCodec:
+        """Return the codec of upstream's answer to a request of this version, and of this API."""
         header = self.exchange.header
-        return response_codec(header.api_key, header.api_version if api_version is None else api_version)
+        return response_codec(
+            header.api_key if api_key is None else api_key,
+            header.api_version if api_version is None else api_version,
+        )
 
     def throttle_time_ms(self, answer: bytes) -> int | None:
         """Return how long upstream mutes this connection, from an answer that passes as bytes.
@@ -98,7 +105,7 @@ class Opened:
         None if this version has no such field. It comes first in every answer that has it (KIP-219).
         """
         header = self.exchange.header
-        codec = self.answer_codec(None)
+        codec = self.answer_codec()
         if codec.root.FIELDS[0] != "throttle_time":
             return None
         _, body_at = read_response_header(answer, response_header_is_flexible(header.api_key, codec))
@@ -123,6 +130,8 @@ class Guard:
     auto_creates_topics: bool = True
     fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
     share_sessions: ShareSessions = field(default_factory=ShareSessions)
+    subscriptions: Subscriptions = field(default_factory=Subscriptions)
+    topologies: Topologies = field(default_factory=Topologies)
     repeated: RepeatedRequests = field(default_factory=RepeatedRequests)
     context_authorizer: ContextAuthorizer | None = None
     table: Mapping[int, Row] = field(default_factory=lambda: TABLE)
@@ -225,6 +234,8 @@ class Guard:
             self.auto_creates_topics,
             self.fetch_sessions,
             self.share_sessions,
+            self.subscriptions,
+            self.topologies,
             self.repeated if self.context_authorizer is None else None,
             context_authorizer=self.context_authorizer,
             since_version=None if self.context_authorizer is not None else self.decider.version,

@@ -97,6 +97,13 @@ def pass_gate(exchange: Exchange, gate: Gate) -> Asking[None]:
             raise RefuseRequestError(DENIED_CODE[check.resource_type])
 
 
+def pass_again(exchange: Exchange, gates: Iterable[Gate]) -> Asking[None]:
+    """Decide again if the ACLs have changed while something was learnt after these gates."""
+    if not exchange.is_still_allowed():
+        for gate in gates:
+            yield from pass_gate(exchange, gate)
+
+
 def question(
     exchange: Exchange, check: CheckOf, item: Any, name: str
 ) -> tuple[Check, str] | RefusedItem | None:

@@ -155,3 +155,8 @@ class Row:
     """The list of upstream's answer that its handler reads in turns, as it may have any number of items."""
     revokes: bool = False
     """Whether it may revoke rights: its answer waits for the requests that those rights allowed."""
+
+
+def gates_of(row: Row) -> tuple[Gate, ...]:
+    """Return the gates of a row, in order, for an escape that passes them itself."""
+    return tuple(step for step in row.steps if isinstance(step, Gate))

@@ -12,7 +12,7 @@ are reported, so that the caller re-encodes the message without them).
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
@@ -71,10 +71,11 @@ class MessageCodec:
     """Reads and writes one version of one message.
 
     `struct("TopicProduceData")` returns the class of a nested struct by its name in Kafka's schema; call it
-    with fields to make a value, with defaults for the missing ones.
+    with fields to make a value, with defaults for the missing ones. `newest` is the same message in its
+    newest version: tagged fields that only that one has are refused, as Kafka's reader does.
     """
 
-    def __init__(self, entity: Any) -> None:
+    def __init__(self, entity: Any, newest: Any = None) -> None:
         self.name: Final[str] = entity.__name__
         self.flexible: Final[bool] = entity.__flexible__
         self.version: Final[int] = int(entity.__version__)
@@ -92,6 +93,7 @@ class MessageCodec:
             "NULL32": b"\xff\xff\xff\xff",
             "IS_REQUEST_HEADER": entity.__name__ == "RequestHeader",
         }
+        self._newest_tags: Final = {} if newest is None else dict(_tags_by_struct(newest))
         self._build(entity)
         self.root: Final = self._structs[entity]
         self._read = self._namespace[f"read_{self.name}"]
@@ -122,7 +124,8 @@ class MessageCodec:
         for plan in plans:
             if plan.tag is not None:
                 self._namespace[f"default_{entity.__name__}_{plan.name}"] = makers[plan.name]
-        make_reader(plans, entity.__name__, self._namespace, self.flexible)
+        other_tags = self._newest_tags.get(entity.__name__, frozenset()) - {plan.tag for plan in plans}
+        make_reader(plans, entity.__name__, self._namespace, self.flexible, other_tags)
         make_writer(plans, entity.__name__, self._namespace, self.flexible)
 
     def struct(self, name: str) -> type[Message]:
@@ -272,10 +275,21 @@ def load_schemas(api_key: int, version: int) -> None:
         _entity(api_key, version, kind)
 
 
+def _tags_by_struct(entity: Any) -> Iterator[tuple[str, frozenset[int]]]:
+    """Yield the name and the tags of a struct and of every struct in it."""
+    plans = [FieldPlan(field) for field in fields(entity)]
+    yield entity.__name__, frozenset(plan.tag for plan in plans if plan.tag is not None)
+    for plan in plans:
+        if plan.element is not None:
+            yield from _tags_by_struct(plan.element)
+
+
 @cache
 def request_codec(api_key: int, version: int) -> MessageCodec:
     """Return the codec of a request body; raise `UnsupportedMessageError` if Kafka 4.3.1 has none."""
-    return MessageCodec(_entity(api_key, version, EntityType.request))
+    entity = _entity(api_key, version, EntityType.request)
+    newest = (codec_versions(api_key) or (version, version))[1]
+    return MessageCodec(entity, _entity(api_key, newest, EntityType.request))
 
 
 @cache

@@ -8,7 +8,7 @@ IndexError, struct.error and UnicodeDecodeError, which the codec translates.
 """
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from kustos.wire.errors import EndsEarlyError, MalformedMessageError, TooManyElementsError
@@ -155,7 +155,9 @@ def _is_header(source: Source) -> bool:
     return bool(source.namespace.get("IS_REQUEST_HEADER"))
 
 
-def _read_tags(source: Source, plans: list[FieldPlan], field_values: str) -> None:
+def _read_tags(
+    source: Source, plans: list[FieldPlan], field_values: str, other_tags: Collection[int]
+) -> None:
     for plan in plans:
         source.add(f"s.{plan.name} = {field_values}_{plan.name}()")
     source.add("tags = buf[pos]; pos += 1", "if tags:")
@@ -174,8 +176,12 @@ def _read_tags(source: Source, plans: list[FieldPlan], field_values: str) -> Non
         _read_field(source, plan, is_tag=True)
         source.add("if pos != stop: bad('a tagged field of a wrong size')")
         source.depth -= 1
+    if other_tags:
+        tags = ", ".join(map(str, sorted(other_tags)))
+        branch = "elif" if plans else "if"
+        source.add(f"{branch} tag in {{{tags}}}: bad('a tagged field of another version')")
     unknown = "unknown.append(tag); pos = stop"
-    source.add(f"else: {unknown}" if plans else unknown)
+    source.add(f"else: {unknown}" if plans or other_tags else unknown)
     source.depth -= 2
 
 
@@ -206,18 +212,26 @@ def _read_fields(source: Source, plans: list[FieldPlan]) -> None:
         source.add(f"{targets} = {packer}.unpack_from(buf, pos); pos += {size}")
 
 
-def _read_all_tags(source: Source, plans: list[FieldPlan], name: str) -> None:
+def _read_all_tags(
+    source: Source, plans: list[FieldPlan], name: str, other_tags: Collection[int] = ()
+) -> None:
     if source.flexible:
         tagged = sorted((plan for plan in plans if plan.tag is not None), key=lambda plan: plan.tag or 0)
-        _read_tags(source, tagged, f"default_{name}")
+        _read_tags(source, tagged, f"default_{name}", other_tags)
 
 
-def make_reader(plans: list[FieldPlan], name: str, namespace: dict[str, Any], flexible: bool) -> None:
-    """Put `read_<name>` into the namespace."""
+def make_reader(
+    plans: list[FieldPlan],
+    name: str,
+    namespace: dict[str, Any],
+    flexible: bool,
+    other_tags: Collection[int] = (),
+) -> None:
+    """Put `read_<name>` into the namespace; it refuses `other_tags`, which other versions have."""
     source = Source(namespace, flexible)
     source.add(f"s = new({name})")
     _read_fields(source, plans)
-    _read_all_tags(source, plans, name)
+    _read_all_tags(source, plans, name, other_tags)
     source.add("return s, pos")
     namespace[f"read_{name}"] = source.compile(f"read_{name}(buf, pos, end, unknown)")
 

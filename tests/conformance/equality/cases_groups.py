@@ -223,7 +223,7 @@ DESCRIPTIONS = (
 )
 
 
-def beat(group: str, member: str, epoch: int, *topics: str) -> dict[str, Any]:
+def beat(group: str, member: str, epoch: Any, *topics: str) -> dict[str, Any]:
     """Return a ConsumerGroupHeartbeat of a member that reads the topics."""
     return {
         "group_id": group,
@@ -241,6 +241,71 @@ def consumers(title: str, users: tuple[str, ...], *groups: str) -> Story:
 
 
 MEMBER = "AAAAAAAAQACAAAAAAAAAAA"
+PATTERN_GROUP = "g-open-{run}"
+
+
+def by_pattern(group: str, epoch: Any, expression: str | None, *topics: str) -> dict[str, Any]:
+    """Return a ConsumerGroupHeartbeat of a member that subscribes by regular expression."""
+    return beat(group, MEMBER, epoch, *topics) | {"subscribed_topic_regex": expression}
+
+
+def pattern(title: str, users: tuple[str, ...], expression: str, *topics: str, group: str = "x-1") -> Story:
+    """Return a story of one heartbeat that joins."""
+    fields = by_pattern(group, 0, expression, *topics)
+    return Story(title=title, steps=(Step(api=CONSUMER, fields=fields),), users=users, versions=(1, 1))
+
+
+def resolved(title: str, users: tuple[str, ...], expression: str, *topics: str, epoch: int) -> Story:
+    """Return a story of a member by pattern, and of its group once a broker has resolved it in this epoch."""
+    whole: dict[str, Any] = {"group_ids": [PATTERN_GROUP], "include_authorized_operations": False}
+    joined = Said(0, ("member_epoch",))
+    return Story(
+        title=title,
+        steps=(
+            Step(api=CONSUMER, fields=by_pattern(PATTERN_GROUP, 0, expression, *topics)),
+            # a broker resolves a moment later
+            Step(
+                api=CONSUMERS,
+                fields=whole,
+                user=SUPER,
+                settles=True,
+                parted=lambda said: bool(said["groups"][0]["group_epoch"] >= epoch),
+            ),
+            # and assigns anew a second after it did so before, at the earliest
+            Step(
+                api=CONSUMER,
+                fields=by_pattern(PATTERN_GROUP, joined, expression, *topics),
+                settles=True,
+                parted=lambda said: said["member_epoch"] >= epoch,
+            ),
+            step(CONSUMERS, user=SUPER, **whole),
+            Step(api=CONSUMER, fields=by_pattern(PATTERN_GROUP, -1, None)),
+        ),
+        users=users,
+        versions=(1, 1),
+    )
+
+
+PATTERNS = (
+    pattern("a pattern without the group", (NOBODY, READER), "orders|pay-.*"),
+    pattern("a pattern and a denied topic", (SOME,), "orders", "hidden", group=PATTERN_GROUP),
+    resolved("a pattern of some topics", (SUPER, SOME, ALL), "orders|pay-(in|secret)|hid.*|other", epoch=2),
+    resolved("a pattern beside a topic", (SUPER, SOME), "pay-(in|secret)", "orders", epoch=3),
+    pattern("what is no pattern", (SUPER, SOME), "orders|[", group=PATTERN_GROUP),
+    pattern("a pattern of nothing", (SUPER, SOME), "nothing-.*", group=PATTERN_GROUP),
+    Story(
+        title="a member that says nothing of its topics",
+        steps=(
+            Step(
+                api=CONSUMER,
+                fields={"group_id": "g-open", "member_id": MEMBER, "member_epoch": 3, "topic_partitions": []},
+            ),
+        ),
+        users=(SUPER, SOME, NOBODY),
+        versions=(0, 1),
+    ),
+)
+
 NEW_CONSUMERS = (
     one("a denied topic among others", CONSUMER, EVERYBODY, **beat("g-open", MEMBER, 0, "orders", "hidden")),
     one("a topic twice", CONSUMER, (NOBODY, SOME), **beat("x-1", MEMBER, 0, "orders", "orders")),
@@ -260,6 +325,7 @@ NEW_CONSUMERS = (
         ),
         users=(SUPER, SOME, ALL),
     ),
+    *PATTERNS,
     consumers("some that are none", FEW, "g-none", "x-1"),
     consumers("one twice", FEW, "g-none", "x-1", "g-none"),
     consumers("no group", FEW),

@@ -55,10 +55,10 @@ FRAMES = (
         difference="Frames that are not in canonical form",
     ),
     Frame(
-        title="an API that kustos does not offer: StreamsGroupDescribe",
-        api=89,
+        title="an API that kustos does not offer: ReadShareGroupState",
+        api=84,
         version=0,
-        body=b"\1\0\0",
+        body=b"\1\1\0",
         tags=b"\0",
         difference="APIs that are not offered",
     ),

@@ -21,10 +21,12 @@ import structlog
 from kustos.gateway.session.answer_budget import AnswerShare
 from kustos.gateway.session.large_turns import PRODUCE, QueuePlace, TurnBudget
 from kustos.gateway.session.parts import (
+    OWN_REQUEST,
     SessionOwner,
     SessionServices,
     Upstream,
     answer_after_drain,
+    asked_of_cluster,
     owed,
     owed_again,
     read_answer,
@@ -34,6 +36,7 @@ from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.protocol import (
+    AllTopics,
     Ask,
     AskStreamed,
     ContextOf,
@@ -211,7 +214,7 @@ class ClientSession:
         else:
             slot.opened = self._guard.reopen(repetition)
             try:
-                self._answered(slot, slot.opened, None, answer)
+                self._answered(slot, slot.opened, OWN_REQUEST, answer)
             except WireError as error:
                 self._fail(f"upstream's answer cannot be read: {error}")
         self.go_on()
@@ -257,22 +260,20 @@ class ClientSession:
     def _perform(self, slot: Slot, opened: Opened, effect: Effect) -> tuple[Any] | None:
         """Start what a handler requests; return its result in a tuple if it is known at once."""
         match effect:
-            case Ask(message, api_version):
-                frame = opened.upstream_frame(message, api_version)
-                self._send(slot, opened, frame, partial(self._answered, slot, opened, api_version))
+            case Ask(message, api_version, api_key):
+                frame = opened.upstream_frame(message, api_version, api_key)
+                self._send(slot, opened, frame, partial(self._answered, slot, opened, effect))
                 return None
             case AskStreamed(message):
                 slot.stream = FetchedStream(opened, effect, self._owner.write)
                 frame = opened.upstream_frame(message)
-                self._send(slot, opened, frame, partial(self._answered, slot, opened, None))
+                self._send(slot, opened, frame, partial(self._answered, slot, opened, OWN_REQUEST))
                 return None
-            case ResolveTopicIds(topic_ids):
-                known = self._services.cluster.known_names(topic_ids)
+            case ResolveTopicIds() | ListTopics() | AllTopics():
+                known, learn = asked_of_cluster(self._services.cluster, effect)
                 if known is not None:
                     return (known,)
-                self._hold(slot, self._services.cluster.resolve_topic_ids(topic_ids))
-            case ListTopics(names):
-                self._hold(slot, self._services.cluster.list_topics(names))
+                self._hold(slot, learn())
             case Serve():
                 answer = self._services.local.serve(opened)
                 if isinstance(answer, Message | bytes):
@@ -326,10 +327,10 @@ class ClientSession:
 
         link.send(frame, owed(opened, taken, slot.stream))
 
-    def _answered(self, slot: Slot, opened: Opened, api_version: int | None, frame: bytes) -> None:
+    def _answered(self, slot: Slot, opened: Opened, ask: Ask, frame: bytes) -> None:
         """Let the handler go on with upstream's answer; raise `WireError` if it is none."""
         streamed = None if slot.stream is None else slot.stream.end(frame)
-        answer = streamed or read_answer(opened, frame, api_version)
+        answer = streamed or read_answer(opened, frame, ask)
         self._throttle(answer.message.get("throttle_time"))
         self._advance(slot, answer)
 

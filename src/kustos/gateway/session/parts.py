@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from kustos.authorizer import AuthorizableRequestContext
@@ -10,17 +11,37 @@ from kustos.gateway.upstream.awaited import AnswerStream, Awaited
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
 from kustos.protocol import (
+    AllTopics,
+    Ask,
     Decided,
+    ListTopics,
     Opened,
     Repetition,
+    ResolveTopicIds,
     Unwrap,
     UpstreamAnswer,
     WrittenAt,
 )
 from kustos.wire import ItemReader, Message, read_response_header, response_header_is_flexible
 
+OWN_REQUEST: Final = Ask()
+"""A request of the client's API and version."""
+
 ACKS_OF_THE_LEADER: Final = frozenset({0, 1})
 """`acks` of a Produce that the leader answers by itself."""
+
+
+def asked_of_cluster(
+    cluster: UpstreamCluster, question: ResolveTopicIds | ListTopics | AllTopics
+) -> tuple[Any, Callable[[], Coroutine[Any, Any, Any]]]:
+    """Return what is known of the cluster (None: nothing yet), and what learns it."""
+    match question:
+        case ResolveTopicIds(topic_ids):
+            return cluster.known_names(topic_ids), partial(cluster.resolve_topic_ids, topic_ids)
+        case ListTopics(names):
+            return None, partial(cluster.list_topics, names)
+        case AllTopics():
+            return cluster.known_topics(), cluster.all_topics
 
 
 async def answer_after_drain(
@@ -65,9 +86,9 @@ def owed_again(repetition: Repetition, take: Callable[[bytes], None]) -> Awaited
     )
 
 
-def read_answer(opened: Opened, frame: bytes, api_version: int | None = None) -> UpstreamAnswer:
-    """Return upstream's answer to a request of this version; raise `WireError` if the frame is none."""
-    codec = opened.answer_codec(api_version)
+def read_answer(opened: Opened, frame: bytes, ask: Ask = OWN_REQUEST) -> UpstreamAnswer:
+    """Return upstream's answer to what was asked; raise `WireError` if the frame is none."""
+    codec = opened.answer_codec(ask.api_version, ask.api_key)
     _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
     if opened.row.large_list is not None:
         items = ItemReader(codec, frame, body_at, opened.row.large_list)

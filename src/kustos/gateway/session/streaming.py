@@ -70,7 +70,7 @@ class FetchedStream:
         return True
 
     def _read_header(self, size_bytes: int, frame: bytes) -> StreamedMessage | None:
-        codec, ask = self._opened.answer_codec(None), self._ask
+        codec, ask = self._opened.answer_codec(), self._ask
         api_key = self._opened.row.api_key
         is_flexible = response_header_is_flexible(api_key, codec)
         if is_flexible and frame[LENGTH_BYTES]:

@@ -15,7 +15,9 @@ from typing import Final, Protocol, TypeAlias
 import structlog
 
 from kustos.client import ClientError, ConnectionClosedError, KafkaConnection, UnreachableError
+from kustos.gateway.upstream.all_topics import PARTITIONS_PER_PAGE, AllTopicNames, Cursor, EndlessListError
 from kustos.gateway.upstream.topic_ids import TopicIds
+from kustos.protocol import ClusterTopics
 from kustos.wire import ZERO_UUID, ApiKey, Message, request_codec
 
 NOT_THERE: Final = frozenset({3, 17})
@@ -106,6 +108,7 @@ class UpstreamCluster:
         self._connection: KafkaConnection | None = None
         self._lock = asyncio.Lock()
         self._topic_ids: Final = TopicIds(self._query_names)
+        self._all_topics: Final = AllTopicNames(self._query_page)
 
     async def connection(self) -> KafkaConnection:
         """Return the open connection, reopened if necessary; raise `UpstreamUnavailableError`."""
@@ -248,6 +251,34 @@ class UpstreamCluster:
         self._topic_ids.learn(_named(answer), ())
         there = [topic for topic in answer.topics if topic.error_code not in NOT_THERE]
         return {topic.name: len(topic.partitions) for topic in there if topic.name is not None}
+
+    def known_topics(self) -> ClusterTopics | None:
+        """Return the names of all topics, None if upstream must be queried first."""
+        return self._all_topics.known()
+
+    async def all_topics(self) -> ClusterTopics:
+        """Return the names of all topics; raise `UpstreamUnavailableError`."""
+        try:
+            return await self._all_topics.learn()
+        except EndlessListError as error:
+            raise UpstreamUnavailableError(str(error)) from error
+
+    async def _query_page(self, cursor: Cursor | None) -> tuple[list[str], Cursor | None]:
+        """Return the names of topics from the cursor on, and where the rest begins."""
+        place = None
+        if cursor is not None:
+            codec = request_codec(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0)
+            place = codec.root.ELEMENTS["cursor"](topic_name=cursor[0], partition_index=cursor[1])
+        answer = await self.query(
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+            cap=0,
+            topics=[],
+            response_partition_limit=PARTITIONS_PER_PAGE,
+            cursor=place,
+        )
+        rest = answer.next_cursor
+        names = [topic.name for topic in answer.topics if topic.name is not None]
+        return names, None if rest is None else (rest.topic_name, rest.partition_index)
 
     def close(self) -> None:
         """Close the connection."""

@@ -16,6 +16,7 @@ from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import finish, item_name, merged, placed_items, strip
 from kustos.protocol.shapes import Items
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
+from kustos.protocol.topic_patterns import shown_to_clients
 from kustos.protocol.turns import allowed_names, answers, begin_item, each
 from kustos.wire import ZERO_UUID, Message
 
@@ -144,11 +145,20 @@ HIDDEN_TOPICS = "The group has described topic(s) that the client is not authori
 
 def consumer_group_describe(exchange: Exchange, row: Row) -> Handler:
     """Describe groups of consumers, unless a member has a hidden topic or is to get one."""
-    return (
-        yield from describe_members(
-            exchange, row, lambda group: assigned(group, "assignment", "target_assignment")
-        )
-    )
+
+    def topics_of(group: Message) -> set[str]:
+        for member in group.members:
+            show_subscription(member)
+        return assigned(group, "assignment", "target_assignment")
+
+    return (yield from describe_members(exchange, row, topics_of))
+
+
+def show_subscription(member: Message) -> None:
+    """Show an expression and topics as the member said them, not as kustos told upstream."""
+    kept = shown_to_clients(member.subscribed_topic_regex or "")
+    if kept is not None:
+        member.subscribed_topic_regex, member.subscribed_topic_names = kept
 
 
 def share_group_describe(exchange: Exchange, row: Row) -> Handler:

@@ -4,13 +4,20 @@ from dataclasses import replace
 from typing import Final
 
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
-from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, UNSUPPORTED_VERSION
+from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST
 from kustos.protocol.escapes.groups import (
     DESCRIBE_GROUP,
     GROUP_ITEMS,
     consumer_group_describe,
     offset_fetch,
 )
+from kustos.protocol.escapes.streams import (
+    NO_TASKS,
+    streams_group_describe,
+    streams_group_heartbeat,
+    topics_of,
+)
+from kustos.protocol.escapes.subscriptions import consumer_group_heartbeat
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.rows.common import (
     CLUSTER_ACTION,
@@ -70,16 +77,6 @@ def coordinator_question(exchange: Exchange, key: str) -> tuple[Check, str] | No
     return COORDINATOR_CHECKS[key_type], key
 
 
-def no_regular_expression(_exchange: Exchange, expression: str) -> tuple[Check, str] | None:
-    """Refuse a subscription by regular expression: only upstream's coordinator could authorize its topics.
-
-    Clients get the answer of version 0, which has no such field.
-    """
-    if expression:
-        raise RefuseRequestError(UNSUPPORTED_VERSION)
-    return None
-
-
 GROUP_ROWS: Final[tuple[Row, ...]] = (
     Row(
         ApiKey.OFFSET_COMMIT,
@@ -130,11 +127,8 @@ GROUP_ROWS: Final[tuple[Row, ...]] = (
     Row(
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         TOP,
-        (
-            Gate(READ_GROUP, group_of),
-            Gate(DESCRIBE_TOPIC, subscribed_topics),
-            Gate(no_regular_expression, lambda request: [request.get("subscribed_topic_regex") or ""]),
-        ),
+        (Gate(READ_GROUP, group_of), Gate(DESCRIBE_TOPIC, subscribed_topics)),
+        escape=consumer_group_heartbeat,
         versions=(0, 1),
     ),
     Row(
@@ -142,6 +136,20 @@ GROUP_ROWS: Final[tuple[Row, ...]] = (
         Refusal(top_field=None, items=GROUP_ITEMS),
         (GROUP_OPERATIONS,),
         escape=consumer_group_describe,
+    ),
+    Row(
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        Refusal(extra=NO_TASKS),
+        (Gate(READ_GROUP, group_of), Gate(DESCRIBE_TOPIC, lambda request: topics_of(request.topology))),
+        escape=streams_group_heartbeat,
+        versions=(0, 0),
+    ),
+    Row(
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+        Refusal(top_field=None, items=GROUP_ITEMS),
+        (GROUP_OPERATIONS,),
+        escape=streams_group_describe,
+        versions=(0, 0),
     ),
     Row(
         ApiKey.DELETE_GROUPS,

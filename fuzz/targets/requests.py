@@ -1,0 +1,90 @@
+"""What a user may send after his login: a request, read by kustos and by Kafka's own parser.
+
+An attacker wants the guard to read another request than the broker behind it. Half of the inputs are drawn
+anew from every API and version, since the searching engine sees nothing of the readers, which are generated.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from functools import cache
+from random import Random
+from typing import Final
+
+from fuzz.targets import FoundError, require
+from kustos.protocol import Opened, RefusedFrameError
+from kustos.protocol.repeated import ProduceShape, RepeatedRequests
+from kustos.wire import ApiKey, Message
+from testkit.parsing import mutations
+from testkit.parsing.judge import difference, opened, ours, transactional
+from testkit.parsing.probe import RequestProbe
+
+INPUT_MAX_BYTES: Final = mutations.FRAME_MAX_BYTES
+DRAWN_ANEW: Final = 0.5
+SEED: Final = 1
+PRODUCE_SEEDS: Final = 8
+"""Of each version: half of them are in a transaction, or have records that nobody can read."""
+
+_probe: Final = cache(RequestProbe)
+
+
+def check(data: bytes) -> None:
+    """Raise if kustos reads what Kafka refuses, or anything else than Kafka reads."""
+    found = difference(ours(data), _probe().read_one(data))
+    require(found is None, found or "")
+    if data[:2] == int(ApiKey.PRODUCE).to_bytes(2, "big"):
+        repeats_what_it_says(data)
+
+
+def repeats_what_it_says(frame: bytes) -> None:
+    """Require that a Produce taken for an earlier one is that one, but for records in no transaction."""
+    for shape in produce_shapes():
+        if RepeatedRequests(deque([shape])).find(frame, shape.version) is None:
+            continue
+        try:
+            request = opened(frame)
+        except RefusedFrameError:
+            raise FoundError("a repeated Produce cannot be read") from None
+        require(request.is_exact, "a repeated Produce has more than its request")
+        require(without_records(request) == shape.request, "a repeated Produce is another one")
+        require(transactional(request) is False, "a repeated Produce is in a transaction")
+
+
+def without_records(request: Opened) -> Message:
+    """Return a Produce as its shape has it."""
+    message = request.exchange.request
+    return message.replace(
+        topic_data=[
+            topic.replace(partition_data=[part.replace(records=None) for part in topic.partition_data])
+            for topic in message.topic_data
+        ]
+    )
+
+
+@cache
+def produce_shapes() -> tuple[ProduceShape, ...]:
+    """Return the shapes of those seeds that kustos would keep, since each may come again."""
+    shapes = []
+    for frame in seeds():
+        request = opened(frame)
+        if request.row.api_key != ApiKey.PRODUCE:
+            continue
+        message = request.exchange.request
+        records = [part.records for topic in message.topic_data for part in topic.partition_data]
+        if message.transactional_id is None and None not in records and transactional(request) is False:
+            shapes.append(ProduceShape.of(frame, request.exchange))
+    return tuple(shape for shape in shapes if shape is not None)
+
+
+def seeds() -> Iterator[bytes]:
+    """Yield requests of every API and version, and some more of those that carry records."""
+    random = Random(SEED)
+    for key, version in mutations.EVERY_VERSION:
+        for _ in range(PRODUCE_SEEDS if key == ApiKey.PRODUCE else 1):
+            yield mutations.drawn(random, (key, version))
+
+
+def mutate(data: bytes, _size_max: int, seed: int) -> bytes:
+    """Return an input changed as an attacker would, or another one."""
+    random = Random(seed)
+    base = mutations.drawn(random) if random.random() < DRAWN_ANEW else data
+    return mutations.mutated(random, base)

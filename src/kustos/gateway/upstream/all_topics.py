@@ -1,0 +1,94 @@
+"""The names of all topics upstream, learnt page by page and kept for some seconds, for all clients alike.
+
+Members of consumer groups that subscribe by regular expression heartbeat every few seconds, and few topics
+come and go. So the names are learnt again only while somebody asks for them, not more often than Kafka's
+coordinator resolves expressions again, and beside the heartbeats: these get the names as they were.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from kustos.protocol import ClusterTopics
+
+REFRESH_S: Final = 10.0
+"""After how long names in use are learnt again. Kafka's coordinator has the same minimum between two
+resolutions of a group's expressions (4.3.1)."""
+
+STALE_S: Final = 60.0
+"""Names as old as this are no answer any more: upstream was not reached, and a client is to notice."""
+
+PARTITIONS_PER_PAGE: Final = 1_000
+"""A page describes the partitions of its topics too, which cannot be left out; so many are read in a turn of
+the event loop."""
+
+PAGES_MAX: Final = 1_000
+"""Of one cluster: a million partitions. An answer that always has a next page must end."""
+
+Cursor = tuple[str, int]
+"""A topic and a partition, where the next page begins."""
+
+QueryPage = Callable[[Cursor | None], Awaitable[tuple[list[str], Cursor | None]]]
+"""Where a page begins → its topics, and where the next page does; raises `UpstreamUnavailableError`."""
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+
+class EndlessListError(Exception):
+    """Upstream's list of topics does not end."""
+
+
+class AllTopicNames:
+    """The names of all topics, for one event loop. `query` queries upstream for a page."""
+
+    def __init__(self, query: QueryPage) -> None:
+        self._query: Final = query
+        self._topics = ClusterTopics(())
+        self._learnt_s: float | None = None
+        self._learning: asyncio.Task[ClusterTopics] | None = None
+
+    def known(self) -> ClusterTopics | None:
+        """Return the names, None if upstream must be queried first; learn them again if they are old."""
+        if self._learnt_s is None:
+            return None
+        age_s = asyncio.get_running_loop().time() - self._learnt_s
+        if age_s >= STALE_S:
+            return None
+        if age_s >= REFRESH_S:
+            self._begin()
+        return self._topics
+
+    async def learn(self) -> ClusterTopics:
+        """Return the names once they are learnt; raise `UpstreamUnavailableError`, `EndlessListError`."""
+        # others wait for the same: one that goes must not end it
+        return await asyncio.shield(self._begin())
+
+    def _begin(self) -> asyncio.Task[ClusterTopics]:
+        if self._learning is None:
+            self._learning = asyncio.get_running_loop().create_task(self._learn())
+            self._learning.add_done_callback(self._ended)
+        return self._learning
+
+    def _ended(self, task: asyncio.Task[ClusterTopics]) -> None:
+        self._learning = None
+        if not task.cancelled() and task.exception() is not None:
+            # whoever waits raises it; nobody may
+            LOG.warning("the topics upstream cannot be listed", reason=str(task.exception()))
+
+    async def _learn(self) -> ClusterTopics:
+        names: dict[str, None] = {}
+        cursor: Cursor | None = None
+        for _ in range(PAGES_MAX):
+            page, cursor = await self._query(cursor)
+            names |= dict.fromkeys(page)
+            if cursor is None:
+                break
+        else:
+            raise EndlessListError(f"the list of topics has more than {PAGES_MAX} pages")
+        learnt = tuple(sorted(names))
+        if learnt != self._topics.names:
+            self._topics = ClusterTopics(learnt, self._topics.number + 1)
+        self._learnt_s = asyncio.get_running_loop().time()
+        return self._topics

@@ -1,0 +1,152 @@
+"""Streams groups (KIP-1071): their members' heartbeats, upon which a broker creates the topics of the group.
+
+With any heartbeat a broker creates the internal topics of the group that are missing, if the sender may
+`CREATE` them. Upstream would create them in kustos' name, for everybody, and a heartbeat names them only when
+its member joins. So the guard asks upstream once what the group that a member is in needs: a group keeps its
+topology as long as it exists. It lets a heartbeat pass if none of these topics is missing, or if its user may
+create those that are.
+
+Sources: `KafkaApis.handleStreamsGroupHeartbeat`, `.handleStreamsGroupDescribe` and
+`GroupMetadataManager.maybeUpdateTopology` of Kafka 4.3.1.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from kustos.acl import AclOperation, ResourceType
+from kustos.protocol.codes import NONE, TOPIC_AUTHORIZATION_FAILED
+from kustos.protocol.effects import AllTopics, Ask, Asking, Handler, ListTopics, Relay, Reply, UpstreamAnswer
+from kustos.protocol.escapes.groups import describe_members
+from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.perform import pass_again, pass_gate
+from kustos.protocol.steps import RefuseRequestError, Row, gates_of
+from kustos.protocol.topic_patterns import ClusterTopics
+from kustos.protocol.turns import allowed_names
+from kustos.wire import ApiKey, Message, request_codec
+
+STREAMS_INVALID_TOPOLOGY: Final = ErrorCode.streams_invalid_topology.value
+WITHOUT_TOPOLOGY: Final = frozenset(
+    code.value for code in (ErrorCode.none, ErrorCode.group_id_not_found, ErrorCode.invalid_group_id)
+)
+"""Codes of a description with all that there is: a group that cannot be has no topics."""
+
+DESCRIBE_VERSION: Final = 0
+CREATE_TOPIC: Final = Check(AclOperation.CREATE, ResourceType.TOPIC)
+MAY_CREATE: Final = Check(AclOperation.CREATE, ResourceType.TOPIC, log_if_allowed=False, log_if_denied=False)
+"""The same question while nothing is created."""
+
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
+NO_TASKS: Final[dict[str, None]] = dict.fromkeys(
+    ("active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint")
+)
+"""What an answer that refuses has for these."""
+
+HIDDEN_TOPICS: Final = "The described group uses topics that the client is not authorized to describe."
+
+
+def topics_of(topology: Message | None) -> list[str]:
+    """Return the names of all topics of a topology, each once."""
+    return list(dict.fromkeys(_topics_of(topology)))
+
+
+def _topics_of(topology: Message | None) -> Iterator[str]:
+    for part in (topology.subtopologies if topology is not None else None) or ():
+        yield from part.source_topics
+        yield from part.repartition_sink_topics
+        yield from (topic.name for topic in part.repartition_source_topics)
+        yield from (topic.name for topic in part.state_changelog_topics)
+
+
+def internal_topics_of(topology: Message | None) -> Iterator[str]:
+    """Yield the topics of a topology that a broker creates."""
+    for part in (topology.subtopologies if topology is not None else None) or ():
+        yield from (topic.name for topic in (*part.repartition_source_topics, *part.state_changelog_topics))
+
+
+def streams_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
+    """Let a heartbeat pass if upstream creates nothing by it that its user may not create."""
+    of_group, of_topics = gates_of(row)
+    yield from pass_gate(exchange, of_group)
+    request = exchange.request
+    fault = fault_of(topics_of(request.topology))
+    if fault is not None:
+        return refused(exchange, STREAMS_INVALID_TOPOLOGY, fault)
+    yield from pass_gate(exchange, of_topics)
+    member = (request.group_id, request.member_id)
+    if request.member_epoch < 0:
+        exchange.topologies.forget(member)
+        return Relay()
+    joins = request.member_epoch == 0 or request.topology is not None
+    internal = None if joins else exchange.topologies.find(member)
+    if internal is None:
+        internal = (yield from stored_topics(exchange)).union(internal_topics_of(request.topology))
+    denied = yield from uncreatable(exchange, internal, joins=joins)
+    yield from pass_again(exchange, (of_group, of_topics))
+    if denied:
+        names = ", ".join(sorted(denied))
+        return refused(exchange, TOPIC_AUTHORIZATION_FAILED, f"Unauthorized to CREATE on topics {names}.")
+    answer: UpstreamAnswer = yield Ask()
+    if answer.message.error_code == NONE:
+        exchange.topologies.keep(member, internal, internal)
+    else:
+        exchange.topologies.forget(member)
+    return Reply(answer.body)
+
+
+def fault_of(names: Iterable[str]) -> str | None:
+    """Return why brokers refuse a topology with these topics, None if they do not."""
+    internal = [name for name in names if name in INTERNAL_TOPICS]
+    if internal:
+        return f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is prohibited."
+    illegal = [name for name in names if LEGAL_NAME.match(name) is None]
+    return f"Topic names {','.join(illegal)} are not valid topic names." if illegal else None
+
+
+def refused(exchange: Exchange, code: int, text: str) -> Reply:
+    """Return the answer that refuses a heartbeat."""
+    return Reply(exchange.response_codec.new(error_code=code, error_message=text, **NO_TASKS))
+
+
+def stored_topics(exchange: Exchange) -> Asking[frozenset[str]]:
+    """Return the internal topics of the group upstream; raise `RefuseRequestError` if nobody knows them."""
+    codec = request_codec(ApiKey.STREAMS_GROUP_DESCRIBE, DESCRIBE_VERSION)
+    question = codec.new(group_ids=[exchange.request.group_id])
+    answer: UpstreamAnswer = yield Ask(question, DESCRIBE_VERSION, ApiKey.STREAMS_GROUP_DESCRIBE)
+    names: set[str] = set()
+    for group in answer.message.groups:
+        if group.error_code not in WITHOUT_TOPOLOGY:
+            raise RefuseRequestError(group.error_code)
+        names.update(internal_topics_of(group.topology))
+    return frozenset(names)
+
+
+def uncreatable(exchange: Exchange, internal: frozenset[str], *, joins: bool) -> Asking[frozenset[str]]:
+    """Return those of the group's internal topics that are missing, and that the user may not create.
+
+    Whoever may create all of them is not held up: then the list of some seconds ago only says what to log.
+    """
+    if not internal:
+        return frozenset()
+    all_topics: ClusterTopics = yield AllTopics()
+    missing = internal - all_topics.name_set
+    creatable: frozenset[str] = frozenset()
+    if not joins:
+        creatable = yield from allowed_names(exchange, MAY_CREATE, internal, listing=True)
+    if creatable != internal:
+        missing = internal - (yield ListTopics(internal)).keys()
+    if not missing or exchange.allows_cluster(AclOperation.CREATE, log_if_denied=False):
+        return frozenset()
+    return missing - (yield from allowed_names(exchange, CREATE_TOPIC, sorted(missing)))
+
+
+def streams_group_describe(exchange: Exchange, row: Row) -> Handler:
+    """Describe streams groups, unless one uses a hidden topic."""
+
+    def used(group: Message) -> set[str]:
+        return set(_topics_of(group.topology))
+
+    return (yield from describe_members(exchange, row, used, HIDDEN_TOPICS))

@@ -1,0 +1,135 @@
+"""Heartbeats of the consumer group protocol: expressions of topics become the topics that a member may see.
+
+A broker resolves an expression when it is new, when topics came or went, and every ten minutes; then members
+get the topics that they may describe. The guard does so at each heartbeat of such a member after topics or
+ACLs changed: it sends the topics along, also with a heartbeat that says nothing of them.
+
+Sources: `KafkaApis.handleConsumerGroupHeartbeat` and `TopicRegexResolver` of Kafka 4.3.1.
+"""
+
+from kio.schema.errors import ErrorCode
+
+from kustos.acl import AclOperation, ResourceType
+from kustos.extras import ExtraMissingError
+from kustos.protocol.codes import NONE, UNSUPPORTED_VERSION
+from kustos.protocol.effects import AllTopics, Ask, Asking, Handler, Relay, Reply, UpstreamAnswer
+from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.perform import pass_again, pass_gate
+from kustos.protocol.steps import RefuseRequestError, Row, gates_of
+from kustos.protocol.subscriptions import MATCHED_BYTES_MAX, MemberKey, Subscription, fits
+from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern, TopicPatternError
+from kustos.protocol.turns import allowed_names, each
+from kustos.wire import Message
+
+DESCRIBE_MATCH = Check(AclOperation.DESCRIBE, ResourceType.TOPIC, log_if_denied=False)
+INVALID_REGULAR_EXPRESSION = ErrorCode.invalid_regular_expression.value
+COORDINATOR_LOAD_IN_PROGRESS = ErrorCode.coordinator_load_in_progress.value
+
+
+def consumer_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
+    """Let a member of a group that may be read have the topics that it may describe."""
+    for gate in gates_of(row):
+        yield from pass_gate(exchange, gate)
+    request = exchange.request
+    if "subscribed_topic_regex" not in request.FIELDS:
+        return Relay()
+    member = (request.group_id, request.member_id)
+    if request.member_epoch < 0:
+        exchange.subscriptions.forget(member)
+        # a broker does not look at what a member says that leaves
+        return (
+            Relay()
+            if not request.subscribed_topic_regex
+            else Relay(request.replace(subscribed_topic_regex=""))
+        )
+    try:
+        return (yield from subscribe(exchange, row, member))
+    except TopicPatternError as error:
+        return invalid(exchange, str(error))
+    except ExtraMissingError:
+        raise RefuseRequestError(UNSUPPORTED_VERSION) from None
+
+
+def subscribe(exchange: Exchange, row: Row, member: MemberKey) -> Handler:
+    """Send a heartbeat on with the topics of its expression; raises as `said` and `resolved` do."""
+    request, subscriptions = exchange.request, exchange.subscriptions
+    says_nothing = request.subscribed_topic_names is None and request.subscribed_topic_regex is None
+    known = subscriptions.find(member)
+    if known is None and says_nothing:
+        if subscriptions.ask(member):
+            raise RefuseRequestError(COORDINATOR_LOAD_IN_PROGRESS)
+        return Relay()
+    before = known or Subscription()
+    now = said(request, before)
+    if now.pattern is before.pattern is None:
+        subscriptions.keep(member, now, now.names)
+        return Relay()
+    topics: ClusterTopics = yield AllTopics()
+    yield from pass_again(exchange, gates_of(row))
+    version = exchange.decider_version
+    if says_nothing and before.is_current(version, topics):
+        return Relay()
+    names = yield from resolved(exchange, now, topics)
+    now = now.resolved(names, version, topics)
+    if says_nothing and now.sent == before.sent:
+        subscriptions.keep(member, now, now.names)
+        return Relay()
+    answer: UpstreamAnswer = yield Ask(told_upstream(request, now, names))
+    if answer.message.error_code == NONE:
+        subscriptions.keep(member, now, now.names)
+    else:
+        subscriptions.forget(member)
+    return Reply(told_clients(answer, now))
+
+
+def said(request: Message, before: Subscription) -> Subscription:
+    """Return what a member has said up to this heartbeat; raise `TopicPatternError`, `ExtraMissingError`."""
+    names, text = request.subscribed_topic_names, request.subscribed_topic_regex
+    pattern = before.pattern
+    if text is not None and (pattern is None or pattern.text != text):
+        pattern = TopicPattern.compile(text) if text else None
+    return Subscription(before.names if names is None else tuple(dict.fromkeys(names)), pattern)
+
+
+def resolved(exchange: Exchange, now: Subscription, topics: ClusterTopics) -> Asking[list[str]]:
+    """Return the topics that a subscription comes to, in order; raise `TopicPatternError` for too many."""
+    if now.pattern is None:
+        return sorted(now.names)
+    matching = yield from matches(exchange, now.pattern, topics)
+    matched = yield from allowed_names(exchange, DESCRIBE_MATCH, matching, listing=True)
+    if not fits(matched):
+        raise TopicPatternError(f"it matches topics whose names have more than {MATCHED_BYTES_MAX} bytes")
+    return sorted(matched.union(now.names))
+
+
+def matches(exchange: Exchange, pattern: TopicPattern, topics: ClusterTopics) -> Asking[tuple[str, ...]]:
+    """Return the topics that match, in turns where nobody asked for them before."""
+    known = topics.known_matches(pattern)
+    if known is not None:
+        return known
+    verdicts = yield from each(exchange, topics.names, pattern.matches, pattern.cost)
+    found = tuple(name for name, matched in zip(topics.names, verdicts, strict=True) if matched)
+    topics.keep_matches(pattern, found)
+    return found
+
+
+def told_upstream(request: Message, now: Subscription, names: list[str]) -> Message:
+    """Return the heartbeat with the topics by name, and an expression that quotes the member's."""
+    kept = "" if now.pattern is None else now.pattern.shown_upstream(now.names)
+    return request.replace(subscribed_topic_names=names, subscribed_topic_regex=kept)
+
+
+def told_clients(answer: UpstreamAnswer, now: Subscription) -> Message | bytes:
+    """Return upstream's answer; where its text has the expression, it is the member's."""
+    text = answer.message.error_message
+    if text is None or now.pattern is None:
+        return answer.body
+    said_upstream = now.pattern.shown_upstream(now.names)
+    return answer.message.replace(error_message=text.replace(said_upstream, now.pattern.text))
+
+
+def invalid(exchange: Exchange, reason: str) -> Reply:
+    """Return the answer to an expression that is none."""
+    text = exchange.request.subscribed_topic_regex
+    sentence = f"SubscribedTopicRegex `{text}` is not a valid regular expression: {reason}."
+    return Reply(exchange.response_codec.new(error_code=INVALID_REGULAR_EXPRESSION, error_message=sentence))

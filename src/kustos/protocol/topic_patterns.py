@@ -1,0 +1,123 @@
+"""Regular expressions of topics in the consumer group protocol (KIP-848): RE2's, on the whole name.
+
+A broker resolves the expression of a member by its own authorizer, which knows nobody but kustos here. So
+upstream gets the topics by name, and in the place of the expression one that says the same to people and
+matches nothing: no name of a topic begins with a slash. Upstream keeps it with the member and shows it in its
+descriptions, from which kustos reads what the member had asked for.
+
+Whoever may read a group chooses the expression. RE2 takes time linear in the name, and a bounded program
+bounds the factor: the worst one takes two microseconds for each instruction and name, most take two in all.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from kustos.extras import needs_extra
+
+if TYPE_CHECKING:
+    import re2
+
+PATTERN_CHARACTERS_MAX: Final = 1024
+"""Most characters of one expression: those in use have less than a hundred."""
+
+PROGRAM_INSTRUCTIONS_MAX: Final = 2_000
+"""Of RE2's compiled program: one name then takes 5 ms at most, a turn of the event loop. An alternation of a
+hundred long names has a thousand."""
+
+MEMORY_MAX_BYTES: Final = 256 * 1024
+"""RE2's limit for one expression and what it remembers while it matches: RE2 keeps 128 expressions."""
+
+INSTRUCTIONS_PER_ITEM: Final = 2
+"""How many instructions take as long as an item of a turn, at worst."""
+
+PATTERNS_KEPT_MAX: Final = 64
+"""Expressions whose matches are kept: a cluster's consumers share a few. With 10,000 topics that each of them
+matches they take 5 MB."""
+
+OPENING: Final = r"/\Q"
+CLOSING: Final = r"\E"
+QUOTED_CLOSING: Final = r"\E\\E\Q"
+"""What stands for a `\\E` between the two: it would end the quotation."""
+
+NAMES: Final = re.compile(r"(?:\|/[a-zA-Z0-9._-]+)*\Z")
+"""What follows an expression: the topics that the member named beside it."""
+
+LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+class TopicPatternError(ValueError):
+    """A text that is no expression, or too large a one; the text says why, as Kafka's brokers do."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPattern:
+    """A regular expression of topics. `cost`: what one name costs at worst, in items of a turn."""
+
+    text: str
+    cost: int
+    _compiled: "re2._Regexp" = field(repr=False, compare=False)
+
+    @classmethod
+    def compile(cls, text: str) -> "TopicPattern":
+        """Return the expression; raise `TopicPatternError`, or `ExtraMissingError` without RE2."""
+        with needs_extra("mapping", "a subscription by regular expression"):
+            import re2
+        if len(text) > PATTERN_CHARACTERS_MAX:
+            raise TopicPatternError(f"it is longer than {PATTERN_CHARACTERS_MAX} characters")
+        options = re2.Options()
+        options.max_mem = MEMORY_MAX_BYTES
+        options.log_errors = False
+        options.never_capture = True
+        try:
+            compiled = re2.compile(text, options)
+        except re2.error as error:
+            reason = error.args[0]
+            raise TopicPatternError(reason.decode() if isinstance(reason, bytes) else reason) from None
+        if compiled.programsize > PROGRAM_INSTRUCTIONS_MAX:
+            raise TopicPatternError("it repeats too much")
+        return cls(text, 1 + compiled.programsize // INSTRUCTIONS_PER_ITEM, compiled)
+
+    def matches(self, name: str) -> bool:
+        """Return whether the whole name matches."""
+        return self._compiled.fullmatch(name) is not None
+
+    def shown_upstream(self, names: Collection[str]) -> str:
+        """Return what upstream keeps in its place, with the topics that the member also names."""
+        legal = [f"|/{name}" for name in names if LEGAL_NAME.fullmatch(name)]
+        return "".join((OPENING, self.text.replace(CLOSING, QUOTED_CLOSING), CLOSING, *legal))
+
+
+def shown_to_clients(kept: str) -> tuple[str, list[str]] | None:
+    """Return the expression and the named topics in what upstream keeps, None if kustos did not send it."""
+    end = NAMES.search(kept)
+    names_at = len(kept) if end is None else end.start()
+    quoted = kept[:names_at]
+    if not (quoted.startswith(OPENING) and quoted.endswith(CLOSING)):
+        return None
+    text = quoted[len(OPENING) : -len(CLOSING)].replace(QUOTED_CLOSING, CLOSING)
+    return text, [name for name in kept[names_at:].split("|/") if name]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterTopics:
+    """The names of all topics upstream as of some seconds ago; they have another number once they changed."""
+
+    names: tuple[str, ...]
+    number: int = 0
+    name_set: frozenset[str] = field(init=False, repr=False)
+    _matches: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name_set", frozenset(self.names))
+
+    def known_matches(self, pattern: TopicPattern) -> tuple[str, ...] | None:
+        """Return the names that an expression matches, None if it was not asked for before."""
+        return self._matches.get(pattern.text)
+
+    def keep_matches(self, pattern: TopicPattern, names: tuple[str, ...]) -> None:
+        """Keep the names that an expression matches; the oldest expression makes room."""
+        if len(self._matches) >= PATTERNS_KEPT_MAX:
+            del self._matches[next(iter(self._matches))]
+        self._matches[pattern.text] = names

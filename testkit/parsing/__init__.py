@@ -1,0 +1,1 @@
+"""Requests read by Kafka's own parser and by ours: drawn, mutated, and compared."""

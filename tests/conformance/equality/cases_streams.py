@@ -1,0 +1,137 @@
+"""Streams groups: members with a topology, and the topics that a broker makes for them (KIP-1071)."""
+
+from typing import Any
+
+from kustos.wire.api_keys import ApiKey
+from testkit.equality.stories import Said, Step, Story, one, step
+from tests.conformance.equality.world import ALL, EVERYBODY, FEW, MIXED, NOBODY, SOME, SUPER
+
+BEAT, DESCRIBE = ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE
+MEMBER = "AAAAAAAAQACAAAAAAAAAAA"
+GROUP, SHARED = "g-streams-{run}", "g-shared-{run}"
+MADE, FOREIGN = "pay-{run}-changelog", "other-{run}-changelog"
+REPARTITION = "pay-{run}-repartition"
+
+
+def topology(
+    *sources: str, makes: tuple[str, ...] = (), repartitions: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """Return a topology that reads topics, keeps changelogs, and may repartition what it reads."""
+
+    def topic(name: str, partitions: int) -> dict[str, Any]:
+        return {"name": name, "partitions": partitions, "replication_factor": 0, "topic_configs": []}
+
+    first = {
+        "subtopology_id": "0",
+        "source_topics": list(sources),
+        "state_changelog_topics": [topic(name, 0) for name in makes],
+        "repartition_sink_topics": list(repartitions),
+    }
+    rest = {
+        "subtopology_id": "1",
+        "source_topics": [],
+        "repartition_source_topics": [topic(name, 2) for name in repartitions],
+    }
+    return {"epoch": 0, "subtopologies": [first, *([rest] if repartitions else [])]}
+
+
+def beat(group: str, epoch: Any, of: dict[str, Any] | None = None, member: str = MEMBER) -> dict[str, Any]:
+    """Return a heartbeat of a member that has no tasks yet."""
+    return {
+        "group_id": group,
+        "member_id": member,
+        "member_epoch": epoch,
+        "endpoint_information_epoch": -1,
+        "rebalance_timeout": 30_000 if of is not None else -1,
+        "topology": of,
+        "active_tasks": [] if of is not None else None,
+        "standby_tasks": [] if of is not None else None,
+        "warmup_tasks": [] if of is not None else None,
+        "process_id": "process" if of is not None else None,
+        "client_tags": [] if of is not None else None,
+        "task_offsets": None,
+        "task_end_offsets": None,
+    }
+
+
+def described(*groups: str, user: str | None = None) -> Step:
+    """Return a description of groups."""
+    return step(DESCRIBE, group_ids=list(groups), include_authorized_operations=True, user=user)
+
+
+def seen(topic: str) -> Step:
+    """Return the question for a topic, until it is there."""
+    wanted = {"topics": [{"name": topic, "topic_id": bytes(16)}], "allow_auto_topic_creation": False}
+    return Step(api=ApiKey.METADATA, version=4, fields=wanted, user=SUPER, settles=True, good=True)
+
+
+def making(title: str, users: tuple[str, ...], of: dict[str, Any], *topics: str) -> Story:
+    """Return a story of a member whose group gets topics of its own."""
+    return Story(
+        title=title,
+        steps=(step(BEAT, **beat(GROUP, 0, of)), *map(seen, topics), step(BEAT, **beat(GROUP, -1))),
+        users=users,
+    )
+
+
+STORIES = (
+    one("a group of nobody", BEAT, EVERYBODY, **beat("g-closed", 0, topology("orders"))),
+    one("a nameless group", BEAT, FEW, **beat("", 0, topology("orders"))),
+    one("a hidden topic among others", BEAT, (SOME, MIXED), **beat(GROUP, 0, topology("orders", "hidden"))),
+    one("a hidden changelog", BEAT, (SOME,), **beat(GROUP, 0, topology("orders", makes=("x-changelog",)))),
+    one(
+        "topics of Kafka's own",
+        BEAT,
+        (SUPER, SOME),
+        **beat(GROUP, 0, topology("__consumer_offsets", "__transaction_state")),
+    ),
+    one("names of no topics", BEAT, (SUPER, SOME), **beat(GROUP, 0, topology("a b", "", "hidden", "x/y"))),
+    one("a stranger", BEAT, FEW, **beat(GROUP, 3)),
+    one("a stranger who leaves", BEAT, FEW, **beat(GROUP, -1)),
+    one("no topology", BEAT, FEW, **beat(GROUP, 0)),
+    one("a missing source", BEAT, (SUPER, SOME), **beat(GROUP, 0, topology("pay-missing", makes=(MADE,)))),
+    Story(
+        title="a member's life",
+        steps=(
+            step(BEAT, **beat(GROUP, 0, topology("orders", "pay-in"))),
+            described(GROUP, "x-1"),
+            *[described(GROUP, user=user) for user in (SUPER, MIXED, NOBODY)],
+            step(BEAT, **beat(GROUP, Said(0, ("member_epoch",)))),
+            step(BEAT, **beat(GROUP, -1)),
+        ),
+        users=(SUPER, SOME, ALL),
+    ),
+    Story(
+        title="a group with a hidden topic",
+        steps=(
+            step(BEAT, user=SUPER, **beat(GROUP, 0, topology("orders", "hidden"))),
+            described(GROUP, "g-none"),
+            step(BEAT, user=SUPER, **beat(GROUP, -1)),
+        ),
+        users=(SOME, MIXED, ALL),
+    ),
+    making("a changelog is made", (SUPER, SOME, ALL), topology("orders", makes=(MADE,)), MADE),
+    making(
+        "topics between are made", (SUPER, SOME), topology("orders", repartitions=(REPARTITION,)), REPARTITION
+    ),
+    Story(
+        title="a topic that may not be made",
+        steps=(
+            step(BEAT, **beat(SHARED, 0, topology("other", makes=(FOREIGN,)))),
+            step(
+                ApiKey.METADATA,
+                topics=[{"name": FOREIGN, "topic_id": bytes(16)}],
+                allow_auto_topic_creation=False,
+                user=SUPER,
+            ),
+            # the group that only the broker has is gone again, since groups are listed later
+            step(BEAT, **beat(SHARED, -1)),
+            step(ApiKey.DELETE_GROUPS, user=SUPER, groups_names=[SHARED]),
+        ),
+        users=(MIXED,),
+    ),
+    one("of groups that are none", DESCRIBE, EVERYBODY, group_ids=["g-none", "x-1", "g-void"]),
+    one("of a group twice", DESCRIBE, FEW, group_ids=["g-none", "x-1", "g-none"]),
+    one("of no group", DESCRIBE, FEW, group_ids=[]),
+    one("of a nameless group", DESCRIBE, FEW, group_ids=[""]),
+)

@@ -1,0 +1,101 @@
+"""Regular expressions of topics match in kustos (RE2) what they match in Kafka's brokers (RE2/J)."""
+
+import base64
+import subprocess
+from random import Random
+
+import pytest
+
+from kustos.protocol.topic_patterns import TopicPattern, TopicPatternError
+from testkit.kafka import java
+from testkit.paths import ROOT
+
+PROBE = ROOT / "testkit" / "parsing" / "TopicPatternProbe.java"
+DRAWN = 20_000
+PARTS = (
+    "a", "b", "o", "orders", "-", ".", "_", "1", "A", "Z", ".*", ".+", ".?", "(", ")", "|", "[a-z]", "[^a]",
+    "[a-", "]", "[]a]", "[^]a]", "*", "+", "?", "{2}", "{1,}", "{,2}", "{0,3}?", "*?", "**", "^", "$", r"\A",
+    r"\z", r"\Z", r"\b", r"\B", r"\d", r"\w", r"\s", r"\D", r"\.", r"\-", r"\/", r"\_", r"\Q", r"\E", r"\pL",
+    r"\p{Lu}", r"\PN", r"\p{Greek}", "[[:alpha:]]", "[[:word:]", "[:digit:]", "[[:nope:]]", r"\x41",
+    r"\x{61}", r"\141", r"\1", r"\0", r"\C", "(?i)", "(?i:", "(?-s:", "(?s).", "(?U)", "(?m)^", "(?:",
+    "(?P<n>", "(?<n>", "(?=", "(?!", "(?>", "(?#", "/", "é", "\u017f", "\n", "\t", r"\n", "#", " ",
+    "&&", r"\c", r"\a", r"\v", r"\h", r"\R", r"\X", "{", "}", "{a}", "{1001}", "{2,1}",
+)  # fmt: skip
+NAMES = (
+    "", "a", "b", "A", "ab", "ba", "aa", "orders", "orders-a", "Orders_1", "o.1", "a-b", "Z", "_", "1", "-",
+    "s", "k", "__consumer_offsets",
+)  # fmt: skip
+
+
+ENDLESS = ("(?i)[a-\u212a]", r"(?i)[a-\x{212a}]", r"(?i)[a-\x{2000}]")
+"""On these RE2/J 1.8 never ends; one heartbeat would hold a thread of a broker for ever."""
+
+
+def drawn(seed: int) -> list[str]:
+    random = Random(seed)
+    return ["".join(random.choices(PARTS, k=random.randint(1, 6))) for _ in range(DRAWN)]
+
+
+def word(text: str) -> str:
+    return "=" + base64.b64encode(text.encode()).decode()
+
+
+def theirs(expressions: list[str], names: tuple[str, ...] = NAMES) -> list[str]:
+    """Return what brokers say of each expression: `!` for none, else a digit for each name."""
+    lines = "".join(" ".join(map(word, (expression, *names))) + "\n" for expression in expressions)
+    done = subprocess.run(
+        java.command(str(PROBE)), input=lines, capture_output=True, text=True, timeout=300, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def ours(expression: str) -> str:
+    try:
+        pattern = TopicPattern.compile(expression)
+    except TopicPatternError:
+        return "!"
+    return "".join("01"[pattern.matches(name)] for name in NAMES)
+
+
+def test_both_match_the_same_names(seed: int) -> None:
+    expressions = drawn(seed)
+    said = list(zip(expressions, map(ours, expressions), theirs(expressions), strict=True))
+    # what one of them refuses is an error for the client, whoever says so
+    both = [each for each in said if "!" not in each[1:]]
+    assert len(both) > DRAWN / 10
+    found = [each for each in both if each[1] != each[2]]
+    assert not found, f"{len(found)}: {found[:10]}"
+
+
+@pytest.mark.parametrize("expression", ENDLESS)
+def test_expressions_on_which_brokers_hang_are_ours_to_match(expression: str) -> None:
+    assert [name for name, matched in zip(NAMES, ours(expression), strict=True) if matched == "1"] == [
+        name for name in NAMES if len(name) == 1 and name.lower() in "abzosk"
+    ]
+
+
+def test_expressions_in_use_are_taken() -> None:
+    for expression in (
+        "orders-.*",
+        "(eu|us)[.]orders",
+        r"\w+-v\d{1,3}",
+        "(?i)ORDERS.*",
+        "^orders$",
+        r"orders\..+",
+        ".*",
+    ):
+        assert ours(expression) != "!"
+        assert ours(expression) == theirs([expression])[0]
+
+
+def test_upstream_never_finds_a_topic_by_what_it_is_told(seed: int) -> None:
+    told = []
+    for expression in (*ENDLESS, *drawn(seed + 1)):
+        try:
+            told.append(TopicPattern.compile(expression).shown_upstream(["orders", "a.b"]))
+        except TopicPatternError:
+            continue
+    assert len(told) > DRAWN / 10
+    said = theirs(told)
+    found = [each for each in zip(told, said, strict=True) if set(each[1]) != {"0"}]
+    assert not found, found[:10]

@@ -1,0 +1,160 @@
+"""Streams groups: no heartbeat passes by which upstream would create what its user may not (KIP-1071).
+
+Expected values: `KafkaApis.handleStreamsGroupHeartbeat` of Kafka 4.3.1.
+"""
+
+from typing import Any
+
+import pytest
+
+from kustos.protocol.subscriptions import MEMBERS_PER_CONNECTION
+from testkit.protocol.driver import Driver, Outcome
+from tests.unit.protocol_requests import ALPHA, GROUP_NAME, ask, connection, forwarded, may
+
+HEARTBEAT, DESCRIBE = 88, 89
+TOPIC_DENIED, GROUP_DENIED, INVALID_TOPOLOGY = 29, 30, 130
+CHANGELOG, REPARTITION = "app-counts-changelog", "app-words-repartition"
+MEMBER = {"group_id": GROUP_NAME, "member_id": "member", "rebalance_timeout": 1000}
+SOURCE = (may("READ", "GROUP"), may("DESCRIBE"))
+SEEN = (*SOURCE, may("DESCRIBE", name=CHANGELOG), may("DESCRIBE", name=REPARTITION))
+CREATES = (may("CREATE", name=CHANGELOG), may("CREATE", name=REPARTITION))
+
+
+def topology(*sources: str, makes: tuple[str, ...] = (CHANGELOG, REPARTITION)) -> dict[str, Any]:
+    """Return a topology that reads topics, and keeps a changelog and repartitions."""
+    part: dict[str, Any] = {"subtopology_id": "0", "source_topics": list(sources)}
+    for name in makes:
+        kind = "repartition_source_topics" if name.endswith("repartition") else "state_changelog_topics"
+        part[kind] = [{"name": name, "partitions": 0, "replication_factor": 0, "topic_configs": []}]
+    return {"epoch": 0, "subtopologies": [part]}
+
+
+def beat(driver: Driver, epoch: int = 1, **fields: Any) -> tuple[Outcome, dict[str, Any], bool]:
+    """Return what became of a heartbeat, the answer, and whether it went upstream."""
+    outcome, answer = ask(driver, HEARTBEAT, 0, **MEMBER, member_epoch=epoch, **fields)
+    passed = any(frame[:2] == HEARTBEAT.to_bytes(2, "big") for frame in outcome.forwarded)
+    return outcome, answer, passed
+
+
+def join(driver: Driver, *sources: str) -> tuple[dict[str, Any], bool]:
+    """Return the answer to a member that joins, and whether it went upstream."""
+    return beat(driver, 0, topology=topology(*(sources or (ALPHA,))))[1:]
+
+
+def asked_for(outcome: Outcome) -> int:
+    """Return how often upstream was asked for the group."""
+    return sum(frame[:2] == DESCRIBE.to_bytes(2, "big") for frame in outcome.forwarded)
+
+
+class TestJoining:
+    """Heartbeats with a topology."""
+
+    @pytest.mark.behaviour("B163")
+    def test_the_group_and_every_topic_are_gates(self) -> None:
+        assert join(connection(*SEEN[1:], *CREATES))[0]["error_code"] == GROUP_DENIED
+        for hidden in SEEN[1:]:
+            answer, passed = join(connection(*(acl for acl in SEEN if acl != hidden)))
+            assert (answer["error_code"], passed) == (TOPIC_DENIED, False)
+            assert answer["error_message"] is None
+
+    def test_who_may_create_the_missing_topics_joins(self) -> None:
+        for rights in (CREATES, (may("CREATE", "CLUSTER"),)):
+            answer, passed = join(connection(*SEEN, *rights))
+            assert (answer["error_code"], passed) == (0, True)
+
+    @pytest.mark.behaviour("B163")
+    def test_who_may_not_does_not(self) -> None:
+        for missing, name in zip(CREATES, (CHANGELOG, REPARTITION), strict=True):
+            driver = connection(*SEEN, *(acl for acl in CREATES if acl != missing))
+            answer, passed = join(driver)
+            assert (answer["error_code"], passed) == (TOPIC_DENIED, False)
+            assert answer["error_message"] == f"Unauthorized to CREATE on topics {name}."
+
+    def test_nobody_needs_a_right_to_create_what_is_there(self) -> None:
+        driver = connection(*SEEN)
+        driver.model.create(CHANGELOG)
+        driver.model.create(REPARTITION)
+        assert join(driver)[1]
+
+    def test_the_group_s_own_topology_counts(self) -> None:
+        driver = connection(*SEEN, *CREATES)
+        driver.model.made_by_streams[GROUP_NAME] = ["others-changelog"]
+        answer, passed = join(driver)
+        assert (answer["error_code"], passed) == (TOPIC_DENIED, False)
+        assert answer["error_message"] == "Unauthorized to CREATE on topics others-changelog."
+
+    @pytest.mark.parametrize(
+        ("name", "why"),
+        [
+            ("__consumer_offsets", "Use of Kafka internal topics __consumer_offsets in a Kafka Streams"),
+            ("a b", "Topic names a b are not valid"),
+            ("..", "Topic names .. are not valid"),
+            ("x" * 250, "are not valid"),
+            ("", "Topic names  are not valid"),
+        ],
+    )
+    def test_names_that_no_topology_may_have_are_told_before_topics_are_asked_about(
+        self, name: str, why: str
+    ) -> None:
+        answer, passed = join(connection(may("READ", "GROUP")), name)
+        assert (answer["error_code"], passed) == (INVALID_TOPOLOGY, False)
+        assert why in answer["error_message"]
+
+
+class TestLater:
+    """Heartbeats without a topology, as almost all are."""
+
+    def test_upstream_is_asked_for_the_group_once(self) -> None:
+        driver = connection(*SEEN, *CREATES)
+        join(driver)
+        outcome, _, passed = beat(driver)
+        assert (asked_for(outcome), passed) == (0, True)
+
+    def test_a_right_to_create_that_is_gone_matters_once_a_topic_is(self) -> None:
+        driver = connection(*SEEN, *CREATES)
+        join(driver)
+        driver.model.create(CHANGELOG)
+        driver.model.create(REPARTITION)
+        driver.replace_acls(list(SEEN))
+        assert beat(driver)[2]
+        del driver.model.topics[CHANGELOG]
+        _, answer, passed = beat(driver)
+        assert (answer["error_code"], passed) == (TOPIC_DENIED, False)
+
+    def test_a_member_that_connected_again_is_looked_up(self) -> None:
+        driver = connection(*SOURCE)
+        driver.model.made_by_streams[GROUP_NAME] = [CHANGELOG]
+        outcome, answer, passed = beat(driver)
+        assert (answer["error_code"], asked_for(outcome), passed) == (TOPIC_DENIED, 1, False)
+
+    def test_members_beyond_the_limit_make_room(self) -> None:
+        driver = connection(*SEEN, *CREATES)
+        join(driver)
+        for number in range(MEMBERS_PER_CONNECTION):
+            member = {**MEMBER, "member_id": f"other-{number}", "member_epoch": 1}
+            ask(driver, HEARTBEAT, 0, **member)
+        assert asked_for(beat(driver)[0]) == 1
+
+    def test_who_leaves_creates_nothing(self) -> None:
+        driver = connection(may("READ", "GROUP"))
+        driver.model.made_by_streams[GROUP_NAME] = [CHANGELOG]
+        outcome, _, passed = beat(driver, -1)
+        assert (asked_for(outcome), passed) == (0, True)
+
+
+def test_what_is_asked_upstream_names_the_group_alone() -> None:
+    driver = connection(*SOURCE)
+    outcome, _, _ = beat(driver)
+    assert forwarded(outcome)["group_ids"] == [GROUP_NAME]
+
+
+@pytest.mark.behaviour("B164", "B175")
+def test_a_group_with_a_hidden_topic_is_not_described() -> None:
+    driver = connection(may("DESCRIBE", "GROUP"), may("DESCRIBE"))
+    driver.model.groups[GROUP_NAME] = [ALPHA]
+    _, answer = ask(driver, DESCRIBE, 0, group_ids=[GROUP_NAME, "group-nobody"])
+    assert [group["error_code"] for group in answer["groups"]] == [0, GROUP_DENIED]
+    driver.model.made_by_streams[GROUP_NAME] = [CHANGELOG]
+    _, answer = ask(driver, DESCRIBE, 0, group_ids=[GROUP_NAME])
+    [group] = answer["groups"]
+    assert (group["error_code"], group["topology"], group["members"]) == (TOPIC_DENIED, None, [])

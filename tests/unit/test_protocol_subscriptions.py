@@ -1,0 +1,255 @@
+"""Subscriptions by regular expression: what upstream is told in their place, and when again (KIP-848).
+
+Expected values: `KafkaApis`, `TopicRegexResolver` and `GroupMetadataManager` of Kafka 4.3.1.
+"""
+
+import sys
+from typing import Any
+
+import pytest
+
+from kustos.protocol.subscriptions import BYTES_PER_CONNECTION, MATCHED_BYTES_MAX, MEMBERS_PER_CONNECTION
+from kustos.protocol.topic_patterns import (
+    PATTERN_CHARACTERS_MAX,
+    PATTERNS_KEPT_MAX,
+    ClusterTopics,
+    TopicPattern,
+    shown_to_clients,
+)
+from testkit.protocol.driver import Driver
+from testkit.protocol.random_requests import EXISTING
+from tests.unit.protocol_requests import ALPHA, GROUP_NAME, ask, connection, forwarded, may
+
+HEARTBEAT, DESCRIBE = 68, 69
+LOADING, TOPIC_DENIED, GROUP_DENIED, UNSUPPORTED, INVALID_EXPRESSION = 14, 29, 30, 35, 128
+BRAVO, HIDDEN, ONE, TWO = "bravo-topic", "hidden-gamma", "prefixed-one", "prefixed-two"
+MEMBER = {"group_id": GROUP_NAME, "member_id": "member", "rebalance_timeout": 1000, "topic_partitions": []}
+NOTHING = {"subscribed_topic_names": None, "subscribed_topic_regex": None}
+
+
+def beat(driver: Driver, epoch: int = 1, **fields: Any) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Return what went upstream, None for nothing, and the answer."""
+    outcome, answer = ask(driver, HEARTBEAT, 1, **MEMBER, member_epoch=epoch, **{**NOTHING, **fields})
+    return (forwarded(outcome) if outcome.forwarded else None), answer
+
+
+def joined(*acls: Any, expression: str = ".*-topic", **fields: Any) -> tuple[Driver, dict[str, Any]]:
+    """Return a connection whose member has joined, and what upstream was told."""
+    driver = connection(may("READ", "GROUP"), *acls)
+    sent, answer = beat(driver, 0, subscribed_topic_regex=expression, **fields)
+    assert sent is not None
+    assert answer["error_code"] == 0
+    return driver, sent
+
+
+@pytest.mark.behaviour("B157")
+def test_upstream_is_told_the_topics_that_may_be_described_and_an_expression_that_matches_none() -> None:
+    _, sent = joined(may("DESCRIBE"), may("READ", name=HIDDEN), expression=".*-(topic|gamma)")
+    assert sent["subscribed_topic_names"] == [ALPHA, HIDDEN]
+    assert sent["subscribed_topic_regex"] == r"/\Q.*-(topic|gamma)\E"
+
+
+@pytest.mark.behaviour("B158")
+def test_members_of_one_group_get_what_each_may_see() -> None:
+    assert joined(may("DESCRIBE"))[1]["subscribed_topic_names"] == [ALPHA]
+    assert joined(may("DESCRIBE", name=BRAVO))[1]["subscribed_topic_names"] == [BRAVO]
+
+
+def test_an_expression_is_for_the_whole_name() -> None:
+    for expression, names in (("alpha", []), ("alpha.*", [ALPHA]), ("alpha-topic|nothing", [ALPHA])):
+        assert joined(may("DESCRIBE"), expression=expression)[1]["subscribed_topic_names"] == names
+
+
+def test_topics_that_are_named_beside_an_expression_are_gates() -> None:
+    driver, sent = joined(may("DESCRIBE"), may("DESCRIBE", name=ONE), subscribed_topic_names=[ONE])
+    assert sent["subscribed_topic_names"] == [ALPHA, ONE]
+    assert sent["subscribed_topic_regex"] == rf"/\Q.*-topic\E|/{ONE}"
+    sent_again, answer = beat(driver, 0, subscribed_topic_names=[HIDDEN], subscribed_topic_regex="x")
+    assert (sent_again, answer["error_code"]) == (None, TOPIC_DENIED)
+
+
+def test_without_the_group_no_expression_is_looked_at() -> None:
+    sent, answer = beat(connection(may("DESCRIBE")), 0, subscribed_topic_regex="[")
+    assert (sent, answer["error_code"]) == (None, GROUP_DENIED)
+
+
+class TestLater:
+    """Heartbeats that say nothing, as almost all do."""
+
+    def test_nothing_is_sent_along_while_nothing_changed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        driver, _ = joined(may("DESCRIBE"))
+        # nor is anything matched or decided
+        monkeypatch.setattr(ClusterTopics, "known_matches", None)
+        sent, _ = beat(driver)
+        assert sent is not None
+        assert (sent["subscribed_topic_names"], sent["subscribed_topic_regex"]) == (None, None)
+
+    @pytest.mark.behaviour("B158")
+    def test_a_right_that_came_or_went_is_sent_along(self) -> None:
+        driver, _ = joined(may("DESCRIBE"))
+        driver.replace_acls([may("READ", "GROUP"), may("DESCRIBE", name=BRAVO)])
+        sent, _ = beat(driver)
+        assert sent is not None
+        assert sent["subscribed_topic_names"] == [BRAVO]
+        assert sent["subscribed_topic_regex"] == r"/\Q.*-topic\E"
+        sent, _ = beat(driver)
+        assert sent is not None
+        assert sent["subscribed_topic_names"] is None
+
+    def test_another_change_of_the_acls_is_not(self) -> None:
+        driver, _ = joined(may("DESCRIBE"))
+        driver.replace_acls([may("READ", "GROUP"), may("DESCRIBE"), may("READ", name=ONE)])
+        sent, _ = beat(driver)
+        assert sent is not None
+        assert sent["subscribed_topic_names"] is None
+
+    def test_a_new_topic_is_sent_along(self) -> None:
+        driver, _ = joined(may("DESCRIBE", name="*"))
+        driver.model.create("charlie-topic")
+        sent, _ = beat(driver)
+        assert sent is not None
+        assert sent["subscribed_topic_names"] == [ALPHA, BRAVO, "charlie-topic", "delta-topic"]
+
+    def test_topics_of_one_s_own_stay_with_the_expression(self) -> None:
+        driver, _ = joined(may("DESCRIBE"), may("DESCRIBE", name=ONE), subscribed_topic_names=[ONE])
+        driver.replace_acls([may("READ", "GROUP")])
+        sent, _ = beat(driver)
+        assert sent is not None
+        # as in Kafka, which decides on named topics when they are named
+        assert sent["subscribed_topic_names"] == [ONE]
+
+    def test_without_an_expression_topics_of_one_s_own_are_left(self) -> None:
+        driver, _ = joined(may("DESCRIBE"), may("DESCRIBE", name=ONE), subscribed_topic_names=[ONE])
+        sent, _ = beat(driver, subscribed_topic_regex="")
+        assert sent is not None
+        assert (sent["subscribed_topic_names"], sent["subscribed_topic_regex"]) == ([ONE], "")
+        driver.replace_acls([may("READ", "GROUP"), may("DESCRIBE")])
+        sent, _ = beat(driver)
+        assert sent is not None
+        assert sent["subscribed_topic_names"] is None
+
+
+class TestUnknownMembers:
+    """Members of which a connection knows nothing: their clients connected again."""
+
+    def test_such_a_member_is_asked_once_to_say_all_again(self) -> None:
+        driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
+        sent, answer = beat(driver)
+        assert (sent, answer["error_code"]) == (None, LOADING)
+        sent, answer = beat(driver)
+        assert sent is not None
+        assert answer["error_code"] == 0
+
+    def test_who_said_all_is_not_asked(self) -> None:
+        driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
+        beat(driver, subscribed_topic_names=[ALPHA])
+        assert beat(driver)[1]["error_code"] == 0
+
+    def test_who_left_is_unknown(self) -> None:
+        driver, _ = joined(may("DESCRIBE"))
+        assert beat(driver, -1)[1]["error_code"] == 0
+        assert beat(driver)[1]["error_code"] == LOADING
+
+    def test_members_beyond_the_limit_make_room(self) -> None:
+        driver, _ = joined(may("DESCRIBE"))
+        for number in range(MEMBERS_PER_CONNECTION):
+            fields = {**MEMBER, "member_id": f"other-{number}", "member_epoch": 0}
+            ask(driver, HEARTBEAT, 1, **fields, subscribed_topic_names=[ALPHA], subscribed_topic_regex=None)
+        assert beat(driver)[1]["error_code"] == LOADING
+
+    def test_names_beyond_the_limit_make_room(self) -> None:
+        driver, _ = joined(may("DESCRIBE"))
+        names = [f"{'x' * 240}-{number}" for number in range(BYTES_PER_CONNECTION // 400)]
+        driver.replace_acls([may("READ", "GROUP"), may("DESCRIBE", name="*")])
+        fields = {**MEMBER, "member_id": "other", "member_epoch": 0}
+        ask(driver, HEARTBEAT, 1, **fields, subscribed_topic_names=names, subscribed_topic_regex=None)
+        assert beat(driver)[1]["error_code"] == 0
+        more = [*names, *(f"{'y' * 240}-{number}" for number in range(len(names)))]
+        ask(driver, HEARTBEAT, 1, **fields, subscribed_topic_names=more, subscribed_topic_regex=None)
+        assert beat(driver)[1]["error_code"] == LOADING
+
+    def test_version_0_has_no_expressions(self) -> None:
+        driver = connection(may("READ", "GROUP"))
+        outcome, _ = ask(driver, HEARTBEAT, 0, **MEMBER, member_epoch=1, subscribed_topic_names=None)
+        assert outcome.forwarded
+
+
+def test_a_leaving_member_s_expression_goes_nowhere() -> None:
+    driver, _ = joined(may("DESCRIBE"))
+    sent, _ = beat(driver, -1, subscribed_topic_regex=".*")
+    assert sent is not None
+    assert sent["subscribed_topic_regex"] == ""
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("[", "missing ]: ["),
+        ("a" * (PATTERN_CHARACTERS_MAX + 1), f"it is longer than {PATTERN_CHARACTERS_MAX} characters"),
+        ("((a{20}){20}){20}", "invalid repetition size: {20}"),
+        (r"(\pL|0){100}", "pattern too large"),
+        ("(ab|cd|ef|gh){400}", "it repeats too much"),
+    ],
+)
+def test_what_is_no_expression_is_told(expression: str, why: str) -> None:
+    driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
+    sent, answer = beat(driver, 0, subscribed_topic_regex=expression)
+    assert (sent, answer["error_code"]) == (None, INVALID_EXPRESSION)
+    assert (
+        f"SubscribedTopicRegex `{expression}` is not a valid regular expression: " in answer["error_message"]
+    )
+    assert why in answer["error_message"]
+
+
+def test_more_topics_than_upstream_can_keep_are_refused() -> None:
+    driver = connection(may("READ", "GROUP"), may("DESCRIBE", name="*"))
+    for number in range(MATCHED_BYTES_MAX // 240):
+        driver.model.create(f"{'x' * 240}-{number}")
+    sent, answer = beat(driver, 0, subscribed_topic_regex=".*")
+    assert (sent, answer["error_code"]) == (None, INVALID_EXPRESSION)
+
+
+def test_without_re2_the_version_is_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    sent, answer = beat(connection(may("READ", "GROUP")), 0, subscribed_topic_regex=".*")
+    assert (sent, answer["error_code"]) == (None, UNSUPPORTED)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "a",
+        "a|b",
+        r"\Qa)|(",
+        r"\Qa\E|b",
+        "(?i)A|B",
+        "a[)]|/b",
+        r"/\Qx\E",
+        r"a\\E",
+        r"\\",
+        r"\Q\E\Q|/b",
+        "b|/c",
+    ],
+)
+@pytest.mark.parametrize("names", [[], ["orders"], ["a.b", "c_d-E"], ["not a topic"]])
+def test_clients_are_shown_what_they_said(expression: str, names: list[str]) -> None:
+    pattern = TopicPattern.compile(expression)
+    kept = pattern.shown_upstream(names)
+    upstream = TopicPattern.compile(kept)
+    assert not any(upstream.matches(name) for name in (*EXISTING, *names, "a", "b", "A", "", "|"))
+    assert shown_to_clients(kept) == (expression, [name for name in names if " " not in name])
+
+
+def test_what_kustos_did_not_send_is_shown_as_it_is() -> None:
+    assert shown_to_clients("orders-.*") is None
+    assert shown_to_clients(r"/\Q") is None
+    assert shown_to_clients(r"/\Qa\Eb") is None
+
+
+def test_the_matches_of_so_many_expressions_are_kept() -> None:
+    topics = ClusterTopics((ALPHA,))
+    patterns = [TopicPattern.compile(f"a{number}") for number in range(PATTERNS_KEPT_MAX + 1)]
+    for pattern in patterns:
+        topics.keep_matches(pattern, ())
+    assert topics.known_matches(patterns[0]) is None
+    assert topics.known_matches(patterns[-1]) == ()
