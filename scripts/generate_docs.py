@@ -49,6 +49,8 @@ def audit_fields() -> str:
 
 
 def _may_be_null(field: AuditField) -> str:
+    if field.scope == "shadow":
+        return "yes; only in lines with a decision in the shadow"
     if field.came_later:
         return "yes; not in lines of earlier versions"
     return "yes" if field.nullable else "no"
@@ -155,6 +157,7 @@ def metrics() -> str:
     gateway.watch_authorizer(lambda: 0, AuthorizerMetrics())
     gateway.watch_purgatory(DelayedFuturePurgatory(ALTER_ACLS, 0))
     gateway.watch_answers(AnswerBudget())
+    gateway.watch_listeners({"CLIENTS": True})
     gateway.registry.register(WatchedQuorum(lambda: QuorumFigures(None, True, 0, -1)))
     gateway.registry.register(WatchedLog(lambda: True))
     gateway.registry.register(WatchedWorkerPool(lambda: (0, 0, 0)))

@@ -66,6 +66,21 @@ def event_of(
         "acl_offset": acl_offset,
         "change_offset": change_offset,
         "distinct_names": decided.distinct_names,
+        **beside(decided),
+    }
+
+
+def beside(decided: Decided) -> dict[str, Any]:
+    """Return the fields of decisions in the shadow, none if there is none."""
+    shadow, candidate = decided.shadow, decided.candidate
+    if shadow is None and candidate is None:
+        return {}
+    return {
+        "shadow_decision": None if shadow is None else shadow.result,
+        "shadow_rule": None if shadow is None else shadow.rule,
+        "candidate_decision": None if candidate is None else candidate.result,
+        "candidate_rule": None if candidate is None else candidate.rule,
+        "candidate_id": None if candidate is None else candidate.acls_id,
     }
 
 

@@ -33,12 +33,14 @@ from kustos.protocol.effects import (
 )
 from kustos.protocol.envelopes import principal_bytes
 from kustos.protocol.exchange import (
+    NOBODY_ASKED,
     Addresses,
     Check,
     ContextAuthorizer,
     Decided,
     Decider,
     Exchange,
+    OpenDecider,
     UndecidedDecider,
     WrittenAt,
 )
@@ -64,6 +66,7 @@ __all__ = [
     "ADMIN_TABLE",
     "LOCAL_APIS",
     "MESSAGES",
+    "NOBODY_ASKED",
     "ROWS",
     "TABLE",
     "UNKNOWN_SERVER_ERROR",
@@ -92,6 +95,7 @@ __all__ = [
     "ListTopics",
     "LocalVoter",
     "OfferedApis",
+    "OpenDecider",
     "Opened",
     "Operations",
     "Outcome",

@@ -27,7 +27,7 @@ from kustos.protocol.limits import frame_bytes_max, items_max
 from kustos.protocol.repeated import ProduceShape, RepeatedRequests
 from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.steps import RefuseRequestError, Row
-from kustos.protocol.table import TABLE
+from kustos.protocol.table import OWN_APIS, TABLE
 from kustos.wire import (
     ApiKey,
     MalformedMessageError,
@@ -114,7 +114,10 @@ class Opened:
 
 @dataclass(slots=True)
 class Guard:
-    """Opens the requests of one connection. `offered` holds the API versions offered to the client."""
+    """Opens the requests of one connection. `offered` holds the API versions offered to the client.
+
+    `is_shadow`: everything passes that goes upstream, and the exchange says what the ACLs would deny.
+    """
 
     decider: Decider
     context_of: ContextOf
@@ -126,6 +129,7 @@ class Guard:
     repeated: RepeatedRequests = field(default_factory=RepeatedRequests)
     context_authorizer: ContextAuthorizer | None = None
     table: Mapping[int, Row] = field(default_factory=lambda: TABLE)
+    is_shadow: bool = False
 
     def open(self, frame: bytes) -> Opened | bytes:
         """Return the request in a frame, or the frame that answers it at once.
@@ -209,6 +213,7 @@ class Guard:
             self.repeated if self.context_authorizer is None else None,
             context_authorizer=self.context_authorizer,
             since_version=None if self.context_authorizer is not None else self.decider.version,
+            is_shadow=self.is_shadow and header.api_key not in OWN_APIS,
         )
 
     def _unsupported_api_versions(self, frame: bytes) -> bytes:

@@ -83,6 +83,7 @@ class Node:
         self.metrics.watch_purgatory(self.purgatory)
         self._answers: Final = AnswerBudget(settings.answers_max_bytes // settings.workers.count)
         self.metrics.watch_answers(self._answers)
+        self.metrics.watch_listeners(settings.listeners_enforce)
         if isinstance(self.authorization, StandardAuthorization):
             self.metrics.watch_authorizer(self.acl_count, self.authorization.metrics)
         self.upstream: Final = UpstreamSide(settings, self.metrics)
@@ -224,10 +225,18 @@ class Node:
         }
 
     def details(self) -> dict[str, object]:
-        """Return further facts on the metadata for operators; they do not affect clients.
+        """Return further facts for operators: on the metadata, and which listeners are no guards.
 
         After a failed metadata write decisions go on, and every change is refused.
         """
+        no_guards = {
+            each.name: each.mode.value
+            for each in self.settings.listeners
+            if not self.settings.listeners_enforce[each.name]
+        }
+        return self._metadata_details() | ({"listeners_without_guard": no_guards} if no_guards else {})
+
+    def _metadata_details(self) -> dict[str, object]:
         if self.quorum is not None:
             return self.quorum.details()
         return {"metadata_takes_changes": self.store.takes_changes} if self.part.owns_metadata else {}

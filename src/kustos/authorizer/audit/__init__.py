@@ -14,13 +14,15 @@ from kustos.authorizer.audit.events import (
 from kustos.authorizer.audit.fields import (
     AUDIT_FIELDS,
     AUDIT_SCHEMA_VERSION,
-    SECURITY_FIELDS,
-    SECURITY_SCHEMA_VERSION,
-    SECURITY_TEXT_MAX_CHARACTERS,
     AuditField,
 )
 from kustos.authorizer.audit.lines import JsonLines, json_text
-from kustos.authorizer.audit.security import cut
+from kustos.authorizer.audit.security import (
+    SECURITY_FIELDS,
+    SECURITY_SCHEMA_VERSION,
+    SECURITY_TEXT_MAX_CHARACTERS,
+    cut,
+)
 
 __all__ = [
     "AUDIT_FIELDS",

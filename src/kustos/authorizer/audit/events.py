@@ -133,6 +133,11 @@ class AuditEvent:
     acl_offset: int
     change_offset: int | None = None
     distinct_names: int | None = None
+    shadow_decision: str | None = None
+    shadow_rule: str | None = None
+    candidate_decision: str | None = None
+    candidate_rule: str | None = None
+    candidate_id: str | None = None
 
     @classmethod
     def from_json(cls, line: str) -> Self:

@@ -7,7 +7,8 @@ the same one.
 
 The source of a field is an expression over these names. Of a decision's event: `event_id`, `time_ms`,
 `node_id`, `context` (the request's), `api_name`, `item` (an `AuditedDecision`), its `action` and `decision`,
-the `binding` of the rule or None, `acl_offset` and `change_offset`. Of a security event: `event`, `event_id`
+its `shadow` and `candidate`, the `binding` of the rule or None, `acl_offset` and `change_offset`. Of a
+security event: `event`, `event_id`
 and `node_id`.
 """
 
@@ -20,6 +21,7 @@ from typing import Any, Final, Protocol
 
 from kustos.authorizer.audit.events import Access, audited_name, visible
 from kustos.authorizer.audit.fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION, AuditField
+from kustos.authorizer.shadow import ShadowDecision
 from kustos.authorizer.spi.values import Action, AuthorizableRequestContext, Decision
 
 DECISIONS_MAX: Final = 4096
@@ -53,6 +55,14 @@ class AuditedDecision(Protocol):
     @property
     def distinct_names(self) -> int | None:
         """How many names the event covers; None for an event about one name."""
+
+    @property
+    def shadow(self) -> ShadowDecision | None:
+        """The ACLs' decision if it is another and not enforced."""
+
+    @property
+    def candidate(self) -> ShadowDecision | None:
+        """The decision of candidate ACLs if it is another."""
 
 
 def quoted(text: str) -> str:
@@ -136,13 +146,24 @@ def _decision_writer() -> Callable[[Decision], str]:
     return compiled("line", f"def line(decision):\n{_indented(statements, 1)}", {"text": quoted})
 
 
+def _shadow_writer() -> Callable[[ShadowDecision | None, ShadowDecision | None], str]:
+    fragment = Fragment([field for field in AUDIT_FIELDS if field.scope == "shadow"], "s")
+    body = _indented([*fragment.statements, f"return f',{fragment.text}'"], 1)
+    return compiled("line", f"def line(shadow, candidate):\n{body}", {"text": quoted})
+
+
 def _lines_writer() -> Callable[..., Iterator[str]]:
     before: list[str] = []
-    each: list[str] = ["action = item.action"]
+    each: list[str] = [
+        "action, shadow, candidate = item.action, item.shadow, item.candidate",
+        "beside = shadow_text(shadow, candidate) if shadow or candidate else ''",
+    ]
     pieces: list[str] = []
     for number, (scope, fields) in enumerate(groupby(AUDIT_FIELDS, lambda field: field.scope)):
         if scope == "decision":
             pieces.append("{decision_text(item.decision)}")
+            continue
+        if scope == "shadow":
             continue
         fragment = Fragment(fields, f"v{number}_")
         if scope == "request":
@@ -151,7 +172,7 @@ def _lines_writer() -> Callable[..., Iterator[str]]:
         else:
             each += fragment.statements
             pieces.append(fragment.text)
-    each.append(f"yield f'{{{{{','.join(pieces)}}}}}'")
+    each.append(f"yield f'{{{{{','.join(pieces)}{{beside}}}}}}'")
     arguments = (
         "context, api_name, decided, event_ids, time_ms, acl_offset, change_offset, node_id, decision_text"
     )
@@ -164,6 +185,7 @@ def _lines_writer() -> Callable[..., Iterator[str]]:
         "audited_name": audited_name,
         "Access": Access,
         "AUDIT_SCHEMA_VERSION": AUDIT_SCHEMA_VERSION,
+        "shadow_text": _shadow_writer(),
     }
     return compiled("lines", source, names)
 

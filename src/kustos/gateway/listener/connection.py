@@ -225,6 +225,7 @@ class ClientConnection(asyncio.Protocol):
             port.services.cluster.auto_creates_topics,
             context_authorizer=port.context_authorizer,
             table=port.table,
+            is_shadow=port.is_shadow,
         )
 
     def unwrap(self, envelope: Unwrap) -> Opened:

@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from kustos.acl import KafkaPrincipal
-from kustos.authorizer import AuthorizableRequestContext
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.client import CannotConnectError, ClientError, KafkaConnection
 from kustos.gateway.listener.admission import Admission
 from kustos.gateway.listener.connection import ClientConnection
@@ -16,6 +16,7 @@ from kustos.gateway.listener.handshakes import BY_LIMITS, OF_CERTIFICATES, UNFIN
 from kustos.gateway.listener.login_threads import LoginThreads
 from kustos.gateway.listener.plans import (
     CLIENT_ID_MAX_CHARACTERS,
+    AuthorizationMode,
     GatewayParts,
     ListenerPlan,
 )
@@ -26,7 +27,7 @@ from kustos.gateway.session.parts import SessionServices
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError
 from kustos.gateway.upstream.tokens import IdentityError
-from kustos.protocol import TABLE, ContextOf
+from kustos.protocol import TABLE, ContextOf, Decider, OpenDecider, UndecidedDecider
 from kustos.runtime import words_of
 from kustos.tls import follow_files
 from kustos.wire import RequestHeader
@@ -62,8 +63,10 @@ class Port:
         )
         self.observer: Final = gateway.parts.observer
         self.metrics: Final = gateway.parts.metrics
-        self.decider: Final = gateway.parts.decider
-        self.context_authorizer: Final = gateway.parts.context_authorizer
+        self.is_shadow: Final = plan.mode is AuthorizationMode.SHADOW
+        self.context_authorizer: Final = (
+            None if plan.mode is AuthorizationMode.OFF else gateway.parts.context_authorizer
+        )
         self.answers: Final = gateway.parts.answers
         self.large_turns: Final = gateway.parts.large_turns
         self.offered: Final = gateway.parts.offered if admin is None else admin.offered
@@ -136,6 +139,17 @@ class Port:
         is_recorded = self.observer.login_ended(login)
         self.metrics.authenticated(CERTIFICATE_LOGIN, is_recorded)
         return is_recorded
+
+    def decider(self, principal: KafkaPrincipal, host: str) -> Decider:
+        """Return the decider of one connection; raise `AuthorizerError` if it cannot be decided about."""
+        if self.plan.mode is AuthorizationMode.OFF:
+            return OpenDecider()
+        try:
+            return self._gateway.parts.decider(principal, host)
+        except AuthorizerError as error:
+            if not self.is_shadow:
+                raise
+            return UndecidedDecider(error)
 
     def authenticated(self, connection: ClientConnection) -> str | None:
         """Count a login; return why the connection must end nevertheless, None if it need not."""

@@ -6,7 +6,7 @@ client chooses (principal, client id, topic): labels are APIs of our table, list
 the settings, so the number of series is bounded.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, generate_latest
@@ -19,6 +19,7 @@ from kustos.gateway.metrics.watched import (
     Watched,
     WatchedAnswers,
     WatchedAuthorizer,
+    WatchedListeners,
     WatchedPurgatory,
 )
 from kustos.gateway.session.answer_budget import AnswerBudget
@@ -27,6 +28,9 @@ from kustos.wire import api_name
 
 PROBE: Final = "PROBE"
 """The result of a denial that refused nothing (`Decided.is_probe`): it is no refusal."""
+
+SHADOW_DENIED: Final = "SHADOW_DENIED"
+"""The result of a denial by ACLs that the listener does not enforce: it refused nothing."""
 
 OTHER: Final = "other"
 """The label of everything outside our tables."""
@@ -80,16 +84,18 @@ class GatewayMetrics:
         self._apis: Final[dict[str, ApiTally]] = {}
         self._sockets: Final[dict[str, SocketTally]] = {}
         self._logins: Final[dict[str, LoginTally]] = {}
-        registry.register(Tallied(self._apis, self._sockets, self._logins, PROBE))
+        registry.register(Tallied(self._apis, self._sockets, self._logins, PROBE, SHADOW_DENIED))
         registry.register(WatchedTimes(self._apis))
         self._by_api: Final[dict[int, ApiTally]] = {}
         self._listeners: Final[set[str]] = set()
 
     def decided(self, api_key: int, decided: Iterable[Decided]) -> None:
         """Count the decisions of a request."""
-        allowed = denied = probed = 0
+        allowed = denied = probed = shadowed = 0
         for item in decided:
-            if item.decision.allowed:
+            if item.shadow is not None:
+                shadowed += 1
+            elif item.decision.allowed:
                 allowed += 1
             elif item.is_probe:
                 probed += 1
@@ -99,9 +105,10 @@ class GatewayMetrics:
         tally.allowed += allowed
         tally.denied += denied
         tally.probed += probed
+        tally.shadowed += shadowed
         if self._rates is not None:
             # Kafka's own rates count each answer of the authorizer, logged or not
-            self._rates.record(allowed, denied + probed)
+            self._rates.record(allowed, denied + probed + shadowed)
 
     def answered(
         self,
@@ -193,6 +200,10 @@ class GatewayMetrics:
         """Export StandardAuthorizer's own figures too, and count decisions in `rates`; call it once."""
         self._rates = rates
         self.registry.register(WatchedAuthorizer(acl_count, rates))
+
+    def watch_listeners(self, enforces: Mapping[str, bool]) -> None:
+        """Export which listeners are guards, too; call it once."""
+        self.registry.register(WatchedListeners(enforces))
 
     def watch_answers(self, answers: AnswerBudget) -> None:
         """Export the figures of the answer budget too; call it once."""

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kustos.authorizer import AuthorizableRequestContext, SecurityEventType
+from kustos.authorizer.audit import NO_OFFSET
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.session.logins import LOG_IS_FULL, Login
-from kustos.protocol import Decided, WrittenAt
+from kustos.protocol import NOBODY_ASKED, Decided, WrittenAt
 from kustos.wire import ApiKey
 
 CHANGES_OF_ACLS: Final = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS})
@@ -32,12 +33,13 @@ class GatewayObserver:
         return self.audit.is_full
 
     def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
-        """Record the decisions of a request; return the callback for the offset of its change, if any."""
+        """Record the decisions of a request, one or more; return the callback for its change's offset."""
         written_at = None
+        acl_offset = NO_OFFSET if decided[0].decision is NOBODY_ASKED else self.acl_offset()
         if self.changes_own_log and context.request_type in CHANGES_OF_ACLS and _allowed(decided):
-            written_at = self.audit.hold(context, decided, self.acl_offset())
+            written_at = self.audit.hold(context, decided, acl_offset)
         else:
-            self.audit.record(context, decided, self.acl_offset())
+            self.audit.record(context, decided, acl_offset)
         self.metrics.decided(context.request_type, decided)
         return written_at
 

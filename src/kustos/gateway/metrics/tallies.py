@@ -64,10 +64,10 @@ class TimeSplit:
 class ApiTally:
     """The figures of one API."""
 
-    __slots__ = ("allowed", "denied", "probed", "split", "total", "upstream")
+    __slots__ = ("allowed", "denied", "probed", "shadowed", "split", "total", "upstream")
 
     def __init__(self) -> None:
-        self.allowed = self.denied = self.probed = 0
+        self.allowed = self.denied = self.probed = self.shadowed = 0
         self.total: Final = Times()
         self.upstream: Final = Times()
         self.split: Final = TimeSplit()
@@ -93,7 +93,11 @@ class LoginTally:
 
 
 class Tallied(Collector):
-    """Shows the tallies: `probe` is the label of denials that refused nothing."""
+    """Shows the tallies.
+
+    `probe` and `shadow` are the labels of denials that refused nothing: another question decided, or the
+    listener enforces nothing.
+    """
 
     def __init__(
         self,
@@ -101,18 +105,21 @@ class Tallied(Collector):
         sockets: Mapping[str, SocketTally],
         logins: Mapping[str, LoginTally],
         probe: str,
+        shadow: str,
     ) -> None:
         self._apis: Final = apis
         self._sockets: Final = sockets
         self._logins: Final = logins
         self._probe: Final = probe
+        self._shadow: Final = shadow
 
     def collect(self) -> Iterable[Metric]:
         """Yield the figures of this moment."""
         decisions = CounterMetricFamily(
             "kustos_authorization_decisions",
             "Decisions by API and result; counted once for each item of a request. PROBE is a denial that "
-            "refuses nothing, because a later check decides.",
+            "refuses nothing, because a later check decides; SHADOW_DENIED one that a listener in mode "
+            "`shadow` does not enforce.",
             labels=("api", "result"),
         )
         total = HistogramMetricFamily(
@@ -128,6 +135,7 @@ class Tallied(Collector):
                 ("ALLOWED", api.allowed),
                 ("DENIED", api.denied),
                 (self._probe, api.probed),
+                (self._shadow, api.shadowed),
             ):
                 decisions.add_metric((name, result), count)
             api.total.add_to(total, name)

@@ -1,6 +1,6 @@
 """Figures that others keep, looked up whenever the metrics are read."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -122,6 +122,25 @@ class WatchedLog(Collector):
             "Whether changes can be written; 0 after a failed write, until the node restarts.",
             int(self._takes_changes()),
         )
+
+
+class WatchedListeners(Collector):
+    """Which listeners are guards; `enforces` is by listener name, from the settings."""
+
+    def __init__(self, enforces: Mapping[str, bool]) -> None:
+        self._enforces: Final = enforces
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures, which never change."""
+        family = GaugeMetricFamily(
+            "kustos_listener_enforces",
+            "Whether the listener enforces what the authorizer decides; 0: it is no guard "
+            "(`kustos.authorization.mode`).",
+            labels=("listener",),
+        )
+        for name, enforces in self._enforces.items():
+            family.add_metric((name,), int(enforces))
+        yield family
 
 
 class WatchedAuthorizer(Collector):

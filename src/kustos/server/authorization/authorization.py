@@ -7,27 +7,16 @@ log, a `ContextAuthorizer` that checks every result of a custom authorizer, or d
 import asyncio
 from typing import Final, Protocol
 
-from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
-from kustos.authorizer import (
-    AclMutator,
-    AuthorizationResult,
-    Authorizer,
-    AuthorizerMetrics,
-    Decision,
-    Rule,
-    RuleKind,
-    StandardAuthorizerPlugin,
-)
+from kustos.acl import KafkaPrincipal
+from kustos.authorizer import AclMutator, Authorizer, AuthorizerMetrics, StandardAuthorizerPlugin
 from kustos.authorizer.audit import NO_OFFSET
 from kustos.gateway.apis import CustomContextAuthorizer, NobodyDecides, WriterMutator, discard
 from kustos.gateway.quorum import StalenessGate
 from kustos.gateway.store import AuthorizerPublisher, MetadataWriter
 from kustos.metadata.store import MetadataStore
-from kustos.protocol import ContextAuthorizer, Decider
+from kustos.protocol import ContextAuthorizer, Decider, OpenDecider
 from kustos.server.authorization.life import AuthorizerStartError, start_error
 from kustos.server.settings.node_settings import KustosSettings
-
-EVERYTHING_ALLOWED: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.DEFAULT_ALLOW))
 
 
 class Authorization(Protocol):
@@ -54,20 +43,6 @@ class Authorization(Protocol):
 
     def load(self) -> None:
         """Load the ACLs, once the authorizer was started."""
-
-
-class OpenDecider:
-    """Allows everything: `kustos.authorization.mode=off`, where kustos authenticates and audits only."""
-
-    version: Final = 0
-
-    def decide(self, _operation: AclOperation, _resource_type: ResourceType, _name: str) -> Decision:
-        """Return that it is allowed."""
-        return EVERYTHING_ALLOWED
-
-    def decide_by_resource_type(self, _operation: AclOperation, _resource_type: ResourceType) -> Decision:
-        """Return that it is allowed."""
-        return EVERYTHING_ALLOWED
 
 
 class NoAuthorization:

@@ -17,7 +17,7 @@ from kustos.authorizer import Authorizer, parse_super_users
 from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
 from kustos.gateway.admin import ConfigEntry
 from kustos.gateway.audit import AuditSettings
-from kustos.gateway.listener import FailedLoginLimits
+from kustos.gateway.listener import AuthorizationMode, FailedLoginLimits
 from kustos.gateway.upstream import RevocationSettings
 from kustos.metadata.control import TokenRules, TokenSecret
 from kustos.metadata.log import LogPolicy
@@ -72,6 +72,7 @@ class KustosSettings:
     super_users: frozenset[str]
     allow_everyone_if_no_acl_found: bool
     authorization_enabled: bool
+    """Whether a listener asks the authorizer."""
     authorizer_name: str
     """`authorizer.class.name`."""
     make_authorizer: Callable[[], Authorizer] | None
@@ -106,6 +107,11 @@ class KustosSettings:
     warnings: tuple[str, ...]
     """Warnings for the operator, one line each; logged at the start."""
 
+    @property
+    def listeners_enforce(self) -> Mapping[str, bool]:
+        """Whether each listener is a guard, by its name."""
+        return {each.name: each.mode is AuthorizationMode.ENFORCE for each in self.listeners}
+
 
 def load_settings(
     path: Path,
@@ -132,7 +138,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
     listeners = listener_settings(given)
     check_ports(listeners, http)
     check_delay(given, {each.name: each.logins for each in listeners})
-    authorization_enabled = _authorization_enabled(given)
+    authorization_enabled = _authorization_enabled(given, listeners)
     make_authorizer = _make_authorizer(given) if authorization_enabled else None
     audit = _audit(given)
     quorum = quorum_settings(given, listeners)
@@ -192,22 +198,22 @@ def _super_users(given: GivenSettings) -> frozenset[str]:
         raise SettingsError(f"`{table.SUPER_USERS.name}`: {error}") from None
 
 
-def _authorization_enabled(given: GivenSettings) -> bool:
+def _authorization_enabled(given: GivenSettings, listeners: tuple[ListenerSettings, ...]) -> bool:
+    """Return whether a listener asks an authorizer; raise `SettingsError` if there is none, or none asks."""
     class_name = given.require(table.AUTHORIZER_CLASS).strip()
-    is_off = given.require(table.AUTHORIZATION_MODE) == "off"
-    if not class_name and not is_off:
+    asking = [each.name for each in listeners if each.mode is not AuthorizationMode.OFF]
+    if not class_name and asking:
         raise SettingsError(
-            f"`{table.AUTHORIZER_CLASS.name}` is empty, which would allow everybody everything; leave it "
-            f"out, or set `{table.AUTHORIZATION_MODE.name}=off` as well to confirm that"
+            f"`{table.AUTHORIZER_CLASS.name}` is empty, which would allow everybody everything on listener "
+            f"`{asking[0]}`; leave it out, or set `{table.AUTHORIZATION_MODE.name}=off` as well to confirm "
+            "that"
         )
-    if is_off and class_name and given.has(table.AUTHORIZER_CLASS):
+    if not asking and class_name and given.has(table.AUTHORIZER_CLASS):
         raise SettingsError(
             f"`{table.AUTHORIZER_CLASS.name}` is `{class_name}`, but `{table.AUTHORIZATION_MODE.name}` is "
             "`off`; set only one of them"
         )
-    if is_off:
-        given.warnings.append("authorization is off: every client may do everything")
-    return not is_off
+    return bool(asking)
 
 
 def _make_authorizer(given: GivenSettings) -> Callable[[], Authorizer] | None:

@@ -238,10 +238,14 @@ AUTHORIZER_CLASS: Final = Setting(
 )
 AUTHORIZATION_MODE: Final = Setting(
     "kustos.authorization.mode",
-    one_of("standard", "off"),
-    "standard",
+    one_of("enforce", "shadow", "off"),
+    "enforce",
     "Authorization",
-    "`off` allows every client everything.",
+    "What the authorizer's decisions do. `enforce`: they are in force. `shadow`: everything passes that goes "
+    "upstream, and what would have been denied is audited and counted; ACLs, users and tokens stay guarded, "
+    "and so do admin listeners. `off`: the authorizer is not asked, every client may do everything. Only a "
+    "listener with `enforce` is a guard.",
+    per_listener=True,
 )
 SUPER_USERS: Final = Setting(
     "super.users",
