@@ -20,6 +20,7 @@ from kustos.authorizer.audit import (
 from kustos.gateway.apis import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.metrics import GatewayMetrics, QuorumFigures, WatchedLog, WatchedQuorum
 from kustos.gateway.session import AnswerBudget
+from kustos.gateway.shadow import CandidateTrial, WatchedTrial
 from kustos.gateway.workers import WatchedWorkerPool
 from kustos.metadata.quorum import NEXT, FollowerPhase
 from kustos.wire import ApiKey
@@ -158,6 +159,9 @@ def metrics() -> str:
     gateway.watch_purgatory(DelayedFuturePurgatory(ALTER_ACLS, 0))
     gateway.watch_answers(AnswerBudget())
     gateway.watch_listeners({"CLIENTS": True})
+    trial = CandidateTrial()
+    trial.lack("acls.yaml")
+    gateway.registry.register(WatchedTrial(lambda: trial))
     gateway.registry.register(WatchedQuorum(lambda: QuorumFigures(None, True, 0, -1)))
     gateway.registry.register(WatchedLog(lambda: True))
     gateway.registry.register(WatchedWorkerPool(lambda: (0, 0, 0)))

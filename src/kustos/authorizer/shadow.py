@@ -78,17 +78,17 @@ class CandidateAcls:
         context: AuthorizableRequestContext,
         action: Action,
         name: str | None,
-        enforced: Decision,
+        is_allowed: bool,
     ) -> ShadowDecision | None:
-        """Return the decision on an action if it differs from the one in force, or is none; else None.
+        """Return the decision on an action if it is another than the one in force, or is none; else None.
 
-        `name` None: the action is on any resource of the type.
+        `name` None: the action is on any resource of the type. `is_allowed`: the decision in force.
         """
         try:
             decision = self._decide(context, action, name)
         except AuthorizerError as error:
             return ShadowDecision(None, type(error).__name__, self.id)
-        if decision.allowed == enforced.allowed:
+        if decision.allowed == is_allowed:
             return None
         return ShadowDecision(decision, acls_id=self.id)
 

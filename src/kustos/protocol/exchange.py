@@ -137,14 +137,19 @@ class Decided(NamedTuple):
     """What candidate ACLs say where it is not what the ACLs say."""
 
     @property
-    def is_probe(self) -> bool:
-        """Whether it is a denial without effect, since a later question decides.
+    def asks_first(self) -> bool:
+        """Whether a denial has no effect, since a later question decides then.
 
         Kafka first checks IDEMPOTENT_WRITE, CREATE or DELETE on the cluster, with `logIfDenied` false, and
         then the needed resource. A question about any resource of a type is the last one: its denial refuses,
         though Kafka does not log it.
         """
-        return not (self.decision.allowed or self.action.log_if_denied or self.listing or self.name is None)
+        return not (self.action.log_if_denied or self.listing or self.name is None)
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether it is a denial without effect."""
+        return not self.decision.allowed and self.asks_first
 
 
 WrittenAt: TypeAlias = Callable[[int | None], object]

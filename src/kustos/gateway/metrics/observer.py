@@ -1,7 +1,7 @@
 """Reports what sessions decide and answer to the audit log and the metrics."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kustos.authorizer import AuthorizableRequestContext, SecurityEventType
@@ -9,6 +9,7 @@ from kustos.authorizer.audit import NO_OFFSET
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.session.logins import LOG_IS_FULL, Login
+from kustos.gateway.shadow import CandidateTrial
 from kustos.protocol import NOBODY_ASKED, Decided, WrittenAt
 from kustos.wire import ApiKey
 
@@ -19,13 +20,15 @@ CHANGES_OF_ACLS: Final = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS})
 class GatewayObserver:
     """An `Observer` of sessions. `acl_offset` gives the metadata offset whose ACLs decide now.
 
-    With `changes_own_log` the event of an ACL change waits until the offset of the change is known.
+    With `changes_own_log` the event of an ACL change waits until the offset of the change is known. `trial`
+    adds to the decisions what candidate ACLs say.
     """
 
     audit: AuditLog
     metrics: GatewayMetrics
     acl_offset: Callable[[], int]
     changes_own_log: bool = False
+    trial: CandidateTrial = field(default_factory=CandidateTrial)
 
     @property
     def is_full(self) -> bool:
@@ -35,6 +38,7 @@ class GatewayObserver:
     def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
         """Record the decisions of a request, one or more; return the callback for its change's offset."""
         written_at = None
+        decided = self.trial.compare(context, decided)
         acl_offset = NO_OFFSET if decided[0].decision is NOBODY_ASKED else self.acl_offset()
         if self.changes_own_log and context.request_type in CHANGES_OF_ACLS and _allowed(decided):
             written_at = self.audit.hold(context, decided, acl_offset)

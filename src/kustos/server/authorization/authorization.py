@@ -8,7 +8,13 @@ import asyncio
 from typing import Final, Protocol
 
 from kustos.acl import KafkaPrincipal
-from kustos.authorizer import AclMutator, Authorizer, AuthorizerMetrics, StandardAuthorizerPlugin
+from kustos.authorizer import (
+    AclMutator,
+    Authorizer,
+    AuthorizerMetrics,
+    SharedRules,
+    StandardAuthorizerPlugin,
+)
 from kustos.authorizer.audit import NO_OFFSET
 from kustos.gateway.apis import CustomContextAuthorizer, NobodyDecides, WriterMutator, discard
 from kustos.gateway.quorum import StalenessGate
@@ -38,6 +44,10 @@ class Authorization(Protocol):
     def acl_offset(self) -> int:
         """The metadata offset whose ACLs decide now; -1: the decisions do not come from the log."""
 
+    @property
+    def rules(self) -> SharedRules | None:
+        """What decides beside the ACLs at this moment; None: the settings of the file."""
+
     def decider(self, principal: KafkaPrincipal, host: str) -> Decider:
         """Return the decider of one connection."""
 
@@ -50,6 +60,7 @@ class NoAuthorization:
 
     authorizer: None = None
     context_authorizer: None = None
+    rules: None = None
     is_ready = True
     acl_offset = NO_OFFSET
 
@@ -94,6 +105,12 @@ class StandardAuthorization:
         return self._gate.guarded(self.authorizer.standard, principal, host)
 
     @property
+    def rules(self) -> SharedRules:
+        """What decides beside the ACLs at this moment."""
+        standard = self.authorizer.standard
+        return SharedRules(standard.super_users, standard.allow_everyone_if_no_acl_found)
+
+    @property
     def acl_offset(self) -> int:
         """The metadata offset whose ACLs decide now."""
         return self.publisher.offset
@@ -106,6 +123,7 @@ class StandardAuthorization:
 class CustomAuthorization:
     """A custom authorizer; the ACLs of the metadata log are not used."""
 
+    rules: None = None
     is_ready = True
     acl_offset = NO_OFFSET
 

@@ -73,6 +73,8 @@ class KustosSettings:
     allow_everyone_if_no_acl_found: bool
     authorization_enabled: bool
     """Whether a listener asks the authorizer."""
+    candidate_acls: Path | None
+    """Where the ACLs are that are evaluated beside those in force; None: there are none."""
     authorizer_name: str
     """`authorizer.class.name`."""
     make_authorizer: Callable[[], Authorizer] | None
@@ -154,6 +156,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         super_users=_super_users(given),
         allow_everyone_if_no_acl_found=given.require(table.ALLOW_EVERYONE),
         authorization_enabled=authorization_enabled,
+        candidate_acls=given.get(table.CANDIDATE_ACLS),
         authorizer_name=given.require(table.AUTHORIZER_CLASS).strip(),
         make_authorizer=make_authorizer,
         authorizer_configs=_authorizer_configs(given, is_foreign=make_authorizer is not None),

@@ -261,6 +261,15 @@ ALLOW_EVERYONE: Final = Setting(
     "Authorization",
     "Whether a resource that no ACL names is open to all.",
 )
+CANDIDATE_ACLS: Final = Setting(
+    "kustos.authorization.candidate.acls",
+    PATH,
+    None,
+    "Authorization",
+    "Candidate ACLs: a file in any form that `kustos acls convert` reads, a snapshot, or a directory with a "
+    "metadata log. They are evaluated beside the ACLs in force, without effect; where they decide otherwise, "
+    "the audit event says so. Read anew by SIGHUP.",
+)
 LEGACY_ACL_FILE: Final = Setting(
     "kustos.legacy.acl.file",
     TEXT,
