@@ -11,7 +11,7 @@ from uuid import UUID
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth import PlainServer, PlainUsers, SaslServerMachine, SaslServerSettings
-from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, StandardAuthorizer
 from kustos.gateway.listener import FailedLoginLimits, ListenerTls
 from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.plans import ConnectionSettings, GatewayParts, ListenerPlan
@@ -112,7 +112,12 @@ class RunningGateway:
     def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message]:
         return self.offered.body(opened.exchange.version)
 
-    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
+    def refusal(self) -> AuthorizerError | None:
+        return None
+
+    def decided(
+        self, context: AuthorizableRequestContext, decided: list[Decided], latency_us: int
+    ) -> WrittenAt | None:
         self.contexts.append(context)
         return None
 

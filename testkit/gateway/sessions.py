@@ -12,7 +12,7 @@ from uuid import UUID
 from zlib import crc32
 
 from kustos.acl import AclBinding, KafkaPrincipal
-from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, StandardAuthorizer
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.client_session import ClientSession
 from kustos.gateway.session.large_turns import LargeTurns
@@ -193,7 +193,12 @@ class World:
 
     # the observer
 
-    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
+    def refusal(self) -> AuthorizerError | None:
+        return None
+
+    def decided(
+        self, context: AuthorizableRequestContext, decided: list[Decided], latency_us: int
+    ) -> WrittenAt | None:
         self.decided_by.append(context.correlation_id)
         return None
 

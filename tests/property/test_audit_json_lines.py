@@ -68,7 +68,8 @@ ACTIONS = st.builds(
 )
 COUNTS = st.none() | st.integers(1, 2**31 - 1)
 SHADOWS = st.none() | st.builds(ShadowDecision, st.none() | DECISIONS, TEXTS, st.none() | TEXTS)
-DECIDED = st.builds(Decided, ACTIONS, DECISIONS, st.booleans(), st.none() | TEXTS, COUNTS, SHADOWS, SHADOWS)
+NAMES = st.none() | TEXTS
+DECIDED = st.builds(Decided, ACTIONS, DECISIONS, st.booleans(), NAMES, COUNTS, COUNTS, SHADOWS, SHADOWS)
 CONTEXTS = st.builds(
     AuthorizableRequestContext,
     st.builds(KafkaPrincipal, TEXTS, TEXTS, st.booleans()),
@@ -88,6 +89,7 @@ ENTRIES = st.builds(
     st.lists(DECIDED, max_size=4).map(tuple),
     st.integers(-1, 2**62),
     st.none() | st.integers(0, 2**62),
+    st.none() | st.integers(0, 2**62),
     lines=st.none(),
 )
 
@@ -106,6 +108,7 @@ def spec(events: AuditEvents, entry: AuditEntry) -> list[dict[str, Any]]:
             node_id=events.node_id,
             acl_offset=entry.acl_offset,
             change_offset=entry.change_offset,
+            latency_us=entry.latency_us,
         )
         for number, decided in enumerate(entry.decided, start=entry.number)
     ]

@@ -8,10 +8,10 @@ all topics. Anything else closes the connection, as does any failure in here.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kustos.authorizer import AuthorizableRequestContext
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.protocol.api_versions import (
     invalid_request_response,
     unsupported_version_response,
@@ -20,7 +20,7 @@ from kustos.protocol.codes import INVALID_REQUEST, UNSUPPORTED_VERSION
 from kustos.protocol.effects import Handler, Reply
 from kustos.protocol.envelopes import FORWARDABLE
 from kustos.protocol.escapes.produce import repeat
-from kustos.protocol.exchange import Addresses, ContextAuthorizer, Decider, Exchange
+from kustos.protocol.exchange import Addresses, ContextAuthorizer, Decider, Exchange, UndecidedDecider
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.interpreter import handle
 from kustos.protocol.limits import frame_bytes_max, items_max
@@ -130,12 +130,28 @@ class Guard:
     context_authorizer: ContextAuthorizer | None = None
     table: Mapping[int, Row] = field(default_factory=lambda: TABLE)
     is_shadow: bool = False
+    refusal: Callable[[], AuthorizerError | None] = lambda: None
+    """Returns why nothing can be decided now, so that each request is refused; None: it can."""
 
     def open(self, frame: bytes) -> Opened | bytes:
         """Return the request in a frame, or the frame that answers it at once.
 
         Raise `RefusedFrameError` for a frame that is not an allowed request.
         """
+        error = self.refusal()
+        return self._open(frame) if error is None else self._undecided(error)._open(frame)
+
+    def _undecided(self, error: AuthorizerError) -> "Guard":
+        """Return the guard of the same connection that refuses whatever needs a decision."""
+        return replace(
+            self,
+            decider=UndecidedDecider(error),
+            repeated=RepeatedRequests(),
+            context_authorizer=None,
+            is_shadow=False,
+        )
+
+    def _open(self, frame: bytes) -> Opened | bytes:
         shape = self.repeated.find(frame, self.decider.version) if self.repeated.shapes else None
         if shape is not None:
             return self._repeat(frame, shape)

@@ -7,6 +7,7 @@ import pytest
 
 from kustos.client import NodeAddress
 from kustos.client.errors import SettingsError
+from kustos.gateway.audit import OnFull
 from kustos.metadata.control import TokenRules
 from kustos.metadata.control.token_secrets import TokenSecret
 from kustos.server.settings.node_settings import KustosSettings, load_settings, settings_from
@@ -47,7 +48,7 @@ def test_the_least_that_a_node_needs() -> None:
     assert settings.authorization_enabled
     assert not settings.allow_everyone_if_no_acl_found
     assert settings.upstream.bootstrap_servers == (NodeAddress("127.0.0.1", 19092),)
-    assert settings.audit.blocks_when_full
+    assert settings.audit.on_full is OnFull.BLOCK
     assert settings.http is None
 
 

@@ -132,7 +132,9 @@ class AuditEvent:
     access: str
     acl_offset: int
     change_offset: int | None = None
+    latency_us: int | None = None
     distinct_names: int | None = None
+    sampled_one_in: int | None = None
     shadow_decision: str | None = None
     shadow_rule: str | None = None
     candidate_decision: str | None = None

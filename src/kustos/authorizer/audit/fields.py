@@ -255,12 +255,31 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         came_later=True,
     ),
     AuditField(
+        "latency_us",
+        "long",
+        True,
+        "microseconds from the moment the request was read to its decisions, with the time that it waited "
+        "for upstream or for other requests; null in summary events",
+        "latency_us",
+        "request",
+        came_later=True,
+    ),
+    AuditField(
         "distinct_names",
         "int",
         True,
         "number of distinct names that a summary event stands for (1000: 1000 or more), `resource_name` is "
         "one of them; null in the event of a single decision",
         "item.distinct_names",
+        came_later=True,
+    ),
+    AuditField(
+        "sampled_one_in",
+        "int",
+        True,
+        "of how many allowed uses like this one was written (`kustos.audit.allowed.one.in`); null if it was "
+        "not left to chance",
+        "item.sampled_one_in",
         came_later=True,
     ),
     AuditField(

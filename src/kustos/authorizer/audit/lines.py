@@ -7,8 +7,8 @@ the same one.
 
 The source of a field is an expression over these names. Of a decision's event: `event_id`, `time_ms`,
 `node_id`, `context` (the request's), `api_name`, `item` (an `AuditedDecision`), its `action` and `decision`,
-its `shadow` and `candidate`, the `binding` of the rule or None, `acl_offset` and `change_offset`. Of a
-security event: `event`, `event_id`
+its `shadow` and `candidate`, the `binding` of the rule or None, `acl_offset`, `change_offset` and
+`latency_us`. Of a security event: `event`, `event_id`
 and `node_id`.
 """
 
@@ -55,6 +55,10 @@ class AuditedDecision(Protocol):
     @property
     def distinct_names(self) -> int | None:
         """How many names the event covers; None for an event about one name."""
+
+    @property
+    def sampled_one_in(self) -> int | None:
+        """Of how many it is one by chance; None: it is no sample."""
 
     @property
     def shadow(self) -> ShadowDecision | None:
@@ -174,7 +178,8 @@ def _lines_writer() -> Callable[..., Iterator[str]]:
             pieces.append(fragment.text)
     each.append(f"yield f'{{{{{','.join(pieces)}{{beside}}}}}}'")
     arguments = (
-        "context, api_name, decided, event_ids, time_ms, acl_offset, change_offset, node_id, decision_text"
+        "context, api_name, decided, event_ids, time_ms, acl_offset, change_offset, latency_us, node_id, "
+        "decision_text"
     )
     source = (
         f"def lines({arguments}):\n{_indented(before, 1)}"
@@ -214,10 +219,11 @@ class JsonLines:
         time_ms: int,
         acl_offset: int,
         change_offset: int | None = None,
+        latency_us: int | None = None,
     ) -> Iterator[str]:
         """Yield the line of each decision, without a line feed."""
-        offsets = acl_offset, change_offset
-        return _LINES(context, api_name, decided, event_ids, time_ms, *offsets, self._node_id, self._text_of)
+        of_request = time_ms, acl_offset, change_offset, latency_us
+        return _LINES(context, api_name, decided, event_ids, *of_request, self._node_id, self._text_of)
 
     def _text_of(self, decision: Decision) -> str:
         known = self._decisions.get(id(decision))

@@ -2,7 +2,7 @@
 
 from kustos.gateway.audit.entries import AuditEvents
 from kustos.gateway.audit.journal import AuditKeeper
-from kustos.gateway.audit.lanes import AuditError
+from kustos.gateway.audit.lanes import AuditError, OnFull
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.sinks import AuditSettings, open_audit_sinks
 
@@ -12,5 +12,6 @@ __all__ = [
     "AuditKeeper",
     "AuditLog",
     "AuditSettings",
+    "OnFull",
     "open_audit_sinks",
 ]

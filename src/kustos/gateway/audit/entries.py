@@ -33,6 +33,8 @@ class AuditEntry(NamedTuple):
     acl_offset: int
     change_offset: int | None = None
     """The offset of the request's change in the metadata log, if it is known."""
+    latency_us: int | None = None
+    """Microseconds from the request to its decisions; None for decisions of several requests."""
     lines: tuple[str, ...] | None = None
     """Its JSON lines, if they were formatted already."""
 
@@ -129,9 +131,9 @@ class AuditEvents:
             return iter(entry.lines)
         writer = writer or JsonLines(self.node_id)
         ids = map(self._event_id_text, count(entry.number))
-        offsets = entry.acl_offset, entry.change_offset
+        of_request = entry.time_ms, entry.acl_offset, entry.change_offset, entry.latency_us
         name = api_name(entry.context.request_type)
-        return writer.lines(entry.context, name, entry.decided, ids, entry.time_ms, *offsets)
+        return writer.lines(entry.context, name, entry.decided, ids, *of_request)
 
     def _event_id_text(self, number: int) -> str:
         digits = f"{self._event_id(number):032x}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from kustos.client import ClientSettings, connect
 from kustos.gateway.audit.entries import AuditEvents
 from kustos.gateway.audit.json_files import JsonFilesSink
-from kustos.gateway.audit.lanes import AuditSink, AuditSinkError
+from kustos.gateway.audit.lanes import AuditSink, AuditSinkError, OnFull
 from kustos.gateway.audit.log4j import KafkaLinesSink
 from kustos.gateway.audit.topic import KafkaTopicSink
 
@@ -24,7 +24,8 @@ class AuditSettings:
     log4j_file: Path | None = None
     log4j_level: str = "INFO"
     queue_max_events: int = 65_536
-    blocks_when_full: bool = True
+    on_full: OnFull = OnFull.BLOCK
+    allowed_one_in: int = 1
     denied_bytes_per_hour: int = 104_857_600
 
 

@@ -226,6 +226,7 @@ class ClientConnection(asyncio.Protocol):
             context_authorizer=port.context_authorizer,
             table=port.table,
             is_shadow=port.is_shadow,
+            refusal=port.observer.refusal,
         )
 
     def unwrap(self, envelope: Unwrap) -> Opened:

@@ -26,12 +26,6 @@ from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.protocol import ADMIN_TABLE, TABLE, Decided
 from kustos.wire import api_name
 
-PROBE: Final = "PROBE"
-"""The result of a denial that refused nothing (`Decided.is_probe`): it is no refusal."""
-
-SHADOW_DENIED: Final = "SHADOW_DENIED"
-"""The result of a denial by ACLs that the listener does not enforce: it refused nothing."""
-
 OTHER: Final = "other"
 """The label of everything outside our tables."""
 
@@ -84,14 +78,14 @@ class GatewayMetrics:
         self._apis: Final[dict[str, ApiTally]] = {}
         self._sockets: Final[dict[str, SocketTally]] = {}
         self._logins: Final[dict[str, LoginTally]] = {}
-        registry.register(Tallied(self._apis, self._sockets, self._logins, PROBE, SHADOW_DENIED))
+        registry.register(Tallied(self._apis, self._sockets, self._logins))
         registry.register(WatchedTimes(self._apis))
         self._by_api: Final[dict[int, ApiTally]] = {}
         self._listeners: Final[set[str]] = set()
 
     def decided(self, api_key: int, decided: Iterable[Decided]) -> None:
         """Count the decisions of a request."""
-        allowed = denied = probed = shadowed = 0
+        allowed = denied = probed = filtered = shadowed = 0
         for item in decided:
             if item.shadow is not None:
                 shadowed += 1
@@ -99,16 +93,19 @@ class GatewayMetrics:
                 allowed += 1
             elif item.is_probe:
                 probed += 1
+            elif item.listing:
+                filtered += 1
             else:
                 denied += 1
         tally = self._by_api.get(api_key) or self._tally(api_key)
         tally.allowed += allowed
         tally.denied += denied
         tally.probed += probed
+        tally.filtered += filtered
         tally.shadowed += shadowed
         if self._rates is not None:
             # Kafka's own rates count each answer of the authorizer, logged or not
-            self._rates.record(allowed, denied + probed + shadowed)
+            self._rates.record(allowed, denied + probed + filtered + shadowed)
 
     def answered(
         self,

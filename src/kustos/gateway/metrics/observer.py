@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kustos.authorizer import AuthorizableRequestContext, SecurityEventType
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, SecurityEventType
 from kustos.authorizer.audit import NO_OFFSET
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
@@ -14,6 +14,10 @@ from kustos.protocol import NOBODY_ASKED, Decided, WrittenAt
 from kustos.wire import ApiKey
 
 CHANGES_OF_ACLS: Final = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS})
+
+
+class UnauditedError(AuthorizerError):
+    """A decision could not be recorded now, so none is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +37,26 @@ class GatewayObserver:
     @property
     def is_full(self) -> bool:
         """Whether the audit log takes no more for now; nothing is decided then."""
-        return self.audit.is_full
+        return self.audit.is_full and not self.audit.denies
 
-    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
+    def refusal(self) -> AuthorizerError | None:
+        """Return why a new request must be refused, and count it; None if it need not."""
+        if not (self.audit.denies and self.audit.is_full):
+            return None
+        self.audit.refused_requests += 1
+        return UnauditedError("the audit log is full")
+
+    def decided(
+        self, context: AuthorizableRequestContext, decided: list[Decided], latency_us: int
+    ) -> WrittenAt | None:
         """Record the decisions of a request, one or more; return the callback for its change's offset."""
         written_at = None
         decided = self.trial.compare(context, decided)
         acl_offset = NO_OFFSET if decided[0].decision is NOBODY_ASKED else self.acl_offset()
         if self.changes_own_log and context.request_type in CHANGES_OF_ACLS and _allowed(decided):
-            written_at = self.audit.hold(context, decided, acl_offset)
+            written_at = self.audit.hold(context, decided, acl_offset, latency_us)
         else:
-            self.audit.record(context, decided, acl_offset)
+            self.audit.record(context, decided, acl_offset, latency_us)
         self.metrics.decided(context.request_type, decided)
         return written_at
 
@@ -53,7 +66,7 @@ class GatewayObserver:
             # nothing is written, so nothing is counted either
             return True
         security, time_ms = self.audit.security, self.audit.now_ms
-        if login.failure is None and self.is_full:
+        if login.failure is None and self.audit.is_full:
             security.count(replace(login, failure=LOG_IS_FULL).event(time_ms))
             return False
         if login.failure is None:

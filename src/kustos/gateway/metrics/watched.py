@@ -53,7 +53,7 @@ class Watched(Collector):
         )
         audit = self._audit
         yield GaugeMetricFamily(
-            "kustos_audit_full", "Whether the audit log holds up all requests.", int(audit.is_full)
+            "kustos_audit_full", "Whether the audit log holds up or refuses all requests.", int(audit.is_full)
         )
         yield CounterMetricFamily(
             "kustos_audit_summarized_decisions",
@@ -64,6 +64,16 @@ class Watched(Collector):
             "kustos_audit_summarized_logins",
             "Logins counted in summary events, because their principal exceeded its budget of logins.",
             audit.security.logins.counted,
+        )
+        yield CounterMetricFamily(
+            "kustos_audit_refused_requests",
+            "Requests refused because the audit log was full (`kustos.audit.on.full=deny`).",
+            audit.refused_requests,
+        )
+        yield CounterMetricFamily(
+            "kustos_audit_sampled_out_decisions",
+            "Allowed uses without an event (`kustos.audit.allowed.one.in`).",
+            audit.sample.left_out,
         )
         labels = ("sink",)
         depth = GaugeMetricFamily(

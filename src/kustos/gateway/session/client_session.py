@@ -208,11 +208,11 @@ class ClientSession:
                 try:
                     effect = opened.handler.send(result)
                 except StopIteration as stop:
-                    self._report(opened)
+                    self._report(slot, opened)
                     slot.require_still_allowed()
                     self._conclude(slot, opened, stop.value)
                     return
-                self._report(opened)
+                self._report(slot, opened)
                 if isinstance(effect, GiveWay):
                     slot.gave_way = True
                     self._learnt.append((slot, None))
@@ -230,11 +230,11 @@ class ClientSession:
             LOG.exception("a request failed inside the guard", api_key=slot.api_key)
             self._fail(INTERNAL_ERROR)
 
-    def _report(self, opened: Opened) -> None:
-        decided = opened.exchange.decided
+    def _report(self, slot: Slot, opened: Opened) -> None:
+        exchange, decided = opened.exchange, opened.exchange.decided
         if decided:
-            opened.exchange.written_at = self._observer.decided(opened.exchange.context, decided)
-            opened.exchange.decided = []
+            exchange.written_at = self._observer.decided(exchange.context, decided, slot.latency_us)
+            exchange.decided = []
 
     def _perform(self, slot: Slot, opened: Opened, effect: Effect) -> tuple[Any] | None:
         """Start what a handler requests; return its result in a tuple if it is known at once."""

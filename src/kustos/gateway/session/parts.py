@@ -1,10 +1,10 @@
 """A session's requests in flight, and the interfaces it needs: local APIs, owner, upstream, observer."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from kustos.authorizer import AuthorizableRequestContext
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.awaited import AnswerStream, Awaited
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
@@ -18,6 +18,7 @@ from kustos.protocol import (
     UpstreamAnswer,
     WrittenAt,
 )
+from kustos.runtime import stopwatch_ns
 from kustos.wire import Message, read_response_header, response_header_is_flexible
 
 LENGTH_BYTES: Final = 4
@@ -50,6 +51,13 @@ class Slot:
     sent_s: float = 0.0
     upstream_s: float | None = None
     held_s: float = 0.0
+    read_ns: int = field(default_factory=stopwatch_ns)
+    """When it was read, on the stopwatch."""
+
+    @property
+    def latency_us(self) -> int:
+        """Microseconds since it was read."""
+        return (stopwatch_ns() - self.read_ns) // 1000
 
     def require_still_allowed(self) -> None:
         """Raise `RefusedFrameError` if the ACLs that allowed it changed while it gave way to others."""
@@ -204,8 +212,16 @@ class Observer(Protocol):
     def is_full(self) -> bool:
         """Whether the audit log takes no more for now; then nothing is decided."""
 
-    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
-        """Record the decisions of a request; return the callback for the offset of its change, if any."""
+    def refusal(self) -> AuthorizerError | None:
+        """Return why a new request must be refused, since it could not be audited; None if it need not."""
+
+    def decided(
+        self, context: AuthorizableRequestContext, decided: list[Decided], latency_us: int
+    ) -> WrittenAt | None:
+        """Record the decisions of a request; return the callback for the offset of its change, if any.
+
+        `latency_us`: microseconds since the request was read.
+        """
 
     def answered(
         self,

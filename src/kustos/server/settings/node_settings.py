@@ -16,7 +16,7 @@ from kustos.acl import AclValueError
 from kustos.authorizer import Authorizer, parse_super_users
 from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
 from kustos.gateway.admin import ConfigEntry
-from kustos.gateway.audit import AuditSettings
+from kustos.gateway.audit import AuditSettings, OnFull
 from kustos.gateway.listener import AuthorizationMode, FailedLoginLimits
 from kustos.gateway.upstream import RevocationSettings
 from kustos.metadata.control import TokenRules, TokenSecret
@@ -302,6 +302,7 @@ def _audit(given: GivenSettings) -> AuditSettings:
         log4j_file=given.get(audit_table.AUDIT_LOG4J_FILE),
         log4j_level=given.require(audit_table.AUDIT_LOG4J_LEVEL),
         queue_max_events=given.require(audit_table.AUDIT_QUEUE_MAX_EVENTS),
-        blocks_when_full=given.require(audit_table.AUDIT_ON_FULL) == "block",
+        on_full=OnFull(given.require(audit_table.AUDIT_ON_FULL)),
+        allowed_one_in=given.require(audit_table.AUDIT_ALLOWED_ONE_IN),
         denied_bytes_per_hour=given.require(audit_table.AUDIT_DENIED_MAX_BYTES_PER_HOUR),
     )

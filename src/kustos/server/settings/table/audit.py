@@ -58,11 +58,19 @@ AUDIT_QUEUE_MAX_EVENTS: Final = Setting(
 )
 AUDIT_ON_FULL: Final = Setting(
     "kustos.audit.on.full",
-    one_of("block", "drop"),
+    one_of("block", "deny", "drop"),
     "block",
     "Audit",
     "When the queue is full or a sink fails: `block` serves no further request until the sink writes again, "
-    "`drop` goes on and counts the lost events.",
+    "`deny` refuses each with UNKNOWN_SERVER_ERROR until then, `drop` goes on and counts the lost events.",
+)
+AUDIT_ALLOWED_ONE_IN: Final = Setting(
+    "kustos.audit.allowed.one.in",
+    whole_number(1, 1_000_000),
+    1,
+    "Audit",
+    "Of how many allowed uses (READ, WRITE, DESCRIBE and the like) one is written, by chance; 1: all. The "
+    "first use of each hour is always written, and so are denials and changes.",
 )
 AUDIT_DENIED_MAX_BYTES_PER_HOUR: Final = Setting(
     "kustos.audit.denied.max.bytes.per.hour",
