@@ -247,7 +247,7 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"kustos.audit.sinks": "json"}, "`kustos.audit.json.dir` is not set, `json` in"),
     ({"kustos.audit.sinks": "json,json"}, "each once"),
     ({"kustos.audit.sinks": "syslog"}, "some of `json`, `kafka`, `log4j`"),
-    ({"kustos.audit.on.full": "wait"}, "use `block` or `drop`"),
+    ({"kustos.audit.on.full": "wait"}, "use `block` or `deny` or `drop`"),
     ({"node.id": "${env:NODE}"}, "the environment variable `NODE` is not set"),
     ({"node.id": "${file:/nonexistent/id}"}, "cannot read the file `/nonexistent/id`"),
     ({"node.id": "${vault:id}"}, "write `${env:NAME}`"),

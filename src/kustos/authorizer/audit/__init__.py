@@ -1,5 +1,6 @@
 """Audit events of decisions and changes: their tables of fields and their lines of text."""
 
+from kustos.authorizer.audit.envelopes import AuditFormat, formatter, rfc3339
 from kustos.authorizer.audit.events import (
     NO_OFFSET,
     Access,
@@ -34,6 +35,7 @@ __all__ = [
     "Access",
     "AuditEvent",
     "AuditField",
+    "AuditFormat",
     "AuditLevel",
     "AuditRule",
     "JsonLines",
@@ -41,6 +43,8 @@ __all__ = [
     "audit_line",
     "audited_name",
     "cut",
+    "formatter",
     "json_text",
+    "rfc3339",
     "visible",
 ]

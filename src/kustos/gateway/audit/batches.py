@@ -25,7 +25,9 @@ fits even with every byte escaped."""
 TEXT_MAX_CHARACTERS: Final = 249
 """The characters kept of a text in an event that was too large: a whole topic name (Kafka's own limit)."""
 
-RECORD_OVERHEAD_BYTES: Final = 32
+RECORD_OVERHEAD_BYTES: Final = 64
+
+Headers = tuple[tuple[bytes, bytes | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,11 @@ class EventBatch:
 
     records: tuple[EventRecord, ...]
     encoded: bytes
+    headers: Headers = ()
+    """Those of each record."""
 
     @classmethod
-    def of(cls, records: Iterable[EventRecord]) -> Self:
+    def of(cls, records: Iterable[EventRecord], headers: Headers = ()) -> Self:
         """Return the batch of at least one record."""
         items = tuple(records)
         base_ms = items[0].time_ms
@@ -82,16 +86,14 @@ class EventBatch:
             0,
             -1,
             tuple(
-                Record(
-                    delta, item.line.encode(), item.key.encode(), timestamp_delta_ms=item.time_ms - base_ms
-                )
+                Record(delta, item.line.encode(), item.key.encode(), item.time_ms - base_ms, headers)
                 for delta, item in enumerate(items)
             ),
             last_offset_delta=len(items) - 1,
             base_timestamp_ms=base_ms,
             max_timestamp_ms=max(item.time_ms for item in items),
         )
-        return cls(items, batch.encode())
+        return cls(items, batch.encode(), headers)
 
     @property
     def shortened_events(self) -> int:
@@ -102,20 +104,21 @@ class EventBatch:
         """Return smaller batches to send in its place; nothing if it cannot be smaller."""
         if len(self.records) > 1:
             middle = len(self.records) // 2
-            return type(self).of(self.records[:middle]), type(self).of(self.records[middle:])
+            halves = self.records[:middle], self.records[middle:]
+            return tuple(type(self).of(half, self.headers) for half in halves)
         (record,) = self.records
-        return () if record.is_shortened else (type(self).of([record.shortened()]),)
+        return () if record.is_shortened else (type(self).of([record.shortened()], self.headers),)
 
 
-def batches_of(records: Iterable[EventRecord]) -> Iterator[EventBatch]:
+def batches_of(records: Iterable[EventRecord], headers: Headers = ()) -> Iterator[EventBatch]:
     """Yield batches of records, in order, each small enough for a topic with Kafka's defaults."""
     chunk: list[EventRecord] = []
     size = 0
     for record in records:
         if chunk and size + record.size_bytes > BATCH_MAX_BYTES:
-            yield EventBatch.of(chunk)
+            yield EventBatch.of(chunk, headers)
             chunk, size = [], 0
         chunk.append(record)
         size += record.size_bytes
     if chunk:
-        yield EventBatch.of(chunk)
+        yield EventBatch.of(chunk, headers)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
-from kustos.authorizer.audit import JsonLines
+from kustos.authorizer.audit import AuditFormat, JsonLines, formatter
 from kustos.protocol import Decided
 from kustos.runtime import Entropy
 from kustos.wire import api_name
@@ -134,6 +134,10 @@ class AuditEvents:
         of_request = entry.time_ms, entry.acl_offset, entry.change_offset, entry.latency_us
         name = api_name(entry.context.request_type)
         return writer.lines(entry.context, name, entry.decided, ids, *of_request)
+
+    def formatted_lines(self, entry: Entry, writer: JsonLines, name: AuditFormat) -> Iterator[str]:
+        """Yield the line of each event in a format, without a line feed."""
+        return map(formatter(name), self.json_lines(entry, writer))
 
     def _event_id_text(self, number: int) -> str:
         digits = f"{self._event_id(number):032x}"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from kustos.authorizer.audit import AuditFormat
 from kustos.client import ClientSettings, connect
 from kustos.gateway.audit.entries import AuditEvents
 from kustos.gateway.audit.json_files import JsonFilesSink
@@ -20,7 +21,9 @@ class AuditSettings:
     json_max_bytes: int = 104_857_600
     json_max_files: int = 1000
     json_roll_ms: int = 3_600_000
+    json_format: AuditFormat = AuditFormat.KUSTOS
     kafka_topic: str | None = None
+    kafka_format: AuditFormat = AuditFormat.KUSTOS
     log4j_file: Path | None = None
     log4j_level: str = "INFO"
     queue_max_events: int = 65_536
@@ -54,6 +57,7 @@ def _sink(name: str, settings: AuditSettings, upstream: ClientSettings, events: 
             max_bytes=settings.json_max_bytes,
             max_files=settings.json_max_files,
             roll_ms=settings.json_roll_ms,
+            line_format=settings.json_format,
         )
     if name == "log4j" and settings.log4j_file is not None:
         return KafkaLinesSink(settings.log4j_file, settings.log4j_level)
@@ -64,5 +68,6 @@ def _sink(name: str, settings: AuditSettings, upstream: ClientSettings, events: 
             upstream.bootstrap_servers,
             lambda address: connect(address, upstream),
             upstream.limits.request_timeout_ms,
+            settings.kafka_format,
         )
     raise AuditSinkError(f"`kustos.audit.sinks` has `{name}`, but not all that it needs is set")

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kustos.acl import AclValueError
 from kustos.authorizer import Authorizer, parse_super_users
+from kustos.authorizer.audit import AuditFormat
 from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
 from kustos.gateway.admin import ConfigEntry
 from kustos.gateway.audit import AuditSettings, OnFull
@@ -298,6 +299,8 @@ def _audit(given: GivenSettings) -> AuditSettings:
         json_max_bytes=given.require(audit_table.AUDIT_JSON_MAX_BYTES),
         json_max_files=given.require(audit_table.AUDIT_JSON_MAX_FILES),
         json_roll_ms=given.require(audit_table.AUDIT_JSON_ROLL_MS),
+        json_format=AuditFormat(given.require(audit_table.AUDIT_JSON_FORMAT)),
+        kafka_format=AuditFormat(given.require(audit_table.AUDIT_KAFKA_FORMAT)),
         kafka_topic=given.get(audit_table.AUDIT_KAFKA_TOPIC),
         log4j_file=given.get(audit_table.AUDIT_LOG4J_FILE),
         log4j_level=given.require(audit_table.AUDIT_LOG4J_LEVEL),

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from kustos.authorizer.audit import AuditFormat
 from kustos.server.settings.kinds import INT64_MAX, PATH, TEXT, Setting, list_of, one_of, whole_number
 
 AUDIT_SINKS: Final = Setting(
@@ -35,6 +36,22 @@ AUDIT_JSON_ROLL_MS: Final = Setting(
     3_600_000,
     "Audit",
     "The age at which kustos closes a file, however small it is. The pipeline reads closed files only.",
+)
+_FORMATS: Final = one_of(*(each.value for each in AuditFormat))
+AUDIT_JSON_FORMAT: Final = Setting(
+    "kustos.audit.json.format",
+    _FORMATS,
+    "kustos",
+    "Audit",
+    "The format of the lines: kustos' own, which its pipeline and commands read, CloudEvents 1.0 in JSON, or "
+    "OCSF.",
+)
+AUDIT_KAFKA_FORMAT: Final = Setting(
+    "kustos.audit.kafka.format",
+    _FORMATS,
+    "kustos",
+    "Audit",
+    "The format of the records' values, as `kustos.audit.json.format`.",
 )
 AUDIT_KAFKA_TOPIC: Final = Setting(
     "kustos.audit.kafka.topic", TEXT, None, "Audit", "The topic upstream; needed for `kafka`. It must exist."
