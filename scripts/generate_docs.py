@@ -122,6 +122,13 @@ class NoAudit:
 
         summarized = 0
 
+    refused_requests = 0
+
+    class sample:  # noqa: N801 - an attribute of an audit log
+        """A sample that left nothing out."""
+
+        left_out = 0
+
     class security:  # noqa: N801 - an attribute of an audit log
         """Security events of which none were counted."""
 

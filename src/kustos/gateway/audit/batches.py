@@ -25,6 +25,9 @@ fits even with every byte escaped."""
 TEXT_MAX_CHARACTERS: Final = 249
 """The characters kept of a text in an event that was too large: a whole topic name (Kafka's own limit)."""
 
+DIGEST_CHARACTERS: Final = 100
+"""Shorter texts stay whole: what would take their place is no shorter."""
+
 RECORD_OVERHEAD_BYTES: Final = 64
 
 Headers = tuple[tuple[bytes, bytes | None], ...]
@@ -52,18 +55,20 @@ class EventRecord:
 
     def shortened(self) -> Self:
         """Return it with its long texts cut."""
-        event = _cut(json.loads(self.line))
-        return type(self)(_cut(self.key), json_text(event), self.time_ms, is_shortened=True)
+        event = cut_texts(json.loads(self.line))
+        return type(self)(cut_texts(self.key), json_text(event), self.time_ms, is_shortened=True)
 
 
-def _cut(value: Any) -> Any:
+def cut_texts(value: Any, characters: int = TEXT_MAX_CHARACTERS) -> Any:
     """Return the value with its long texts cut."""
     match value:
         case dict():
-            return {name: _cut(each) for name, each in value.items()}
-        case str() if len(value) > TEXT_MAX_CHARACTERS:
-            digest = hashlib.sha256(value.encode()).hexdigest()
-            return f"{value[:TEXT_MAX_CHARACTERS]}… ({len(value)} characters, sha256 {digest})"
+            return {name: cut_texts(each, characters) for name, each in value.items()}
+        case list():
+            return [cut_texts(each, characters) for each in value]
+        case str() if len(value) > characters and len(value) > DIGEST_CHARACTERS:
+            digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
+            return f"{value[:characters]}… ({len(value)} characters, sha256 {digest})"
         case _:
             return value
 

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kustos.authorizer.audit import AuditFormat
-from kustos.client import ClientSettings, connect
+from kustos.client import ClientSettings, ClientTls, connect
 from kustos.gateway.audit.entries import AuditEvents
 from kustos.gateway.audit.json_files import JsonFilesSink
 from kustos.gateway.audit.lanes import AuditSink, AuditSinkError, OnFull
 from kustos.gateway.audit.log4j import KafkaLinesSink
+from kustos.gateway.audit.syslog import SyslogMessages, SyslogReceiver, SyslogSink
 from kustos.gateway.audit.topic import KafkaTopicSink
 
 
@@ -24,6 +25,11 @@ class AuditSettings:
     json_format: AuditFormat = AuditFormat.KUSTOS
     kafka_topic: str | None = None
     kafka_format: AuditFormat = AuditFormat.KUSTOS
+    syslog_receiver: SyslogReceiver | None = None
+    syslog_format: AuditFormat = AuditFormat.KUSTOS
+    syslog_facility: str = "authpriv"
+    syslog_max_bytes: int = 8192
+    syslog_tls: ClientTls | None = None
     log4j_file: Path | None = None
     log4j_level: str = "INFO"
     queue_max_events: int = 65_536
@@ -70,4 +76,10 @@ def _sink(name: str, settings: AuditSettings, upstream: ClientSettings, events: 
             upstream.limits.request_timeout_ms,
             settings.kafka_format,
         )
+    if name == "syslog" and settings.syslog_receiver is not None:
+        messages = SyslogMessages.of_host(
+            events, settings.syslog_facility, settings.syslog_format, settings.syslog_max_bytes
+        )
+        tls = settings.syslog_tls
+        return SyslogSink(settings.syslog_receiver, messages, None if tls is None else tls.context)
     raise AuditSinkError(f"`kustos.audit.sinks` has `{name}`, but not all that it needs is set")

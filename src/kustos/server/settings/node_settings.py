@@ -15,9 +15,9 @@ from typing import Any, Final
 from kustos.acl import AclValueError
 from kustos.authorizer import Authorizer, parse_super_users
 from kustos.authorizer.audit import AuditFormat
-from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
+from kustos.client import ClientSettings, ClientTls, NodeAddress, SettingsError, read_properties
 from kustos.gateway.admin import ConfigEntry
-from kustos.gateway.audit import AuditSettings, OnFull
+from kustos.gateway.audit import AuditSettings, OnFull, SyslogTransport
 from kustos.gateway.listener import AuthorizationMode, FailedLoginLimits
 from kustos.gateway.upstream import RevocationSettings
 from kustos.metadata.control import TokenRules, TokenSecret
@@ -280,6 +280,7 @@ _NEEDED_BY_SINK: Final[dict[str, Setting[Any]]] = {
     "json": audit_table.AUDIT_JSON_DIR,
     "kafka": audit_table.AUDIT_KAFKA_TOPIC,
     "log4j": audit_table.AUDIT_LOG4J_FILE,
+    "syslog": audit_table.AUDIT_SYSLOG_RECEIVER,
 }
 
 
@@ -302,6 +303,11 @@ def _audit(given: GivenSettings) -> AuditSettings:
         json_format=AuditFormat(given.require(audit_table.AUDIT_JSON_FORMAT)),
         kafka_format=AuditFormat(given.require(audit_table.AUDIT_KAFKA_FORMAT)),
         kafka_topic=given.get(audit_table.AUDIT_KAFKA_TOPIC),
+        syslog_receiver=given.get(audit_table.AUDIT_SYSLOG_RECEIVER),
+        syslog_format=AuditFormat(given.require(audit_table.AUDIT_SYSLOG_FORMAT)),
+        syslog_facility=given.require(audit_table.AUDIT_SYSLOG_FACILITY),
+        syslog_max_bytes=given.require(audit_table.AUDIT_SYSLOG_MAX_BYTES),
+        syslog_tls=_syslog_tls(given) if "syslog" in sinks else None,
         log4j_file=given.get(audit_table.AUDIT_LOG4J_FILE),
         log4j_level=given.require(audit_table.AUDIT_LOG4J_LEVEL),
         queue_max_events=given.require(audit_table.AUDIT_QUEUE_MAX_EVENTS),
@@ -309,3 +315,19 @@ def _audit(given: GivenSettings) -> AuditSettings:
         allowed_one_in=given.require(audit_table.AUDIT_ALLOWED_ONE_IN),
         denied_bytes_per_hour=given.require(audit_table.AUDIT_DENIED_MAX_BYTES_PER_HOUR),
     )
+
+
+def _syslog_tls(given: GivenSettings) -> ClientTls | None:
+    """Return the TLS of the syslog receiver, None without; raise `SettingsError` for stores of no use."""
+    receiver = given.require(audit_table.AUDIT_SYSLOG_RECEIVER)
+    if receiver.transport is not SyslogTransport.TLS:
+        return None
+    prefix = audit_table.SYSLOG_PREFIX
+    try:
+        tls = ClientTls.from_properties(
+            {key.removeprefix(prefix): text for key, text in given.texts.items() if key.startswith(prefix)}
+        )
+        tls.context()
+    except SettingsError as error:
+        raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
+    return tls

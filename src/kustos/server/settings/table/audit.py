@@ -3,15 +3,17 @@
 from typing import Any, Final
 
 from kustos.authorizer.audit import AuditFormat
-from kustos.server.settings.kinds import INT64_MAX, PATH, TEXT, Setting, list_of, one_of, whole_number
+from kustos.gateway.audit import FACILITIES, parse_receiver
+from kustos.server.settings.kinds import INT64_MAX, PATH, TEXT, Kind, Setting, list_of, one_of, whole_number
+from kustos.server.settings.table.tls import client_tls_settings
 
 AUDIT_SINKS: Final = Setting(
     "kustos.audit.sinks",
-    list_of("json", "kafka", "log4j"),
+    list_of("json", "kafka", "log4j", "syslog"),
     (),
     "Audit",
     "Where each decision is written: files of JSON lines, a topic upstream, a file like that of Kafka's "
-    "`kafka.authorizer.logger`.",
+    "`kafka.authorizer.logger`, a receiver of syslog.",
 )
 AUDIT_JSON_DIR: Final = Setting(
     "kustos.audit.json.dir", PATH, None, "Audit", "The directory of the JSON files; needed for `json`."
@@ -56,6 +58,41 @@ AUDIT_KAFKA_FORMAT: Final = Setting(
 AUDIT_KAFKA_TOPIC: Final = Setting(
     "kustos.audit.kafka.topic", TEXT, None, "Audit", "The topic upstream; needed for `kafka`. It must exist."
 )
+SYSLOG_PREFIX: Final = "kustos.audit.syslog."
+AUDIT_SYSLOG_RECEIVER: Final = Setting(
+    SYSLOG_PREFIX + "receiver",
+    Kind(
+        "string",
+        "`tcp://host:port`, `tls://host:port`, `udp://host:port` or `unix:///path/of/socket`",
+        parse_receiver,
+    ),
+    None,
+    "Audit",
+    "The receiver of syslog (RFC 5424); needed for `syslog`. Over `tcp` and `tls` messages are framed by "
+    "octet counting, the others send datagrams.",
+)
+AUDIT_SYSLOG_FORMAT: Final = Setting(
+    SYSLOG_PREFIX + "format",
+    _FORMATS,
+    "kustos",
+    "Audit",
+    "The format of the JSON in messages, as `kustos.audit.json.format`.",
+)
+AUDIT_SYSLOG_FACILITY: Final = Setting(
+    SYSLOG_PREFIX + "facility",
+    one_of(*FACILITIES),
+    "authpriv",
+    "Audit",
+    "The facility of messages.",
+)
+AUDIT_SYSLOG_MAX_BYTES: Final = Setting(
+    SYSLOG_PREFIX + "max.bytes",
+    whole_number(8192, 65_507, "bytes"),
+    8192,
+    "Audit",
+    "The largest message; in larger ones long texts are cut. Many receivers take no more than 8 KiB.",
+)
+SYSLOG_TLS: Final = client_tls_settings(SYSLOG_PREFIX, "Audit")
 AUDIT_LOG4J_FILE: Final = Setting(
     "kustos.audit.log4j.file", PATH, None, "Audit", "The file of Kafka's lines; needed for `log4j`."
 )
@@ -99,6 +136,7 @@ AUDIT_DENIED_MAX_BYTES_PER_HOUR: Final = Setting(
     "same size; beyond it equal logins become one event in five minutes.",
 )
 
-AUDIT_SETTINGS: Final[tuple[Setting[Any], ...]] = tuple(
-    value for value in tuple(globals().values()) if isinstance(value, Setting)
+AUDIT_SETTINGS: Final[tuple[Setting[Any], ...]] = (
+    *(value for value in tuple(globals().values()) if isinstance(value, Setting)),
+    *SYSLOG_TLS,
 )
