@@ -20,6 +20,7 @@ from kustos.acl import (
 from kustos.authorizer import (
     AUDIT_FIELDS,
     AUDIT_SCHEMA_VERSION,
+    PASSED,
     Action,
     AuditEvent,
     AuditFormatError,
@@ -31,7 +32,7 @@ from kustos.authorizer import (
     RuleKind,
     audit_json_schema,
 )
-from kustos.authorizer.audit import JsonLines
+from kustos.authorizer.audit import AuditLevel, JsonLines, audit_level
 from kustos.authorizer.audit.events import AUDITED_NAME_CHARACTERS_MAX, audit_line, audited_name
 from kustos.protocol import Decided
 
@@ -183,6 +184,12 @@ def test_an_event_tells_where_its_change_is() -> None:
     assert AuditEvent.from_json(written).change_offset == 2**50
     with pytest.raises(AuditFormatError, match="change_offset"):
         AuditEvent.from_json(changed(change_offset="9"))
+
+
+def test_what_would_be_denied_has_the_level_of_a_denial() -> None:
+    quiet = dataclasses.replace(ACTION, log_if_denied=False)
+    levels = [audit_level(action, decision) for decision in (DENIED, PASSED) for action in (ACTION, quiet)]
+    assert levels == [AuditLevel.INFO, AuditLevel.TRACE] * 2
 
 
 def test_fields_of_later_versions_are_ignored() -> None:

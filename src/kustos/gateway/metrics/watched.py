@@ -67,7 +67,8 @@ class Watched(Collector):
         )
         yield CounterMetricFamily(
             "kustos_audit_refused_requests",
-            "Requests refused because the audit log was full (`kustos.audit.on.full=deny`).",
+            "Requests that came while the audit log was full: what needed a decision was refused "
+            "(`kustos.audit.on.full=deny`).",
             audit.refused_requests,
         )
         yield CounterMetricFamily(
