@@ -20,6 +20,7 @@ from kustos.authorizer.audit import (
 from kustos.gateway.apis import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.metrics import GatewayMetrics, QuorumFigures, WatchedLog, WatchedQuorum
 from kustos.gateway.session import AnswerBudget
+from kustos.gateway.shadow import CandidateTrial, WatchedTrial
 from kustos.gateway.workers import WatchedWorkerPool
 from kustos.metadata.quorum import NEXT, FollowerPhase
 from kustos.wire import ApiKey
@@ -49,6 +50,8 @@ def audit_fields() -> str:
 
 
 def _may_be_null(field: AuditField) -> str:
+    if field.scope == "shadow":
+        return "yes; only in lines with a decision in the shadow"
     if field.came_later:
         return "yes; not in lines of earlier versions"
     return "yes" if field.nullable else "no"
@@ -119,6 +122,13 @@ class NoAudit:
 
         summarized = 0
 
+    refused_requests = 0
+
+    class sample:  # noqa: N801 - an attribute of an audit log
+        """A sample that left nothing out."""
+
+        left_out = 0
+
     class security:  # noqa: N801 - an attribute of an audit log
         """Security events of which none were counted."""
 
@@ -155,6 +165,10 @@ def metrics() -> str:
     gateway.watch_authorizer(lambda: 0, AuthorizerMetrics())
     gateway.watch_purgatory(DelayedFuturePurgatory(ALTER_ACLS, 0))
     gateway.watch_answers(AnswerBudget())
+    gateway.watch_listeners({"CLIENTS": True})
+    trial = CandidateTrial()
+    trial.lack("acls.yaml")
+    gateway.registry.register(WatchedTrial(lambda: trial))
     gateway.registry.register(WatchedQuorum(lambda: QuorumFigures(None, True, 0, -1)))
     gateway.registry.register(WatchedLog(lambda: True))
     gateway.registry.register(WatchedWorkerPool(lambda: (0, 0, 0)))

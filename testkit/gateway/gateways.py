@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth import PlainServer, PlainUsers, SaslServerMachine, SaslServerSettings
-from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, StandardAuthorizer
 from kustos.gateway.listener import FailedLoginLimits, ListenerTls
 from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.plans import ConnectionSettings, GatewayParts, ListenerPlan
@@ -21,7 +21,7 @@ from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.host_names import BrokerHosts
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
-from kustos.protocol import Decided, OfferedApis, Opened
+from kustos.protocol import Decided, OfferedApis, Opened, Record
 from kustos.protocol.exchange import WrittenAt
 from kustos.runtime import SystemEntropy
 from kustos.wire import Message
@@ -114,7 +114,12 @@ class RunningGateway:
     def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message]:
         return self.offered.body(opened.exchange.version)
 
-    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
+    def refusal(self) -> AuthorizerError | None:
+        return None
+
+    def decided(
+        self, context: AuthorizableRequestContext, decided: list[Decided], latency_us: int
+    ) -> WrittenAt | None:
         self.contexts.append(context)
         return None
 
@@ -125,10 +130,13 @@ class RunningGateway:
     def session_expired(self, login: Login) -> None:
         self.expired.append(login)
 
-    def recorder(
-        self, context: AuthorizableRequestContext, decided: Sequence[Decided]
-    ) -> Callable[[int], None]:
-        return lambda correlation_id: self.contexts.append(replace(context, correlation_id=correlation_id))
+    refuses = False
+
+    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
+        def again(correlation_id: int, latency_us: int) -> None:
+            self.contexts.append(replace(context, correlation_id=correlation_id))
+
+        return again
 
     def answered(
         self,

@@ -12,7 +12,7 @@ from uuid import UUID
 from zlib import crc32
 
 from kustos.acl import AclBinding, KafkaPrincipal
-from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, StandardAuthorizer
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.client_session import ClientSession
 from kustos.gateway.session.large_turns import LargeTurns
@@ -20,7 +20,7 @@ from kustos.gateway.session.parts import SessionServices
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
 from kustos.gateway.upstream.link import UpstreamLink
-from kustos.protocol import Decided, Decider, Guard, Opened, Unwrap
+from kustos.protocol import Decided, Decider, Guard, Opened, Record, Unwrap
 from kustos.protocol.exchange import WrittenAt
 from kustos.wire import FrameReader, Message, RequestHeader, request_codec, request_frame
 from kustos.wire.api_keys import ApiKey
@@ -197,14 +197,19 @@ class World:
 
     # the observer
 
-    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
+    def refusal(self) -> AuthorizerError | None:
+        return None
+
+    def decided(
+        self, context: AuthorizableRequestContext, decided: list[Decided], latency_us: int
+    ) -> WrittenAt | None:
         self.decided_by.append(context.correlation_id)
         return None
 
-    def recorder(
-        self, context: AuthorizableRequestContext, decided: Sequence[Decided]
-    ) -> Callable[[int], None]:
-        return self.decided_by.append
+    refuses = False
+
+    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
+        return lambda correlation_id, latency_us: self.decided_by.append(correlation_id)
 
     def answered(
         self,

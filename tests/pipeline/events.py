@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from kustos.authorizer.audit.fields import AUDIT_FIELDS, SECURITY_FIELDS
+from kustos.authorizer.audit import AUDIT_FIELDS, SECURITY_FIELDS
 
 _VALUES: dict[str, Any] = {
     "schema_version": 1,

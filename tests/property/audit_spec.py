@@ -34,6 +34,7 @@ def event_of(
     node_id: int,
     acl_offset: int = -1,
     change_offset: int | None = None,
+    latency_us: int | None = None,
 ) -> dict[str, Any]:
     """Return an event as the object that its line holds."""
     action, principal = decided.action, context.principal
@@ -65,7 +66,24 @@ def event_of(
         "access": "LISTING" if decided.listing else "ACCESS",
         "acl_offset": acl_offset,
         "change_offset": change_offset,
+        "latency_us": latency_us,
         "distinct_names": decided.distinct_names,
+        "sampled_one_in": decided.sampled_one_in,
+        **beside(decided),
+    }
+
+
+def beside(decided: Decided) -> dict[str, Any]:
+    """Return the fields of decisions in the shadow, none if there is none."""
+    shadow, candidate = decided.shadow, decided.candidate
+    if shadow is None and candidate is None:
+        return {}
+    return {
+        "shadow_decision": None if shadow is None else shadow.result,
+        "shadow_rule": None if shadow is None else shadow.rule,
+        "candidate_decision": None if candidate is None else candidate.result,
+        "candidate_rule": None if candidate is None else candidate.rule,
+        "candidate_id": None if candidate is None else candidate.acls_id,
     }
 
 

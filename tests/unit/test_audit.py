@@ -20,6 +20,7 @@ from kustos.acl import (
 from kustos.authorizer import (
     AUDIT_FIELDS,
     AUDIT_SCHEMA_VERSION,
+    PASSED,
     Action,
     AuditEvent,
     AuditFormatError,
@@ -31,7 +32,7 @@ from kustos.authorizer import (
     RuleKind,
     audit_json_schema,
 )
-from kustos.authorizer.audit import JsonLines
+from kustos.authorizer.audit import AuditLevel, JsonLines, audit_level
 from kustos.authorizer.audit.events import AUDITED_NAME_CHARACTERS_MAX, audit_line, audited_name
 from kustos.protocol import Decided
 
@@ -85,7 +86,8 @@ def test_fields_are_those_of_the_table() -> None:
 
 def test_event_says_who_what_and_why() -> None:
     tree = json.loads(line())
-    assert list(tree) == list(dict.fromkeys(field.name.partition(".")[0] for field in AUDIT_FIELDS))
+    written = [field.name.partition(".")[0] for field in AUDIT_FIELDS if field.scope != "shadow"]
+    assert list(tree) == list(dict.fromkeys(written))
     assert tree == {
         "schema_version": AUDIT_SCHEMA_VERSION,
         "event_id": "00000000-0000-0000-0000-000000000001",
@@ -123,7 +125,9 @@ def test_event_says_who_what_and_why() -> None:
         "access": "ACCESS",
         "acl_offset": 2**40,
         "change_offset": None,
+        "latency_us": None,
         "distinct_names": None,
+        "sampled_one_in": None,
     }
 
 
@@ -167,7 +171,8 @@ def test_what_is_no_event_is_refused(wrong: str, named: str) -> None:
 
 def test_a_field_that_came_later_is_null_in_older_lines() -> None:
     later = [field.name for field in AUDIT_FIELDS if field.came_later]
-    assert later == ["change_offset", "distinct_names"]
+    assert later[:4] == ["change_offset", "latency_us", "distinct_names", "sampled_one_in"]
+    assert all(field.came_later for field in AUDIT_FIELDS if field.scope == "shadow")
     older = {name: value for name, value in json.loads(line()).items() if name not in later}
     assert AuditEvent.from_json(json.dumps(older)) == event()
     assert accepts(audit_json_schema(), older)
@@ -179,6 +184,12 @@ def test_an_event_tells_where_its_change_is() -> None:
     assert AuditEvent.from_json(written).change_offset == 2**50
     with pytest.raises(AuditFormatError, match="change_offset"):
         AuditEvent.from_json(changed(change_offset="9"))
+
+
+def test_what_would_be_denied_has_the_level_of_a_denial() -> None:
+    quiet = dataclasses.replace(ACTION, log_if_denied=False)
+    levels = [audit_level(action, decision) for decision in (DENIED, PASSED) for action in (ACTION, quiet)]
+    assert levels == [AuditLevel.INFO, AuditLevel.TRACE] * 2
 
 
 def test_fields_of_later_versions_are_ignored() -> None:

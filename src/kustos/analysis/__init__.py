@@ -21,6 +21,13 @@ from kustos.analysis.policy_file import POLICY_VERSION, parse_policy
 from kustos.analysis.regions import REGIONS_MAX, Change, Direction, PrincipalSet, Probe, Region, operations_of
 from kustos.analysis.rules import ACLS_ALONE, AnalysisError, PolicyError, Rules
 from kustos.analysis.sentences import SentenceError, parse_sentence
+from kustos.analysis.trial import (
+    CandidateLoad,
+    DifferenceCount,
+    DifferenceKey,
+    DifferenceKind,
+    TrialSummary,
+)
 from kustos.analysis.verification import COUNTER_EXAMPLES_MAX, CounterExample, Verdict, verify
 from kustos.analysis.wording import SHOWN_MAX, listed
 
@@ -36,11 +43,15 @@ __all__ = [
     "WILDCARD_NAMES",
     "AllowedAccess",
     "AnalysisError",
+    "CandidateLoad",
     "Change",
     "Claim",
     "Consequence",
     "CounterExample",
     "Difference",
+    "DifferenceCount",
+    "DifferenceKey",
+    "DifferenceKind",
     "Direction",
     "ExplainScope",
     "Explanation",
@@ -69,6 +80,7 @@ __all__ = [
     "SmallestChange",
     "Statement",
     "StatementKind",
+    "TrialSummary",
     "Verdict",
     "by_importance",
     "diff",

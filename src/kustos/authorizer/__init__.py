@@ -13,11 +13,11 @@ from kustos.authorizer.audit.events import (
 from kustos.authorizer.audit.fields import (
     AUDIT_FIELDS,
     AUDIT_SCHEMA_VERSION,
-    SECURITY_FIELDS,
-    SECURITY_SCHEMA_VERSION,
     AuditField,
 )
 from kustos.authorizer.audit.security import (
+    SECURITY_FIELDS,
+    SECURITY_SCHEMA_VERSION,
     SecurityEvent,
     SecurityEventType,
     SecurityResult,
@@ -28,6 +28,7 @@ from kustos.authorizer.metrics import AuthorizerMetrics
 from kustos.authorizer.questions import ALLOWED, ERROR, Answer, Fault, Questioner
 from kustos.authorizer.replacement import dismantle, prepared, put_in_force
 from kustos.authorizer.session import AuthorizerSession
+from kustos.authorizer.shadow import PASSED, CandidateAcls, ShadowDecision, SharedRules
 from kustos.authorizer.spi.plugin import ACL_COUNT_UNKNOWN, AclCreations, AclDeletions, Authorizer
 from kustos.authorizer.spi.values import (
     SUCCESS,
@@ -68,6 +69,7 @@ __all__ = [
     "AUDIT_FIELDS",
     "AUDIT_SCHEMA_VERSION",
     "ERROR",
+    "PASSED",
     "SECURITY_FIELDS",
     "SECURITY_SCHEMA_VERSION",
     "SUCCESS",
@@ -96,6 +98,7 @@ __all__ = [
     "AuthorizerNotReadyError",
     "AuthorizerServerInfo",
     "AuthorizerSession",
+    "CandidateAcls",
     "ClusterResource",
     "Decision",
     "DuplicateAclError",
@@ -111,6 +114,8 @@ __all__ = [
     "SecurityEvent",
     "SecurityEventType",
     "SecurityResult",
+    "ShadowDecision",
+    "SharedRules",
     "StandardAuthorizer",
     "StandardAuthorizerPlugin",
     "UnknownAclIdError",

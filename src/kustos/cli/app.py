@@ -18,6 +18,7 @@ from kustos.cli import (
     pipeline,
     serve,
     storage,
+    trial,
     users,
     verify,
     what_can,
@@ -82,6 +83,7 @@ register(app, "what-can", what_can.what_can, what_can.EXAMPLES)
 register(app, "diff", diff.diff, diff.EXAMPLES)
 register(app, "lint", lint.lint, lint.EXAMPLES)
 register(app, "verify", verify.verify, verify.EXAMPLES)
+register(app, "trial", trial.trial, trial.EXAMPLES)
 register(app, "minimize", minimize.minimize, minimize.EXAMPLES)
 app.add_typer(storage.app, name="storage")
 app.add_typer(metadata.app, name="metadata")

@@ -140,12 +140,12 @@ def _of_file(path: Path) -> BrokerSettings:
     properties = read_properties(path)
     references = References(os.environ)
     texts = {}
-    for name, default in ((SUPER_USERS, ""), (ALLOW_EVERYONE, "false"), (AUTHORIZER, ""), (MODE, "standard")):
+    for name, default in ((SUPER_USERS, ""), (ALLOW_EVERYONE, "false"), (AUTHORIZER, ""), (MODE, "enforce")):
         try:
             texts[name] = references.resolve(properties.get(name, default)).strip()
         except SettingsError as error:
             raise SettingsError(f"`{path}`: `{name}`: {error}") from None
-    if texts[MODE] != "standard":
+    if texts[MODE] == "off":
         return BrokerSettings(unknown=f"by `{MODE}` in {path} nothing is authorized at all")
     other = _other_authorizer(texts[AUTHORIZER])
     return BrokerSettings(unknown=f"{path} has {other}") if other else BrokerSettings.of(texts, str(path))

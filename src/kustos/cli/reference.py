@@ -29,6 +29,7 @@ from kustos.cli.pipeline.anomalies import anomaly_columns
 from kustos.cli.pipeline.flows import path_columns
 from kustos.cli.pipeline.jars import jar_columns
 from kustos.cli.pipeline.replay import flip_columns
+from kustos.cli.trial import difference_columns
 from kustos.cli.users import USERS
 from kustos.cli.verdicts import VERDICTS
 
@@ -105,6 +106,7 @@ ROWS: Final[dict[str, Columns[Any]]] = {
     "pipeline flows": path_columns(),
     "pipeline jars": jar_columns(),
     "pipeline replay": flip_columns(),
+    "trial": difference_columns(),
     "users describe": USERS,
     "users list": USERS,
     "verify": VERDICTS,

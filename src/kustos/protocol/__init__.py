@@ -33,19 +33,21 @@ from kustos.protocol.effects import (
 )
 from kustos.protocol.envelopes import principal_bytes
 from kustos.protocol.exchange import (
+    NOBODY_ASKED,
     Addresses,
     Check,
     ContextAuthorizer,
     Decided,
     Decider,
     Exchange,
+    OpenDecider,
     UndecidedDecider,
     WrittenAt,
 )
 from kustos.protocol.guard import ContextOf, Guard, Opened, RefusedFrameError
 from kustos.protocol.limits import items_max
 from kustos.protocol.node_messages import DescribedConfig, LocalVoter, Synonym
-from kustos.protocol.repeated import Repetition
+from kustos.protocol.repeated import Record, Repetition
 from kustos.protocol.steps import (
     ClusterOperations,
     Conceal,
@@ -66,6 +68,7 @@ __all__ = [
     "ADMIN_TABLE",
     "LOCAL_APIS",
     "MESSAGES",
+    "NOBODY_ASKED",
     "ROWS",
     "TABLE",
     "UNKNOWN_SERVER_ERROR",
@@ -95,9 +98,11 @@ __all__ = [
     "ListTopics",
     "LocalVoter",
     "OfferedApis",
+    "OpenDecider",
     "Opened",
     "Operations",
     "Outcome",
+    "Record",
     "RefuseRequestError",
     "RefusedFrameError",
     "Relay",

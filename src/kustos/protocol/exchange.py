@@ -5,7 +5,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
-from kustos.authorizer import Action, AuthorizableRequestContext, AuthorizerError, Decision
+from kustos.authorizer import (
+    PASSED,
+    Action,
+    AuthorizableRequestContext,
+    AuthorizationResult,
+    AuthorizerError,
+    Decision,
+    Rule,
+    RuleKind,
+    ShadowDecision,
+)
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.subscriptions import Subscriptions, Topologies
@@ -46,6 +56,23 @@ class UndecidedDecider:
     def decide_by_resource_type(self, _operation: AclOperation, _resource_type: ResourceType) -> Decision:
         """Raise the error."""
         raise self.error
+
+
+NOBODY_ASKED: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.AUTHORIZATION_OFF))
+
+
+class OpenDecider:
+    """Allows everything: `kustos.authorization.mode=off`, where kustos authenticates and audits only."""
+
+    version: Final = 0
+
+    def decide(self, _operation: AclOperation, _resource_type: ResourceType, _name: str) -> Decision:
+        """Return that it is allowed."""
+        return NOBODY_ASKED
+
+    def decide_by_resource_type(self, _operation: AclOperation, _resource_type: ResourceType) -> Decision:
+        """Return that it is allowed."""
+        return NOBODY_ASKED
 
 
 class ContextAuthorizer(Protocol):
@@ -105,16 +132,27 @@ class Decided(NamedTuple):
     """The resource name; None for a question about any resource of the type."""
     distinct_names: int | None = None
     """The number of names decided together; None for a decision on one."""
+    sampled_one_in: int | None = None
+    """Of how many decisions like it this one is written by chance; None: it is written in any case."""
+    shadow: ShadowDecision | None = None
+    """What the ACLs say where they deny and the listener lets it pass nevertheless."""
+    candidate: ShadowDecision | None = None
+    """What candidate ACLs say where it is not what the ACLs say."""
 
     @property
-    def is_probe(self) -> bool:
-        """Whether it is a denial without effect, since a later question decides.
+    def asks_first(self) -> bool:
+        """Whether a denial has no effect, since a later question decides then.
 
         Kafka first checks IDEMPOTENT_WRITE, CREATE or DELETE on the cluster, with `logIfDenied` false, and
         then the needed resource. A question about any resource of a type is the last one: its denial refuses,
         though Kafka does not log it.
         """
-        return not (self.decision.allowed or self.action.log_if_denied or self.listing or self.name is None)
+        return not (self.action.log_if_denied or self.listing or self.name is None)
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether it is a denial without effect."""
+        return not self.decision.allowed and self.asks_first
 
 
 WrittenAt: TypeAlias = Callable[[int | None], object]
@@ -159,6 +197,8 @@ class Exchange:
     """Items left to process before yielding the event loop; see `turns`."""
     since_version: int | None = None
     """The decider's version before the first decision, None if unknown."""
+    is_shadow: bool = False
+    """Whether the ACLs only say what they would deny, and everything passes."""
     changed: str | None = None
     """The name of the changed thing, if neither request nor answer has it."""
 
@@ -181,19 +221,41 @@ class Exchange:
         """Return whether the check passes for this name, and keep the decision for the audit log."""
         if self.context_authorizer is not None:
             return self.allows_each([(check, name, references)], listing=listing)[0]
-        decision = self.decider.decide(check.operation, check.resource_type, name)
-        return self._note(Decided(_action(check, name, references), decision, listing, name))
+        action = _action(check, name, references)
+        try:
+            decision = self.decider.decide(check.operation, check.resource_type, name)
+        except AuthorizerError as error:
+            return self._pass_undecided(action, error, listing=listing, name=name)
+        return self._note(Decided(action, decision, listing, name))
 
     def _note(self, decided: Decided) -> bool:
-        """Keep a decision; return whether it allows."""
-        self.decided.append(decided)
+        """Keep a decision; return whether it allows.
+
+        In the shadow everything passes but a probe: its denial leads to the question that decides, which
+        nobody would hear of otherwise.
+        """
         allowed = decided.decision.allowed
+        if not allowed and self.is_shadow and not decided.is_probe:
+            decided = decided._replace(decision=PASSED, shadow=ShadowDecision(decided.decision))
+            allowed = True
+        self.decided.append(decided)
         if allowed:
             self.granted.append(decided)
         return allowed
 
+    def _pass_undecided(
+        self, action: Action, error: AuthorizerError, *, listing: bool, name: str | None
+    ) -> bool:
+        """Let an action pass on which ACLs in the shadow gave no answer; raise the error of enforced ones."""
+        if not self.is_shadow:
+            raise error
+        failed = ShadowDecision(None, type(error).__name__)
+        return self._note(Decided(action, PASSED, listing, name, shadow=failed))
+
     def is_still_allowed(self) -> bool:
         """Return whether every decision that let the request pass would still allow it."""
+        if self.is_shadow:
+            return True
         if self.context_authorizer is None:
             return are_still_allowed(self.granted, self.decider, self.since_version)
         try:
@@ -214,7 +276,13 @@ class Exchange:
         if self.context_authorizer is None:
             return [self.allows(check, name, count, listing=listing) for check, name, count in questions]
         actions = [_action(*question) for question in questions]
-        decisions = self.context_authorizer.decide(self.context, actions) if actions else ()
+        try:
+            decisions = self.context_authorizer.decide(self.context, actions) if actions else ()
+        except AuthorizerError as error:
+            return [
+                self._pass_undecided(action, error, listing=listing, name=action.resource_name)
+                for action in actions
+            ]
         return [
             self._note(Decided(action, decision, listing, action.resource_name))
             for action, decision in zip(actions, decisions, strict=True)
@@ -226,8 +294,11 @@ class Exchange:
 
     def allows_on_some(self, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Return whether the operation is allowed on at least one resource of the type."""
-        decision = self._decide_by_resource_type(operation, resource_type)
         action = Action(resource_type, "", operation, 0, log_if_allowed=True, log_if_denied=False)
+        try:
+            decision = self._decide_by_resource_type(operation, resource_type)
+        except AuthorizerError as error:
+            return self._pass_undecided(action, error, listing=False, name=None)
         return self._note(Decided(action, decision, listing=False, name=None))
 
     def _decide_by_resource_type(self, operation: AclOperation, resource_type: ResourceType) -> Decision:

@@ -8,10 +8,10 @@ all topics. Anything else closes the connection, as does any failure in here.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kustos.authorizer import AuthorizableRequestContext
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.protocol.api_versions import (
     invalid_request_response,
     unsupported_version_response,
@@ -20,7 +20,7 @@ from kustos.protocol.codes import INVALID_REQUEST, UNSUPPORTED_VERSION
 from kustos.protocol.effects import Handler, Reply
 from kustos.protocol.envelopes import FORWARDABLE
 from kustos.protocol.escapes.produce import take_answer
-from kustos.protocol.exchange import Addresses, ContextAuthorizer, Decider, Exchange
+from kustos.protocol.exchange import Addresses, ContextAuthorizer, Decider, Exchange, UndecidedDecider
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.interpreter import handle
 from kustos.protocol.limits import frame_bytes_max, items_max
@@ -28,7 +28,7 @@ from kustos.protocol.repeated import RepeatedRequests, Repetition
 from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.steps import RefuseRequestError, Row
 from kustos.protocol.subscriptions import Subscriptions, Topologies
-from kustos.protocol.table import TABLE
+from kustos.protocol.table import OWN_APIS, TABLE
 from kustos.wire import (
     ApiKey,
     MalformedMessageError,
@@ -121,7 +121,10 @@ class Opened:
 
 @dataclass(slots=True)
 class Guard:
-    """Opens the requests of one connection. `offered` holds the API versions offered to the client."""
+    """Opens the requests of one connection. `offered` holds the API versions offered to the client.
+
+    `is_shadow`: everything passes that goes upstream, and the exchange says what the ACLs would deny.
+    """
 
     decider: Decider
     context_of: ContextOf
@@ -135,12 +138,29 @@ class Guard:
     repeated: RepeatedRequests = field(default_factory=RepeatedRequests)
     context_authorizer: ContextAuthorizer | None = None
     table: Mapping[int, Row] = field(default_factory=lambda: TABLE)
+    is_shadow: bool = False
+    refusal: Callable[[], AuthorizerError | None] = lambda: None
+    """Returns why nothing can be decided now, so that each request is refused; None: it can."""
 
     def open(self, frame: bytes) -> Opened | bytes:
         """Return the request in a frame, or the frame that answers it at once.
 
         Raise `RefusedFrameError` for a frame that is not an allowed request.
         """
+        error = self.refusal()
+        return self._open(frame) if error is None else self._undecided(error)._open(frame)
+
+    def _undecided(self, error: AuthorizerError) -> "Guard":
+        """Return the guard of the same connection that refuses whatever needs a decision."""
+        return replace(
+            self,
+            decider=UndecidedDecider(error),
+            repeated=RepeatedRequests(),
+            context_authorizer=None,
+            is_shadow=False,
+        )
+
+    def _open(self, frame: bytes) -> Opened | bytes:
         try:
             api_key, api_version, _ = peek_api(frame)
             row = self.table.get(api_key)
@@ -236,9 +256,10 @@ class Guard:
             self.share_sessions,
             self.subscriptions,
             self.topologies,
-            self.repeated if self.context_authorizer is None else None,
+            self.repeated if self.context_authorizer is None and not self.is_shadow else None,
             context_authorizer=self.context_authorizer,
             since_version=None if self.context_authorizer is not None else self.decider.version,
+            is_shadow=self.is_shadow and header.api_key not in OWN_APIS,
         )
 
     def _unsupported_api_versions(self, frame: bytes) -> bytes:

@@ -52,8 +52,9 @@ CORRELATION_ID_AT: Final = 4
 HEADER_BYTES: Final = 8
 """API key, version and correlation id."""
 
-Record = Callable[[int], None]
-"""Records the decisions of a shape once more, for the request with this correlation id."""
+Record = Callable[[int, int], None]
+"""Records the decisions of a shape once more, by the correlation id of a request, and the microseconds
+since it was read."""
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """The only home of time, randomness and files: real here, replaceable in tests."""
 
-from kustos.runtime.clock import Clock, SystemClock
+from kustos.runtime.clock import Clock, SystemClock, stopwatch_ns
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_text
 from kustos.runtime.process import (
     descriptor_limit,
@@ -56,6 +56,7 @@ __all__ = [
     "read_text_stream",
     "reason_of",
     "short_switch_interval",
+    "stopwatch_ns",
     "text_of_bytes",
     "words_of",
 ]

@@ -27,7 +27,8 @@ async def open_audit_log(settings: KustosSettings, name: str) -> AuditLog:
     return AuditLog(
         sinks,
         queue_max_events=settings.audit.queue_max_events,
-        blocks_when_full=settings.audit.blocks_when_full,
+        on_full=settings.audit.on_full,
+        allowed_one_in=settings.audit.allowed_one_in,
         denied_bytes_per_hour=settings.audit.denied_bytes_per_hour,
         keeper=keeper,
     )

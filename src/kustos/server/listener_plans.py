@@ -60,6 +60,7 @@ class ListenerPlans:
             admin=self._admin.parts if listener.is_controller else None,
             tls=self._tls.listener(listener, principals, settings.handshake_timeout_ms),
             proxies=None if listener.proxies is None else AddressRanges(listener.proxies),
+            mode=listener.mode,
         )
 
     def _connection_settings(self, listener: ListenerSettings) -> ConnectionSettings:

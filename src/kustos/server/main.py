@@ -109,7 +109,13 @@ def reload_of(opened: Node | WorkerPoolNode, settings: KustosSettings, path: Pat
         return load_settings(path, properties=properties)
 
     reloader = Reloader(
-        settings, read, node.authorization.authorizer, node.admin, node.settings_reloaded, node.tls
+        settings,
+        read,
+        node.authorization.authorizer,
+        node.admin,
+        node.settings_reloaded,
+        node.tls,
+        node.candidate,
     )
 
     def reload() -> None:

@@ -7,7 +7,7 @@ from typing import Final, Protocol, Self
 
 import structlog
 
-from kustos.authorizer import ACL_COUNT_UNKNOWN
+from kustos.authorizer import ACL_COUNT_UNKNOWN, SharedRules
 from kustos.gateway.apis import (
     ALTER_ACLS,
     AclApis,
@@ -22,6 +22,7 @@ from kustos.gateway.audit import AuditLog
 from kustos.gateway.listener import GatewayParts, ListenerPlan
 from kustos.gateway.metrics import GatewayMetrics, GatewayObserver, WatchedLog, WatchedQuorum
 from kustos.gateway.session import AnswerBudget, LocalApis
+from kustos.gateway.shadow import WatchedTrial
 from kustos.gateway.store import MetadataWriter, SnapshotTaker
 from kustos.metadata.control import ApiError
 from kustos.metadata.image import MetadataImage
@@ -33,6 +34,7 @@ from kustos.server.audit import open_audit_log
 from kustos.server.authorization.authorization import StandardAuthorization, authorization_of
 from kustos.server.authorization.life import close, server_info, start
 from kustos.server.callbacks import CallbackHandlers
+from kustos.server.candidate import CandidateSide
 from kustos.server.listener_plans import ListenerPlans
 from kustos.server.oauth import BearerTokens
 from kustos.server.process_role import WHOLE, NodePart
@@ -74,6 +76,11 @@ class Node:
         self.authorization: Final = authorization_of(
             settings, self.store, self.writer, *(() if quorum is None else (quorum.mutator, quorum.gate))
         )
+        in_file = SharedRules(settings.super_users, settings.allow_everyone_if_no_acl_found)
+        self.candidate: Final = CandidateSide(
+            lambda: self.authorization.rules or in_file, audit.security.record, lambda: audit.now_ms
+        )
+        self.metrics.registry.register(WatchedTrial(lambda: self.candidate.trial))
         self.purgatory: Final = DelayedFuturePurgatory(ALTER_ACLS, settings.connections_max_idle_ms)
         self.metrics.watch(
             acl_count=self.acl_count,
@@ -83,6 +90,7 @@ class Node:
         self.metrics.watch_purgatory(self.purgatory)
         self._answers: Final = AnswerBudget(settings.answers_max_bytes // settings.workers.count)
         self.metrics.watch_answers(self._answers)
+        self.metrics.watch_listeners(settings.listeners_enforce)
         if isinstance(self.authorization, StandardAuthorization):
             self.metrics.watch_authorizer(self.acl_count, self.authorization.metrics)
         self.upstream: Final = UpstreamSide(settings, self.metrics)
@@ -189,6 +197,7 @@ class Node:
                 lambda: self.authorization.acl_offset,
                 # controllers do not report the offset of a change
                 changes_own_log=self._changes_own_log,
+                trial=self.candidate.trial,
             ),
             metrics=self.metrics,
             decider=self.authorization.decider,
@@ -224,10 +233,19 @@ class Node:
         }
 
     def details(self) -> dict[str, object]:
-        """Return further facts on the metadata for operators; they do not affect clients.
+        """Return further facts for operators: metadata, candidate ACLs, and which listeners are no guards.
 
         After a failed metadata write decisions go on, and every change is refused.
         """
+        no_guards = {
+            each.name: each.mode.value
+            for each in self.settings.listeners
+            if not self.settings.listeners_enforce[each.name]
+        }
+        shown = {"listeners_without_guard": no_guards} if no_guards else {}
+        return {**self._metadata_details(), **shown, **self.candidate.details()}
+
+    def _metadata_details(self) -> dict[str, object]:
         if self.quorum is not None:
             return self.quorum.details()
         return {"metadata_takes_changes": self.store.takes_changes} if self.part.owns_metadata else {}
@@ -242,6 +260,7 @@ class Node:
         if self.http is not None:
             await self.http.start()
         self.bearer_tokens.start()
+        self.candidate.load(self.settings.candidate_acls)
         authorizer = self.authorization.authorizer
         ready = None
         if authorizer is not None:
@@ -282,6 +301,7 @@ class Node:
             stack.push_async_callback(self.handlers.close)
             stack.push_async_callback(self.snapshot_taker.stop)
             stack.push_async_callback(self.audit.close)
+            stack.push_async_callback(self.candidate.stop)
             if self.http is not None:
                 stack.push_async_callback(self.http.stop)
             stack.push_async_callback(self.upstream.stop)

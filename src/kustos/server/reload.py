@@ -1,7 +1,8 @@
 """SIGHUP: reloads the properties file, and puts in force what may change while the node runs.
 
 The authorizer says what may change; for StandardAuthorizer these are `super.users` and
-`allow.everyone.if.no.acl.found`. TLS of listeners may change, too. Any error leaves everything as it was,
+`allow.everyone.if.no.acl.found`. TLS of listeners may change, too, and candidate ACLs are read anew. Any
+error leaves everything as it was,
 with one error in the log.
 """
 
@@ -15,13 +16,21 @@ from kustos.authorizer import Authorizer
 from kustos.client import SettingsError
 from kustos.server.admin import AdminSide
 from kustos.server.authorization.life import ReconfigurationError, changed_keys, reconfigure
+from kustos.server.candidate import CandidateSide
 from kustos.server.settings.node_settings import KustosSettings
 from kustos.server.tls import TlsSide, without_tls
 
 LOG: Final = structlog.get_logger("kustos.server")
 
 _OF_THE_AUTHORIZER: Final = frozenset(
-    {"authorizer_configs", "super_users", "allow_everyone_if_no_acl_found", "config_entries", "warnings"}
+    {
+        "authorizer_configs",
+        "super_users",
+        "allow_everyone_if_no_acl_found",
+        "candidate_acls",
+        "config_entries",
+        "warnings",
+    }
 )
 
 
@@ -39,7 +48,9 @@ class Reloader:
         admin: AdminSide | None = None,
         on_reload: Callable[[frozenset[str]], object] | None = None,
         tls: TlsSide | None = None,
+        candidate: CandidateSide | None = None,
     ) -> None:
+        self._candidate: Final = candidate
         self._tls: Final = tls
         self._on_reload: Final = on_reload
         self._admin: Final = admin
@@ -61,6 +72,8 @@ class Reloader:
             return False
         if commit_stores is not None:
             commit_stores()
+        if self._candidate is not None:
+            self._candidate.load(settings.candidate_acls)
         changed = changed_keys(self._configs, configs)
         self._configs = configs
         if self._admin is not None:

@@ -65,8 +65,8 @@ async def test_what_is_recorded_again_is_kept_and_written_like_all_else(tmp_path
     log = AuditLog([sink], keeper=keeper)
     log.record(CONTEXT, [decided("one"), decided("two")], 7)
     again = log.recorder(CONTEXT, [decided("one"), decided("two")])
-    again(11, 7)
-    again(12, 8)
+    again(11, 7, 40)
+    again(12, 8, 50)
     for task in log._tasks:
         task.cancel()
     keeper.close()
@@ -75,6 +75,7 @@ async def test_what_is_recorded_again_is_kept_and_written_like_all_else(tmp_path
     lines = list(map(json.loads, sink.recovered))
     assert names_of(sink.recovered) == ["one", "two"] * 3
     assert [line["correlation_id"] for line in lines] == [9, 9, 11, 11, 12, 12]
+    assert [line["latency_us"] for line in lines] == [None, None, 40, 40, 50, 50]
     assert [line["acl_offset"] for line in lines] == [7, 7, 7, 7, 8, 8]
     assert len({line["event_id"] for line in lines}) == len(lines)
 
@@ -86,12 +87,12 @@ async def test_what_is_recorded_again_passes_the_same_limits(tmp_path: Path, has
     )
     again = log.recorder(CONTEXT, [decided("allowed"), decided("denied", DENIED)])
     for number in range(100):
-        again(number, 7)
+        again(number, 7, 40)
     assert log.budget.summarized > 0
     await log.close()
     assert sink.names.count("allowed") == 100
     with pytest.raises(AuditLogClosedError):
-        again(100, 7)
+        again(100, 7, 40)
 
 
 async def test_a_process_that_will_not_come_again_is_taken_over(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.gateway.audit import log as audit_log
-from kustos.gateway.audit.lanes import AuditLogClosedError, EventsLostError
+from kustos.gateway.audit.lanes import AuditLogClosedError, EventsLostError, OnFull
 from kustos.gateway.audit.log import AuditLog
 from testkit.gateway.audit import (
     CONTEXT,
@@ -97,7 +97,7 @@ async def test_a_bug_in_a_sink_is_a_failure_like_any_other() -> None:
 
 async def test_mode_drop_never_stops_and_counts_what_a_full_queue_loses() -> None:
     slow, sound = ControlledSink("slow"), willing("sound")
-    log = AuditLog([slow, sound], queue_max_events=2, blocks_when_full=False)
+    log = AuditLog([slow, sound], queue_max_events=2, on_full=OnFull.DROP)
     for name in TOPICS:
         put(log, name)
         assert not is_full(log)
@@ -111,7 +111,7 @@ async def test_mode_drop_never_stops_and_counts_what_a_full_queue_loses() -> Non
 
 async def test_mode_drop_counts_what_a_failing_sink_loses() -> None:
     broken = refusing()
-    log = AuditLog([broken], blocks_when_full=False)
+    log = AuditLog([broken], on_full=OnFull.DROP)
     put(log, "a", "b")
     await until(broken.answered, lambda: log.lanes[0].dropped == 2)
     assert not bool(log.is_ready)

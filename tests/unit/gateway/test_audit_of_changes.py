@@ -135,7 +135,7 @@ async def test_only_allowed_changes_of_a_log_of_ones_own_wait(
     kept = sink()
     log = AuditLog([kept])
     observer = GatewayObserver(log, GatewayMetrics(), lambda: 5, own_log)
-    written_at = observer.decided(context_of(api_key), decisions)
+    written_at = observer.decided(context_of(api_key), decisions, 5)
     assert (written_at is not None) is waits
     if written_at is None:
         await until(kept.answered, lambda: kept.names == ["a"])

@@ -40,7 +40,7 @@ async def test_while_the_log_is_full_nobody_is_admitted_and_failures_only_count(
     log = AuditLog([sink], queue_max_events=1)
     observer = GatewayObserver(log, GatewayMetrics(), lambda: 1)
     assert observer.login_ended(SUCCESS)
-    observer.decided(CONTEXT, [decided("a")])
+    observer.decided(CONTEXT, [decided("a")], 5)
     assert log.is_full
     depth = log.lanes[0].depth
     assert not observer.login_ended(SUCCESS)

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kustos.authorizer import AuthorizerMetrics
 from kustos.client import NodeAddress
 from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.audit import OnFull
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import LISTENERS_MAX, GatewayMetrics
 from kustos.gateway.metrics.observer import GatewayObserver
@@ -82,15 +83,18 @@ def test_a_probe_is_no_refusal_but_for_kafkas_own_rates() -> None:
     metrics.watch_authorizer(lambda: 0, rates)
     probe = decided("kafka-cluster", DENIED, log_if_denied=False)
     of_any = probe._replace(name=None)
-    metrics.decided(ApiKey.INIT_PRODUCER_ID, [probe, probe, of_any, decided("a", log_if_denied=False)])
+    listed = decided("b", DENIED, log_if_denied=False)._replace(listing=True)
+    items = [probe, probe, of_any, listed, decided("a", log_if_denied=False)]
+    metrics.decided(ApiKey.INIT_PRODUCER_ID, items)
     found = samples(metrics.text().decode())
     decisions = "kustos_authorization_decisions_total"
     counted = {
         result: value(found, decisions, api="InitProducerId", result=result)
-        for result in ("ALLOWED", "DENIED", "PROBE")
+        for result in ("ALLOWED", "DENIED", "PROBE", "FILTERED")
     }
-    assert counted == {"ALLOWED": 1, "DENIED": 1, "PROBE": 2}, "nothing is asked after any of the type"
-    assert rates.denied.measure(now_ms) == 3 * rates.allowed.measure(now_ms) > 0
+    expected = {"ALLOWED": 1, "DENIED": 1, "PROBE": 2, "FILTERED": 1}
+    assert counted == expected, "nothing is asked after any of the type"
+    assert rates.denied.measure(now_ms) == 4 * rates.allowed.measure(now_ms) > 0
 
 
 def test_no_client_can_make_series() -> None:
@@ -165,11 +169,11 @@ async def test_what_waits_in_the_purgatory_shows() -> None:
 
 async def test_the_observer_tells_log_and_metrics_which_show_the_state_of_the_log() -> None:
     sink = refusing("json")
-    audit = AuditLog([sink], blocks_when_full=False)
+    audit = AuditLog([sink], on_full=OnFull.DROP)
     metrics = GatewayMetrics()
     metrics.watch(acl_count=lambda: 12, metadata_offset=lambda: 345, audit=audit)
     observer = GatewayObserver(audit, metrics, lambda: 345)
-    observer.decided(CONTEXT, [decided("a"), decided("b")])
+    observer.decided(CONTEXT, [decided("a"), decided("b")], 5)
     observer.answered(ApiKey.METADATA, 0.1)
     assert not observer.is_full
     found = samples(metrics.text().decode())

@@ -7,6 +7,7 @@ import pytest
 
 from kustos.client import NodeAddress
 from kustos.client.errors import SettingsError
+from kustos.gateway.audit import OnFull
 from kustos.metadata.control import TokenRules
 from kustos.metadata.control.token_secrets import TokenSecret
 from kustos.server.settings.node_settings import KustosSettings, load_settings, settings_from
@@ -47,7 +48,7 @@ def test_the_least_that_a_node_needs() -> None:
     assert settings.authorization_enabled
     assert not settings.allow_everyone_if_no_acl_found
     assert settings.upstream.bootstrap_servers == (NodeAddress("127.0.0.1", 19092),)
-    assert settings.audit.blocks_when_full
+    assert settings.audit.on_full is OnFull.BLOCK
     assert settings.http is None
 
 
@@ -242,7 +243,20 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"authorizer.class.name": "unheard-of"}, "no installed package has an entry point of this name"),
     ({"early.start.listeners": "INSIDE"}, "`INSIDE`, which is neither in `listeners`"),
     ({"early.start.listeners": "plaintext"}, "`plaintext`, which is neither in `listeners`"),
-    ({"kustos.authorization.mode": "none"}, "use `standard` or `off`"),
+    ({"kustos.audit.sinks": "syslog"}, "`kustos.audit.syslog.receiver` is not set, `syslog` in"),
+    ({"kustos.audit.syslog.receiver": "log.example.com"}, "use `tcp://host:port`, `tls://host:port`"),
+    (
+        {
+            "kustos.audit.sinks": "syslog",
+            "kustos.audit.syslog.receiver": "tls://log:6514",
+            "kustos.audit.syslog.ssl.truststore.location": "/nowhere.pem",
+        },
+        "in the settings that begin with `kustos.audit.syslog.`",
+    ),
+    ({"kustos.audit.json.format": "cef"}, "use `kustos` or `cloudevents` or `ocsf`"),
+    ({"kustos.audit.allowed.one.in": "0"}, "use a whole number from 1 to 1000000"),
+    ({"kustos.authorization.mode": "none"}, "use `enforce` or `shadow` or `off`"),
+    ({"authorizer.class.name": "", "kustos.authorization.mode": "shadow"}, "on listener `PLAINTEXT`"),
     ({"connection.failed.authentication.delay.ms": "600000"}, "must be below `connections.max.idle.ms`"),
     ({"kustos.upstream.security.protocol": "TLS"}, "use `PLAINTEXT` or `SASL_PLAINTEXT` or `SSL`"),
     ({"kustos.upstream.security.protocol": "SASL_SSL"}, "`kustos.upstream.security.protocol=SASL_SSL` needs"),
@@ -253,8 +267,8 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"kustos.upstream.security.protocol": "SASL_PLAINTEXT"}, "`kustos.upstream.sasl.mechanism` is not set"),
     ({"kustos.audit.sinks": "json"}, "`kustos.audit.json.dir` is not set, `json` in"),
     ({"kustos.audit.sinks": "json,json"}, "each once"),
-    ({"kustos.audit.sinks": "syslog"}, "some of `json`, `kafka`, `log4j`"),
-    ({"kustos.audit.on.full": "wait"}, "use `block` or `drop`"),
+    ({"kustos.audit.sinks": "console"}, "some of `json`, `kafka`, `log4j`, `syslog`"),
+    ({"kustos.audit.on.full": "wait"}, "use `block` or `deny` or `drop`"),
     ({"node.id": "${env:NODE}"}, "the environment variable `NODE` is not set"),
     ({"node.id": "${file:/nonexistent/id}"}, "cannot read the file `/nonexistent/id`"),
     ({"node.id": "${vault:id}"}, "write `${env:NAME}`"),
@@ -320,7 +334,7 @@ def test_what_has_no_effect_is_warned_of() -> None:
 def test_authorization_is_off_only_where_it_is_said_to_be() -> None:
     settings = settings_from(LEAST | {"authorizer.class.name": "", "kustos.authorization.mode": "off"}, {})
     assert not settings.authorization_enabled
-    assert any("authorization is off" in warning for warning in settings.warnings)
+    assert any("listener `PLAINTEXT` is no guard" in warning for warning in settings.warnings)
 
 
 def test_brokers_are_advertised_as_far_from_the_listener_as_they_are_bound() -> None:

@@ -1,5 +1,6 @@
 """Audit events of decisions and changes: their tables of fields and their lines of text."""
 
+from kustos.authorizer.audit.envelopes import AuditFormat, formatter, rfc3339
 from kustos.authorizer.audit.events import (
     NO_OFFSET,
     Access,
@@ -14,13 +15,15 @@ from kustos.authorizer.audit.events import (
 from kustos.authorizer.audit.fields import (
     AUDIT_FIELDS,
     AUDIT_SCHEMA_VERSION,
-    SECURITY_FIELDS,
-    SECURITY_SCHEMA_VERSION,
-    SECURITY_TEXT_MAX_CHARACTERS,
     AuditField,
 )
 from kustos.authorizer.audit.lines import JsonLines, LineOfRepetition, json_text
-from kustos.authorizer.audit.security import cut
+from kustos.authorizer.audit.security import (
+    SECURITY_FIELDS,
+    SECURITY_SCHEMA_VERSION,
+    SECURITY_TEXT_MAX_CHARACTERS,
+    cut,
+)
 
 __all__ = [
     "AUDIT_FIELDS",
@@ -32,6 +35,7 @@ __all__ = [
     "Access",
     "AuditEvent",
     "AuditField",
+    "AuditFormat",
     "AuditLevel",
     "AuditRule",
     "JsonLines",
@@ -40,6 +44,8 @@ __all__ = [
     "audit_line",
     "audited_name",
     "cut",
+    "formatter",
     "json_text",
+    "rfc3339",
     "visible",
 ]

@@ -132,7 +132,14 @@ class AuditEvent:
     access: str
     acl_offset: int
     change_offset: int | None = None
+    latency_us: int | None = None
     distinct_names: int | None = None
+    sampled_one_in: int | None = None
+    shadow_decision: str | None = None
+    shadow_rule: str | None = None
+    candidate_decision: str | None = None
+    candidate_rule: str | None = None
+    candidate_id: str | None = None
 
     @classmethod
     def from_json(cls, line: str) -> Self:
@@ -250,8 +257,11 @@ def schema_of(fields: Sequence[AuditField], version: int, title: str) -> dict[st
 
 
 def audit_level(action: Action, decision: Decision) -> AuditLevel:
-    """Return the level of a decision in Kafka's log: above TRACE if it was used or refused."""
-    if decision.allowed:
+    """Return the level of a decision in Kafka's log: above TRACE if it was used or refused.
+
+    What a listener in mode `shadow` did not refuse has the level of the denial that it would be.
+    """
+    if decision.allowed and decision.rule.kind is not RuleKind.SHADOW_MODE:
         return AuditLevel.DEBUG if action.log_if_allowed else AuditLevel.TRACE
     return AuditLevel.INFO if action.log_if_denied else AuditLevel.TRACE
 

@@ -1,8 +1,9 @@
-"""The tables of audit fields: of decisions, and of events on identities and settings.
+"""The table of the fields of decisions, and what a field is.
 
 The JSON schemas, Spark's StructTypes, the docs page and the writers of lines (`lines`) are all generated from
-them, so they cannot disagree. `schema_version` names the table of a line: a reader that knows only
-decisions takes a security event for a line of another version, never for a decision.
+this table and that of security events (`security`), so they cannot disagree. `schema_version` names the table
+of a line: a reader that knows only decisions takes a security event for a line of another version, never for
+a decision.
 """
 
 from dataclasses import dataclass
@@ -11,16 +12,11 @@ from typing import Final, Literal
 AUDIT_SCHEMA_VERSION: Final = 1
 """Schema version of decisions."""
 
-SECURITY_SCHEMA_VERSION: Final = 2
-"""Schema version of security events, the second kind of line in the same files."""
-
-SECURITY_TEXT_MAX_CHARACTERS: Final = 255
-"""Longest text kept in a security event: a claimed name may have half a megabyte."""
-
 FieldKind = Literal["string", "int", "long", "boolean", "timestamp_ms"]
 
-Scope = Literal["event", "request", "decision"]
-"""Which events share a value: none, those of one request, or those that the authorizer decided alike."""
+Scope = Literal["event", "request", "decision", "shadow"]
+"""Which events share a value: none, those of one request, or those that the authorizer decided alike. The
+fields of scope `shadow` come last, and are written only where a shadow decision differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +150,8 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "rule.kind",
         "string",
         False,
-        "SuperUser, DefaultAllow, DefaultDeny, MatchingAcl, CustomAuthorizer or Error",
+        "SuperUser, DefaultAllow, DefaultDeny, MatchingAcl, CustomAuthorizer or Error; ShadowMode: the ACLs "
+        "deny, and the listener does not enforce them; AuthorizationOff: nobody was asked",
         "decision.rule.kind.value",
         "decision",
     ),
@@ -258,6 +255,16 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         came_later=True,
     ),
     AuditField(
+        "latency_us",
+        "long",
+        True,
+        "microseconds from the moment the request was read to its decisions, with the time that it waited "
+        "for upstream or for other requests; null in summary events",
+        "latency_us",
+        "request",
+        came_later=True,
+    ),
+    AuditField(
         "distinct_names",
         "int",
         True,
@@ -266,112 +273,60 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "item.distinct_names",
         came_later=True,
     ),
-)
-
-SECURITY_FIELDS: Final[tuple[AuditField, ...]] = (
-    AuditField("schema_version", "int", False, "version of this table", "SECURITY_SCHEMA_VERSION"),
-    AuditField("event_id", "string", False, "unique id of the event (UUID text)", "event_id"),
     AuditField(
-        "event_type",
-        "string",
-        False,
-        "LOGIN, REAUTHENTICATION, SESSION_EXPIRY, USER_CHANGE, TOKEN_CHANGE or SETTING_CHANGE",
-        "event.event_type.value",
+        "sampled_one_in",
+        "int",
+        True,
+        "of how many allowed uses like this one was written (`kustos.audit.allowed.one.in`); null if it was "
+        "not left to chance",
+        "item.sampled_one_in",
+        came_later=True,
     ),
     AuditField(
-        "time_ms",
-        "timestamp_ms",
-        False,
-        "time of the event, milliseconds since the epoch; for several attempts the time of the last one",
-        "event.time_ms",
-    ),
-    AuditField("node_id", "int", False, "the kustos node where it happened", "node_id"),
-    AuditField(
-        "listener_name",
-        "string",
-        False,
-        "name of the listener that the client used; empty if no client took part",
-        "event.listener_name",
-    ),
-    AuditField(
-        "security_protocol", "string", False, "SASL_PLAINTEXT, SASL_SSL, ...", "event.security_protocol"
-    ),
-    AuditField(
-        "principal_type",
+        "shadow_decision",
         "string",
         True,
-        "type of the principal that logged in or made the change; null if nobody was authenticated",
-        "event.principal and event.principal.principal_type",
+        "on a listener in mode `shadow`: DENIED if the ACLs would have denied what passed, ERROR if they "
+        "gave no answer",
+        "shadow and shadow.result",
+        "shadow",
+        came_later=True,
     ),
     AuditField(
-        "principal_name", "string", True, "name of that principal", "event.principal and event.principal.name"
-    ),
-    AuditField(
-        "token_authenticated",
-        "boolean",
-        False,
-        "whether the principal logged in with a delegation token",
-        "event.principal is not None and event.principal.token_authenticated",
-    ),
-    AuditField(
-        "host",
+        "shadow_rule",
         "string",
         True,
-        "client address as Java's getHostAddress() writes it; null if no client took part, or if the event "
-        "counts failures from many addresses",
-        "event.host",
+        "the rule of that decision, as text",
+        "shadow and shadow.rule",
+        "shadow",
+        came_later=True,
     ),
     AuditField(
-        "mechanism",
+        "candidate_decision",
         "string",
         True,
-        "SASL mechanism of the login, or of the changed credential",
-        "event.mechanism",
+        "ALLOWED or DENIED if the candidate ACLs decide otherwise than the ACLs, ERROR if they give no "
+        "answer",
+        "candidate and candidate.result",
+        "shadow",
+        came_later=True,
     ),
     AuditField(
-        "result",
-        "string",
-        False,
-        "SUCCESS, FAILURE, or UNKNOWN if the outcome of a change was not known yet",
-        "event.result.value",
-    ),
-    AuditField("failure", "string", True, "reason of the failure, as text", "event.failure"),
-    AuditField(
-        "claimed_name",
+        "candidate_rule",
         "string",
         True,
-        "user name or token id that the login claimed, proven or not; null if there was none, or if the "
-        "event counts failures with many names",
-        "event.claimed_name",
+        "the rule of that decision, as text",
+        "candidate and candidate.rule",
+        "shadow",
+        came_later=True,
     ),
     AuditField(
-        "attempt_count",
-        "long",
-        False,
-        "number of equal attempts that the event stands for",
-        "event.attempt_count",
-    ),
-    AuditField("first_time_ms", "timestamp_ms", False, "time of the first attempt", "event.first_time_ms"),
-    AuditField(
-        "change",
+        "candidate_id",
         "string",
         True,
-        "UPSERT, DELETE, CREATE, RENEW, EXPIRE, ALTER, or RELOAD of the properties file",
-        "event.change",
-    ),
-    AuditField(
-        "subject",
-        "string",
-        True,
-        "changed user, token id, or resource of the changed settings",
-        "event.subject",
-    ),
-    AuditField(
-        "detail",
-        "string",
-        True,
-        "keys of the changed settings, never their values; owner of the token",
-        "event.detail",
+        "which candidate: a digest of its ACLs",
+        "candidate and candidate.acls_id",
+        "shadow",
+        came_later=True,
     ),
 )
-"""Texts are truncated after 255 characters."""

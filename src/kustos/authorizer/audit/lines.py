@@ -7,7 +7,8 @@ the same one.
 
 The source of a field is an expression over these names. Of a decision's event: `event_id`, `time_ms`,
 `node_id`, `context` (the request's), `api_name`, `item` (an `AuditedDecision`), its `action` and `decision`,
-the `binding` of the rule or None, `acl_offset` and `change_offset`. Of a security event: `event`, `event_id`
+its `shadow` and `candidate`, the `binding` of the rule or None, `acl_offset`, `change_offset` and
+`latency_us`. Of a security event: `event`, `event_id`
 and `node_id`.
 """
 
@@ -22,6 +23,7 @@ from typing import Any, Final, Protocol
 
 from kustos.authorizer.audit.events import Access, audited_name, visible
 from kustos.authorizer.audit.fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION, AuditField
+from kustos.authorizer.shadow import ShadowDecision
 from kustos.authorizer.spi.values import Action, AuthorizableRequestContext, Decision
 
 DECISIONS_MAX: Final = 4096
@@ -55,6 +57,18 @@ class AuditedDecision(Protocol):
     @property
     def distinct_names(self) -> int | None:
         """How many names the event covers; None for an event about one name."""
+
+    @property
+    def sampled_one_in(self) -> int | None:
+        """Of how many it is one by chance; None: it is no sample."""
+
+    @property
+    def shadow(self) -> ShadowDecision | None:
+        """The ACLs' decision if it is another and not enforced."""
+
+    @property
+    def candidate(self) -> ShadowDecision | None:
+        """The decision of candidate ACLs if it is another."""
 
 
 def quoted(text: str) -> str:
@@ -138,13 +152,24 @@ def _decision_writer() -> Callable[[Decision], str]:
     return compiled("line", f"def line(decision):\n{_indented(statements, 1)}", {"text": quoted})
 
 
+def _shadow_writer() -> Callable[[ShadowDecision | None, ShadowDecision | None], str]:
+    fragment = Fragment([field for field in AUDIT_FIELDS if field.scope == "shadow"], "s")
+    body = _indented([*fragment.statements, f"return f',{fragment.text}'"], 1)
+    return compiled("line", f"def line(shadow, candidate):\n{body}", {"text": quoted})
+
+
 def _lines_writer() -> Callable[..., Iterator[str]]:
     before: list[str] = []
-    each: list[str] = ["action = item.action"]
+    each: list[str] = [
+        "action, shadow, candidate = item.action, item.shadow, item.candidate",
+        "beside = shadow_text(shadow, candidate) if shadow or candidate else ''",
+    ]
     pieces: list[str] = []
     for number, (scope, fields) in enumerate(groupby(AUDIT_FIELDS, lambda field: field.scope)):
         if scope == "decision":
             pieces.append("{decision_text(item.decision)}")
+            continue
+        if scope == "shadow":
             continue
         fragment = Fragment(fields, f"v{number}_")
         if scope == "request":
@@ -153,9 +178,10 @@ def _lines_writer() -> Callable[..., Iterator[str]]:
         else:
             each += fragment.statements
             pieces.append(fragment.text)
-    each.append(f"yield f'{{{{{','.join(pieces)}}}}}'")
+    each.append(f"yield f'{{{{{','.join(pieces)}{{beside}}}}}}'")
     arguments = (
-        "context, api_name, decided, event_ids, time_ms, acl_offset, change_offset, node_id, decision_text"
+        "context, api_name, decided, event_ids, time_ms, acl_offset, change_offset, latency_us, node_id, "
+        "decision_text"
     )
     source = (
         f"def lines({arguments}):\n{_indented(before, 1)}"
@@ -166,6 +192,7 @@ def _lines_writer() -> Callable[..., Iterator[str]]:
         "audited_name": audited_name,
         "Access": Access,
         "AUDIT_SCHEMA_VERSION": AUDIT_SCHEMA_VERSION,
+        "shadow_text": _shadow_writer(),
     }
     return compiled("lines", source, names)
 
@@ -174,24 +201,25 @@ _DECISION: Final = _decision_writer()
 _LINES: Final = _lines_writer()
 
 
-EVENT_ID, TIME_MS, CORRELATION_ID, ACL_OFFSET = "\0", "\1", "\2", "\3"
+EVENT_ID, TIME_MS, CORRELATION_ID, ACL_OFFSET, LATENCY_US = "\0", "\1", "\2", "\3", "\4"
 """The marks of what differs in the lines of requests that repeat one, in the order of the fields."""
 
-MARKS: Final = re.compile("([\0-\3])")
+MARKS: Final = re.compile("([\0-\4])")
 
-LineOfRepetition = Callable[[str, int, int, int], str]
-"""Returns the line for an event id, a time in milliseconds, a correlation id, and the offset of the ACLs."""
+LineOfRepetition = Callable[[str, int, int, int, int], str]
+"""Returns the line for an event id, a time in milliseconds, a correlation id, the offset of the ACLs, and a
+latency in microseconds."""
 
 
 def _repeatable(marked: str) -> LineOfRepetition:
     """Return what fills the marks of a line; raise ValueError if they are not the expected ones."""
     a, *marks_and_texts = MARKS.split(marked)
-    if marks_and_texts[::2] != [EVENT_ID, TIME_MS, CORRELATION_ID, ACL_OFFSET]:
+    if marks_and_texts[::2] != [EVENT_ID, TIME_MS, CORRELATION_ID, ACL_OFFSET, LATENCY_US]:
         raise ValueError("an audit line has other changing fields than expected")
-    b, c, d, e = marks_and_texts[1::2]
+    b, c, d, e, f = marks_and_texts[1::2]
 
-    def line(event_id: str, time_ms: int, correlation_id: int, acl_offset: int) -> str:
-        return f"{a}{event_id}{b}{time_ms}{c}{correlation_id}{d}{acl_offset}{e}"
+    def line(event_id: str, time_ms: int, correlation_id: int, acl_offset: int, latency_us: int) -> str:
+        return f"{a}{event_id}{b}{time_ms}{c}{correlation_id}{d}{acl_offset}{e}{latency_us}{f}"
 
     return line
 
@@ -216,10 +244,11 @@ class JsonLines:
         time_ms: int,
         acl_offset: int,
         change_offset: int | None = None,
+        latency_us: int | None = None,
     ) -> Iterator[str]:
         """Yield the line of each decision, without a line feed."""
-        offsets = acl_offset, change_offset
-        return _LINES(context, api_name, decided, event_ids, time_ms, *offsets, self._node_id, self._text_of)
+        of_request = time_ms, acl_offset, change_offset, latency_us
+        return _LINES(context, api_name, decided, event_ids, *of_request, self._node_id, self._text_of)
 
     def repeated(
         self, context: AuthorizableRequestContext, api_name: str, decided: Sequence[AuditedDecision]
@@ -229,10 +258,8 @@ class JsonLines:
         Lines with marks in place of what changes show where it belongs. No text has them: they are escaped.
         """
         marked: Any = replace(context, correlation_id=CORRELATION_ID)  # type: ignore[arg-type]
-        ids: Iterator[Any] = repeat(EVENT_ID)
-        return tuple(
-            map(_repeatable, self.lines(marked, api_name, decided, ids, TIME_MS, ACL_OFFSET))  # type: ignore[arg-type]
-        )
+        marks: Any = repeat(EVENT_ID), TIME_MS, ACL_OFFSET, None, LATENCY_US
+        return tuple(map(_repeatable, self.lines(marked, api_name, decided, *marks)))
 
     def _text_of(self, decision: Decision) -> str:
         known = self._decisions.get(id(decision))

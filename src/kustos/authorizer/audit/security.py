@@ -11,12 +11,122 @@ from typing import Any, Final
 
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer.audit.events import schema_of
-from kustos.authorizer.audit.fields import (
-    SECURITY_FIELDS,
-    SECURITY_SCHEMA_VERSION,
-    SECURITY_TEXT_MAX_CHARACTERS,
-)
+from kustos.authorizer.audit.fields import AuditField
 from kustos.authorizer.audit.lines import line_writer
+
+SECURITY_SCHEMA_VERSION: Final = 2
+"""Schema version of security events, the second kind of line in the same files."""
+
+SECURITY_TEXT_MAX_CHARACTERS: Final = 255
+"""Longest text kept in a security event: a claimed name may have half a megabyte."""
+
+SECURITY_FIELDS: Final[tuple[AuditField, ...]] = (
+    AuditField("schema_version", "int", False, "version of this table", "SECURITY_SCHEMA_VERSION"),
+    AuditField("event_id", "string", False, "unique id of the event (UUID text)", "event_id"),
+    AuditField(
+        "event_type",
+        "string",
+        False,
+        "LOGIN, REAUTHENTICATION, SESSION_EXPIRY, USER_CHANGE, TOKEN_CHANGE or SETTING_CHANGE",
+        "event.event_type.value",
+    ),
+    AuditField(
+        "time_ms",
+        "timestamp_ms",
+        False,
+        "time of the event, milliseconds since the epoch; for several attempts the time of the last one",
+        "event.time_ms",
+    ),
+    AuditField("node_id", "int", False, "the kustos node where it happened", "node_id"),
+    AuditField(
+        "listener_name",
+        "string",
+        False,
+        "name of the listener that the client used; empty if no client took part",
+        "event.listener_name",
+    ),
+    AuditField(
+        "security_protocol", "string", False, "SASL_PLAINTEXT, SASL_SSL, ...", "event.security_protocol"
+    ),
+    AuditField(
+        "principal_type",
+        "string",
+        True,
+        "type of the principal that logged in or made the change; null if nobody was authenticated",
+        "event.principal and event.principal.principal_type",
+    ),
+    AuditField(
+        "principal_name", "string", True, "name of that principal", "event.principal and event.principal.name"
+    ),
+    AuditField(
+        "token_authenticated",
+        "boolean",
+        False,
+        "whether the principal logged in with a delegation token",
+        "event.principal is not None and event.principal.token_authenticated",
+    ),
+    AuditField(
+        "host",
+        "string",
+        True,
+        "client address as Java's getHostAddress() writes it; null if no client took part, or if the event "
+        "counts failures from many addresses",
+        "event.host",
+    ),
+    AuditField(
+        "mechanism",
+        "string",
+        True,
+        "SASL mechanism of the login, or of the changed credential",
+        "event.mechanism",
+    ),
+    AuditField(
+        "result",
+        "string",
+        False,
+        "SUCCESS, FAILURE, or UNKNOWN if the outcome of a change was not known yet",
+        "event.result.value",
+    ),
+    AuditField("failure", "string", True, "reason of the failure, as text", "event.failure"),
+    AuditField(
+        "claimed_name",
+        "string",
+        True,
+        "user name or token id that the login claimed, proven or not; null if there was none, or if the "
+        "event counts failures with many names",
+        "event.claimed_name",
+    ),
+    AuditField(
+        "attempt_count",
+        "long",
+        False,
+        "number of equal attempts that the event stands for",
+        "event.attempt_count",
+    ),
+    AuditField("first_time_ms", "timestamp_ms", False, "time of the first attempt", "event.first_time_ms"),
+    AuditField(
+        "change",
+        "string",
+        True,
+        "UPSERT, DELETE, CREATE, RENEW, EXPIRE, ALTER, or RELOAD of the properties file",
+        "event.change",
+    ),
+    AuditField(
+        "subject",
+        "string",
+        True,
+        "changed user, token id, or resource of the changed settings",
+        "event.subject",
+    ),
+    AuditField(
+        "detail",
+        "string",
+        True,
+        "keys of the changed settings, never their values; owner of the token",
+        "event.detail",
+    ),
+)
+"""Texts are truncated after 255 characters."""
 
 
 @unique

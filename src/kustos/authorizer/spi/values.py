@@ -32,6 +32,10 @@ class RuleKind(Enum):
     MATCHING_ACL = "MatchingAcl"
     CUSTOM = "CustomAuthorizer"
     """A custom authorizer decided; it gives no reason."""
+    SHADOW_MODE = "ShadowMode"
+    """The ACLs deny, but the listener does not enforce them (`kustos.authorization.mode=shadow`)."""
+    AUTHORIZATION_OFF = "AuthorizationOff"
+    """Nobody was asked (`kustos.authorization.mode=off`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,17 +265,33 @@ def _requested_by(event: _Event) -> str:
 def _audit_events(paths: list[Path]) -> "Iterator[AdminEvent]":
     from kustos.cli.failures import usage_error
     from kustos.metadata.inspection import AuditTrailError, admin_events
-    from kustos.runtime import reason_of
+
+    for file in audit_files(paths):
+        try:
+            yield from admin_events(audit_lines([file]))
+        except AuditTrailError as error:
+            raise usage_error(f"`{file}`: {error}") from error
+
+
+def audit_files(paths: list[Path]) -> Iterator[Path]:
+    """Yield the audit files of JSON lines at these paths, also those being written; raise a usage error."""
+    from kustos.cli.failures import usage_error
 
     for path in paths:
         files = sorted(path.rglob("*audit-*.jsonl")) if path.is_dir() else [path]
         if not files:
             raise usage_error(f"`{path}` holds no audit files (`audit-*.jsonl`)")
-        for file in files:
-            try:
-                with file.open(encoding="utf-8", errors="replace") as lines:
-                    yield from admin_events(lines)
-            except OSError as error:
-                raise usage_error(f"cannot read `{file}`: {reason_of(error)}") from error
-            except AuditTrailError as error:
-                raise usage_error(f"`{file}`: {error}") from error
+        yield from files
+
+
+def audit_lines(paths: list[Path]) -> Iterator[str]:
+    """Yield the lines of the audit files at these paths; raise a usage error."""
+    from kustos.cli.failures import usage_error
+    from kustos.runtime import reason_of
+
+    for file in audit_files(paths):
+        try:
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                yield from lines
+        except OSError as error:
+            raise usage_error(f"cannot read `{file}`: {reason_of(error)}") from error

@@ -25,7 +25,12 @@ fits even with every byte escaped."""
 TEXT_MAX_CHARACTERS: Final = 249
 """The characters kept of a text in an event that was too large: a whole topic name (Kafka's own limit)."""
 
-RECORD_OVERHEAD_BYTES: Final = 32
+DIGEST_CHARACTERS: Final = 100
+"""Shorter texts stay whole: what would take their place is no shorter."""
+
+RECORD_OVERHEAD_BYTES: Final = 64
+
+Headers = tuple[tuple[bytes, bytes | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +55,20 @@ class EventRecord:
 
     def shortened(self) -> Self:
         """Return it with its long texts cut."""
-        event = _cut(json.loads(self.line))
-        return type(self)(_cut(self.key), json_text(event), self.time_ms, is_shortened=True)
+        event = cut_texts(json.loads(self.line))
+        return type(self)(cut_texts(self.key), json_text(event), self.time_ms, is_shortened=True)
 
 
-def _cut(value: Any) -> Any:
+def cut_texts(value: Any, characters: int = TEXT_MAX_CHARACTERS) -> Any:
     """Return the value with its long texts cut."""
     match value:
         case dict():
-            return {name: _cut(each) for name, each in value.items()}
-        case str() if len(value) > TEXT_MAX_CHARACTERS:
-            digest = hashlib.sha256(value.encode()).hexdigest()
-            return f"{value[:TEXT_MAX_CHARACTERS]}… ({len(value)} characters, sha256 {digest})"
+            return {name: cut_texts(each, characters) for name, each in value.items()}
+        case list():
+            return [cut_texts(each, characters) for each in value]
+        case str() if len(value) > characters and len(value) > DIGEST_CHARACTERS:
+            digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
+            return f"{value[:characters]}… ({len(value)} characters, sha256 {digest})"
         case _:
             return value
 
@@ -72,9 +79,11 @@ class EventBatch:
 
     records: tuple[EventRecord, ...]
     encoded: bytes
+    headers: Headers = ()
+    """Those of each record."""
 
     @classmethod
-    def of(cls, records: Iterable[EventRecord]) -> Self:
+    def of(cls, records: Iterable[EventRecord], headers: Headers = ()) -> Self:
         """Return the batch of at least one record."""
         items = tuple(records)
         base_ms = items[0].time_ms
@@ -82,16 +91,14 @@ class EventBatch:
             0,
             -1,
             tuple(
-                Record(
-                    delta, item.line.encode(), item.key.encode(), timestamp_delta_ms=item.time_ms - base_ms
-                )
+                Record(delta, item.line.encode(), item.key.encode(), item.time_ms - base_ms, headers)
                 for delta, item in enumerate(items)
             ),
             last_offset_delta=len(items) - 1,
             base_timestamp_ms=base_ms,
             max_timestamp_ms=max(item.time_ms for item in items),
         )
-        return cls(items, batch.encode())
+        return cls(items, batch.encode(), headers)
 
     @property
     def shortened_events(self) -> int:
@@ -102,20 +109,21 @@ class EventBatch:
         """Return smaller batches to send in its place; nothing if it cannot be smaller."""
         if len(self.records) > 1:
             middle = len(self.records) // 2
-            return type(self).of(self.records[:middle]), type(self).of(self.records[middle:])
+            halves = self.records[:middle], self.records[middle:]
+            return tuple(type(self).of(half, self.headers) for half in halves)
         (record,) = self.records
-        return () if record.is_shortened else (type(self).of([record.shortened()]),)
+        return () if record.is_shortened else (type(self).of([record.shortened()], self.headers),)
 
 
-def batches_of(records: Iterable[EventRecord]) -> Iterator[EventBatch]:
+def batches_of(records: Iterable[EventRecord], headers: Headers = ()) -> Iterator[EventBatch]:
     """Yield batches of records, in order, each small enough for a topic with Kafka's defaults."""
     chunk: list[EventRecord] = []
     size = 0
     for record in records:
         if chunk and size + record.size_bytes > BATCH_MAX_BYTES:
-            yield EventBatch.of(chunk)
+            yield EventBatch.of(chunk, headers)
             chunk, size = [], 0
         chunk.append(record)
         size += record.size_bytes
     if chunk:
-        yield EventBatch.of(chunk)
+        yield EventBatch.of(chunk, headers)

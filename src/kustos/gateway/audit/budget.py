@@ -3,8 +3,8 @@
 Theory of operation. The oldest audit files are deleted, so a principal that can cause events without limit
 can have evidence deleted. What was allowed and used is always written, one event for each decision. A denial,
 or a name in a filtered list, is written while the principal's budget, which refills with time, has room.
-Beyond it equal ones (same principal, API, operation, type of resource, result, rule and
-`log_if_denied`, so that no refusal hides behind a probe) become one event a minute: with the sum of their
+Beyond it equal ones (same principal, API, operation, type of resource, result, rule, decisions in the shadow,
+and `log_if_denied`, so that no refusal hides behind a probe) become one event a minute: with the sum of their
 references, the number of distinct names, and one of them.
 """
 
@@ -183,6 +183,8 @@ class AuditBudget:
             action.log_if_denied,
             one.decided.listing,
             one.decided.name is None,
+            one.decided.shadow and one.decided.shadow.result,
+            one.decided.candidate and (one.decided.candidate.result, one.decided.candidate.acls_id),
         )
         gathered = account.gathered.get(key)
         if gathered is None:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
-from kustos.authorizer.audit import JsonLines, LineOfRepetition
+from kustos.authorizer.audit import AuditFormat, JsonLines, LineOfRepetition, formatter
 from kustos.protocol import Decided
 from kustos.runtime import Entropy
 from kustos.wire import api_name
@@ -33,6 +33,8 @@ class AuditEntry(NamedTuple):
     acl_offset: int
     change_offset: int | None = None
     """The offset of the request's change in the metadata log, if it is known."""
+    latency_us: int | None = None
+    """Microseconds from the request to its decisions; None for decisions of several requests."""
     lines: tuple[str, ...] | None = None
     """Its JSON lines, if they were formatted already."""
 
@@ -102,11 +104,16 @@ class RepeatedEntry(NamedTuple):
     decided: tuple[Decided, ...]
     lines: tuple[LineOfRepetition, ...]
 
-    def entry(self, number: int, time_ms: int, correlation_id: int, acl_offset: int) -> AuditEntry:
+    def entry(
+        self, number: int, time_ms: int, correlation_id: int, acl_offset: int, latency_us: int
+    ) -> AuditEntry:
         """Return the entry of one request."""
         ids = map(self.events.event_id_text, count(number))
-        lines = [line(next(ids), time_ms, correlation_id, acl_offset) for line in self.lines]
-        return AuditEntry(number, time_ms, self.context, self.decided, acl_offset, None, tuple(lines))
+        of_request = time_ms, correlation_id, acl_offset, latency_us
+        lines = tuple([line(next(ids), *of_request) for line in self.lines])
+        return AuditEntry(
+            number, time_ms, self.context, self.decided, acl_offset, latency_us=latency_us, lines=lines
+        )
 
 
 Entry: TypeAlias = AuditEntry | SecurityEntry | RecoveredEntry
@@ -147,9 +154,13 @@ class AuditEvents:
             return iter(entry.lines)
         writer = writer or JsonLines(self.node_id)
         ids = map(self.event_id_text, count(entry.number))
-        offsets = entry.acl_offset, entry.change_offset
+        of_request = entry.time_ms, entry.acl_offset, entry.change_offset, entry.latency_us
         name = api_name(entry.context.request_type)
-        return writer.lines(entry.context, name, entry.decided, ids, entry.time_ms, *offsets)
+        return writer.lines(entry.context, name, entry.decided, ids, *of_request)
+
+    def formatted_lines(self, entry: Entry, writer: JsonLines, name: AuditFormat) -> Iterator[str]:
+        """Yield the line of each event in a format, without a line feed."""
+        return map(formatter(name), self.json_lines(entry, writer))
 
     def event_id_text(self, number: int) -> str:
         """Return the id as text, sooner than a `UUID` gives it."""

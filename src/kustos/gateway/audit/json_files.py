@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from kustos.authorizer.audit import JsonLines
+from kustos.authorizer.audit import AuditFormat, JsonLines
 from kustos.gateway.audit.entries import AuditEvents, Entry
 from kustos.gateway.audit.lanes import AuditSinkError, append_whole
 from kustos.runtime import Clock, FileSystemStorage, StorageLock, SystemClock
@@ -52,7 +52,9 @@ class JsonFilesSink:
         max_files: int,
         roll_ms: int = 3_600_000,
         clock: Clock | None = None,
+        line_format: AuditFormat = AuditFormat.KUSTOS,
     ) -> None:
+        self._format: Final = line_format
         self._directory: Final = directory
         self._events: Final = events
         self._max_bytes: Final = max_bytes
@@ -186,7 +188,7 @@ class JsonFilesSink:
         self._start()
         waiting = bytearray()
         for entry in entries:
-            for line in self._events.json_lines(entry, self._lines):
+            for line in self._events.formatted_lines(entry, self._lines, self._format):
                 data = line.encode() + b"\n"
                 if self._size_bytes + len(waiting) + len(data) > self._max_bytes:
                     self._append(waiting)

@@ -1,7 +1,7 @@
 """A lane: one sink of the audit log and its queue. Also the errors that the audit log raises.
 
-One task per lane drains the queue and has the sink write, off the event loop. If the sink fails, a lane in
-mode `block` retries until the batch is written; in mode `drop` it drops the batch.
+One task per lane drains the queue and has the sink write, off the event loop. If the sink fails, a lane
+retries until the batch is written; in mode `drop` it drops the batch.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
+from enum import Enum, unique
 from typing import Final, Protocol
 
 import structlog
@@ -30,6 +31,25 @@ LAST_RETRY_S: Final = 5.0
 """How long a failed sink is left alone; doubles from the first to the last."""
 
 LOG: Final = structlog.get_logger("kustos.audit")
+
+
+@unique
+class OnFull(Enum):
+    """What happens while the queue is full or the sink fails (`kustos.audit.on.full`)."""
+
+    BLOCK = "block"
+    """No request is decided: clients wait."""
+    DENY = "deny"
+    """Each new request is refused."""
+    DROP = "drop"
+    """Requests go on, and events are lost."""
+
+
+_CONSEQUENCES: Final = {
+    OnFull.BLOCK: "no request is served",
+    OnFull.DENY: "every request is refused",
+    OnFull.DROP: "events are lost",
+}
 
 
 class AuditError(Exception):
@@ -79,7 +99,7 @@ def nothing() -> None:
 class Lane:
     """One sink and its queue."""
 
-    def __init__(self, sink: AuditSink, blocks_when_full: bool) -> None:
+    def __init__(self, sink: AuditSink, on_full: OnFull) -> None:
         self.sink: Final = sink
         self.depth = 0
         """Events that wait or are being written."""
@@ -87,7 +107,7 @@ class Lane:
         self.dropped = 0
         self.failures = 0
         self.is_failing = False
-        self._blocks: Final = blocks_when_full
+        self._on_full: Final = on_full
         self._queue: deque[tuple[Entry, Callable[[], object]]] = deque()
         self._wake = asyncio.Event()
         self._closing = asyncio.Event()
@@ -132,7 +152,7 @@ class Lane:
     async def _write(self, entries: list[Entry], count: int) -> None:
         delay_s = FIRST_RETRY_S
         while not await self._is_written(entries):
-            if not self._blocks:
+            if self._on_full is OnFull.DROP:
                 self.dropped += count
                 return
             await asyncio.sleep(delay_s)
@@ -168,7 +188,7 @@ class Lane:
             "an audit sink does not write",
             sink=self.sink.name,
             reason=reason,
-            consequence="no request is served" if self._blocks else "events are lost",
+            consequence=_CONSEQUENCES[self._on_full],
         )
 
 

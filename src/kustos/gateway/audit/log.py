@@ -1,17 +1,18 @@
 """The audit log: takes each decision at once, writes it soon, and loses none in mode `block`.
 
 Theory of operation. `record` runs on the event loop within each request, so it only queues the decisions for
-each sink: in a lane. One task per lane drains the queue and has the sink write, off the event loop. In mode
-`block` (fail closed) the log is full as soon as a lane holds `queue_max_events` or its sink fails. That is
-its backpressure: the gateway decides nothing more until the sink has written what it refused. In mode `drop`
-a full lane drops new events, a failing sink drops its batch, and both are counted. Delivery is at least once:
-after a failure a sink may see events again, with the same ids.
+each sink: in a lane. One task per lane drains the queue and has the sink write, off the event loop. In the
+modes `block` and `deny` (fail closed) the log is full as soon as a lane holds `queue_max_events` or its sink
+fails. That is its backpressure: until the sink has written what it refused, the gateway decides nothing more
+(`block`), or refuses every new request (`deny`). In mode `drop` a full lane drops new events, a failing sink
+drops its batch, and both are counted. Delivery is at least once: after a failure a sink may see events again,
+with the same ids.
 
 Denials and filtered names have a budget for each principal (`AuditBudget`); beyond it equal decisions become
 one event a minute.
 
-In mode `block` events stay in memory that outlives the process until they are written (`AuditKeeper`): a
-killed process leaves them to the next one.
+In the modes that fail closed events stay in memory that outlives the process until they are written
+(`AuditKeeper`): a killed process leaves them to the next one.
 
 `hold` is for changes of ACLs: their event waits here, not yet in a lane, until the offset of the change in
 the metadata log is known. The event is written in any case: when the offset is reported, after `HELD_MAX_S`,
@@ -36,11 +37,13 @@ from kustos.gateway.audit.lanes import (
     AuditSinkError,
     EventsLostError,
     Lane,
+    OnFull,
     nothing,
 )
+from kustos.gateway.audit.sampling import AllowedSample
 from kustos.gateway.audit.security import SecurityLog
 from kustos.protocol import Decided
-from kustos.runtime import Clock, SystemClock
+from kustos.runtime import Clock, SystemClock, SystemEntropy
 
 CLOSE_TIMEOUT_S: Final = 15.0
 """How long closing waits for sinks: longer than one failed attempt, shorter than supervisors wait."""
@@ -62,16 +65,22 @@ class AuditLog:
         sinks: Sequence[AuditSink],
         *,
         queue_max_events: int = 65_536,
-        blocks_when_full: bool = True,
+        on_full: OnFull = OnFull.BLOCK,
         denied_bytes_per_hour: int = 104_857_600,
+        allowed_one_in: int = 1,
         clock: Clock | None = None,
         keeper: AuditKeeper | None = None,
     ) -> None:
-        self.lanes: Final = tuple(Lane(sink, blocks_when_full) for sink in sinks)
+        self.lanes: Final = tuple(Lane(sink, on_full) for sink in sinks)
+        self.refused_requests = 0
+        """Requests refused since the log was full, since the start; only in mode `deny`."""
         self._limit: Final = queue_max_events
-        self._blocks: Final = blocks_when_full
+        self.denies: Final = on_full is OnFull.DENY
+        """Whether requests are refused while the log is full."""
+        self._blocks: Final = on_full is not OnFull.DROP
         clock = clock or SystemClock()
         self.budget: Final = AuditBudget(denied_bytes_per_hour, clock.monotonic_ms)
+        self.sample: Final = AllowedSample(allowed_one_in, clock.monotonic_ms, SystemEntropy())
         self._summaries: asyncio.TimerHandle | None = None
         self._wall_ms: Final = clock.wall_ms
         self._number = 0
@@ -79,7 +88,7 @@ class AuditLog:
         self._held: dict[int, tuple[AuditEntry, asyncio.TimerHandle, Callable[[], object]]] = {}
         self._loop: Final = asyncio.get_running_loop()
         self._journal: Final = keeper
-        self._keeper: Final = keeper if blocks_when_full else None
+        self._keeper: Final = keeper if self._blocks else None
         self.security: Final = SecurityLog(
             self._put_security,
             lambda: self.is_full,
@@ -93,7 +102,7 @@ class AuditLog:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more may be decided now; only in mode `block`."""
+        """Whether nothing more may be decided now; never in mode `drop`."""
         if self._blocks:
             for lane in self.lanes:
                 if lane.is_failing or lane.depth >= self._limit:
@@ -106,47 +115,59 @@ class AuditLog:
         return self._is_open and not any(lane.is_failing for lane in self.lanes)
 
     def record(
-        self, context: AuthorizableRequestContext, decided: Sequence[Decided], acl_offset: int
+        self,
+        context: AuthorizableRequestContext,
+        decided: Sequence[Decided],
+        acl_offset: int,
+        latency_us: int | None = None,
     ) -> None:
         """Take the decisions of a request, made on the ACLs at this offset; never waits.
 
-        In mode `block` it takes them even when full: every decision must be written. Callers check `is_full`
-        before they decide, which keeps the excess small. Raise `AuditLogClosedError` after `close`.
+        In the modes that fail closed it takes them even when full: every decision must be written. Callers
+        check `is_full` before they decide, which keeps the excess small. Raise `AuditLogClosedError` after
+        `close`.
         """
         if not self._is_open:
             raise _closed()
         if not (self.lanes and decided):
             return
         now_ms = self._wall_ms()
-        admitted = self.budget.admit(context, decided, now_ms, acl_offset)
+        chosen = self.sample.choose(context, decided)
+        admitted = self.budget.admit(context, chosen, now_ms, acl_offset)
         if admitted:
-            self._put(self._entry(now_ms, context, admitted, acl_offset))
-        if len(admitted) < len(decided) and self._summaries is None:
+            self._put(self._entry(now_ms, context, admitted, acl_offset, latency_us))
+        if len(admitted) < len(chosen) and self._summaries is None:
             self._summaries = self._loop.call_later(SUMMARY_S, self._write_summaries)
 
     def recorder(
         self, context: AuthorizableRequestContext, decided: Sequence[Decided]
-    ) -> Callable[[int, int], None]:
+    ) -> Callable[[int, int, int], None]:
         """Return a callback that takes the same decisions again, as `record` does.
 
-        It gets the correlation id of the request, and the offset of the ACLs.
+        It gets the correlation id of the request, the offset of the ACLs, and the latency in microseconds.
         """
         decided, keeper = tuple(decided), self._keeper
-        if keeper is None or not self.lanes or any(has_budget(item) for item in decided):
-            # what has a budget may be admitted one time and gathered another
-            return lambda correlation_id, acl_offset: self.record(
-                replace(context, correlation_id=correlation_id), decided, acl_offset
+        varies = self.sample.leaves_out or any(has_budget(item) for item in decided)
+        if keeper is None or varies or not self.lanes:
+            return lambda correlation_id, acl_offset, latency_us: self.record(
+                replace(context, correlation_id=correlation_id), decided, acl_offset, latency_us
             )
         return partial(self._record_again, keeper.repeated(context, decided))
 
-    def _record_again(self, repeated: RepeatedEntry, correlation_id: int, acl_offset: int) -> None:
+    def _record_again(
+        self, repeated: RepeatedEntry, correlation_id: int, acl_offset: int, latency_us: int
+    ) -> None:
         if not self._is_open:
             raise _closed()
-        self._put(repeated.entry(self._number, self._wall_ms(), correlation_id, acl_offset))
+        self._put(repeated.entry(self._number, self._wall_ms(), correlation_id, acl_offset, latency_us))
         self._number += len(repeated.decided)
 
     def hold(
-        self, context: AuthorizableRequestContext, decided: Sequence[Decided], acl_offset: int
+        self,
+        context: AuthorizableRequestContext,
+        decided: Sequence[Decided],
+        acl_offset: int,
+        latency_us: int | None = None,
     ) -> Callable[[int | None], None]:
         """Take the decisions of a request as `record` does; return the callback for the offset of its change.
 
@@ -156,9 +177,9 @@ class AuditLog:
         if not self._is_open:
             raise _closed()
         if not self.lanes or not decided or len(self._held) >= HELD_MAX:
-            self.record(context, decided, acl_offset)
+            self.record(context, decided, acl_offset, latency_us)
             return _nobody_listens
-        entry = self._entry(self._wall_ms(), context, tuple(decided), acl_offset)
+        entry = self._entry(self._wall_ms(), context, tuple(decided), acl_offset, latency_us)
         release = partial(self._release, entry.number)
         timer = self._loop.call_later(HELD_MAX_S, release, None)
         self._held[entry.number] = (entry, timer, self._keep_held([entry]))
@@ -170,8 +191,9 @@ class AuditLog:
         context: AuthorizableRequestContext,
         decided: tuple[Decided, ...],
         acl_offset: int,
+        latency_us: int | None = None,
     ) -> AuditEntry:
-        entry = AuditEntry(self._number, time_ms, context, decided, acl_offset)
+        entry = AuditEntry(self._number, time_ms, context, decided, acl_offset, latency_us=latency_us)
         self._number += len(decided)
         return entry
 

@@ -1,4 +1,4 @@
-"""Audit events as records of a topic upstream: key the principal, value the JSON line.
+"""Audit events as records of a topic upstream: key the principal, value the JSON line, or its envelope.
 
 Written with acks=all. The events of a principal go to one partition, the one that Kafka's own producer
 chooses for the key, in the order of their decisions; the key of a failed login is empty. Unacknowledged
@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from kustos.authorizer.audit import JsonLines
+from kustos.authorizer.audit import AuditFormat, JsonLines
 from kustos.client import NONE, ClientError, KafkaConnection, KafkaError, NodeAddress, ProtocolViolationError
 from kustos.gateway.audit.batches import EventBatch, EventRecord, batches_of
 from kustos.gateway.audit.entries import AuditEvents, Entry
@@ -48,6 +48,11 @@ RETRIABLE: Final = frozenset(
 TOO_LARGE: Final = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 """Errors of a batch that is larger than `max.message.bytes` or a whole segment of the topic."""
 
+HEADERS: Final = {
+    AuditFormat.CLOUDEVENTS: ((b"content-type", AuditFormat.CLOUDEVENTS.content_type.encode()),),
+}
+"""Headers of records: by this one consumers know the structured mode (CloudEvents 1.0.2, Kafka binding)."""
+
 LOG: Final = structlog.get_logger("kustos.audit")
 
 Connect = Callable[[NodeAddress], Awaitable[KafkaConnection]]
@@ -66,7 +71,9 @@ class KafkaTopicSink:
         bootstrap: Sequence[NodeAddress],
         connect: Connect,
         timeout_ms: int = 30_000,
+        line_format: AuditFormat = AuditFormat.KUSTOS,
     ) -> None:
+        self._format: Final = line_format
         self.shortened_events = 0
         self._topic: Final = topic
         self._events: Final = events
@@ -100,9 +107,10 @@ class KafkaTopicSink:
             of_partition = records.setdefault(partition_of(key.encode(), partition_count), [])
             of_partition.extend(
                 EventRecord.of(key, line, entry.time_ms)
-                for line in self._events.json_lines(entry, self._lines)
+                for line in self._events.formatted_lines(entry, self._lines, self._format)
             )
-        return {partition: deque(batches_of(items)) for partition, items in records.items()}
+        headers = HEADERS.get(self._format, ())
+        return {partition: deque(batches_of(items, headers)) for partition, items in records.items()}
 
     async def _persist(self, batches: Batches) -> None:
         """Send until everything is acknowledged; look up the leaders if they are unknown."""

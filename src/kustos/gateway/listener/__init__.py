@@ -5,6 +5,7 @@ from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.login_throttle import FailedLoginLimits
 from kustos.gateway.listener.plans import (
     AdminParts,
+    AuthorizationMode,
     ConnectionSettings,
     ConnectLink,
     GatewayParts,
@@ -14,6 +15,7 @@ from kustos.gateway.listener.tls import ListenerTls
 
 __all__ = [
     "AdminParts",
+    "AuthorizationMode",
     "ConnectLink",
     "ConnectionSettings",
     "FailedLoginLimits",

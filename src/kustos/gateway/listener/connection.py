@@ -229,6 +229,8 @@ class ClientConnection(asyncio.Protocol):
             port.services.cluster.auto_creates_topics,
             context_authorizer=port.context_authorizer,
             table=port.table,
+            is_shadow=port.is_shadow,
+            refusal=port.observer.refusal,
         )
 
     def unwrap(self, envelope: Unwrap) -> Opened:

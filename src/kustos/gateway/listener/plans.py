@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, unique
 from typing import Final, Protocol
 
 from kustos.acl import ANONYMOUS, KafkaPrincipal
@@ -69,6 +70,17 @@ class ListenerMetrics(Protocol):
         """Count a connection that ended before anybody could log in."""
 
 
+@unique
+class AuthorizationMode(Enum):
+    """What the decisions of the authorizer do on a listener (`kustos.authorization.mode`)."""
+
+    ENFORCE = "enforce"
+    SHADOW = "shadow"
+    """Nothing: everything passes upstream, and what would be denied is recorded."""
+    OFF = "off"
+    """Nothing, and nobody is asked."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminParts:
     """What an admin listener has of its own: its table, and answers from this node alone."""
@@ -99,6 +111,7 @@ class ListenerPlan:
     """None: the listener has no TLS."""
     proxies: AddressRanges | None = None
     """The balancers that send PROXY protocol headers. None: a header is refused from everybody."""
+    mode: AuthorizationMode = AuthorizationMode.ENFORCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from kustos.acl import KafkaPrincipal
-from kustos.authorizer import AuthorizableRequestContext
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.client import CannotConnectError, ClientError, KafkaConnection
 from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.handshakes import (
@@ -14,7 +14,7 @@ from kustos.gateway.listener.handshakes import (
     HandshakeFailure,
     HandshakeRefusal,
 )
-from kustos.gateway.listener.plans import CLIENT_ID_MAX_CHARACTERS, ListenerPlan
+from kustos.gateway.listener.plans import CLIENT_ID_MAX_CHARACTERS, AuthorizationMode, ListenerPlan
 from kustos.gateway.listener.proxy_protocol import ProxyProtocol
 from kustos.gateway.listener.tls import TlsTransport
 from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
@@ -22,7 +22,7 @@ from kustos.gateway.session.parts import SessionServices
 from kustos.gateway.upstream.cluster import Broker
 from kustos.gateway.upstream.host_names import BrokerHosts, UnknownHostError
 from kustos.gateway.upstream.tokens import IdentityError
-from kustos.protocol import TABLE, ContextOf
+from kustos.protocol import TABLE, ContextOf, Decider, OpenDecider, UndecidedDecider
 from kustos.wire import RequestHeader
 
 if TYPE_CHECKING:
@@ -54,8 +54,10 @@ class Port:
         )
         self.observer: Final = gateway.parts.observer
         self.metrics: Final = gateway.parts.metrics
-        self.decider: Final = gateway.parts.decider
-        self.context_authorizer: Final = gateway.parts.context_authorizer
+        self.is_shadow: Final = plan.mode is AuthorizationMode.SHADOW
+        self.context_authorizer: Final = (
+            None if plan.mode is AuthorizationMode.OFF else gateway.parts.context_authorizer
+        )
         self.answers: Final = gateway.parts.answers
         self.large_turns: Final = gateway.parts.large_turns
         self.offered: Final = gateway.parts.offered if admin is None else admin.offered
@@ -143,6 +145,17 @@ class Port:
         is_recorded = self.observer.login_ended(login)
         self.metrics.authenticated(CERTIFICATE_LOGIN, is_recorded)
         return is_recorded
+
+    def decider(self, principal: KafkaPrincipal, host: str) -> Decider:
+        """Return the decider of one connection; raise `AuthorizerError` if it cannot be decided about."""
+        if self.plan.mode is AuthorizationMode.OFF:
+            return OpenDecider()
+        try:
+            return self._gateway.parts.decider(principal, host)
+        except AuthorizerError as error:
+            if not self.is_shadow:
+                raise
+            return UndecidedDecider(error)
 
     def authenticated(self, connection: ClientConnection) -> str | None:
         """Count a login; return why the connection must end nevertheless, None if it need not."""

@@ -6,7 +6,7 @@ client chooses (principal, client id, topic): labels are APIs of our table, list
 the settings, so the number of series is bounded.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, generate_latest
@@ -19,14 +19,12 @@ from kustos.gateway.metrics.watched import (
     Watched,
     WatchedAnswers,
     WatchedAuthorizer,
+    WatchedListeners,
     WatchedPurgatory,
 )
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.protocol import ADMIN_TABLE, TABLE, Decided
 from kustos.wire import api_name
-
-PROBE: Final = "PROBE"
-"""The result of a denial that refused nothing (`Decided.is_probe`): it is no refusal."""
 
 OTHER: Final = "other"
 """The label of everything outside our tables."""
@@ -80,28 +78,34 @@ class GatewayMetrics:
         self._apis: Final[dict[str, ApiTally]] = {}
         self._sockets: Final[dict[str, SocketTally]] = {}
         self._logins: Final[dict[str, LoginTally]] = {}
-        registry.register(Tallied(self._apis, self._sockets, self._logins, PROBE))
+        registry.register(Tallied(self._apis, self._sockets, self._logins))
         registry.register(WatchedTimes(self._apis))
         self._by_api: Final[dict[int, ApiTally]] = {}
         self._listeners: Final[set[str]] = set()
 
     def decided(self, api_key: int, decided: Iterable[Decided]) -> None:
         """Count the decisions of a request."""
-        allowed = denied = probed = 0
+        allowed = denied = probed = filtered = shadowed = 0
         for item in decided:
-            if item.decision.allowed:
+            if item.shadow is not None:
+                shadowed += 1
+            elif item.decision.allowed:
                 allowed += 1
             elif item.is_probe:
                 probed += 1
+            elif item.listing:
+                filtered += 1
             else:
                 denied += 1
         tally = self._by_api.get(api_key) or self._tally(api_key)
         tally.allowed += allowed
         tally.denied += denied
         tally.probed += probed
+        tally.filtered += filtered
+        tally.shadowed += shadowed
         if self._rates is not None:
             # Kafka's own rates count each answer of the authorizer, logged or not
-            self._rates.record(allowed, denied + probed)
+            self._rates.record(allowed, denied + probed + filtered + shadowed)
 
     def answered(
         self,
@@ -193,6 +197,10 @@ class GatewayMetrics:
         """Export StandardAuthorizer's own figures too, and count decisions in `rates`; call it once."""
         self._rates = rates
         self.registry.register(WatchedAuthorizer(acl_count, rates))
+
+    def watch_listeners(self, enforces: Mapping[str, bool]) -> None:
+        """Export which listeners are guards, too; call it once."""
+        self.registry.register(WatchedListeners(enforces))
 
     def watch_answers(self, answers: AnswerBudget) -> None:
         """Export the figures of the answer budget too; call it once."""

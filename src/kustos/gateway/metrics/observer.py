@@ -1,55 +1,80 @@
 """Reports what sessions decide and answer to the audit log and the metrics."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kustos.authorizer import AuthorizableRequestContext, SecurityEventType
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, SecurityEventType
+from kustos.authorizer.audit import NO_OFFSET
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.session.logins import LOG_IS_FULL, Login
-from kustos.protocol import Decided, WrittenAt
+from kustos.gateway.shadow import CandidateTrial
+from kustos.protocol import NOBODY_ASKED, Decided, Record, WrittenAt
 from kustos.wire import ApiKey
 
 CHANGES_OF_ACLS: Final = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS})
+
+
+class UnauditedError(AuthorizerError):
+    """A decision could not be recorded now, so none is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayObserver:
     """An `Observer` of sessions. `acl_offset` gives the metadata offset whose ACLs decide now.
 
-    With `changes_own_log` the event of an ACL change waits until the offset of the change is known.
+    With `changes_own_log` the event of an ACL change waits until the offset of the change is known. `trial`
+    adds to the decisions what candidate ACLs say.
     """
 
     audit: AuditLog
     metrics: GatewayMetrics
     acl_offset: Callable[[], int]
     changes_own_log: bool = False
+    trial: CandidateTrial = field(default_factory=CandidateTrial)
 
     @property
     def is_full(self) -> bool:
         """Whether the audit log takes no more for now; nothing is decided then."""
-        return self.audit.is_full
+        return self.audit.is_full and not self.audit.denies
 
-    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
-        """Record the decisions of a request; return the callback for the offset of its change, if any."""
+    @property
+    def refuses(self) -> bool:
+        """Whether `refusal` has a reason."""
+        return self.audit.denies and self.audit.is_full
+
+    def refusal(self) -> AuthorizerError | None:
+        """Return why a new request must be refused, and count it; None if it need not."""
+        if not self.refuses:
+            return None
+        self.audit.refused_requests += 1
+        return UnauditedError("the audit log is full")
+
+    def decided(
+        self, context: AuthorizableRequestContext, decided: list[Decided], latency_us: int
+    ) -> WrittenAt | None:
+        """Record the decisions of a request, one or more; return the callback for its change's offset."""
         written_at = None
+        decided = self.trial.compare(context, decided)
+        acl_offset = NO_OFFSET if decided[0].decision is NOBODY_ASKED else self.acl_offset()
         if self.changes_own_log and context.request_type in CHANGES_OF_ACLS and _allowed(decided):
-            written_at = self.audit.hold(context, decided, self.acl_offset())
+            written_at = self.audit.hold(context, decided, acl_offset, latency_us)
         else:
-            self.audit.record(context, decided, self.acl_offset())
+            self.audit.record(context, decided, acl_offset, latency_us)
         self.metrics.decided(context.request_type, decided)
         return written_at
 
-    def recorder(
-        self, context: AuthorizableRequestContext, decided: Sequence[Decided]
-    ) -> Callable[[int], None]:
-        """Return a callback that records the same decisions for a repetition, by its correlation id."""
-        record, count = self.audit.recorder(context, decided), self.metrics.decided
+    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
+        """Return a callback that records the same decisions for a repetition."""
+        record, is_asked = self.audit.recorder(context, decided), decided[0].decision is not NOBODY_ASKED
 
-        def again(correlation_id: int) -> None:
-            record(correlation_id, self.acl_offset())
-            count(context.request_type, decided)
+        def again(correlation_id: int, latency_us: int) -> None:
+            if self.trial.state is None:
+                record(correlation_id, self.acl_offset() if is_asked else NO_OFFSET, latency_us)
+                self.metrics.decided(context.request_type, decided)
+            else:
+                self.decided(replace(context, correlation_id=correlation_id), list(decided), latency_us)
 
         return again
 
@@ -59,7 +84,7 @@ class GatewayObserver:
             # nothing is written, so nothing is counted either
             return True
         security, time_ms = self.audit.security, self.audit.now_ms
-        if login.failure is None and self.is_full:
+        if login.failure is None and self.audit.is_full:
             security.count(replace(login, failure=LOG_IS_FULL).event(time_ms))
             return False
         if login.failure is None:

@@ -64,10 +64,10 @@ class TimeSplit:
 class ApiTally:
     """The figures of one API."""
 
-    __slots__ = ("allowed", "denied", "probed", "split", "total", "upstream")
+    __slots__ = ("allowed", "denied", "filtered", "probed", "shadowed", "split", "total", "upstream")
 
     def __init__(self) -> None:
-        self.allowed = self.denied = self.probed = 0
+        self.allowed = self.denied = self.probed = self.filtered = self.shadowed = 0
         self.total: Final = Times()
         self.upstream: Final = Times()
         self.split: Final = TimeSplit()
@@ -93,26 +93,25 @@ class LoginTally:
 
 
 class Tallied(Collector):
-    """Shows the tallies: `probe` is the label of denials that refused nothing."""
+    """Shows the tallies."""
 
     def __init__(
         self,
         apis: Mapping[str, ApiTally],
         sockets: Mapping[str, SocketTally],
         logins: Mapping[str, LoginTally],
-        probe: str,
     ) -> None:
         self._apis: Final = apis
         self._sockets: Final = sockets
         self._logins: Final = logins
-        self._probe: Final = probe
 
     def collect(self) -> Iterable[Metric]:
         """Yield the figures of this moment."""
         decisions = CounterMetricFamily(
             "kustos_authorization_decisions",
-            "Decisions by API and result; counted once for each item of a request. PROBE is a denial that "
-            "refuses nothing, because a later check decides.",
+            "Decisions by API and result; counted once for each item of a request. Three kinds of denials "
+            "refuse nothing: PROBE, because a later check decides; FILTERED, which leaves a name out of a "
+            "list; SHADOW_DENIED, which a listener in mode `shadow` does not enforce.",
             labels=("api", "result"),
         )
         total = HistogramMetricFamily(
@@ -127,7 +126,9 @@ class Tallied(Collector):
             for result, count in (
                 ("ALLOWED", api.allowed),
                 ("DENIED", api.denied),
-                (self._probe, api.probed),
+                ("PROBE", api.probed),
+                ("FILTERED", api.filtered),
+                ("SHADOW_DENIED", api.shadowed),
             ):
                 decisions.add_metric((name, result), count)
             api.total.add_to(total, name)

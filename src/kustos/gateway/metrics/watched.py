@@ -1,7 +1,7 @@
 """Figures that others keep, looked up whenever the metrics are read."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -57,7 +57,7 @@ class Watched(Collector):
         )
         audit = self._audit
         yield GaugeMetricFamily(
-            "kustos_audit_full", "Whether the audit log holds up all requests.", int(audit.is_full)
+            "kustos_audit_full", "Whether the audit log holds up or refuses all requests.", int(audit.is_full)
         )
         yield CounterMetricFamily(
             "kustos_audit_summarized_decisions",
@@ -68,6 +68,17 @@ class Watched(Collector):
             "kustos_audit_summarized_logins",
             "Logins counted in summary events, because their principal exceeded its budget of logins.",
             audit.security.logins.counted,
+        )
+        yield CounterMetricFamily(
+            "kustos_audit_refused_requests",
+            "Requests that came while the audit log was full: what needed a decision was refused "
+            "(`kustos.audit.on.full=deny`).",
+            audit.refused_requests,
+        )
+        yield CounterMetricFamily(
+            "kustos_audit_sampled_out_decisions",
+            "Allowed uses without an event (`kustos.audit.allowed.one.in`).",
+            audit.sample.left_out,
         )
         labels = ("sink",)
         depth = GaugeMetricFamily(
@@ -134,6 +145,25 @@ class WatchedLog(Collector):
             "Whether changes can be written; 0 after a failed write, until the node restarts.",
             int(self._takes_changes()),
         )
+
+
+class WatchedListeners(Collector):
+    """Which listeners are guards; `enforces` is by listener name, from the settings."""
+
+    def __init__(self, enforces: Mapping[str, bool]) -> None:
+        self._enforces: Final = enforces
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures, which never change."""
+        family = GaugeMetricFamily(
+            "kustos_listener_enforces",
+            "Whether the listener enforces what the authorizer decides; 0: it is no guard "
+            "(`kustos.authorization.mode`).",
+            labels=("listener",),
+        )
+        for name, enforces in self._enforces.items():
+            family.add_metric((name,), int(enforces))
+        yield family
 
 
 class WatchedAuthorizer(Collector):

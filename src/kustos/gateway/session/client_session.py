@@ -170,7 +170,7 @@ class ClientSession:
 
     def _open(self, frame: bytes, is_large: bool) -> None:
         started_s = self._loop.time()
-        repetition = None if is_large else self._guard.repetition(frame)
+        repetition = None if is_large or self._observer.refuses else self._guard.repetition(frame)
         if repetition is not None and self._repeat(repetition, started_s):
             self._turn.give_back(len(frame))
             return
@@ -195,8 +195,8 @@ class ClientSession:
             return False
         if shape.record is None:
             shape.record = self._observer.recorder(shape.context, shape.decided)
-        shape.record(repetition.correlation_id)
         slot = Slot(ApiKey.PRODUCE, started_s, admits_next=True, sent_s=started_s)
+        shape.record(repetition.correlation_id, slot.latency_us)
         self._slots.add(slot)
         link.send(
             repetition.upstream_frame, owed_again(repetition, partial(self._repeated, slot, repetition))
@@ -229,11 +229,11 @@ class ClientSession:
                 try:
                     effect = opened.handler.send(result)
                 except StopIteration as stop:
-                    self._report(opened)
+                    self._report(slot, opened)
                     slot.require_still_allowed()
                     self._conclude(slot, opened, stop.value)
                     return
-                self._report(opened)
+                self._report(slot, opened)
                 if isinstance(effect, GiveWay):
                     slot.gave_way = True
                     self._learnt.append((slot, None))
@@ -251,11 +251,11 @@ class ClientSession:
             LOG.exception("a request failed inside the guard", api_key=slot.api_key)
             self._fail(INTERNAL_ERROR)
 
-    def _report(self, opened: Opened) -> None:
-        decided = opened.exchange.decided
+    def _report(self, slot: Slot, opened: Opened) -> None:
+        exchange, decided = opened.exchange, opened.exchange.decided
         if decided:
-            opened.exchange.written_at = self._observer.decided(opened.exchange.context, decided)
-            opened.exchange.decided = []
+            exchange.written_at = self._observer.decided(exchange.context, decided, slot.latency_us)
+            exchange.decided = []
 
     def _perform(self, slot: Slot, opened: Opened, effect: Effect) -> tuple[Any] | None:
         """Start what a handler requests; return its result in a tuple if it is known at once."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
 
-from kustos.authorizer import AuthorizableRequestContext
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.awaited import AnswerStream, Awaited
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
@@ -16,6 +16,7 @@ from kustos.protocol import (
     Decided,
     ListTopics,
     Opened,
+    Record,
     Repetition,
     ResolveTopicIds,
     Unwrap,
@@ -183,13 +184,23 @@ class Observer(Protocol):
     def is_full(self) -> bool:
         """Whether the audit log takes no more for now; then nothing is decided."""
 
-    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
-        """Record the decisions of a request; return the callback for the offset of its change, if any."""
+    @property
+    def refuses(self) -> bool:
+        """Whether `refusal` has a reason."""
 
-    def recorder(
-        self, context: AuthorizableRequestContext, decided: Sequence[Decided]
-    ) -> Callable[[int], None]:
-        """Return a callback that records the same decisions for a repetition, by its correlation id."""
+    def refusal(self) -> AuthorizerError | None:
+        """Return why a new request must be refused, since it could not be audited; None if it need not."""
+
+    def decided(
+        self, context: AuthorizableRequestContext, decided: list[Decided], latency_us: int
+    ) -> WrittenAt | None:
+        """Record the decisions of a request; return the callback for the offset of its change, if any.
+
+        `latency_us`: microseconds since the request was read.
+        """
+
+    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
+        """Return a callback that records the same decisions, one or more, for a repetition."""
 
     def answered(
         self,

@@ -3,12 +3,13 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from kustos.gateway.session.parts import Observer, SessionOwner
 from kustos.gateway.session.streaming import FetchedStream
 from kustos.protocol import Opened, RefusedFrameError, RefuseRequestError, Unwrap
+from kustos.runtime import stopwatch_ns
 
 LENGTH_BYTES: Final = 4
 """The length before each frame; an answer inside an Envelope has none."""
@@ -39,6 +40,13 @@ class Slot:
     sent_s: float = 0.0
     upstream_s: float | None = None
     held_s: float = 0.0
+    read_ns: int = field(default_factory=stopwatch_ns)
+    """When it was read, on the stopwatch."""
+
+    @property
+    def latency_us(self) -> int:
+        """Microseconds since it was read."""
+        return (stopwatch_ns() - self.read_ns) // 1000
 
     def require_still_allowed(self) -> None:
         """Raise `RefusedFrameError` if the ACLs that allowed it changed while it gave way to others."""

@@ -23,6 +23,8 @@ _COMBINED: Final[dict[str, Combine | str]] = {
     "kafka_server_authorizer_metrics_acls_total_count": THE_FIRST,
     "kafka_server_plugins_acls_total_count": THE_FIRST,
     "kafka_server_broker_metadata_metrics_last_applied_record_offset": min,
+    "kustos_listener_enforces": min,
+    "kustos_candidate_acls": min,
     "kustos_audit_full": max,
     "kustos_audit_sink_failing": max,
 }

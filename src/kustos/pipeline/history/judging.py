@@ -39,7 +39,12 @@ BUCKETS: Final = 16
 
 BY_OFFSET: Final = "OFFSET"
 BY_TIME: Final = "TIME"
-NOT_BY_ACLS: Final = (RuleKind.CUSTOM.value, "Error")
+NOT_BY_ACLS: Final = (
+    RuleKind.CUSTOM.value,
+    RuleKind.SHADOW_MODE.value,
+    RuleKind.AUTHORIZATION_OFF.value,
+    "Error",
+)
 """Kinds of rules that do not come from ACLs."""
 
 ANSWER_SCHEMA: Final = StructType(

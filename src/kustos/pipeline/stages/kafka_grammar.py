@@ -37,7 +37,14 @@ SEPARATOR: Final = "\x1f"
 """No valid log line has this character; a line with it is ambiguous."""
 
 LOGGER: Final = " (kafka.authorizer.logger)"
-PLAIN_RULES: Final = ("SuperUser", "DefaultAllow", "DefaultDeny", "CustomAuthorizer")
+PLAIN_RULES: Final = (
+    "SuperUser",
+    "DefaultAllow",
+    "DefaultDeny",
+    "CustomAuthorizer",
+    "ShadowMode",
+    "AuthorizationOff",
+)
 PROBE_NAME: Final = "hardcode"
 """Kafka logs a question for "any resource of the type" with this name and reference count 0 (KIP-679)."""
 

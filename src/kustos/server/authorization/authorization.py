@@ -7,15 +7,12 @@ log, a `ContextAuthorizer` that checks every result of a custom authorizer, or d
 import asyncio
 from typing import Final, Protocol
 
-from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.acl import KafkaPrincipal
 from kustos.authorizer import (
     AclMutator,
-    AuthorizationResult,
     Authorizer,
     AuthorizerMetrics,
-    Decision,
-    Rule,
-    RuleKind,
+    SharedRules,
     StandardAuthorizerPlugin,
 )
 from kustos.authorizer.audit import NO_OFFSET
@@ -23,11 +20,9 @@ from kustos.gateway.apis import CustomContextAuthorizer, NobodyDecides, WriterMu
 from kustos.gateway.quorum import StalenessGate
 from kustos.gateway.store import AuthorizerPublisher, MetadataWriter
 from kustos.metadata.store import MetadataStore
-from kustos.protocol import ContextAuthorizer, Decider
+from kustos.protocol import ContextAuthorizer, Decider, OpenDecider
 from kustos.server.authorization.life import AuthorizerStartError, start_error
 from kustos.server.settings.node_settings import KustosSettings
-
-EVERYTHING_ALLOWED: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.DEFAULT_ALLOW))
 
 
 class Authorization(Protocol):
@@ -49,6 +44,10 @@ class Authorization(Protocol):
     def acl_offset(self) -> int:
         """The metadata offset whose ACLs decide now; -1: the decisions do not come from the log."""
 
+    @property
+    def rules(self) -> SharedRules | None:
+        """What decides beside the ACLs at this moment; None: the settings of the file."""
+
     def decider(self, principal: KafkaPrincipal, host: str) -> Decider:
         """Return the decider of one connection."""
 
@@ -56,25 +55,12 @@ class Authorization(Protocol):
         """Load the ACLs, once the authorizer was started."""
 
 
-class OpenDecider:
-    """Allows everything: `kustos.authorization.mode=off`, where kustos authenticates and audits only."""
-
-    version: Final = 0
-
-    def decide(self, _operation: AclOperation, _resource_type: ResourceType, _name: str) -> Decision:
-        """Return that it is allowed."""
-        return EVERYTHING_ALLOWED
-
-    def decide_by_resource_type(self, _operation: AclOperation, _resource_type: ResourceType) -> Decision:
-        """Return that it is allowed."""
-        return EVERYTHING_ALLOWED
-
-
 class NoAuthorization:
     """No authorizer: everything is allowed, and there are no ACLs (SECURITY_DISABLED)."""
 
     authorizer: None = None
     context_authorizer: None = None
+    rules: None = None
     is_ready = True
     acl_offset = NO_OFFSET
 
@@ -119,6 +105,12 @@ class StandardAuthorization:
         return self._gate.guarded(self.authorizer.standard, principal, host)
 
     @property
+    def rules(self) -> SharedRules:
+        """What decides beside the ACLs at this moment."""
+        standard = self.authorizer.standard
+        return SharedRules(standard.super_users, standard.allow_everyone_if_no_acl_found)
+
+    @property
     def acl_offset(self) -> int:
         """The metadata offset whose ACLs decide now."""
         return self.publisher.offset
@@ -131,6 +123,7 @@ class StandardAuthorization:
 class CustomAuthorization:
     """A custom authorizer; the ACLs of the metadata log are not used."""
 
+    rules: None = None
     is_ready = True
     acl_offset = NO_OFFSET
 

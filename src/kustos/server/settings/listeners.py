@@ -6,6 +6,7 @@ from typing import Final
 
 from kustos.auth import GSSAPI, JaasEntry, JaasError, LoginModulePolicy, SaslServerSettings, single_jaas_entry
 from kustos.client import NodeAddress, SettingsError, parse_address
+from kustos.gateway.listener import AuthorizationMode
 from kustos.gateway.upstream import HostPattern, is_address, is_host_name
 from kustos.server.settings.callbacks import CallbackSettings, callback_settings
 from kustos.server.settings.kerberos import KerberosSettings, kerberos_settings
@@ -68,6 +69,7 @@ class ListenerSettings:
     logins: LoginLimits = DEFAULT_LOGIN_LIMITS
     proxies: tuple[Network, ...] | None = None
     """The balancers that send the PROXY protocol; None if the listener does not take it."""
+    mode: AuthorizationMode = AuthorizationMode.ENFORCE
 
     @property
     def ports(self) -> tuple[range, range]:
@@ -240,6 +242,7 @@ def _listener(
         tls=listener_tls_settings(given, name, protocol),
         logins=login_limits(given, name),
         proxies=_proxies(given, name),
+        mode=_mode(given, name, is_controller=is_controller),
     )
 
 
@@ -265,6 +268,31 @@ def _bootstrap(listener: str, advertised: NodeAddress, hosts: HostPattern) -> No
             "labels or more that is no broker's"
         )
     return NodeAddress(host, advertised.port)
+
+
+_NO_GUARD: Final = {
+    AuthorizationMode.SHADOW: "what the ACLs would deny is only recorded",
+    AuthorizationMode.OFF: "nobody asks the ACLs",
+}
+
+
+def _mode(given: GivenSettings, name: str, *, is_controller: bool) -> AuthorizationMode:
+    """Return the mode of a listener, with a warning unless it is a guard."""
+    mode = AuthorizationMode(given.require(table.AUTHORIZATION_MODE, name))
+    if is_controller and mode is AuthorizationMode.SHADOW:
+        key = listener_key(table.AUTHORIZATION_MODE, name)
+        if key in given.values:
+            raise SettingsError(
+                f"`{key}` is `shadow`, but `{name}` is an admin listener, which leads nowhere upstream; use "
+                "`enforce` or `off`"
+            )
+        return AuthorizationMode.ENFORCE
+    if mode in _NO_GUARD:
+        given.warnings.append(
+            f"listener `{name}` is no guard: by `{table.AUTHORIZATION_MODE.name}={mode.value}` every client "
+            f"may do everything there, {_NO_GUARD[mode]}"
+        )
+    return mode
 
 
 def _proxies(given: GivenSettings, listener: str) -> tuple[Network, ...] | None:

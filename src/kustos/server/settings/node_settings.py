@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from kustos.acl import AclValueError
 from kustos.authorizer import Authorizer, parse_super_users
-from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
+from kustos.authorizer.audit import AuditFormat
+from kustos.client import ClientSettings, ClientTls, NodeAddress, SettingsError, read_properties
 from kustos.gateway.admin import ConfigEntry
-from kustos.gateway.audit import AuditSettings
-from kustos.gateway.listener import FailedLoginLimits
+from kustos.gateway.audit import AuditSettings, OnFull, SyslogTransport
+from kustos.gateway.listener import AuthorizationMode, FailedLoginLimits
 from kustos.gateway.upstream import RevocationSettings
 from kustos.metadata.control import TokenRules, TokenSecret
 from kustos.metadata.log import LogPolicy
@@ -72,6 +73,9 @@ class KustosSettings:
     super_users: frozenset[str]
     allow_everyone_if_no_acl_found: bool
     authorization_enabled: bool
+    """Whether a listener asks the authorizer."""
+    candidate_acls: Path | None
+    """Where the ACLs are that are evaluated beside those in force; None: there are none."""
     authorizer_name: str
     """`authorizer.class.name`."""
     make_authorizer: Callable[[], Authorizer] | None
@@ -106,6 +110,11 @@ class KustosSettings:
     warnings: tuple[str, ...]
     """Warnings for the operator, one line each; logged at the start."""
 
+    @property
+    def listeners_enforce(self) -> Mapping[str, bool]:
+        """Whether each listener is a guard, by its name."""
+        return {each.name: each.mode is AuthorizationMode.ENFORCE for each in self.listeners}
+
 
 def load_settings(
     path: Path,
@@ -132,7 +141,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
     listeners = listener_settings(given)
     check_ports(listeners, http)
     check_delay(given, {each.name: each.logins for each in listeners})
-    authorization_enabled = _authorization_enabled(given)
+    authorization_enabled = _authorization_enabled(given, listeners)
     make_authorizer = _make_authorizer(given) if authorization_enabled else None
     audit = _audit(given)
     quorum = quorum_settings(given, listeners)
@@ -148,6 +157,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         super_users=_super_users(given),
         allow_everyone_if_no_acl_found=given.require(table.ALLOW_EVERYONE),
         authorization_enabled=authorization_enabled,
+        candidate_acls=given.get(table.CANDIDATE_ACLS),
         authorizer_name=given.require(table.AUTHORIZER_CLASS).strip(),
         make_authorizer=make_authorizer,
         authorizer_configs=_authorizer_configs(given, is_foreign=make_authorizer is not None),
@@ -192,22 +202,22 @@ def _super_users(given: GivenSettings) -> frozenset[str]:
         raise SettingsError(f"`{table.SUPER_USERS.name}`: {error}") from None
 
 
-def _authorization_enabled(given: GivenSettings) -> bool:
+def _authorization_enabled(given: GivenSettings, listeners: tuple[ListenerSettings, ...]) -> bool:
+    """Return whether a listener asks an authorizer; raise `SettingsError` if there is none, or none asks."""
     class_name = given.require(table.AUTHORIZER_CLASS).strip()
-    is_off = given.require(table.AUTHORIZATION_MODE) == "off"
-    if not class_name and not is_off:
+    asking = [each.name for each in listeners if each.mode is not AuthorizationMode.OFF]
+    if not class_name and asking:
         raise SettingsError(
-            f"`{table.AUTHORIZER_CLASS.name}` is empty, which would allow everybody everything; leave it "
-            f"out, or set `{table.AUTHORIZATION_MODE.name}=off` as well to confirm that"
+            f"`{table.AUTHORIZER_CLASS.name}` is empty, which would allow everybody everything on listener "
+            f"`{asking[0]}`; leave it out, or set `{table.AUTHORIZATION_MODE.name}=off` as well to confirm "
+            "that"
         )
-    if is_off and class_name and given.has(table.AUTHORIZER_CLASS):
+    if not asking and class_name and given.has(table.AUTHORIZER_CLASS):
         raise SettingsError(
             f"`{table.AUTHORIZER_CLASS.name}` is `{class_name}`, but `{table.AUTHORIZATION_MODE.name}` is "
             "`off`; set only one of them"
         )
-    if is_off:
-        given.warnings.append("authorization is off: every client may do everything")
-    return not is_off
+    return bool(asking)
 
 
 def _make_authorizer(given: GivenSettings) -> Callable[[], Authorizer] | None:
@@ -270,6 +280,7 @@ _NEEDED_BY_SINK: Final[dict[str, Setting[Any]]] = {
     "json": audit_table.AUDIT_JSON_DIR,
     "kafka": audit_table.AUDIT_KAFKA_TOPIC,
     "log4j": audit_table.AUDIT_LOG4J_FILE,
+    "syslog": audit_table.AUDIT_SYSLOG_RECEIVER,
 }
 
 
@@ -289,10 +300,34 @@ def _audit(given: GivenSettings) -> AuditSettings:
         json_max_bytes=given.require(audit_table.AUDIT_JSON_MAX_BYTES),
         json_max_files=given.require(audit_table.AUDIT_JSON_MAX_FILES),
         json_roll_ms=given.require(audit_table.AUDIT_JSON_ROLL_MS),
+        json_format=AuditFormat(given.require(audit_table.AUDIT_JSON_FORMAT)),
+        kafka_format=AuditFormat(given.require(audit_table.AUDIT_KAFKA_FORMAT)),
         kafka_topic=given.get(audit_table.AUDIT_KAFKA_TOPIC),
+        syslog_receiver=given.get(audit_table.AUDIT_SYSLOG_RECEIVER),
+        syslog_format=AuditFormat(given.require(audit_table.AUDIT_SYSLOG_FORMAT)),
+        syslog_facility=given.require(audit_table.AUDIT_SYSLOG_FACILITY),
+        syslog_max_bytes=given.require(audit_table.AUDIT_SYSLOG_MAX_BYTES),
+        syslog_tls=_syslog_tls(given) if "syslog" in sinks else None,
         log4j_file=given.get(audit_table.AUDIT_LOG4J_FILE),
         log4j_level=given.require(audit_table.AUDIT_LOG4J_LEVEL),
         queue_max_events=given.require(audit_table.AUDIT_QUEUE_MAX_EVENTS),
-        blocks_when_full=given.require(audit_table.AUDIT_ON_FULL) == "block",
+        on_full=OnFull(given.require(audit_table.AUDIT_ON_FULL)),
+        allowed_one_in=given.require(audit_table.AUDIT_ALLOWED_ONE_IN),
         denied_bytes_per_hour=given.require(audit_table.AUDIT_DENIED_MAX_BYTES_PER_HOUR),
     )
+
+
+def _syslog_tls(given: GivenSettings) -> ClientTls | None:
+    """Return the TLS of the syslog receiver, None without; raise `SettingsError` for stores of no use."""
+    receiver = given.require(audit_table.AUDIT_SYSLOG_RECEIVER)
+    if receiver.transport is not SyslogTransport.TLS:
+        return None
+    prefix = audit_table.SYSLOG_PREFIX
+    try:
+        tls = ClientTls.from_properties(
+            {key.removeprefix(prefix): text for key, text in given.texts.items() if key.startswith(prefix)}
+        )
+        tls.context()
+    except SettingsError as error:
+        raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
+    return tls

@@ -55,6 +55,7 @@ class WorkerNode:
             node.authorization.authorizer,
             node.admin,
             tls=node.tls,
+            candidate=node.candidate,
         )
         service.applied = self._applied
         service.drain = node.in_flight.drain

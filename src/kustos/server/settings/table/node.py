@@ -252,10 +252,14 @@ AUTHORIZER_CLASS: Final = Setting(
 )
 AUTHORIZATION_MODE: Final = Setting(
     "kustos.authorization.mode",
-    one_of("standard", "off"),
-    "standard",
+    one_of("enforce", "shadow", "off"),
+    "enforce",
     "Authorization",
-    "`off` allows every client everything.",
+    "What the authorizer's decisions do. `enforce`: they are in force. `shadow`: everything passes that goes "
+    "upstream, and what would have been denied is audited and counted; ACLs, users and tokens stay guarded, "
+    "and so do admin listeners. `off`: the authorizer is not asked, every client may do everything. Only a "
+    "listener with `enforce` is a guard.",
+    per_listener=True,
 )
 SUPER_USERS: Final = Setting(
     "super.users",
@@ -270,6 +274,15 @@ ALLOW_EVERYONE: Final = Setting(
     False,
     "Authorization",
     "Whether a resource that no ACL names is open to all.",
+)
+CANDIDATE_ACLS: Final = Setting(
+    "kustos.authorization.candidate.acls",
+    PATH,
+    None,
+    "Authorization",
+    "Candidate ACLs: a file in any form that `kustos acls convert` reads, a snapshot, or a directory with a "
+    "metadata log. They are evaluated beside the ACLs in force, without effect; where they decide otherwise, "
+    "the audit event says so. Read anew by SIGHUP.",
 )
 LEGACY_ACL_FILE: Final = Setting(
     "kustos.legacy.acl.file",

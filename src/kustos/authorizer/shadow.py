@@ -1,0 +1,104 @@
+"""Decisions in the shadow: what ACLs say that are not enforced, beside what happened.
+
+Two kinds of ACLs decide without effect: those of the node, on a listener in mode `shadow`, and a candidate,
+which is to take their place. Shadow decisions are evidence only. No answer is an answer of its own here: it
+never passes for agreement.
+"""
+
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from kustos.acl import AclBinding
+from kustos.authorizer.spi.values import (
+    Action,
+    AuthorizableRequestContext,
+    AuthorizationResult,
+    AuthorizerError,
+    Decision,
+    Rule,
+    RuleKind,
+)
+from kustos.authorizer.standard import StandardAuthorizer
+
+PASSED: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.SHADOW_MODE))
+"""The decision on what passes although the ACLs deny it."""
+
+ERROR: Final = "ERROR"
+
+ID_CHARACTERS: Final = 12
+"""Characters of a set's digest that events carry: enough to tell an operator's own sets apart."""
+
+
+class ShadowDecision(NamedTuple):
+    """What ACLs say that are not enforced; `decision` None: they gave no answer, for the reason `failure`."""
+
+    decision: Decision | None
+    failure: str = ""
+    acls_id: str | None = None
+    """Which set of ACLs, where there may be several."""
+
+    @property
+    def result(self) -> str:
+        """ALLOWED, DENIED or ERROR."""
+        return ERROR if self.decision is None else self.decision.result.value
+
+    @property
+    def rule(self) -> str:
+        """The text of the rule, as in Kafka's audit log."""
+        return f"Error({self.failure})" if self.decision is None else str(self.decision.rule)
+
+
+class SharedRules(NamedTuple):
+    """What decides beside the ACLs, and is the same for those in force and for a candidate."""
+
+    super_users: frozenset[str] = frozenset()
+    allow_everyone_if_no_acl_found: bool = False
+
+
+class CandidateAcls:
+    """A set of ACLs that is tried beside the one in force. `rules` returns the shared rules of this moment.
+
+    `id` says which set it is: equal sets have equal ids. Raises `AclFaultError` for ACLs that cannot be
+    loaded. Not thread-safe once it decides.
+    """
+
+    def __init__(self, bindings: Iterable[AclBinding], rules: Callable[[], SharedRules]) -> None:
+        distinct = tuple(dict.fromkeys(bindings))
+        texts = sorted(each.audit_text() for each in distinct)
+        self.id: Final = sha256("\n".join(texts).encode(errors="surrogatepass")).hexdigest()[:ID_CHARACTERS]
+        self.acl_count: Final = len(distinct)
+        # counts what ACLs cover from the start, so that switching the default costs nothing later
+        self._authorizer: Final = StandardAuthorizer.of(distinct, allow_everyone_if_no_acl_found=True)
+        self._rules: Final = rules
+        self._applied: SharedRules | None = None
+
+    def difference(
+        self,
+        context: AuthorizableRequestContext,
+        action: Action,
+        name: str | None,
+        is_allowed: bool,
+    ) -> ShadowDecision | None:
+        """Return the decision on an action if it is another than the one in force, or is none; else None.
+
+        `name` None: the action is on any resource of the type. `is_allowed`: the decision in force.
+        """
+        try:
+            decision = self._decide(context, action, name)
+        except AuthorizerError as error:
+            return ShadowDecision(None, type(error).__name__, self.id)
+        if decision.allowed == is_allowed:
+            return None
+        return ShadowDecision(decision, acls_id=self.id)
+
+    def _decide(self, context: AuthorizableRequestContext, action: Action, name: str | None) -> Decision:
+        rules = self._rules()
+        if rules != self._applied:
+            self._authorizer.reconfigure(**rules._asdict())
+            self._applied = rules
+        if name is None:
+            return self._authorizer.authorize_by_resource_type(
+                context, action.operation, action.resource_type
+            )
+        return self._authorizer.authorize(context, (action,))[0]

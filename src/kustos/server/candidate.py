@@ -1,0 +1,118 @@
+"""The candidate ACLs of a node: read from a file or a metadata directory, at the start and at each reload.
+
+Reading and compiling are done beside the event loop. A candidate that cannot be loaded keeps nobody from
+being served: that is logged, audited, counted and shown, and then there is none.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from kustos.acl import AclBinding
+from kustos.acl.forms import FILE_BYTES_MAX, form_of_name, form_of_text, read_acls
+from kustos.authorizer import CandidateAcls, SecurityEvent, SecurityEventType, SecurityResult, SharedRules
+from kustos.authorizer.audit import cut
+from kustos.gateway.shadow import CandidateTrial
+from kustos.metadata import METADATA_SUFFIXES
+from kustos.metadata.directory import read_acl_files
+from kustos.runtime import read_text_file, short_switch_interval, words_of
+
+LOG: Final = structlog.get_logger("kustos.server")
+
+SUBJECT: Final = "CANDIDATE_ACLS"
+"""The subject of the events that say which candidate was evaluated since when."""
+
+
+class BlankAclsError(Exception):
+    """A file without ACLs: it may be a mistake, and would deny everything."""
+
+
+def read_candidate(path: Path) -> list[AclBinding]:
+    """Return the ACLs of a file in any form, a snapshot, or a metadata directory.
+
+    Raises `TextFileError`, `AclFormatError`, `MetadataError`, OSError or `BlankAclsError`.
+    """
+    if path.is_dir() or path.suffix in METADATA_SUFFIXES:
+        return read_acl_files(path)
+    text = read_text_file(path, FILE_BYTES_MAX)
+    form = form_of_name(path.name) or form_of_text(text)
+    if form is None:
+        raise BlankAclsError(f"`{path}` is blank; if that means no ACLs, give it the extension of a form")
+    return [located.binding for located in read_acls(text, form, str(path))]
+
+
+class CandidateSide:
+    """Loads the candidate of a node; created inside the event loop. `record` takes events for the audit log.
+
+    `rules` returns the super users and the default of this moment, which apply to the candidate, too.
+    """
+
+    def __init__(
+        self,
+        rules: Callable[[], SharedRules],
+        record: Callable[[SecurityEvent], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.trial: Final = CandidateTrial()
+        self._rules: Final = rules
+        self._record: Final = record
+        self._now_ms: Final = now_ms
+        self._loading: asyncio.Task[None] | None = None
+
+    def load(self, path: Path | None) -> None:
+        """Begin to load the candidate of this path anew; None: there is none from now on."""
+        if self._loading is not None:
+            self._loading.cancel()
+            self._loading = None
+        if path is None:
+            self.trial.end()
+            return
+        self.trial.lack(str(path))
+        self._loading = asyncio.get_running_loop().create_task(self._load(path))
+
+    async def _load(self, path: Path) -> None:
+        try:
+            with short_switch_interval():
+                acls = await asyncio.to_thread(lambda: CandidateAcls(read_candidate(path), self._rules))
+        except Exception as error:  # noqa: BLE001 - the boundary where no fault of a candidate may matter
+            reason = words_of(error) or type(error).__name__
+            LOG.error("the candidate ACLs cannot be loaded, there is no candidate", reason=reason)
+            self.trial.lack(str(path), reason)
+            self._tell(SecurityResult.FAILURE, str(path), reason)
+            return
+        self.trial.put_on_trial(str(path), acls)
+        LOG.info("candidate ACLs are evaluated", path=str(path), candidate=acls.id, acls=acls.acl_count)
+        self._tell(SecurityResult.SUCCESS, f"candidate {acls.id}, {acls.acl_count} ACLs of {path}")
+
+    def _tell(self, result: SecurityResult, detail: str, failure: str | None = None) -> None:
+        time_ms = self._now_ms()
+        self._record(
+            SecurityEvent(
+                event_type=SecurityEventType.SETTING_CHANGE,
+                result=result,
+                time_ms=time_ms,
+                first_time_ms=time_ms,
+                listener_name="",
+                security_protocol="",
+                host=None,
+                failure=None if failure is None else cut(failure),
+                change="RELOAD",
+                subject=SUBJECT,
+                detail=cut(detail),
+            )
+        )
+
+    def details(self) -> Mapping[str, object]:
+        """Return the state of the candidate for `/ready`; empty if there is none."""
+        state = self.trial.state
+        return {} if state is None else {"candidate_acls": state.details()}
+
+    async def stop(self) -> None:
+        """Load nothing any more."""
+        loading, self._loading = self._loading, None
+        if loading is not None:
+            loading.cancel()
+            await asyncio.gather(loading, return_exceptions=True)
