@@ -75,13 +75,18 @@ def element(made: type[Message], number: int, model: Model) -> Message:
     return made(**values)
 
 
+def is_list(made: type[Message], field: str) -> bool:
+    """Return whether a field holds a list, and not one struct."""
+    return isinstance(getattr(made(), field), list)
+
+
 def filled(made: type[Message], path: tuple[str, ...], count: int, model: Model) -> Iterator[Message]:
     """Yield messages in which the list at the path has `count` items."""
     field, *below = path
     inner = made.ELEMENTS.get(field)
     if below and inner is not None:
         for one in filled(inner, tuple(below), count, model):
-            yield made(**{field: [one]})
+            yield made(**{field: [one] if is_list(made, field) else one})
     elif inner is not None:
         yield made(**{field: [element(inner, number, model) for number in range(count)]})
     else:
@@ -109,11 +114,14 @@ def frames(api_key: int, version: int, path: tuple[str, ...], count: int, model:
 
 
 def paths(made: type[Message]) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of possible lists in a request: at the top level, and one level below."""
+    """Yield the paths of possible lists in a request: at the top level, and one level below lists."""
     for field in made.FIELDS:
         yield (field,)
         if field in made.ELEMENTS:
-            yield from ((field, below) for below in made.ELEMENTS[field].FIELDS)
+            inner = made.ELEMENTS[field]
+            yield from ((field, below) for below in inner.FIELDS)
+            if not is_list(made, field):
+                yield from ((field, *below) for below in paths(inner) if len(below) > 1)
 
 
 LISTS = [

@@ -1,9 +1,10 @@
 """Regular expressions of topics in the consumer group protocol (KIP-848): RE2's, on the whole name.
 
 A broker resolves the expression of a member by its own authorizer, which knows nobody but kustos here. So
-upstream gets the topics by name, and in the place of the expression one that says the same to people and
-matches nothing: no name of a topic begins with a slash. Upstream keeps it with the member and shows it in its
-descriptions, from which kustos reads what the member had asked for.
+upstream gets the topics by name, and in the place of the expression one that quotes it and matches nothing:
+no name of a topic begins with a slash. Upstream keeps it with the member and shows it in its descriptions,
+from which kustos reads what the member had said. Brokers never read what a user wrote as an expression: on
+some, theirs (RE2/J 1.8) never ends.
 
 Whoever may read a group chooses the expression. RE2 takes time linear in the name, and a bounded program
 bounds the factor: the worst one takes two microseconds for each instruction and name, most take two in all.
