@@ -66,6 +66,11 @@ class Client(asyncio.Protocol):
         if self._told is not None:
             self._told.set_exception(EOFError("the connection was closed amid a login"))
 
+    @property
+    def waits(self) -> bool:
+        """Whether the last request has no answer yet."""
+        return self._asked_s > 0.0
+
     def ask(self) -> bool:
         """Send a request unless the last one has no answer yet; return whether it was sent."""
         if self._asked_s:
@@ -113,6 +118,9 @@ async def run(address: str, count: int, seconds: int) -> None:
     host, _, port = address.rpartition(":")
     clients = await connected(host, int(port), count)
     await ask_evenly(clients, WARM_UP_S)
+    # what is asked first opens connections to brokers
+    while any(client.waits for client in clients):  # noqa: ASYNC110 (nothing tells that all are answered)
+        await asyncio.sleep(0.1)
     took_ms = array("d")
     for client in clients:
         client.took_ms = took_ms
