@@ -186,6 +186,13 @@ def test_a_table_that_is_gone_or_written_in_ways_that_hide_rows_is_named(tmp_pat
     assert contents(tmp_path)["runs"] == ["run-1"], "the version that was committed has none"
 
 
+def test_tables_without_their_runs_are_not_taken_for_those_of_a_killed_run(tmp_path: Path) -> None:
+    run_through(tmp_path, 1, 2)
+    shutil.rmtree(tmp_path / "runs")
+    with pytest.raises(TablesDamagedError, match="runs` is gone while"):
+        change_tables(tmp_path, 3)
+
+
 @pytest.mark.parametrize("name", ["a%41", "a\\b", "a#b", "a\nb"])
 def test_a_folder_that_delta_would_take_for_another_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(TablesError, match="take a folder without"):

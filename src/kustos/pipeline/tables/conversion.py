@@ -42,7 +42,8 @@ _STATE: Final = "state.json"
 _LEFT: Final = ("_staging-*", "_finished-*", "_place.lock")
 _TAKEN: Final = re.compile(r"(\d{4}-\d\d-\d\d)_")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_NUMBER: Final = 1
+_NUMBER: Final = 2
+"""Not that of a first run: if `runs` went later, tables would look like those of one that was killed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ rows, are never turned on here, and a table that has them is refused.
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from kustos.runtime import SystemEntropy, reason_of
 
 APPLICATION: Final = "kustos"
 LOG: Final = "_delta_log"
+_COMMIT: Final = re.compile(r"\d{20}\.json")
 DAY: Final = "day"
 
 KEPT_HOURS: Final = 24
@@ -35,7 +37,7 @@ LOOKED_BACK: Final = 64
 
 _CONFIGURATION: Final = {
     "delta.deletedFileRetentionDuration": f"interval {KEPT_HOURS} hours",
-    "delta.logRetentionDuration": "interval 7 days",  # else a stream keeps a month of one file a second
+    "delta.logRetentionDuration": f"interval {KEPT_HOURS} hours",  # a stream adds a file a second
 }
 _REFUSED: Final = frozenset({"deletionVectors", "columnMapping"})
 """Features of Delta's protocol under which files are not read as plain Parquet."""
@@ -78,6 +80,25 @@ def open_table(place: Path, version: int | None = None) -> DeltaTable | None:
             f"another program turned on deletion vectors or column mapping in `{place}`, drop these features"
         )
     return table
+
+
+def newest_commit(place: Path) -> tuple[str, int, int] | None:
+    """Return what tells the newest commit of the table in a folder from every other, None without one.
+
+    Raises `TablesError`.
+    """
+    log = place / LOG
+    try:
+        with os.scandir(log) as entries:
+            newest = max((each.name for each in entries if _COMMIT.fullmatch(each.name)), default=None)
+        if newest is None:
+            return None
+        status = (log / newest).stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise TablesError(f"cannot list `{log}`: {reason_of(error)}") from error
+    return newest, status.st_ino, status.st_mtime_ns
 
 
 def create_table(place: Path, schema: pa.Schema, *, has_days: bool) -> DeltaTable:

@@ -22,7 +22,7 @@ from deltalake import DeltaTable
 from pyarrow import parquet
 
 from kustos.pipeline.errors import TablesDamagedError, TablesError
-from kustos.pipeline.tables.delta import added, files_of, new_name, open_table, sync, write
+from kustos.pipeline.tables.delta import added, files_of, new_name, newest_commit, open_table, sync, write
 from kustos.runtime import reason_of
 
 RUNS, INPUTS = "runs", "inputs"
@@ -162,17 +162,34 @@ def split_run_id(run_id: str) -> tuple[str, int | None]:
     return name, int(number) if number else None
 
 
-def read_runs(folder: Path) -> tuple[DeltaTable | None, list[Row]]:
-    """Return the table `runs`, None before the first run, and its rows; raise `TablesDamagedError`.
+def read_state(folder: Path) -> State:
+    """Return the state of the tables in a folder; raise `TablesDamagedError`, `TablesError`.
 
     Raises `TablesError` for tables of a version before Delta.
     """
+    _check_version(folder)
+    newest = newest_commit(folder / RUNS)
+    return State() if newest is None else _state(folder.absolute(), newest)
+
+
+@lru_cache(maxsize=16)
+def _state(folder: Path, _newest: tuple[str, int, int]) -> State:
+    """Return the state after a commit; a run asks for it again and again."""
+    return state_of(folder, read_runs(folder)[1])
+
+
+def read_runs(folder: Path) -> tuple[DeltaTable | None, list[Row]]:
+    """Return the table `runs`, None before the first run, and its rows; raise what `read_state` raises."""
+    _check_version(folder)
+    table = open_table(folder / RUNS)
+    return table, [] if table is None else rows_of(folder / RUNS, table, RUNS_SCHEMA)
+
+
+def _check_version(folder: Path) -> None:
     if (folder / FORMER_LEDGER).is_dir():
         raise TablesError(
             f"the tables in `{folder}` are of an earlier version, convert them with `kustos pipeline convert`"
         )
-    table = open_table(folder / RUNS)
-    return table, [] if table is None else rows_of(folder / RUNS, table, RUNS_SCHEMA)
 
 
 def state_of(folder: Path, rows: Iterable[Row]) -> State:

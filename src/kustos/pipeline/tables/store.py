@@ -34,8 +34,7 @@ from kustos.pipeline.tables.runs import (
     InputFile,
     State,
     read_inputs,
-    read_runs,
-    state_of,
+    read_state,
 )
 from kustos.pipeline.tables.transaction import Transaction, Write, transaction
 
@@ -157,7 +156,7 @@ class Tables:
 
     def state(self) -> State:
         """Return the state that the last committed run left; raise `TablesDamagedError`, `TablesError`."""
-        return state_of(self.folder, read_runs(self.folder)[1])
+        return read_state(self.folder)
 
     def inputs(self) -> Mapping[str, InputFile]:
         """Return the files that runs have read, by path; raise `TablesDamagedError`, `TablesError`."""

@@ -24,7 +24,7 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from kustos.pipeline.errors import TablesError, TablesInUseError
+from kustos.pipeline.errors import TablesDamagedError, TablesError, TablesInUseError
 from kustos.pipeline.tables import delta
 from kustos.pipeline.tables.runs import (
     INPUTS,
@@ -173,6 +173,11 @@ class Transaction:
         if table is None:
             return None
         if version is None:
+            if self.state.number == 0 and (table.transaction_version(delta.APPLICATION) or 0) > 1:
+                raise TablesDamagedError(
+                    f"`{self.folder / RUNS}` is gone while `{place}` is there, restore it or read the audit "
+                    "into a new folder"
+                )
             if delta.files_of(table):
                 delta.restore(place, table, None, self._number)
         elif table.version() != version:
