@@ -3,7 +3,7 @@
 - replay-20m: the report of what flips, from the raw events. Theirs: DuckDB makes the questions distinct and
   sums the flips, and between decides the same Python index, in one process
 - replay-20m-examples: the same with the id of an event for each flip
-- replay-20m-rows: the same over rows of Spark, as it must be where rules are compared or tables are Delta's
+- replay-20m-rows: the same over rows of Spark, as it must be where rules are compared
 - replay-rollup-20m: the same report from the daily roll-up, beside DuckDB's time on the raw events
 - rollup-build-20m: what building the roll-up costs, beside the same
 - verdict-per-event-20m: a verdict on each event, written; theirs is Spark's bare copy of the events

@@ -3,8 +3,8 @@
 A standalone master and two workers are started here, and jobs of the pipeline handed over by spark-submit:
 
 - take-in: lines of which each comes three times, by a run into tables
-- settle (spills): the same lines brought together to be compared, as long runs and Delta tables do
-- rollup-of-rows (spills): the roll-up of events, nearly each a use of its own, as Delta tables have it made
+- settle (spills): the same lines brought together to be compared, as long runs do
+- rollup-of-rows (spills): the roll-up of events, nearly each a use of its own
 - rollup-by-column: the same made by column, in Python workers
 - replay-with-rules (spills): a replay of that roll-up over rows, with the rules that change
 - replay-by-column: the same by column, of what is lost and gained

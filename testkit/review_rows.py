@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from random import Random
+from typing import Any, Final
 
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
@@ -107,30 +108,51 @@ def history(spark: SparkSession, since: Sequence[tuple[AclBinding, int, int | No
     return spark.createDataFrame(rows, ACL_HISTORY_SCHEMA)
 
 
-acls = st.builds(
-    acl,
-    st.sampled_from([*PRINCIPALS, "User:*"]),
-    st.sampled_from([*OPERATIONS, "ALL"]),
-    st.sampled_from(["TOPIC", "TOPIC", "GROUP"]),
-    st.sampled_from(["*", "pay.", "pay.in", "orders", "o", "logs", "*", "hard"]),
-    prefixed=st.booleans(),
-    host=st.sampled_from(["*", "*", "10.0.0.1", "10.0.0.0/24"]),
-    deny=st.sampled_from([False, False, False, True]),
-)
+_ACL: Final[dict[str, Sequence[Any]]] = {
+    "who": [*PRINCIPALS, "User:*"],
+    "operation": [*OPERATIONS, "ALL"],
+    "kind": ["TOPIC", "TOPIC", "GROUP"],
+    "name": ["*", "pay.", "pay.in", "orders", "o", "logs", "*", "hard"],
+    "prefixed": [False, True],
+    "host": ["*", "*", "10.0.0.1", "10.0.0.0/24"],
+    "deny": [False, False, False, True],
+}
+_ROW: Final[dict[str, Sequence[Any]]] = {
+    "who": PRINCIPALS,
+    "operation": OPERATIONS,
+    "name": [*NAMES, None],
+    "kind": ["TOPIC", "TOPIC", "GROUP"],
+    "day": range(141),
+    "count": range(1, 10),
+    "decision": ["ALLOWED", "ALLOWED", "DENIED", "ERROR"],
+    "access": ["ACCESS", "ACCESS", "LISTING", "PROBE"],
+    "host": HOSTS,
+}
+
+acls = st.builds(acl, **{name: st.sampled_from(values) for name, values in _ACL.items()})
 rows = st.builds(
     row,
-    st.sampled_from(PRINCIPALS),
-    st.sampled_from(OPERATIONS),
-    st.sampled_from([*NAMES, None]),
-    kind=st.sampled_from(["TOPIC", "TOPIC", "GROUP"]),
-    day=st.integers(0, 140),
-    count=st.integers(1, 9),
-    decision=st.sampled_from(["ALLOWED", "ALLOWED", "DENIED", "ERROR"]),
-    access=st.sampled_from(["ACCESS", "ACCESS", "LISTING", "PROBE"]),
-    host=st.sampled_from(HOSTS),
+    **{name: st.sampled_from(values) for name, values in _ROW.items()},
     rule=acls | st.sampled_from(["DefaultDeny", "SuperUser"]),
 )
 """Rows whose recorded decision need not be that of any ACLs: what is reviewed may have changed since."""
 
 acl_worlds = st.lists(acls, min_size=6, max_size=24, unique=True)
 row_worlds = st.lists(rows, min_size=20, max_size=80)
+
+
+def large_world(
+    seed: int, *, row_count: int = 800, acl_count: int = 18
+) -> tuple[list[Row], list[AclBinding]]:
+    """Return rows and ACLs for a single job: hypothesis draws few rows, and many of them alike.
+
+    In hundreds of rows, some fit the ACLs.
+    """
+    random = Random(seed)
+
+    def chosen(choices: dict[str, Sequence[Any]]) -> dict[str, Any]:
+        return {name: random.choice(values) for name, values in choices.items()}
+
+    made = dict.fromkeys(acl(**chosen(_ACL)) for _ in range(acl_count))
+    rules: list[AclBinding | str] = [*made, "DefaultDeny", "SuperUser"]
+    return [row(**chosen(_ROW), rule=random.choice(rules)) for _ in range(row_count)], list(made)

@@ -11,7 +11,7 @@ SPARK_KAFKA: Final = JarSet(name="spark-kafka-4.2.0")
 """`spark.read.format("kafka")` and its stream."""
 
 SPARK_DELTA: Final = JarSet(name="spark-delta-4.4.0")
-"""`format("delta")`; its session settings are `kustos.pipeline.tables.delta.SETTINGS`."""
+"""`format("delta")`, by which Spark reads tables as others see them; kustos needs none of it."""
 
 
 def spark_jars(*sets: JarSet) -> str:

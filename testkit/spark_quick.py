@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from testkit.spark_archive import archive_option
+
 JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 """The second compiler and parallel collectors cost more than they gain."""
 
@@ -10,7 +12,7 @@ TINY: Final = {
     "spark.sql.codegen.wholeStage": "false",  # compiling costs more than tiny frames do
 }
 
-SETTINGS: Final = {**TINY, "spark.driver.extraJavaOptions": JAVA_OPTIONS}
+SETTINGS: Final = {**TINY, "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {archive_option()}"}
 """For a session that starts its own Spark."""
 
 
@@ -25,4 +27,4 @@ def quick_driver_environment() -> dict[str, str]:
 
 
 def _options() -> str:
-    return " ".join([JAVA_OPTIONS, *(f"-D{key}={value}" for key, value in TINY.items())])
+    return " ".join([JAVA_OPTIONS, archive_option(), *(f"-D{key}={value}" for key, value in TINY.items())])

@@ -7,6 +7,7 @@ ACLS: how many today's set has. Without a MASTER the cluster is that of spark-su
 """
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.events import DAYS, START_MS, files_by_day
@@ -26,21 +27,29 @@ from kustos.pipeline.stages import classify
 from kustos.pipeline.stages.rollup import rollup
 from kustos.pipeline.tables import Tables
 from kustos.pipeline.tables.rollups import rollup_of_files
+from kustos.pipeline.tables.runs import RUNS, UPKEEP
+from kustos.pipeline.tables.store import AUDIT_ROLLUP, stored_schema
+from kustos.pipeline.tables.transaction import Write
 
 DORMANT_DAYS: Final = 3
 UNBOUNDED: Final = "8g"
 
 
 def rollup_of_rows(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
-    """Make the roll-up of events over rows of Spark, as of Delta tables."""
+    """Make the roll-up of events over rows of Spark."""
     events = spark.read.schema(AUDIT_EVENTS_SCHEMA).parquet(str(source))
-    events.transform(rollup).write.partitionBy("day").parquet(str(target / "audit_rollup"))
+    _commit(events.transform(rollup), target)
 
 
 def rollup_by_column(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
-    """Make the same roll-up by column, as of Parquet tables."""
-    rows = rollup_of_files(spark, files_by_day(source))
-    rows.write.partitionBy("day").parquet(str(target / "audit_rollup"))
+    """Make the same roll-up by column, as a run does."""
+    _commit(rollup_of_files(spark, files_by_day(source)), target)
+
+
+def _commit(rows: DataFrame, target: Path) -> None:
+    with Tables(target).transaction() as change:
+        rows.write.partitionBy("day").parquet(str(change.stage(AUDIT_ROLLUP)))
+        change.commit("roll-up", UPKEEP, [Write(table=AUDIT_ROLLUP, schema=stored_schema(AUDIT_ROLLUP))])
 
 
 def replay_with_rules(spark: SparkSession, source: Path, target: Path, acls: int) -> None:
@@ -60,7 +69,8 @@ def replay_by_column(spark: SparkSession, source: Path, target: Path, acls: int)
 def review(spark: SparkSession, source: Path, target: Path, acls: int) -> None:
     """Review all access and look for ACLs that nobody needs."""
     target.mkdir(parents=True)
-    (target / "audit_rollup").symlink_to(source / "audit_rollup")
+    (target / AUDIT_ROLLUP).symlink_to(source / AUDIT_ROLLUP)
+    shutil.copytree(source / RUNS, target / RUNS)
     today, _ = acl_sets(acls)
     as_of = datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(days=DAYS)
     run_review(
@@ -74,7 +84,7 @@ def take_in(spark: SparkSession, source: Path, target: Path, _acls: int) -> None
 
 
 def settle(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
-    """Bring the same lines together over rows, as long runs and Delta tables do."""
+    """Bring the same lines together over rows, as long runs do."""
     lines = read_lines(spark, list_audit_files(source))
     classify.audit_events(classify.classify(lines)).write.parquet(str(target / "audit_events"))
 

@@ -3,6 +3,7 @@
 Later test runs work side by side, and two Mavens must not write to one local repository.
 """
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from testkit.kafka.node import KafkaNode
 from testkit.kafka.tools import KafkaTools
 from testkit.paths import MAVEN_PROJECTS
 from testkit.processes import ChildError
+from testkit.spark_archive import make_spark_archive, spark_archive
 
 
 def main() -> int:
@@ -23,18 +25,20 @@ def main() -> int:
     """
     for project in sorted(MAVEN_PROJECTS.glob("*.xml")):
         JarSet(name=project.stem).resolve()
-    missing = [path for path in (archive("broker"), archive("tools")) if not path.exists()]
-    if not missing:
-        return 0
-    try:
-        make_archives()
-    except (ChildError, OSError) as error:
-        for path in missing:
-            path.unlink(missing_ok=True)
-        reason = str(error).partition("\n")[0]
-        sys.stderr.write(
-            f"setup: warning: JVMs will start slowly, no class data archive was made: {reason}\n"
-        )
+    kafka = [path for path in (archive("broker"), archive("tools")) if not path.exists()]
+    spark = [path for path in (spark_archive(),) if not path.exists()]
+    for missing, make in ((kafka, make_archives), (spark, make_spark_archive)):
+        if not missing:
+            continue
+        try:
+            make()
+        except (ChildError, OSError, subprocess.SubprocessError) as error:
+            for path in missing:
+                path.unlink(missing_ok=True)
+            reason = str(error).partition("\n")[0]
+            sys.stderr.write(
+                f"setup: warning: JVMs will start slowly, no class data archive was made: {reason}\n"
+            )
     return 0
 
 

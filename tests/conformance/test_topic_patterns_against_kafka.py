@@ -28,7 +28,7 @@ NAMES = (
 
 
 ENDLESS = ("(?i)[a-\u212a]", r"(?i)[a-\x{212a}]", r"(?i)[a-\x{2000}]")
-"""On these RE2/J 1.8 never ends; one heartbeat would hold a thread of a broker for ever."""
+"""On these RE2/J 1.8 never ends (google/re2j#168); one heartbeat would hold a thread of a broker for ever."""
 
 
 def drawn(seed: int) -> list[str]:

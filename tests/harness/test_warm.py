@@ -1,5 +1,6 @@
 """Setting up does not fail where only an optimisation does."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,31 +12,40 @@ from testkit.processes import ChildError
 @pytest.fixture
 def archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(warm, "archive", lambda name: tmp_path / f"{name}.jsa")
+    monkeypatch.setattr(warm, "spark_archive", lambda: tmp_path / "spark.jsa")
     return tmp_path
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("missing", "maker", "error"),
     [
-        ChildError("kafka node 1 was not ready within 60 s\nand its log"),
-        OSError(28, "no space left on device"),
+        ("broker", "make_archives", ChildError("kafka node 1 was not ready within 60 s\nand its log")),
+        ("broker", "make_archives", OSError(28, "no space left on device")),
+        ("spark", "make_spark_archive", subprocess.TimeoutExpired("python", 300)),
     ],
 )
 def test_a_machine_too_busy_for_an_archive_is_warned_and_goes_on(
-    error: Exception, archives: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    missing: str,
+    maker: str,
+    error: Exception,
+    archives: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (archives / "tools.jsa").write_bytes(b"whole")
+    others = {"broker.jsa", "tools.jsa", "spark.jsa"} - {f"{missing}.jsa"}
+    for name in others:
+        (archives / name).write_bytes(b"whole")
 
     def failing() -> None:
-        (archives / "broker.jsa").write_bytes(b"half of it")
+        (archives / f"{missing}.jsa").write_bytes(b"half of it")
         raise error
 
-    monkeypatch.setattr(warm, "make_archives", failing)
+    monkeypatch.setattr(warm, maker, failing)
     assert warm.main() == 0
     said = capsys.readouterr().err
     assert said.startswith("setup: warning: JVMs will start slowly, no class data archive was made: ")
     assert len(said.splitlines()) == 1
-    assert [path.name for path in archives.iterdir()] == ["tools.jsa"]
+    assert {path.name for path in archives.iterdir()} == others
 
 
 def test_archives_that_are_there_are_not_made_again(archives: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +53,8 @@ def test_archives_that_are_there_are_not_made_again(archives: Path, monkeypatch:
         raise AssertionError("nothing is to be made")
 
     monkeypatch.setattr(warm, "make_archives", never)
-    for name in ("broker.jsa", "tools.jsa"):
+    monkeypatch.setattr(warm, "make_spark_archive", never)
+    for name in ("broker.jsa", "tools.jsa", "spark.jsa"):
         (archives / name).write_bytes(b"whole")
     assert warm.main() == 0
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from kustos.cli.run import run
 from kustos.pipeline.session import open_session
+from kustos.pipeline.tables import Tables
 from testkit.spark_jars import SPARK_KAFKA, spark_jars
 from testkit.spark_quick import SETTINGS
 
@@ -31,12 +32,13 @@ def closed(path: Path, mode: int) -> Iterator[None]:
 
 
 def digest(tables: Path) -> str:
-    """Return what tells the rows and the ledger of tables; locks and what a run left aside are neither."""
-    found = hashlib.sha256()
-    for path in sorted(tables.rglob("*")):
-        name = str(path.relative_to(tables))
-        if path.is_file() and not name.startswith(("_lock", "_place.lock", "_staging-", "_streams")):
-            found.update(name.encode() + b"\0" + path.read_bytes())
+    """Return what tells the rows of tables and their state, as readers see them."""
+    held = Tables(tables)
+    state = held.state()
+    found = hashlib.sha256(repr(state).encode())
+    for name in state.versions:
+        for file in held.snapshot(name):
+            found.update(file.name.encode() + b"\0" + (tables / name / file.name).read_bytes())
     return found.hexdigest()
 
 

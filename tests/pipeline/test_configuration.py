@@ -14,7 +14,7 @@ from kustos.pipeline.errors import ConfigurationError
 WHOLE = """version: 1
 tables:
   path: tables
-  format: delta
+  keep_raw: true
 inputs:
   - files: /var/log/kafka
     time_zone: Europe/Berlin
@@ -53,8 +53,8 @@ def test_a_whole_file_is_understood_and_its_paths_are_those_of_its_folder(tmp_pa
     [
         (("version: 1", "version: 2"), "line 1: `version`"),
         (("version: 1", "version: true"), "line 1: `version` takes a number"),
-        (("format: delta", "fromat: delta"), "line 4: `tables.fromat` is no key"),
-        (("format: delta", "format: csv"), "line 4: `tables.format` should be 'parquet' or 'delta'"),
+        (("keep_raw: true", "keep_row: true"), "line 4: `tables.keep_row` is no key"),
+        (("keep_raw: true", "format: delta"), "line 4: `tables.format` is no key"),
         (("Europe/Berlin", "Mars/Olympus"), "line 7: `inputs.0.time_zone` is no time zone"),
         (
             ("    command_config: client.properties\n", ""),

@@ -44,8 +44,11 @@ CASES = [
     Case("run", "pipeline.yml", NOTHING, ExitCode.USAGE, "`{path}` is not readable"),
     Case("run", "tables", NO_WRITING, ExitCode.FAILED, "`{path}"),
     Case("run", "tables", NOTHING, ExitCode.FAILED, "`{path}"),
-    Case("run", "tables/_ledger", NO_WRITING, ExitCode.FAILED, "`{path}"),
-    Case("run", "tables/_ledger", NOTHING, ExitCode.FAILED, "`{path}"),
+    Case("run", "tables/runs/_delta_log", NO_WRITING, ExitCode.FAILED, "cannot write to `{table}`: "),
+    Case("run", "tables/runs/_delta_log", NOTHING, ExitCode.FAILED, "cannot list `{path}`: "),
+    Case("run", "tables/audit_events/_delta_log", NO_WRITING, ExitCode.FAILED, "cannot write to `{table}`: "),
+    Case("run", "tables/audit_events/_delta_log", NOTHING, ExitCode.FAILED, "cannot list `{path}`: "),
+    Case("run", "tables/audit_rollup/day=*", NO_WRITING, ExitCode.FAILED, "cannot write to `{path}/part-"),
     Case("run", "shut", NO_WRITING, ExitCode.FAILED, "`{path}/tables`: ", config="elsewhere.yml"),
     Case("run", "shut", NOTHING, ExitCode.FAILED, "`{path}/tables", config="elsewhere.yml"),
     Case(
@@ -61,7 +64,7 @@ CASES = [
     Case("replay acls.txt", "acls.txt", NOTHING, ExitCode.USAGE, "cannot read the ACLs `{path}`: permission"),
     Case("replay acls.txt", "tables", NOTHING, ExitCode.FAILED, "`{path}"),
     Case("replay acls.txt", "tables", NO_WRITING, ExitCode.FAILED, "`{path}"),
-    Case("replay acls.txt", "tables/_ledger", NOTHING, ExitCode.FAILED, "`{path}"),
+    Case("replay acls.txt", "tables/runs", NOTHING, ExitCode.FAILED, "`{path}"),
     # whoever knows the file's columns from before finds it closed as it is read, by Python and by the JVM
     Case("replay acls.txt", PART, NOTHING, ExitCode.FAILED, "`{path}`"),
     Case(
@@ -69,7 +72,7 @@ CASES = [
         "tables/audit_rollup",
         NOTHING,
         ExitCode.FAILED,
-        "cannot list `{path}`: permission denied, check its permissions",
+        "cannot list `{path}/_delta_log`: permission denied, check its permissions",
     ),
     Case("review", PART, NOTHING, ExitCode.FAILED, "`{path}`"),
     Case("judge --metadata log", "log", NOTHING, ExitCode.USAGE, "`{path}` is not readable"),
@@ -161,7 +164,7 @@ def test_no_permission_is_told_and_changes_nothing(case: Case, answers: dict[Cas
     [line] = answer["err"].splitlines()
     assert line.startswith("error: ")
     assert line[7].islower()
-    assert case.message.format(path=answer["path"]) in line
+    assert case.message.format(path=answer["path"], table=Path(answer["path"]).parent) in line
     assert "permission denied" in line.lower() or "is not readable" in line
     assert answer["unchanged"]
 

@@ -10,6 +10,7 @@ from testkit.paths import ROOT
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
+EXAMPLES_MIN = 3
 
 # in two halves, so that this list does not find itself
 UNFINISHED = ("TO" + "DO", "FIX" + "ME", "NotImplemented" + "Error", "mark." + "skip", "mark." + "xfail")
@@ -63,6 +64,44 @@ def test_tests_never_sleep() -> None:
         and ast.unparse(node.args[0]) != "0"  # gives the event loop a turn, takes no time
     ]
     assert sleepers == []
+
+
+def examples_of(path: Path) -> list[tuple[int, int]]:
+    """Return each `max_examples` of a module, as a number or by the name of one, with its line."""
+    tree = ast.parse(path.read_text())
+    named = {
+        ast.unparse(target): node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    }
+    given = [each for node in ast.walk(tree) if isinstance(node, ast.Call) for each in node.keywords]
+    found = [
+        (each.value.lineno, named.get(ast.unparse(each.value), each.value))
+        for each in given
+        if each.arg == "max_examples"
+    ]
+    return [
+        (line, value.value)
+        for line, value in found
+        if isinstance(value, ast.Constant) and isinstance(value.value, int)
+    ]
+
+
+def test_a_property_draws_more_than_the_smallest_examples() -> None:
+    """Hypothesis tries the smallest example first: of one or two, nothing is drawn at all.
+
+    Where each example costs a Spark job, `Drawing` or the seed of the run makes many worlds for one job.
+    """
+    found = {name(path): examples_of(path) for path in tracked("tests/*.py", "testkit/*.py")}
+    assert sum(map(len, found.values())) > 50
+    too_few = [
+        f"{module}:{line}"
+        for module, examples in found.items()
+        for line, count in examples
+        if count < EXAMPLES_MIN
+    ]
+    assert too_few == []
 
 
 def test_every_room_says_what_it_knows() -> None:

@@ -88,7 +88,6 @@ class TableSettings(_Section):
     """
 
     path: LocalPath
-    format: Literal["parquet", "delta"] = "parquet"
     keep_raw: bool = False
     watermark_days: Days | None = None
     retention_days: Days | None = None
@@ -100,8 +99,6 @@ class TableSettings(_Section):
             self.retention_days is None or self.rollup_retention_days < self.retention_days
         ):
             raise ValueError("`rollup_retention_days` is at least `retention_days`, which must be set too")
-        if self.retention_days is not None and self.format == "delta":
-            raise ValueError("`retention_days` is for `parquet`: Delta has its own DELETE and VACUUM")
         return self
 
 
@@ -178,7 +175,7 @@ class RecommendSettings(_Section):
 class SparkSettings(_Section):
     """Which Spark: `master` as for spark-submit, or `remote` for Spark Connect (`sc://host:port`).
 
-    `jars` is a folder of jars for Spark's class path: the Kafka connector, Delta Lake.
+    `jars` is a folder of jars for Spark's class path: the Kafka connector.
     """
 
     master: Annotated[str, Field(min_length=1)] = "local[*]"

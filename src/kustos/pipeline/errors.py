@@ -66,7 +66,7 @@ class TablesInUseError(TablesError):
 
 
 class TablesDamagedError(TablesError):
-    """A committed file is missing, or the ledger cannot be read."""
+    """A committed file is missing, or a log or the table `runs` cannot be read."""
 
 
 class SchemaConflictError(TablesError):

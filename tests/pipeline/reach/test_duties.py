@@ -21,11 +21,10 @@ from testkit.review_rows import (
     Row,
     acl,
     acl_worlds,
+    large_world,
     rollup,
     row,
-    row_worlds,
 )
-from testkit.seeds import Drawing
 
 FILE = """
 version: 1
@@ -200,8 +199,9 @@ def told(one: Any) -> tuple[str, str]:
     return json.loads(one.evidence)["rule_id"], one.principal
 
 
-def test_breaches_by_use_are_those_recorded(spark: SparkSession, drawing: Drawing) -> None:
-    rows, acls = drawing(st.tuples(row_worlds, acl_worlds))
+def test_breaches_by_use_are_those_recorded(spark: SparkSession, seed: int) -> None:
+    rows, acls = large_world(seed)
+    assert len(plain_uses(rows)) > 1
     rows += [row("User:bob", "WRITE", "pay.in", day=1), row("User:bob", "ALTER", "orders", day=2)]
     held = AclsInForce.of("t", acls, super_users="User:root")
     table = rule_findings(

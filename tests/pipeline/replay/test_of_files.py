@@ -21,6 +21,7 @@ from kustos.pipeline.tables import Tables
 from tests.pipeline.deciding.worlds import asked_around, made_world
 from tests.pipeline.replay.recorded import answered, changed, event_frame, recorded, rollup_frame
 from tests.pipeline.replay.test_flips import CANDIDATE, EVENTS, expected_flips, found_flips
+from tests.pipeline.tables.filling import fill
 
 Found = dict[tuple[Any, ...], tuple[Any, ...]]
 
@@ -132,16 +133,14 @@ def test_each_row_group_is_in_one_part(
     assert names == expected.column("name").to_pylist()
 
 
-def test_the_files_of_a_table_are_those_of_the_days_asked_for(spark: SparkSession, tmp_path: Path) -> None:
-    for day in ("2026-11-20", "2026-11-21", "2026-11-22"):
-        folder = tmp_path / "audit_rollup" / f"day={day}"
-        folder.mkdir(parents=True)
-        parquet.write_table(pa.table({"principal": ["User:a"]}), folder / "part.parquet")
-        (folder / "_hidden").touch()
+def test_the_files_of_a_table_are_those_of_the_days_asked_for(tmp_path: Path) -> None:
     tables = Tables(tmp_path)
+    rows = pa.table({"principal": ["User:a"]})
+    fill(tables, "audit_rollup", dict.fromkeys(("2026-11-20", "2026-11-21", "2026-11-22"), rows))
+    (tmp_path / "audit_rollup" / "day=2026-11-21" / "of_a_killed_run.parquet").touch()
 
     def days(first: date | None, last: date | None) -> list[str]:
-        return [path.parent.name[-2:] for path in tables.files(spark, "audit_rollup", first, last)]
+        return [path.parent.name[-2:] for path in tables.files("audit_rollup", first, last)]
 
     assert days(None, None) == ["20", "21", "22"]
     assert days(date(2026, 11, 21), None) == ["21", "22"]

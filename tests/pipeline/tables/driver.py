@@ -9,7 +9,7 @@ from typing import Any
 
 from kustos.pipeline.jobs import run_pipeline
 from kustos.pipeline.session import open_session
-from kustos.pipeline.tables import Tables, transaction
+from kustos.pipeline.tables import Tables, delta
 from testkit.spark_quick import SETTINGS
 
 BEGUN = "begun"
@@ -40,8 +40,8 @@ def main(audit: str, tables: str, point: str) -> None:
             if step == point:
                 die()
 
-        if point == "moving":
-            transaction._move = after(1, transaction._move)
+        if point == "committing two tables":
+            delta.write = after(2, delta.write)
         print(BEGUN, flush=True)
         run_pipeline(spark, tables=Tables(Path(tables)), audit=Path(audit), progress=progress)
 

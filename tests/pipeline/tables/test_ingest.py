@@ -88,7 +88,7 @@ def test_batches_are_taken_in_once_and_what_is_known_is_a_duplicate(
     counted = rows(tables, spark, "audit_rollup", "host", "event_count", "sample_event_id")
     assert [(host, count) for host, count, _ in counted] == [("10.0.0.7", 3), ("127.0.0.1", 3)]
     assert counted[0][2] == event_line_id(1)
-    assert len(data_files(tables.folder / "audit_rollup")) == 1
+    assert len(tables.files("audit_rollup")) == 1
 
 
 def event_line_id(number: int) -> str:
@@ -183,11 +183,11 @@ def test_tables_that_answer_are_replaced_whole_and_others_only_by_runs(
 ) -> None:
     tables = Tables(tmp_path)
     assert tables.read(spark, "findings").count() == 0
-    tables.replace(spark, "spans", spark.range(3))
-    tables.replace(spark, "spans", tables.read(spark, "spans").filter("id > 0"))
+    tables.replace("spans", spark.range(3))
+    tables.replace("spans", tables.read(spark, "spans").filter("id > 0"))
     assert rows(tables, spark, "spans", "id") == [(1,), (2,)]
     with pytest.raises(TablesError, match="`audit_events` is written by runs only"):
-        tables.replace(spark, "audit_events", spark.range(3))
+        tables.replace("audit_events", spark.range(3))
     for name in ("../x", "X", "_ledger", ""):
         with pytest.raises(TablesError, match="is no name of a table"):
             tables.read(spark, name)

@@ -10,20 +10,14 @@ import pytest
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.jobs.inputs import MAXIMUM_HEAD_BYTES, FoundFile, find_new_files, log_of, with_damage
 from kustos.pipeline.tables import Tables
-from kustos.pipeline.tables.ledger import RUN, LedgerEntry, write_entry
+from kustos.pipeline.tables.runs import RUN
 
 TEXT = b"\r\n\nfirst line\r\nsecond\n"
 
 
 def commit(tables: Tables, *files: FoundFile) -> None:
-    sequence = tables.state().sequence + 1
-    inputs = tuple(file.identity for file in files)
-    write_entry(
-        tables.folder,
-        LedgerEntry(
-            sequence=sequence, run_id=f"r{sequence}", kind=RUN, form="parquet", staging="-", inputs=inputs
-        ),
-    )
+    with tables.transaction() as change:
+        change.commit(f"r{change.state.number}", RUN, [], inputs=[file.identity for file in files])
 
 
 def new_names(audit: Path, tables: Tables) -> list[str]:

@@ -1,10 +1,8 @@
-"""What is on disk: small files become few, folders of older and newer versions are read."""
+"""What is on disk: small files become few, tables of older and newer versions are read."""
 
-import datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -13,65 +11,71 @@ from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas import LINES_SCHEMA
 from kustos.pipeline.tables import SchemaConflictError, Tables, compact_tables, ingest
-from kustos.pipeline.tables.transaction import data_files
+from kustos.pipeline.tables.runs import UPKEEP
+from kustos.pipeline.tables.store import stored_schema
+from kustos.pipeline.tables.transaction import Write
 from tests.pipeline.events import event_line
 
-DAY = "day=2026-11-21"
+DAY = "2026-11-21"
 
 
 def take(spark: SparkSession, tables: Tables, run_id: str, *lines: str) -> None:
     ingest(spark, spark.createDataFrame([("f", line) for line in lines], LINES_SCHEMA), tables, run_id)
 
 
-def rewrite(place: Path, **changes: Any) -> None:
-    """Write a day's only file anew with other columns, as another version of kustos had written it."""
-    (name,) = data_files(place)
-    table = pyarrow.parquet.ParquetFile(place / name).read()
+def rewrite(tables: Tables, **changes: Any) -> None:
+    """Put other columns in place of those of a day's only file, as another version had written it."""
+    (path,) = tables.files("audit_events")
+    table = pyarrow.parquet.ParquetFile(path).read()
+    schema = stored_schema("audit_events")
     for column, values in changes.items():
         if column in table.column_names:
             table = table.drop_columns([column])
         if values is not None:
             table = table.append_column(column, values)
-    pyarrow.parquet.write_table(table, place / name, use_deprecated_int96_timestamps=True)  # as Spark does
+        if column not in schema.names:
+            schema = schema.append(pyarrow.field(column, values.type))
+    with tables.transaction() as change:
+        folder = change.stage("audit_events") / f"day={DAY}"
+        folder.mkdir(parents=True)
+        name = f"other-{change.state.number}.parquet"
+        pyarrow.parquet.write_table(table, folder / name, use_deprecated_int96_timestamps=True)
+        change.commit("other", UPKEEP, [Write(table="audit_events", schema=schema, replaces=(DAY,))])
 
 
 def identifiers(rows: DataFrame) -> list[str]:
     return sorted(row["event_id"][-1] for row in rows.collect())
 
 
-def test_older_and_newer_folders_are_read_compacted_and_go_on(spark: SparkSession, tmp_path: Path) -> None:
-    tables, events = Tables(tmp_path), tmp_path / "audit_events" / DAY
+def test_older_and_newer_tables_are_read_compacted_and_go_on(spark: SparkSession, tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
     take(spark, tables, "old", event_line(1))
-    rewrite(events, forwarded_by=None, rule=pyarrow.array([{"kind": "SuperUser"}]))
-    rewrite(events, added_later=pyarrow.array([7]), api_key=pyarrow.array([1], pyarrow.int16()))
+    rewrite(tables, forwarded_by=None, rule=pyarrow.array([{"kind": "SuperUser"}]))
+    rewrite(tables, added_later=pyarrow.array([7]), api_key=pyarrow.array([1], pyarrow.int16()))
     take(spark, tables, "new", event_line(2, forwarded_by="User:gate"), event_line(3))
     rows = tables.read(spark, "audit_events")
     assert identifiers(rows) == ["1", "2", "3"]
     assert "added_later" not in rows.columns
     assert identifiers(rows.filter("forwarded_by is null and rule.host is null")) == ["1", "3"]
     before = sorted(map(repr, rows.collect()))
-    assert compact_tables(spark, tables, most_files=1) == (f"audit_events/{DAY}",)
+    assert compact_tables(tables, most_files=1) == (f"audit_events/day={DAY}",)
     assert sorted(map(repr, tables.read(spark, "audit_events").collect())) == before
-    (name,) = data_files(events)
-    kept = pyarrow.parquet.read_table(events / name, partitioning=None)
+    assert sorted(map(repr, rows.collect())) == before, "who began to read before reads to the end"
+    (path,) = tables.files("audit_events")
+    kept = pyarrow.parquet.read_table(path, partitioning=None)
     assert sorted(kept["added_later"].to_pylist(), key=str) == [7, None, None]
-    with duckdb.connect() as connection:  # what is at rest is plain Parquet, for anything that reads it
-        found = connection.execute(
-            f"SELECT count(*), min(day) FROM read_parquet('{tmp_path}/audit_events/*/*.parquet')"
-        ).fetchall()
-    assert found == [(3, datetime.date(2026, 11, 21))]
 
 
 def test_a_type_that_cannot_be_read_as_ours_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    tables, events = Tables(tmp_path), tmp_path / "audit_events" / DAY
+    tables = Tables(tmp_path)
     take(spark, tables, "a", event_line(1))
-    rewrite(events, time_ms=pyarrow.array(["soon"]))
+    rewrite(tables, time_ms=pyarrow.array(["soon"]))
     with pytest.raises(SchemaConflictError, match=r"column `time_ms` of `.*parquet` is string, not bigint"):
         tables.read(spark, "audit_events")
     with pytest.raises(SchemaConflictError, match="column `time_ms`"):
         take(spark, tables, "b", event_line(2))
-    (name,) = data_files(events)
-    (events / name).write_bytes(b"PAR1")
+    (file,) = tables.snapshot("audit_events")
+    (tmp_path / "audit_events" / file.name).write_bytes(b"PAR1")
     with pytest.raises(SchemaConflictError, match="is no readable Parquet file"):
         tables.read(spark, "audit_events")
 
@@ -79,7 +83,8 @@ def test_a_type_that_cannot_be_read_as_ours_is_named(spark: SparkSession, tmp_pa
 def test_a_day_without_its_roll_up_is_rolled_up_from_its_events(spark: SparkSession, tmp_path: Path) -> None:
     tables = Tables(tmp_path)
     take(spark, tables, "a", event_line(1))
-    for name in data_files(tmp_path / "audit_rollup"):
-        (tmp_path / "audit_rollup" / name).unlink()
+    with tables.transaction() as change:
+        write = Write(table="audit_rollup", schema=stored_schema("audit_rollup"), replaces=(DAY,))
+        change.commit("drop", UPKEEP, [write])
     take(spark, tables, "b", event_line(2))
     assert tables.read(spark, "audit_rollup").agg(sql.sum("event_count")).collect()[0][0] == 2

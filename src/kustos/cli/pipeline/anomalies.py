@@ -58,7 +58,7 @@ def anomalies(
     if dry_run:
         print_plan([f"would judge {period} by the days before"], output)
         return ExitCode.OK
-    with working("anomalies", configuration.spark, delta=tables.form == "delta", steps=2) as (spark, step):
+    with working("anomalies", configuration.spark, steps=2) as (spark, step):
         step("looking for anomalies")
         rollup = tables.read(spark, "audit_rollup")
         with keeping() as keep:
@@ -69,7 +69,7 @@ def anomalies(
                 security_events=tables.read(spark, "security_events"),
                 keep=keep,
             )
-            tables.replace(spark, "anomalies", found)
+            tables.replace("anomalies", found)
         step("summing up")
         saved = tables.read(spark, "anomalies")
         kinds = {row["kind"]: int(row["count"]) for row in saved.groupBy("kind").count().collect()}

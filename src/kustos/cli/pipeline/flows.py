@@ -73,7 +73,7 @@ def flows(
     from kustos.pipeline.reach import edges, flow_paths
     from kustos.pipeline.stages.rollup import within_days
 
-    with working("flows", configuration.spark, delta=tables.form == "delta", steps=2) as (spark, step):
+    with working("flows", configuration.spark, steps=2) as (spark, step):
         step("finding who feeds whom")
         graph = edges(within_days(tables.read(spark, "audit_rollup"), first, last)).persist()
         found = flow_paths(graph, hops_max=hops, sources=sources)

@@ -82,7 +82,7 @@ def tables_of(configuration: "PipelineConfiguration") -> "Tables":
     """Return the tables of the configuration, which need not exist yet."""
     from kustos.pipeline.tables import Tables
 
-    return Tables(configuration.tables.path, configuration.tables.format)
+    return Tables(configuration.tables.path)
 
 
 def filled_tables(configuration: "PipelineConfiguration") -> "Tables":

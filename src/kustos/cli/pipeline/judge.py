@@ -96,7 +96,7 @@ def judge(
         print_plan([f"would judge by {question.metadata}", reach], output)
         return ExitCode.OK
     steps = len(JUDGE_STEPS) + 1
-    with working("judge", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
+    with working("judge", configuration.spark, steps=steps) as (spark, step):
         judged = run_judgement(spark, tables, question, step)
         step("looking for the gravest")
         found = gravest_findings(tables.read(spark, "history_findings"), limit, with_rules=rules)

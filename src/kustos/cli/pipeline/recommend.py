@@ -95,7 +95,7 @@ def recommend(
     if dry_run:
         print_plan(_plan(str(tables.folder), options, legitimate, is_within), output)
         return ExitCode.OK
-    with working("recommend", configuration.spark, delta=tables.form == "delta", steps=4) as (spark, step):
+    with working("recommend", configuration.spark, steps=4) as (spark, step):
         rollup = tables.read(spark, "audit_rollup")
         context = {"names": _names(spark, rollup, topics), "today": acls, "within_today": is_within}
         found = recommendation(spark, rollup, options, legitimate, **context, progress=step)

@@ -88,7 +88,7 @@ def report(
     from kustos.pipeline.jobs import REPORT_STEPS, run_tables_report
 
     steps = len(REPORT_STEPS)
-    with working("report", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
+    with working("report", configuration.spark, steps=steps) as (spark, step):
         summary = run_tables_report(spark, tables, out, first_day=first, last_day=last, progress=step)
     if output.is_document:
         print_document(summary.as_dict(), output)

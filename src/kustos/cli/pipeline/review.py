@@ -87,7 +87,7 @@ def review(
         **_rules(configuration),
     )
     steps = len(REVIEW_STEPS) + 1
-    with working("review", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
+    with working("review", configuration.spark, steps=steps) as (spark, step):
         counts = run_review(spark, tables, question, step)
         step("writing files")
         rows = tables.read(spark, "access_review")

@@ -84,7 +84,7 @@ def run(
         return
     steps = sum(STEPS_OF_FILES if one.topic is None else 1 for one in configuration.inputs)
     done: list[dict[str, Any]] = []
-    with working("run", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
+    with working("run", configuration.spark, steps=steps) as (spark, step):
         for one in configuration.inputs:
             take = _take_files if one.topic is None else _take_topic
             done.append({"input": _name(one), **take(spark, configuration, one, tables, step, follow)})

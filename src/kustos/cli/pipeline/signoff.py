@@ -208,7 +208,7 @@ def _replayed(document: Any, config: Path) -> "ReviewChanges":
     tables = filled_tables(configuration)
     acls = todays_acls(configuration, config.absolute().parent)
     changes_of(document, acls)  # report ACLs other than the reviewed ones before Spark's seconds of start-up
-    with working("signoff", configuration.spark, delta=tables.form == "delta", steps=1) as (spark, step):
+    with working("signoff", configuration.spark, steps=1) as (spark, step):
         step("deciding recorded use without the removed ACLs")
         rollup = tables.read(spark, "audit_rollup")
         return changes_of(document, acls, lost_uses(spark, rollup, acls, as_of=datetime.now(UTC)))

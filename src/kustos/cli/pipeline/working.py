@@ -60,7 +60,7 @@ def configured(path: Path) -> "PipelineConfiguration":
 
 @contextmanager
 def working(
-    doing: str, settings: "SparkSettings | None" = None, *, steps: int | None = None, delta: bool = False
+    doing: str, settings: "SparkSettings | None" = None, *, steps: int | None = None
 ) -> Iterator[tuple[Any, Step]]:
     """Yield a Spark session, and a callback to call as each step begins.
 
@@ -80,10 +80,8 @@ def working(
     from kustos.pipeline.configuration import SparkSettings
     from kustos.pipeline.progress import watched
     from kustos.pipeline.session import open_session
-    from kustos.pipeline.tables.delta import SETTINGS as DELTA_SETTINGS
 
     settings = settings or SparkSettings()
-    wanted = {**(DELTA_SETTINGS if delta else {}), **settings.all_settings()}
     console = Console(stderr=True)
     columns = (
         SpinnerColumn(),
@@ -95,7 +93,10 @@ def working(
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         step_task = bars.add_task("starting Spark", total=None if steps is None else steps + 1)
         with open_session(
-            f"kustos {doing}", master=settings.master, remote=settings.remote, settings=wanted
+            f"kustos {doing}",
+            master=settings.master,
+            remote=settings.remote,
+            settings=settings.all_settings(),
         ) as spark:
             tasks = bars.add_task("tasks of Spark", total=None)
 

@@ -77,7 +77,7 @@ def _review(spark: "SparkSession", tables: "Tables", question: ReviewQuestion, p
             history=history,
             questions=questions,
         )
-        tables.replace(spark, "access_review", reviewed)
+        tables.replace("access_review", reviewed)
         progress(REVIEW_STEPS[1])
         found = acl_findings(
             spark,
@@ -100,7 +100,7 @@ def _review(spark: "SparkSession", tables: "Tables", question: ReviewQuestion, p
                 policy=question.policy,
             )
             found = found.unionByName(broken)
-        tables.replace(spark, "findings", found)
+        tables.replace("findings", found)
     finally:
         questions.unpersist()
         supported.unpersist()

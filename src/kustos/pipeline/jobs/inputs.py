@@ -30,7 +30,7 @@ _DAMAGE: Final = (EOFError, OSError, zlib.error)
 class FoundFile:
     """A file to read.
 
-    `name` is its path below its folder, `identity` its current state as the ledger keeps it, and `fault` the
+    `name` is its path below its folder, `identity` its current state as `inputs` has it, and `fault` the
     reason for quarantining it unread, if any.
     """
 
@@ -63,7 +63,7 @@ def find_new_files(audit: Path | Sequence[Path], tables: "Tables") -> FoundFiles
     A file is identified by path, size, time of change and the beginning of its content; a renamed one by its
     inode instead of the path. A file that grew is read again as a whole: its old lines become duplicates.
     """
-    known = tables.state().inputs
+    known = tables.inputs()
     inodes = {(one.inode, one.size_bytes, one.modified_ns, one.log) for one in known.values()}
     count, new = 0, []
     roots = [audit] if isinstance(audit, Path) else list(audit)

@@ -9,7 +9,7 @@ from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.replay import Replay, flips_of_files, replay
 from kustos.pipeline.stages.rollup import within_days
-from kustos.pipeline.tables.store import AUDIT_ROLLUP, PARQUET, Tables
+from kustos.pipeline.tables.store import AUDIT_ROLLUP, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,12 +68,12 @@ def run_judgement(
                 super_users=question.super_users,
                 allow_everyone_if_no_acl_found=question.allow_everyone_if_no_acl_found,
             )
-            tables.replace(spark, "judged", judged)
+            tables.replace("judged", judged)
         finally:
             reach.unpersist()
     progress(JUDGE_STEPS[2])
     saved = tables.read(spark, "judged")
-    tables.replace(spark, "history_findings", history_findings(saved))
+    tables.replace("history_findings", history_findings(saved))
     return {
         "history": extent,
         "verdicts": _verdicts(saved),
@@ -112,12 +112,12 @@ def replay_of_tables(
 ) -> Replay:
     """Return the accesses that `candidate` decides differently in the roll-up of these days, both included.
 
-    As `replay`; without rule changes it reads the files of Parquet tables by column, which takes a third of
-    the time. Raises what `Tables.read` raises.
+    As `replay`; without rule changes it reads the tables' files by column, which takes a third of the time.
+    Raises what `Tables.read` raises.
     """
-    if rule_changes or tables.form != PARQUET:
+    if rule_changes:
         rollup = within_days(tables.read(spark, AUDIT_ROLLUP), first_day, last_day)
         return replay(spark, rollup, candidate, baseline, rule_changes=rule_changes)
-    files = tables.files(spark, AUDIT_ROLLUP, first_day, last_day)
+    files = tables.files(AUDIT_ROLLUP, first_day, last_day)
     shipped = None if baseline is None else ship(spark, baseline)
     return Replay(flips_of_files(spark, AUDIT_ROLLUP, files, ship(spark, candidate), shipped))

@@ -45,8 +45,6 @@ def run_pipeline(
     clock, options = clock or SystemClock(), options or IngestOptions()
     check_time_zone(options.time_zone)
     name = run_id or f"run-{clock.wall_ms()}-{(entropy or SystemEntropy()).uuid().hex[:8]}"
-    with tables.transaction(spark):
-        pass  # finish what a killed run left before reading the ledger
     progress("looking for new files")
     found = find_new_files(audit, tables)
     former = tables.state().summary_of(name)
@@ -61,10 +59,10 @@ def run_pipeline(
         summary = RunSummary(run_id=name, files=found.count)
     if options.retention is not None:
         progress("dropping what is too old")
-        summary = summary.with_dropped(drop_expired(spark, tables, options.retention, clock=clock))
+        summary = summary.with_dropped(drop_expired(tables, options.retention, clock=clock))
     if compact and found.new:
         progress("compacting")
-        compact_tables(spark, tables, keeps_days_apart=options.retention is not None)
+        compact_tables(tables)
     return summary
 
 

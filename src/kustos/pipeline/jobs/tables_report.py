@@ -60,7 +60,7 @@ def run_tables_report(
     from kustos.pipeline.stages.access import counts_of_rollup
     from kustos.pipeline.stages.rollup import within_days
 
-    if not tables.days("audit_rollup") and tables.form == "parquet":
+    if not tables.days("audit_rollup"):
         raise AuditInputError(f"no run has filled the tables in `{tables.folder}`, see `kustos pipeline run`")
     rollup = within_days(tables.read(spark, "audit_rollup"), first_day, last_day)
     events = within_days(tables.read(spark, "audit_events"), first_day, last_day)
@@ -72,8 +72,8 @@ def run_tables_report(
         "quarantine": tables.read(spark, "quarantine"),
         "security_events": within_days(tables.read(spark, "security_events"), first_day, last_day),
     }
-    found |= {name: tables.read(spark, name) for name in ANSWERS if tables.place(name).is_dir()}
-    answered = [name for name in FINDINGS if tables.place(name).is_dir()]
+    found |= {name: tables.read(spark, name) for name in ANSWERS if tables.has(name)}
+    answered = [name for name in FINDINGS if tables.has(name)]
     frames = [tables.read(spark, name) for name in answered]
     if frames:
         findings = frames[0]
@@ -85,7 +85,7 @@ def run_tables_report(
         found,
         lines=None,
         outcomes={"quarantined": quarantined},
-        files=len(tables.state().inputs),
+        files=len(tables.inputs()),
     )
     progress(REPORT_STEPS[1])
     _replace(out, render_report(report))

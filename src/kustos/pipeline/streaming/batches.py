@@ -120,6 +120,6 @@ class Batches:
         retention = self._options.retention
         refresh_rollup(spark, self._tables)
         if retention is not None:
-            dropped = drop_expired(spark, self._tables, retention, clock=self._clock)
+            dropped = drop_expired(self._tables, retention, clock=self._clock)
             self.summary = self.summary.with_dropped(dropped)
-        compact_tables(spark, self._tables, keeps_days_apart=retention is not None)
+        compact_tables(self._tables)

@@ -7,14 +7,16 @@ from kustos.pipeline.errors import (
     TablesInUseError,
 )
 from kustos.pipeline.tables.compaction import compact_tables
+from kustos.pipeline.tables.conversion import Converted, convert_tables
 from kustos.pipeline.tables.ingest import IngestOptions, ingest
-from kustos.pipeline.tables.ledger import InputFile
 from kustos.pipeline.tables.retention import Dropped, Retention, drop_expired, would_drop
 from kustos.pipeline.tables.rollups import refresh_rollup
+from kustos.pipeline.tables.runs import InputFile
 from kustos.pipeline.tables.store import Tables
 from kustos.pipeline.tables.summary import RunSummary
 
 __all__ = [
+    "Converted",
     "Dropped",
     "IngestOptions",
     "InputFile",
@@ -26,6 +28,7 @@ __all__ = [
     "TablesError",
     "TablesInUseError",
     "compact_tables",
+    "convert_tables",
     "drop_expired",
     "ingest",
     "refresh_rollup",

@@ -1,7 +1,7 @@
 """Ingestion of raw lines into committed tables, for runs over files and for batches of a stream."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -15,10 +15,10 @@ from kustos.pipeline.stages import classify
 from kustos.pipeline.stages.dedupe import DUPLICATE, EVENT, MILLISECONDS_OF_A_DAY, QUARANTINED
 from kustos.pipeline.stages.dedupe_known import TOO_LATE, conflicting_events, judge, known_events
 from kustos.pipeline.stages.dedupe_outcomes import DedupeOutcome
-from kustos.pipeline.tables.ledger import RUN, InputFile
 from kustos.pipeline.tables.reading import count_of, rows_on_disk, spark_path
-from kustos.pipeline.tables.retention import Retention, closed_before, kept_from, taken_on
+from kustos.pipeline.tables.retention import Retention, closed_before, kept_from
 from kustos.pipeline.tables.rollups import days_to_rebuild, is_of, rolled_up
+from kustos.pipeline.tables.runs import RUN, InputFile
 from kustos.pipeline.tables.short_runs import (
     SHORT_KEY_BYTES_MAX,
     SHORT_LINES_MAX,
@@ -26,22 +26,27 @@ from kustos.pipeline.tables.short_runs import (
     deduplicate_short,
 )
 from kustos.pipeline.tables.short_writing import FEW_BYTES, FEW_LINES, Places, write_short
-from kustos.pipeline.tables.staging import SortedLines, StagedLines, sort_out, stage_lines
+from kustos.pipeline.tables.staging import (
+    SortedLines,
+    StagedLines,
+    sort_out,
+    stage_by_day,
+    stage_lines,
+)
 from kustos.pipeline.tables.store import (
     AUDIT_EVENTS,
     AUDIT_RAW,
     AUDIT_ROLLUP,
-    BY_DAY,
-    PARQUET,
+    LINES,
     QUARANTINE,
     SCHEMAS,
     SECURITY_EVENTS,
     Tables,
+    stored_schema,
 )
 from kustos.pipeline.tables.stored import newest_time_ms
 from kustos.pipeline.tables.summary import RunSummary, check_no_line_lost
-from kustos.pipeline.tables.transaction import Transaction
-from kustos.pipeline.tables.writing import Changes, append, replace_days, stage_by_day
+from kustos.pipeline.tables.transaction import Transaction, Write
 from kustos.runtime import Clock, SystemClock
 
 STEPS: Final = (
@@ -97,13 +102,13 @@ def ingest(
 
     With a committed `run_id` this is a no-op that returns the former summary; a stream's batch has the id
     `NAME@NUMBER`, with growing numbers, and a number at or below the last one is a no-op. `lines` is read
-    once. `inputs` are the files that the ledger records as read.
+    once. `inputs` are the files that are recorded as read.
 
     Raises `LinesLostError`, `TablesError`, `TablesInUseError`, `SchemaConflictError`, and what reading
     `lines` raises; after an error before the commit, the tables are unchanged.
     """
     clock = clock or SystemClock()
-    with tables.transaction(spark) as change:
+    with tables.transaction() as change:
         former = change.state.summary_of(run_id)
         if former is not None:
             return RunSummary.from_mapping(former, run_id=run_id, is_repeat=True)
@@ -128,9 +133,8 @@ def ingest(
         change.commit(
             run_id,
             RUN,
-            **run.changes.as_fields(),
+            run.changes,
             stale_days=run.stale_days,
-            fresh_days=run.fresh_days,
             inputs=tuple(inputs),
             summary=asdict(summary),
             newest_time_ms=counts.newest_time_ms,
@@ -163,9 +167,8 @@ class _Run:
         clock: Clock,
     ) -> None:
         self.started_ms: Final = clock.monotonic_ms()
-        self.changes = Changes()
-        self.fresh_days: tuple[str, ...] = ()
-        self.stale_days: tuple[str, ...] = ()
+        self.changes: list[Write] = []
+        self.stale_days: frozenset[str] = change.state.stale_days
         self._spark, self._tables, self._change = spark, tables, change
         self._options, self._progress, self._clock = options, progress, clock
 
@@ -211,14 +214,13 @@ class _Run:
         return stage_lines(lines, folder, time_zone=self._options.time_zone)
 
     def _verdicts(self, staged: StagedLines) -> list[DedupeOutcome] | None:
-        """Return the verdicts for a run of few lines; None for too many lines or rows, and for Delta."""
-        is_short = staged.rows <= SHORT_LINES_MAX and staged.key_bytes <= SHORT_KEY_BYTES_MAX
-        if self._tables.form != PARQUET or not is_short:
+        """Return the verdicts for a run of few lines; None for too many lines or rows."""
+        if staged.rows > SHORT_LINES_MAX or staged.key_bytes > SHORT_KEY_BYTES_MAX:
             return None
         days = staged.days()
         tables = (AUDIT_EVENTS, SECURITY_EVENTS) if days is not None else ()
-        events = [file for table in tables for file in self._tables.files(self._spark, table, *(days or ()))]
-        lines = self._tables.files(self._spark, QUARANTINE)
+        events = [file for table in tables for file in self._tables.files(table, *(days or ()))]
+        lines = self._tables.files(QUARANTINE)
         stored = StoredFiles.of(events, lines, staged.around(self._options.look_around_ms))
         return None if stored is None else deduplicate_short(staged, stored, self._oldest_time_ms())
 
@@ -300,10 +302,9 @@ class _Run:
         return judged, may_quarantine
 
     def _append(self, table: str) -> None:
-        added = append(self._tables, self._change, table)
-        if table not in BY_DAY:
-            added = replace(added, moves=taken_on(added.moves, kept_from(0, self._clock)))
-        self.changes += added
+        today = date.fromisoformat(kept_from(0, self._clock))
+        day = today if table in LINES else None
+        self.changes.append(Write(table=table, schema=stored_schema(table), day=day))
 
     def _too_late(self) -> int:
         """Return how many of the quarantined lines are events that come too late."""
@@ -329,14 +330,15 @@ class _Run:
         days = {Path(file).parts[0].removeprefix("day=") for file in files}
         wanted = days | self._change.state.stale_days
         if not self._options.with_rollup:
-            self.stale_days = tuple(sorted(days))
+            self.stale_days |= days
         elif wanted:
             rebuilt = days_to_rebuild(self._tables, self._change.state, wanted)
             staged = [self._change.staging / AUDIT_EVENTS / file for file in files]
             found = rolled_up(self._spark, self._tables, staged, wanted, rebuilt)
             stage_by_day(found.rows, self._change, AUDIT_ROLLUP, is_by_day=found.is_by_day)
-            self.changes += replace_days(self._tables, self._change, AUDIT_ROLLUP, sorted(wanted))
-            self.fresh_days = tuple(sorted(self._change.state.stale_days))
+            schema, replaces = stored_schema(AUDIT_ROLLUP), tuple(sorted(wanted))
+            self.changes.append(Write(table=AUDIT_ROLLUP, schema=schema, replaces=replaces))
+            self.stale_days = frozenset()
         return tuple(sorted(days))
 
     def _staged(self, name: str, schema: StructType | None = None) -> DataFrame:

@@ -54,9 +54,8 @@ def read_parquet(spark: SparkSession, folder: Path, files: Sequence[str], schema
     check_schemas(folder, files, schema)
     if not files:
         return spark.createDataFrame([], schema)
-    frame = spark.read.schema(schema).parquet(spark_path(folder)).select(*schema.fieldNames())
-    _ = frame.schema  # lists the files now, under the lock
-    return frame
+    reader = spark.read.schema(schema).option("basePath", str(folder))
+    return reader.parquet(*(spark_path(folder / file) for file in files)).select(*schema.fieldNames())
 
 
 def check_schemas(folder: Path, files: Sequence[str], schema: StructType) -> None:

@@ -17,10 +17,11 @@ from pyspark.sql import functions as sql
 from kustos.pipeline.columns.reading import FilePart, parts_of
 from kustos.pipeline.columns.rolling import rolled_up_parts
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA
-from kustos.pipeline.stages.rollup import merge_rollups, rollup, together
-from kustos.pipeline.tables.ledger import UPKEEP, State
-from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_ROLLUP, PARQUET, Tables
-from kustos.pipeline.tables.writing import replace_days, stage_by_day
+from kustos.pipeline.stages.rollup import merge_rollups, together
+from kustos.pipeline.tables.runs import UPKEEP, State
+from kustos.pipeline.tables.staging import stage_by_day
+from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_ROLLUP, Tables, stored_schema
+from kustos.pipeline.tables.transaction import Write
 
 TASK_BYTES_MAX: Final = 512 << 20
 """The largest day for a single task, some eight million events; several tasks share a larger one."""
@@ -55,11 +56,8 @@ def rolled_up(
     merged = [day for day in days if day not in rebuilt]
     if merged:
         parts.append(tables.read(spark, AUDIT_ROLLUP).filter(is_of(merged)))
-    if set(rebuilt) & tables.days(AUDIT_EVENTS):
-        if tables.form == PARQUET:
-            files += [path for path in tables.files(spark, AUDIT_EVENTS) if day_of_file(path) in rebuilt]
-        else:
-            parts.append(rollup(tables.read(spark, AUDIT_EVENTS).filter(is_of(rebuilt))))
+    if rebuilt:
+        files += [path for path in tables.files(AUDIT_EVENTS) if day_of_file(path) in rebuilt]
     by_day: dict[str, list[Path]] = {}
     for path in files:
         by_day.setdefault(day_of_file(path), []).append(path)
@@ -79,15 +77,15 @@ def refresh_rollup(spark: SparkSession, tables: Tables) -> tuple[str, ...]:
 
     Raises `TablesInUseError` if another run is writing.
     """
-    with tables.transaction(spark) as change:
-        days = sorted(change.state.stale_days)
+    with tables.transaction() as change:
+        days = tuple(sorted(change.state.stale_days))
         if not days:
             return ()
         found = rolled_up(spark, tables, (), days, days)
         stage_by_day(found.rows, change, AUDIT_ROLLUP, is_by_day=found.is_by_day)
-        changes = replace_days(tables, change, AUDIT_ROLLUP, days)
-        change.commit("refresh-rollup", UPKEEP, **changes.as_fields(), fresh_days=tuple(days))
-    return tuple(days)
+        write = Write(table=AUDIT_ROLLUP, schema=stored_schema(AUDIT_ROLLUP), replaces=days)
+        change.commit("refresh-rollup", UPKEEP, [write], stale_days=frozenset())
+    return days
 
 
 def is_of(days: Collection[str]) -> Column:

@@ -1,4 +1,4 @@
-"""Staging of lines: each task writes its parsed lines with their keys into a Parquet file.
+"""Staging of lines: each task writes its parsed lines with their keys into a Parquet file; and of events.
 
 Lines are read and parsed once. They are classified on disk, and only those with a copy are shuffled.
 """
@@ -29,7 +29,7 @@ from kustos.pipeline.stages.dedupe import (
 )
 from kustos.pipeline.stages.line_columns import read_lines
 from kustos.pipeline.tables.reading import rows_on_disk, spark_path
-from kustos.pipeline.tables.transaction import data_files
+from kustos.pipeline.tables.transaction import Transaction, data_files
 from kustos.runtime import SystemEntropy
 
 _SUMS: Final = ("lines", "rows", "security", "quarantined", "total_bytes", "key_bytes")
@@ -168,3 +168,27 @@ def _written(spark: SparkSession, rows: DataFrame, folder: Path, schema: StructT
     """Write rows; return them as read from there, and their number."""
     rows.write.parquet(str(folder))
     return spark.read.schema(schema).parquet(spark_path(folder)), rows_on_disk(folder, data_files(folder))
+
+
+def stage_by_day(
+    rows: DataFrame,
+    change: Transaction,
+    table: str,
+    *,
+    are_few: bool = False,
+    only_day: str | None = None,
+    is_by_day: bool = False,
+) -> None:
+    """Write rows below the staging folder, in few files a day.
+
+    Few rows are not shuffled, nor rows that all have the day `only_day` (ISO), nor if each task already has
+    whole days (`is_by_day`).
+    """
+    if are_few:
+        rows = rows.coalesce(1)
+    if only_day is not None:
+        # write into the day's folder: rows of one day need no sort by day
+        rows.drop("day").write.parquet(str(change.stage(table) / f"day={only_day}"))
+        return
+    laid_out = rows if are_few or is_by_day else rows.hint("rebalance", "day")
+    laid_out.write.partitionBy("day").parquet(str(change.stage(table)))

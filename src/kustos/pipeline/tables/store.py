@@ -1,19 +1,19 @@
-"""The tables on disk: their places, reading, and replacement as a whole."""
+"""The tables in a folder: their places, reading as of the last run, and replacement as a whole."""
 
-import fcntl
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DateType, StructField, StructType
 
-from kustos.pipeline.errors import TablesError, TablesInUseError
+from kustos.pipeline.errors import TablesDamagedError, TablesError
 from kustos.pipeline.schemas import (
     ACCESS_REVIEW_SCHEMA,
     AUDIT_EVENTS_SCHEMA,
@@ -25,26 +25,26 @@ from kustos.pipeline.schemas import (
     SECURITY_EVENTS_SCHEMA,
 )
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
-from kustos.pipeline.tables import delta
-from kustos.pipeline.tables.ledger import UPKEEP, State, read_state
+from kustos.pipeline.tables.delta import DAY, DataFile, files_of, open_table
 from kustos.pipeline.tables.reading import check_schemas, read_parquet
-from kustos.pipeline.tables.transaction import (
-    Transaction,
-    data_files,
-    is_unfinished,
-    moves_of,
-    place_lock,
-    transaction,
+from kustos.pipeline.tables.runs import (
+    INPUTS,
+    RUNS,
+    UPKEEP,
+    InputFile,
+    State,
+    read_inputs,
+    read_state,
 )
+from kustos.pipeline.tables.transaction import Transaction, Write, transaction
 
-PARQUET, DELTA = "parquet", "delta"
 AUDIT_RAW, AUDIT_EVENTS, AUDIT_ROLLUP, QUARANTINE = "audit_raw", "audit_events", "audit_rollup", "quarantine"
 SECURITY_EVENTS: Final = "security_events"
 
 SCHEMAS: Final[Mapping[str, StructType]] = {
     AUDIT_RAW: INPUT_LINES_SCHEMA,
-    AUDIT_EVENTS: StructType([*AUDIT_EVENTS_SCHEMA.fields, StructField("day", DateType())]),
-    SECURITY_EVENTS: StructType([*SECURITY_EVENTS_SCHEMA.fields, StructField("day", DateType())]),
+    AUDIT_EVENTS: StructType([*AUDIT_EVENTS_SCHEMA.fields, StructField(DAY, DateType())]),
+    SECURITY_EVENTS: StructType([*SECURITY_EVENTS_SCHEMA.fields, StructField(DAY, DateType())]),
     AUDIT_ROLLUP: AUDIT_ROLLUP_SCHEMA,
     QUARANTINE: QUARANTINE_SCHEMA,
     "decisions": DECISIONS_SCHEMA,
@@ -56,87 +56,93 @@ SCHEMAS: Final[Mapping[str, StructType]] = {
 """Tables and their columns; a table of any other name has the columns that `replace` wrote."""
 
 BY_DAY: Final = frozenset({AUDIT_EVENTS, SECURITY_EVENTS, AUDIT_ROLLUP})
-"""Partitioned by `day`, the UTC date of the events."""
+"""Partitioned by the UTC date of the events."""
 
-GROWING: Final = frozenset({AUDIT_RAW, AUDIT_EVENTS, SECURITY_EVENTS, AUDIT_ROLLUP, QUARANTINE})
+LINES: Final = frozenset({AUDIT_RAW, QUARANTINE})
+"""Partitioned by the UTC date on which the lines were ingested, since lines may have no time."""
+
+GROWING: Final = BY_DAY | LINES
 """Only runs write these; all others are replaced whole."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
+def stored_schema(name: str, rows: StructType | None = None) -> pa.Schema:
+    """Return the columns of a table in Delta's log: those of `rows`, by default those of its schema."""
+    schema = SCHEMAS[name] if rows is None else rows
+    if name in LINES:
+        schema = StructType([*schema.fields, StructField(DAY, DateType())])
+    return to_arrow_schema(schema, timezone="UTC")
+
+
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A folder of tables. `form` is `parquet` (plain folders of Parquet files) or `delta`."""
+    """A folder of Delta tables, read as the last committed run left them."""
 
     folder: Path
-    form: Literal["parquet", "delta"] = "parquet"
 
     def read(self, spark: SparkSession, name: str) -> DataFrame:
         """Return a table as of the last committed run; empty if nothing was ever written.
 
-        First this finishes a run that was killed after its commit. An action reads the rows: it fails if
-        their day was compacted, rolled up again or replaced meanwhile; then call `read` again. Raises
-        `TablesError` for an unknown name, `SchemaConflictError`, `TablesDamagedError`.
+        The rows stay as they are for a day, whatever is written meanwhile. Raises `TablesError` for an
+        unknown name, `SchemaConflictError`, `TablesDamagedError`.
         """
-        place = self.place(name)
-        self._finish(spark)
-        with place_lock(self.folder, fcntl.LOCK_SH):
-            return self._read(spark, name, place)
-
-    def _read(self, spark: SparkSession, name: str, place: Path) -> DataFrame:
+        place, files = self.place(name), [file.name for file in self.snapshot(name)]
         schema = SCHEMAS.get(name)
-        if self.form == DELTA:
-            if delta.is_delta(place):
-                rows = delta.read_delta(spark, place)
-                return rows if schema is None else rows.select(*_selected(rows, schema))
-            files: tuple[str, ...] = ()
-        else:
-            files = data_files(place)
         if schema is None:
-            if not files:
+            version = self.state().versions.get(name)
+            table = None if version is None else open_table(place, version)
+            if table is None:
                 raise TablesError(f"there is no table `{name}` in `{self.folder}`")
-            return spark.read.parquet(str(place))
+            schema = from_arrow_schema(pa.schema(table.schema().to_arrow()))
         return read_parquet(spark, place, files, schema)
 
-    def files(
-        self, spark: SparkSession, name: str, first_day: date | None = None, last_day: date | None = None
-    ) -> list[Path]:
-        """Return the current files of a table that runs write; if it is by day, only those of these days.
+    def files(self, name: str, first_day: date | None = None, last_day: date | None = None) -> list[Path]:
+        """Return the files of a table that runs write; if it is by day, only those of these days.
 
-        For readers of files instead of rows (`columns`); as with `read`, killed runs are finished first, and
-        files may change meanwhile. Raises `TablesError` for a Delta table, whose files alone are not its
-        rows, and what `read` raises.
+        For readers of files instead of rows (`columns`). Raises what `read` raises.
         """
         place = self.place(name)
-        if self.form == DELTA:
-            raise TablesError(f"`{name}` is a Delta table, its files alone are not its rows")
-        self._finish(spark)
-        with place_lock(self.folder, fcntl.LOCK_SH):
-            files = data_files(place)
-            if name in BY_DAY:
-                files = tuple(file for file in files if _is_within(file, first_day, last_day))
-            check_schemas(place, files, SCHEMAS[name])
+        files = [
+            file.name
+            for file in self.snapshot(name)
+            if name not in BY_DAY or _is_within(file.day, first_day, last_day)
+        ]
+        check_schemas(place, files, SCHEMAS[name])
         return [place / file for file in files]
 
-    def replace(self, spark: SparkSession, name: str, rows: DataFrame) -> None:
+    def snapshot(self, name: str) -> tuple[DataFile, ...]:
+        """Return the files of a table as of the last committed run, none if it was never written."""
+        place, version = self.place(name), self.state().versions.get(name)
+        if version is None:
+            return ()
+        table = open_table(place, version)
+        if table is None:
+            raise TablesDamagedError(
+                f"`{place}` was committed but is gone, restore it or read the audit into a new folder"
+            )
+        return files_of(table)
+
+    def replace(self, name: str, rows: DataFrame) -> None:
         """Replace a whole table by rows, atomically; raise `TablesError` for one that only runs write.
 
-        `rows` may depend on the former table: they are staged before it is removed.
+        `rows` may depend on the former table.
         """
-        if name in GROWING:
+        if name in GROWING or name in (RUNS, INPUTS):
             raise TablesError(f"`{name}` is written by runs only")
-        place = self.place(name)
+        self.place(name)
         schema = SCHEMAS.get(name)
-        with self.transaction(spark) as change:
+        with self.transaction() as change:
             staged = rows if schema is None else rows.to(schema)
             staged.write.parquet(str(change.stage(name)))
-            if self.form == DELTA:
-                writes = (delta.delta_write(name, delta.REPLACE, (), False),)
-                change.commit(f"replace-{name}", UPKEEP, writes=writes)
-            else:
-                removes = tuple(f"{name}/{file}" for file in data_files(place))
-                moves = moves_of(change.staged_files(name), name, name)
-                change.commit(f"replace-{name}", UPKEEP, moves=moves, removes=removes)
+            write = Write(
+                table=name, schema=stored_schema(name, staged.schema), has_days=False, replaces=None
+            )
+            change.commit(f"replace-{name}", UPKEEP, [write])
+
+    def has(self, name: str) -> bool:
+        """Return whether a table was ever written."""
+        return name in self.state().versions
 
     def place(self, name: str) -> Path:
         """Return the folder of a table, which need not exist; raise `TablesError` for an invalid name."""
@@ -146,48 +152,33 @@ class Tables:
 
     def days(self, name: str) -> frozenset[str]:
         """Return the days (ISO dates) for which a table by day has files; raise `TablesError`."""
-        folders = (file.partition("/")[0] for file in data_files(self.place(name)))
-        return frozenset(folder.removeprefix("day=") for folder in folders if folder.startswith("day="))
+        return frozenset(file.day for file in self.snapshot(name) if file.day is not None)
 
     def state(self) -> State:
-        """Return the state of the ledger; raise `TablesDamagedError`."""
-        return read_state(self.folder)[0]
+        """Return the state that the last committed run left; raise `TablesDamagedError`, `TablesError`."""
+        return read_state(self.folder)
+
+    def inputs(self) -> Mapping[str, InputFile]:
+        """Return the files that runs have read, by path; raise `TablesDamagedError`, `TablesError`."""
+        return read_inputs(self.folder, self.state())
 
     @contextmanager
-    def transaction(self, spark: SparkSession) -> Iterator[Transaction]:
-        """Lock the tables and yield a transaction, after finishing or removing the rest of a killed run.
+    def transaction(self) -> Iterator[Transaction]:
+        """Lock the tables and yield a transaction.
 
         Raises `TablesInUseError`, `TablesDamagedError` or `TablesError`.
         """
-        with transaction(self.folder, self.form, partial(_apply, spark, self.folder)) as change:
+        with transaction(self.folder) as change:
             yield change
 
-    def _finish(self, spark: SparkSession) -> None:
-        """Finish a run that was killed after its commit."""
-        if not is_unfinished(self.folder):
-            return
-        try:
-            with self.transaction(spark):
-                pass
-        except TablesInUseError:
-            return  # another run is writing: read the rows from before it
+
+def rows_of(files: Sequence[DataFile]) -> int:
+    """Return how many rows these files have."""
+    return sum(file.rows for file in files)
 
 
-def _is_within(file: str, first_day: date | None, last_day: date | None) -> bool:
-    day = date.fromisoformat(file.partition("/")[0].removeprefix("day="))
-    return (first_day is None or first_day <= day) and (last_day is None or day <= last_day)
-
-
-def _apply(spark: SparkSession, folder: Path, staging: Path, write: Mapping[str, Any], sequence: int) -> None:
-    delta.apply_delta_write(spark, folder, staging, write, sequence)
-
-
-def _selected(rows: DataFrame, schema: StructType) -> list[Any]:
-    from pyspark.sql import functions as sql
-
-    return [
-        sql.col(field.name)
-        if field.name in rows.columns
-        else sql.lit(None).cast(field.dataType).alias(field.name)
-        for field in schema.fields
-    ]
+def _is_within(day: str | None, first_day: date | None, last_day: date | None) -> bool:
+    if day is None:
+        return False
+    found = date.fromisoformat(day)
+    return (first_day is None or first_day <= found) and (last_day is None or found <= last_day)

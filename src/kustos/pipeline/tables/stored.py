@@ -13,6 +13,7 @@ from pyarrow import parquet
 from pyspark.sql.types import StructType
 
 from kustos.pipeline.schemas import ANY_EVENT_SCHEMA
+from kustos.pipeline.tables.delta import time_span
 
 MAXIMUM_FOOTERS: Final = 4_096
 """Files whose span of time is cached: some hundred bytes each."""
@@ -47,13 +48,7 @@ def files_of_time(files: Sequence[Path], first_ms: int, last_ms: int) -> tuple[l
 @lru_cache(maxsize=MAXIMUM_FOOTERS)
 def _span(file: Path, _modified_ns: int) -> Span:
     footer = parquet.read_metadata(file)
-    column = footer.schema.to_arrow_schema().get_field_index("time_ms")
-    if column < 0 or footer.schema.column(column).path != "time_ms":
-        return Span(footer.num_rows, None, None)
-    found = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
-    if not found or not all(each is not None and each.has_min_max for each in found):
-        return Span(footer.num_rows, None, None)
-    first, last = min(each.min for each in found), max(each.max for each in found)
+    first, last = time_span(footer) or (None, None)
     return Span(footer.num_rows, first, last)
 
 

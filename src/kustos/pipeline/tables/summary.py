@@ -1,4 +1,4 @@
-"""The summary of a run, in numbers of lines; the ledger keeps it."""
+"""The summary of a run, in numbers of lines; `runs` keeps it."""
 
 import json
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ class RunSummary:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], **changes: Any) -> Self:
-        """Return the summary from the ledger, with these fields changed."""
+        """Return the summary from `runs`, with these fields changed."""
         known = {field.name for field in fields(cls)}
         merged = {**values, **changes, "days": tuple(values.get("days", ()))}
         return cls(**{name: value for name, value in merged.items() if name in known})

@@ -1,54 +1,87 @@
-"""A transaction on the tables: staged, committed by one ledger entry, then moved into place.
+"""A transaction on the tables: staged, committed to each table by Delta's log, and to `runs` last.
 
-Theory of operation. A run writes below `_staging-<random>`, which Spark and other readers ignore. Its ledger
-entry is the commit. Then each file is renamed into place, and the files that it replaces are removed. The
-next process that opens the tables finishes what was committed (each step can be repeated) and removes what
-was not. The name of the folder is random, so that a job that outlived its killed driver cannot write into
-the folder of the run that repeats its work.
+Theory of operation. A run writes below `_staging-<random>`, which Spark and other readers ignore. To commit,
+its files are renamed into the tables' folders, where no commit names them yet; then each table commits them,
+and `runs` last (see there). Killed before, nothing of it is seen, and the next run undoes what it finds. The
+name of the folder is random, so that a job that outlived its killed driver cannot write into the folder of
+the run that repeats its work.
 
-Limits: a file system on which rename is atomic and flock works, the same for driver and executors (a local
-disk, NFS 4, a volume; no object store, for which there is Delta on its own log stores).
+A lock on the folder refuses a second run at once where the file system has locks; that nothing is written
+twice does not depend on it.
 """
 
 import fcntl
+import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+from deltalake import DeltaTable
+
 from kustos.pipeline.errors import TablesDamagedError, TablesError, TablesInUseError
-from kustos.pipeline.tables.ledger import (
-    MAXIMUM_ENTRIES,
-    LedgerEntry,
+from kustos.pipeline.tables import delta
+from kustos.pipeline.tables.runs import (
+    INPUTS,
+    INPUTS_SCHEMA,
+    MAXIMUM_FILES,
+    RUNS,
+    RUNS_SCHEMA,
+    InputFile,
+    Row,
     State,
-    fold,
-    has_entry,
-    read_state,
-    write_entry,
+    add_rows,
+    input_rows,
+    kept_rows,
+    latest_inputs,
+    read_runs,
+    rows_of,
+    state_of,
 )
 from kustos.runtime import SystemEntropy, reason_of
 
 STAGING_PREFIX: Final = "_staging-"
-_FINISHED_PREFIX: Final = "_finished-"
 _RUN_LOCK: Final = "_lock"
-_PLACE_LOCK: Final = "_place.lock"
 
-ApplyWrite = Callable[[Path, Mapping[str, Any], int], None]
-"""Writes the rows staged in a folder into a table with its own log, once for each sequence number."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """The staged files of a table are added; they replace those of the days `replaces` (ISO), None: all.
+
+    `day`: that of files in no folder of a day, in a table by day. The table is made if it is not there.
+    """
+
+    table: str
+    schema: pa.Schema
+    has_days: bool = True
+    replaces: tuple[str, ...] | None = ()
+    day: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """The files of each of these days (ISO) of a table become few of about so many bytes."""
+
+    table: str
+    days: tuple[str, ...]
+    file_bytes: int
 
 
 class Transaction:
-    """The locked tables: `stage` returns paths to write to, `commit` makes the files part of the tables."""
+    """The tables at a state: `stage` returns paths to write to, `commit` makes the files part of them."""
 
-    def __init__(self, folder: Path, form: str, state: State, apply_write: ApplyWrite) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder: Final = folder
-        self.state: Final = state
+        self._runs, self._rows = read_runs(folder)
+        self.state: Final[State] = state_of(folder, self._rows)
         self.staging: Final = folder / f"{STAGING_PREFIX}{SystemEntropy().uuid().hex}"
         self.is_committed = False
-        self._form: Final = form
-        self._apply_write: Final = apply_write
+        self._number: Final = self.state.number + 1
 
     def stage(self, name: str) -> Path:
         """Return a path in the staging folder for one writer; it does not exist yet."""
@@ -64,96 +97,158 @@ class Transaction:
         for name in names:
             shutil.rmtree(self.staging / name, ignore_errors=True)
 
-    def commit(self, run_id: str, kind: str, **changes: Any) -> None:
-        """Commit and move into place; `changes` are fields of `LedgerEntry`. Raises OSError."""
+    def commit(
+        self,
+        run_id: str,
+        kind: str,
+        changes: Sequence[Write | Compaction],
+        *,
+        inputs: Sequence[InputFile] = (),
+        summary: Mapping[str, Any] | None = None,
+        newest_time_ms: int | None = None,
+        stale_days: frozenset[str] | None = None,
+        closed_before: str | None = None,
+    ) -> None:
+        """Commit the changes and the state after them, where None is the former one.
+
+        Raises `TablesInUseError` if another run was first, `TablesError`.
+        """
         if self.is_committed:
             raise TablesError("a transaction commits once")
-        entry = LedgerEntry(
-            sequence=self.state.sequence + 1,
-            run_id=run_id,
-            kind=kind,
-            form=self._form,
-            staging=self.staging.name,
-            **changes,
-        )
-        self.staging.mkdir(exist_ok=True)
-        sync_tree(self.staging)
+        self._check_current()
         try:
-            write_entry(self.folder, entry)
-        except OSError:
-            # the entry may exist if only the sync of its directory failed: then it counts
-            self.is_committed = has_entry(self.folder, entry)
-            raise
+            versions = dict(self.state.versions)
+            for change in changes:
+                versions[change.table] = self._apply(change)
+            if inputs:
+                versions[INPUTS] = self._add_inputs(inputs)
+            self._add_run(
+                {
+                    "number": self._number,
+                    "run_id": run_id,
+                    "kind": kind,
+                    "summary": json.dumps(summary or {}),
+                    "newest_time_ms": _latest(self.state.newest_time_ms, newest_time_ms),
+                    "stale_days": sorted(self.state.stale_days if stale_days is None else stale_days),
+                    "closed_before": _latest(self.state.closed_before, closed_before),
+                    "versions": json.dumps(versions),
+                }
+            )
+        except OSError as error:
+            place = error.filename2 or error.filename or self.folder
+            raise TablesError(f"cannot write to `{place}`: {reason_of(error)}") from error
         self.is_committed = True
-        finish(self.folder, entry, self._apply_write)
+
+    def _check_current(self) -> None:
+        """Raise `TablesInUseError` early if another run has committed; the commit itself would, too."""
+        if _version(delta.open_table(self.folder / RUNS)) != _version(self._runs):
+            raise TablesInUseError(f"another run has written to the tables in `{self.folder}`, run again")
+
+    def _apply(self, change: Write | Compaction) -> int:
+        place = self.folder / change.table
+        if isinstance(change, Compaction):
+            table = self._opened(change.table)
+            if table is None:
+                raise TablesError(f"there is no table `{change.table}` in `{self.folder}`")
+            before = rows_in(table)
+            version = delta.compact(place, table, change.days, change.file_bytes, self._number)
+            if rows_in(table) != before:
+                raise TablesError(
+                    f"compacting `{change.table}` would change its number of rows, nothing was changed"
+                )
+            return version
+        table = self._opened(change.table)
+        if table is None:
+            table = delta.create_table(place, change.schema, has_days=change.has_days)
+        elif change.replaces is not None:
+            delta.widen(place, table, change.schema, self._number)
+        schema = change.schema if change.replaces is None else table.schema()
+        added = [delta.added(place, name, day) for name, day in self._moved(change)]
+        return delta.write(place, table, added, schema, replaces=change.replaces, number=self._number)
+
+    def _opened(self, name: str) -> DeltaTable | None:
+        """Return the table with the rows that the state gives it; what is above them is undone."""
+        place, version = self.folder / name, self.state.versions.get(name)
+        table = delta.open_table(place)
+        if table is None:
+            return None
+        if version is None:
+            if self.state.number == 0 and (table.transaction_version(delta.APPLICATION) or 0) > 1:
+                raise TablesDamagedError(
+                    f"`{self.folder / RUNS}` is gone while `{place}` is there, restore it or read the audit "
+                    "into a new folder"
+                )
+            if delta.files_of(table):
+                delta.restore(place, table, None, self._number)
+        elif table.version() != version:
+            committed = delta.open_table(place, version)
+            if committed is None or delta.files_of(table) != delta.files_of(committed):
+                delta.restore(place, table, version, self._number)
+        return table
+
+    def _moved(self, change: Write) -> list[tuple[str, str | None]]:
+        """Move the staged files of a table into its folder; return their names there, and their days."""
+        place, moved = self.folder / change.table, list[tuple[str, str | None]]()
+        for staged in self.staged_files(change.table):
+            name, day = staged, None
+            if change.has_days and change.day is not None:
+                day = change.day.isoformat()
+                name = f"{delta.DAY}={day}/{Path(staged).name}"
+            elif change.has_days:
+                day = Path(staged).parent.name.removeprefix(f"{delta.DAY}=")
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            delta.sync(self.staging / change.table / staged)  # no commit is to be safer than its files
+            (self.staging / change.table / staged).rename(place / name)
+            moved.append((name, day))
+        for directory in {place, *((place / name).parent for name, _ in moved)}:
+            delta.sync(directory)
+        return moved
+
+    def _add_inputs(self, inputs: Sequence[InputFile]) -> int:
+        place, rows = self.folder / INPUTS, input_rows(inputs, self._number)
+        table = self._opened(INPUTS) or delta.create_table(place, INPUTS_SCHEMA, has_days=False)
+        is_full = len(delta.files_of(table)) >= MAXIMUM_FILES
+        if is_full:
+            former = rows_of(place, table, INPUTS_SCHEMA)
+            rows = input_rows(latest_inputs([*former, *rows]).values(), self._number)
+        return add_rows(place, table, rows, INPUTS_SCHEMA, replaces_all=is_full, number=self._number)
+
+    def _add_run(self, row: Row) -> None:
+        """Add the row to the table as it was at the beginning: refused if another run was first."""
+        place = self.folder / RUNS
+        runs = self._runs or delta.create_table(place, RUNS_SCHEMA, has_days=False)
+        if self._runs is None and runs.version() != 0:
+            raise TablesInUseError(f"another run has written to the tables in `{self.folder}`, run again")
+        is_full = len(delta.files_of(runs)) >= MAXIMUM_FILES
+        rows = kept_rows([*self._rows, row]) if is_full else [row]
+        add_rows(place, runs, rows, RUNS_SCHEMA, replaces_all=is_full, number=self._number)
+        if is_full:
+            delta.vacuum(place)
 
 
 @contextmanager
-def transaction(folder: Path, form: str, apply_write: ApplyWrite) -> Iterator[Transaction]:
-    """Lock the tables, finish or remove the rest of a killed run, and yield a transaction.
+def transaction(folder: Path) -> Iterator[Transaction]:
+    """Lock the tables, remove the staging of killed runs, and yield a transaction.
 
-    Raises `TablesInUseError`, `TablesDamagedError`, or `TablesError` if the folder cannot be written or its
-    tables are of another form.
+    Raises `TablesInUseError`, `TablesDamagedError`, or `TablesError` if the folder cannot be written.
     """
     with run_lock(folder):
-        state, entries = read_state(folder)
-        if state.form not in {None, form}:
-            raise TablesError(f"tables in `{folder}` are kept as {state.form}, not as {form}")
-        for entry in entries:
-            if (folder / entry.staging).exists():
-                finish(folder, entry, apply_write)
-        for prefix in (STAGING_PREFIX, _FINISHED_PREFIX):
-            for left in folder.glob(f"{prefix}*"):
-                shutil.rmtree(left, ignore_errors=True)
-        if len(entries) >= MAXIMUM_ENTRIES:
-            fold(folder, state, entries)
-        opened = Transaction(folder, form, state, apply_write)
+        for left in folder.glob(f"{STAGING_PREFIX}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        opened = Transaction(folder)
         try:
             yield opened
         finally:
-            if not opened.is_committed:
-                shutil.rmtree(opened.staging, ignore_errors=True)
+            shutil.rmtree(opened.staging, ignore_errors=True)
 
 
-def is_unfinished(folder: Path) -> bool:
-    """Return whether a committed run, killed or still running, has not moved all its files into place."""
-    if not any(folder.glob(f"{STAGING_PREFIX}*")):
-        return False
-    return any((folder / entry.staging).exists() for entry in read_state(folder)[1])
-
-
-def finish(folder: Path, entry: LedgerEntry, apply_write: ApplyWrite) -> None:
-    """Apply the entry, repeatably; its staging folder is removed last."""
-    staging = folder / entry.staging
-    touched: set[Path] = set()
-    with place_lock(folder, fcntl.LOCK_EX):
-        for source, target in entry.moves:
-            touched.add(_move(staging / source, folder / target))
-        for name in entry.removes:
-            (folder / name).unlink(missing_ok=True)
-            touched.add((folder / name).parent)
-        for directory in sorted(touched):
-            sync_directory(directory)
-    for write in entry.writes:
-        apply_write(staging, write, entry.sequence)
-    finished = folder / staging.name.replace(STAGING_PREFIX, _FINISHED_PREFIX)
-    staging.rename(finished)  # atomically: half a staging folder would look unfinished
-    shutil.rmtree(finished, ignore_errors=True)
-
-
-def _move(source: Path, target: Path) -> Path:
-    if source.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source.rename(target)
-    elif not target.exists():
-        raise TablesDamagedError(
-            f"`{target}` was committed but is gone, restore it or read the audit into a new folder"
-        )
-    return target.parent
+def rows_in(table: DeltaTable) -> int:
+    """Return how many rows the table has."""
+    return sum(file.rows for file in delta.files_of(table))
 
 
 def data_files(folder: Path) -> tuple[str, ...]:
-    """Return the data files below a table's folder, sorted, relative to it.
+    """Return the data files below a folder, sorted, relative to it.
 
     Raises `TablesError` for a folder that cannot be listed: its rows would be missing silently.
     """
@@ -171,28 +266,6 @@ def _refuse(error: OSError) -> None:
 
 def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
-
-
-def sync_tree(folder: Path) -> None:
-    """Sync all files below a folder to the disk: an entry must not be more durable than its files."""
-    for directory, _folders, names in os.walk(folder):
-        for name in names:
-            _sync(Path(directory, name), os.O_RDONLY)
-        sync_directory(Path(directory))
-    sync_directory(folder.parent)
-
-
-def sync_directory(folder: Path) -> None:
-    """Sync a directory to the disk."""
-    _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
-
-
-def _sync(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -213,25 +286,9 @@ def run_lock(folder: Path) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def place_lock(folder: Path, mode: int) -> Iterator[None]:
-    """Wait for the short lock on file moves: shared to list files, exclusive to move them.
-
-    A reader without write permission proceeds without the lock if its file does not exist yet.
-    """
-    path = folder / _PLACE_LOCK
-    try:
-        lock = path.open("w" if mode == fcntl.LOCK_EX else "r")
-    except (FileNotFoundError, PermissionError):
-        if mode == fcntl.LOCK_EX:
-            raise
-        yield
-        return
-    with lock:
-        fcntl.flock(lock, mode)
-        yield
+def _version(table: DeltaTable | None) -> int | None:
+    return None if table is None else int(table.version())
 
 
-def moves_of(files: Iterable[str], staged: str, table: str) -> tuple[tuple[str, str], ...]:
-    """Return the moves of staged files of this name into a table."""
-    return tuple((f"{staged}/{file}", f"{table}/{file}") for file in files)
+def _latest(former: Any, new: Any) -> Any:
+    return max((each for each in (former, new) if each is not None), default=None)

@@ -1,0 +1,271 @@
+"""The table `runs`: a row for each commit, the last of which is the state of all tables.
+
+Theory of operation. A run is a number. It commits to each table, then adds its row to `runs`: that is its
+commit. The row has the version that each table has from then on, and readers read those versions; what a
+killed run committed to some tables is above them, seen by no reader of kustos, and undone by the next run
+that writes to that table. Of two runs with the same number `runs` takes one. What was read is in the table
+`inputs`, committed before.
+
+Rows that say nothing any more are dropped when `runs` has many files, since a stream adds one each second.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyarrow import parquet
+
+from kustos.pipeline.errors import TablesDamagedError, TablesError
+from kustos.pipeline.tables.delta import added, files_of, new_name, newest_commit, open_table, sync, write
+from kustos.runtime import reason_of
+
+RUNS, INPUTS = "runs", "inputs"
+RUN, UPKEEP = "run", "upkeep"
+"""Kinds of rows: runs that read input, and changes to the layout of the tables."""
+
+FORMER_LEDGER: Final = "_ledger"
+"""The folder by which tables of versions before Delta are recognized."""
+
+MAXIMUM_FILES: Final = 64
+"""Files of `runs` and of `inputs` read one by one; with as many, they become one."""
+
+MAXIMUM_RUNS: Final = 10_000
+"""Finished runs kept by their id; of a stream only the last batch can be repeated."""
+
+MAXIMUM_INPUTS: Final = 1_000_000
+"""Files kept as read; a forgotten one is read again, and its lines are duplicates."""
+
+RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,190}(@\d{1,18})?")
+"""A name; after an `@`, the number of a batch of the stream with this name."""
+
+RUNS_SCHEMA: Final = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("run_id", pa.string()),
+        ("kind", pa.string()),
+        ("summary", pa.string()),
+        ("newest_time_ms", pa.int64()),
+        ("stale_days", pa.list_(pa.string())),
+        ("closed_before", pa.string()),
+        ("versions", pa.string()),
+    ]
+)
+"""`summary` and `versions` are JSON: counts of a run, and the version of each table after it."""
+
+INPUTS_SCHEMA: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("modified_ns", pa.int64()),
+        ("inode", pa.string()),  # 64 bits without a sign, which Delta does not know
+        ("log", pa.string()),
+        ("number", pa.int64()),
+    ]
+)
+
+_Value = TypeVar("_Value")
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file as it was when it was read. `log` identifies the log that it is a copy of."""
+
+    path: str
+    size_bytes: int
+    modified_ns: int
+    inode: int
+    log: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The tables as the last committed run left them; `number` is its number, 0 before the first."""
+
+    number: int = 0
+    versions: Mapping[str, int] = field(default_factory=dict)
+    runs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    batches: Mapping[str, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
+    newest_time_ms: int | None = None
+    stale_days: frozenset[str] = frozenset()
+    closed_before: str | None = None
+
+    def summary_of(self, run_id: str) -> Mapping[str, Any] | None:
+        """Return the summary of a committed run, else None; so for batches up to a stream's last one."""
+        name, number = split_run_id(run_id)
+        if number is None:
+            return self.runs.get(run_id)
+        last, summary = self.batches.get(name, (-1, {}))
+        return summary if number <= last else None
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> "State":
+        """Return the state that these rows of `runs` lead to; raise ValueError, TypeError or KeyError."""
+        ordered = sorted(rows, key=lambda row: int(row["number"]))
+        if not ordered:
+            return cls()
+        last = ordered[-1]
+        runs: dict[str, Mapping[str, Any]] = {}
+        batches: dict[str, tuple[int, Mapping[str, Any]]] = {}
+        for row in ordered:
+            if row["kind"] != RUN:
+                continue
+            name, number = split_run_id(row["run_id"])
+            if number is None:
+                runs[row["run_id"]] = json.loads(row["summary"])
+            else:
+                batches.pop(name, None)
+                batches[name] = (number, json.loads(row["summary"]))
+        return cls(
+            number=last["number"],
+            versions=json.loads(last["versions"]),
+            runs=runs,
+            batches=batches,
+            newest_time_ms=last["newest_time_ms"],
+            stale_days=frozenset(last["stale_days"]),
+            closed_before=last["closed_before"],
+        )
+
+
+def kept_rows(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows without which `State.of` would return another state, within the limits."""
+    ordered = sorted(rows, key=lambda row: int(row["number"]))
+    runs: dict[str, Row] = {}
+    batches: dict[str, Row] = {}
+    for row in ordered:
+        if row["kind"] == RUN:
+            name, number = split_run_id(row["run_id"])
+            chosen = runs if number is None else batches
+            chosen.pop(name, None)
+            chosen[name] = row
+    kept = {id(row): row for row in (*_last(runs), *_last(batches), *ordered[-1:])}
+    return sorted(kept.values(), key=lambda row: int(row["number"]))
+
+
+def _last(rows: dict[str, Row]) -> list[Row]:
+    return list(rows.values())[-MAXIMUM_RUNS:]
+
+
+def split_run_id(run_id: str) -> tuple[str, int | None]:
+    """Return a run's name and, of a stream's batch, its number; raise `TablesError` for another text."""
+    if RUN_ID.fullmatch(run_id) is None:
+        raise TablesError(
+            f"run id `{run_id}` is not one, take letters, digits and `._:+-`, and `@NUMBER` for a batch"
+        )
+    name, _, number = run_id.partition("@")
+    return name, int(number) if number else None
+
+
+def read_state(folder: Path) -> State:
+    """Return the state of the tables in a folder; raise `TablesDamagedError`, `TablesError`.
+
+    Raises `TablesError` for tables of a version before Delta.
+    """
+    _check_version(folder)
+    newest = newest_commit(folder / RUNS)
+    return State() if newest is None else _state(folder.absolute(), newest)
+
+
+@lru_cache(maxsize=16)
+def _state(folder: Path, _newest: tuple[str, int, int]) -> State:
+    """Return the state after a commit; a run asks for it again and again."""
+    return state_of(folder, read_runs(folder)[1])
+
+
+def read_runs(folder: Path) -> tuple[DeltaTable | None, list[Row]]:
+    """Return the table `runs`, None before the first run, and its rows; raise what `read_state` raises."""
+    _check_version(folder)
+    table = open_table(folder / RUNS)
+    return table, [] if table is None else rows_of(folder / RUNS, table, RUNS_SCHEMA)
+
+
+def _check_version(folder: Path) -> None:
+    if (folder / FORMER_LEDGER).is_dir():
+        raise TablesError(
+            f"the tables in `{folder}` are of an earlier version, convert them with `kustos pipeline convert`"
+        )
+
+
+def state_of(folder: Path, rows: Iterable[Row]) -> State:
+    """Return the state that rows of `runs` lead to; raise `TablesDamagedError`."""
+    try:
+        return State.of(rows)
+    except (ValueError, TypeError, KeyError) as error:
+        raise TablesDamagedError(
+            f"`{folder / RUNS}` cannot be read ({error}), restore it from a backup or read the audit into a "
+            "new folder"
+        ) from error
+
+
+def read_inputs(folder: Path, state: State) -> dict[str, InputFile]:
+    """Return the files that runs have read, by path, the latest last; raise `TablesDamagedError`."""
+    version = state.versions.get(INPUTS)
+    if version is None:
+        return {}
+    table = open_table(folder / INPUTS, version)
+    if table is None:
+        raise TablesDamagedError(
+            f"`{folder / INPUTS}` is gone, restore it or read the audit into a new folder"
+        )
+    return latest_inputs(rows_of(folder / INPUTS, table, INPUTS_SCHEMA))
+
+
+def latest_inputs(rows: Iterable[Row]) -> dict[str, InputFile]:
+    """Return the files in rows of `inputs`, by path, the latest last."""
+    inputs: dict[str, InputFile] = {}
+    for row in sorted(rows, key=lambda row: int(row["number"])):
+        inputs.pop(row["path"], None)
+        names = ("path", "size_bytes", "modified_ns", "log")
+        inputs[row["path"]] = InputFile(**{name: row[name] for name in names}, inode=int(row["inode"]))
+    return dict(list(inputs.items())[-MAXIMUM_INPUTS:])
+
+
+def input_rows(inputs: Iterable[InputFile], number: int) -> list[Row]:
+    """Return the rows of `inputs` for files that a run has read."""
+    return [
+        {
+            "path": one.path,
+            "size_bytes": one.size_bytes,
+            "modified_ns": one.modified_ns,
+            "inode": str(one.inode),
+            "log": one.log,
+            "number": number,
+        }
+        for one in inputs
+    ]
+
+
+def rows_of(place: Path, table: DeltaTable, schema: pa.Schema) -> list[Row]:
+    """Return all rows of a small table; raise `TablesDamagedError`."""
+    return [row for file in files_of(table) for row in _rows(place / file.name, schema)]
+
+
+@lru_cache(maxsize=4 * MAXIMUM_FILES)
+def _rows(path: Path, schema: pa.Schema) -> tuple[Row, ...]:
+    """Return the rows of a file, which never changes."""
+    try:
+        return tuple(parquet.read_table(path, schema=schema, partitioning=None).to_pylist())
+    except (OSError, pa.ArrowInvalid) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        raise TablesDamagedError(f"cannot read `{path}`: {reason}") from error
+
+
+def add_rows(
+    place: Path, table: DeltaTable, rows: Sequence[Row], schema: pa.Schema, *, replaces_all: bool, number: int
+) -> int:
+    """Write rows into a small table, in place of all others if asked; return its version.
+
+    Raises `TablesInUseError`, `TablesError`, OSError.
+    """
+    path = place / new_name()
+    parquet.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema=schema), path)
+    sync(path)
+    sync(place)
+    replaces = None if replaces_all else ()
+    return write(place, table, [added(place, path.name, None)], schema, replaces=replaces, number=number)

@@ -1,0 +1,88 @@
+"""The tables as programs read them that know Delta and nothing of kustos, on the way through a killed run."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from kustos.pipeline.schemas import LINES_SCHEMA
+from kustos.pipeline.tables import Tables, compact_tables, ingest
+from tests.pipeline.events import event_line, login_line
+
+TIME_MS = 1_795_233_600_123
+BATCHES = (
+    [event_line(1), event_line(2), "junk", login_line(1)],
+    [event_line(2), event_line(3), event_line(4, time_ms=TIME_MS + 86_400_000), "more junk"],
+)
+NAMES = ("audit_events", "security_events", "audit_rollup", "quarantine", "spans")
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    """Tables after two batches of a stream, a compaction and an answer that was given twice."""
+    tables = Tables(tmp_path_factory.mktemp("lake"))
+    for number, batch in enumerate(BATCHES):
+        lines = spark.createDataFrame([("f", line) for line in batch], LINES_SCHEMA)
+        ingest(spark, lines, tables, f"s@{number}")
+    assert compact_tables(tables, most_files=1)
+    tables.replace("spans", spark.range(2))
+    tables.replace("spans", tables.read(spark, "spans").limit(1))
+    return tables
+
+
+def test_spark_with_deltas_own_jars_reads_the_same_rows(spark: SparkSession, tables: Tables) -> None:
+    # this session was started without Delta's extension, which reading does not need
+    spark.conf.set("spark.databricks.delta.requiredSparkConfsCheck.enabled", "false")
+    spark.conf.set("spark.databricks.delta.snapshotPartitions", "1")
+    for name in NAMES:
+        found = spark.read.format("delta").load(str(tables.place(name)))
+        ours = tables.read(spark, name)
+        # lines have the day of their ingestion as a partition, which is none of their own columns
+        assert set(found.columns) - set(ours.columns) <= {"day"}
+        rows = sorted(map(repr, found.select(*ours.columns).collect()))
+        assert rows == sorted(map(repr, ours.collect()))
+        assert rows
+    runs = spark.read.format("delta").load(str(tables.folder / "runs"))
+    assert [row.run_id for row in runs.orderBy("number").collect()] == [
+        "s@0",
+        "s@1",
+        "compact",
+        "replace-spans",
+        "replace-spans",
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arrow_and_duckdb_read_the_files_that_delta_lists(
+    spark: SparkSession, tables: Tables, name: str
+) -> None:
+    files = [str(tables.place(name) / row["path"]) for row in actions(tables.place(name))]
+    with duckdb.connect() as connection:
+        found = connection.execute("SELECT count(*) FROM read_parquet($files)", {"files": files}).fetchall()
+    counted = sum(row["num_records"] for row in actions(tables.place(name)))
+    assert found == [(counted,)]
+    assert counted == tables.read(spark, name).count()
+
+
+def actions(place: Path) -> list[dict[str, Any]]:
+    return pa.table(DeltaTable(str(place)).get_add_actions(flatten=True)).to_pylist()  # type: ignore[no-any-return]
+
+
+def test_what_another_program_commits_is_not_seen_and_is_undone(
+    spark: SparkSession, tables: Tables, tmp_path: Path
+) -> None:
+    copy = Tables(tmp_path / "copy")
+    shutil.copytree(tables.folder, copy.folder)
+    before = sorted(map(repr, copy.read(spark, "audit_events").collect()))
+    DeltaTable(str(copy.place("audit_events"))).delete("day = '2026-11-21'")
+    assert sorted(map(repr, copy.read(spark, "audit_events").collect())) == before
+    lines = spark.createDataFrame([("f", event_line(9))], LINES_SCHEMA)
+    ingest(spark, lines, copy, "s@2")
+    assert copy.read(spark, "audit_events").count() == len(before) + 1
+    newest = sum(row["num_records"] for row in actions(copy.place("audit_events")))
+    assert newest == len(before) + 1
