@@ -82,6 +82,32 @@ def append(file: Path, lines: range) -> None:
         sink.writelines(f"line-{number}\n" for number in lines)
 
 
+def start_connectors(worker: ConnectWorker, source: Path, sink: Path) -> None:
+    """Copy the lines of a file into a topic, with transactions, and those of the topic into another file."""
+    worker.ask(
+        "PUT",
+        "/connectors/source/config",
+        {
+            "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+            "tasks.max": "1",
+            "file": str(source),
+            "topic": "copied",
+            "transaction.boundary": "poll",
+        },
+    )
+    worker.ask(
+        "PUT",
+        "/connectors/sink/config",
+        {
+            "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
+            "tasks.max": "2",
+            "topics": "copied",
+            "file": str(sink),
+            "consumer.override.isolation.level": "read_committed",
+        },
+    )
+
+
 def test_two_workers_share_the_work_and_one_that_is_killed_costs_no_record(
     world: GuardedCluster, tmp_path: Path
 ) -> None:
@@ -92,35 +118,13 @@ def test_two_workers_share_the_work_and_one_that_is_killed_costs_no_record(
     try:
         for worker in workers:
             worker.wait_ready()
-        first = workers[0]
-        first.ask(
-            "PUT",
-            "/connectors/source/config",
-            {
-                "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
-                "tasks.max": "1",
-                "file": str(source),
-                "topic": "copied",
-                "transaction.boundary": "poll",
-            },
-        )
-        first.ask(
-            "PUT",
-            "/connectors/sink/config",
-            {
-                "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
-                "tasks.max": "2",
-                "topics": "copied",
-                "file": str(sink),
-                "consumer.override.isolation.level": "read_committed",
-            },
-        )
+        start_connectors(workers[0], source, sink)
 
         def spread() -> dict[tuple[str, int], tuple[str, str]]:
             return {
                 (name, number): placed
                 for name in ("source", "sink")
-                for number, placed in first.tasks_of(name).items()
+                for number, placed in workers[0].tasks_of(name).items()
             }
 
         def work_is_shared(found: dict[tuple[str, int], tuple[str, str]]) -> bool:
