@@ -155,6 +155,14 @@ def test_who_proved_an_identity_again_repeats_nothing_from_before() -> None:
     assert driver.guard.repetition(frame) is None
 
 
+def test_a_request_without_topics_is_not_kept() -> None:
+    driver = Driver(model(), acls())
+    for number in range(3):
+        outcome = driver.run(produce(9, number, []))
+        assert outcome.response is not None
+    assert not driver.guard.repeated.shapes
+
+
 def test_large_requests_are_not_kept() -> None:
     driver = Driver(model(), acls())
     driver.run(produce(9, 1, [(ALLOWED[0], 0, records(5))], client_id="c" * repeated.SHAPE_BYTES_MAX))

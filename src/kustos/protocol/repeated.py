@@ -93,9 +93,13 @@ class ProduceShape:
 
     @classmethod
     def of(cls, frame: bytes, exchange: Exchange) -> "ProduceShape | None":
-        """Return the shape of a request that passed as it came, None if it is too large to be kept."""
+        """Return the shape of a request that passed as it came.
+
+        None if it is too large to be kept, or nothing was decided about it.
+        """
         pieces, codec, header = pieces_of(frame, exchange), exchange.codec, exchange.header
-        if exchange.since_version is None or sum(map(len, pieces)) > SHAPE_BYTES_MAX:
+        is_large = sum(map(len, pieces)) > SHAPE_BYTES_MAX
+        if exchange.since_version is None or is_large or not exchange.granted:
             return None
         empty = [
             topic.replace(partition_data=[each.replace(records=None) for each in topic.partition_data])
