@@ -256,18 +256,19 @@ class Exchange:
         """Return whether every decision that let the request pass would still allow it."""
         if self.is_shadow:
             return True
-        if self.context_authorizer is None:
+        authorizer = self.context_authorizer
+        if authorizer is None:
             return are_still_allowed(self.granted, self.decider, self.since_version)
         try:
-            return all(self._decide_again(decided).allowed for decided in self.granted)
+            return all(self._decide_again(authorizer, decided).allowed for decided in self.granted)
         except AuthorizerError:
             return False
 
-    def _decide_again(self, decided: Decided) -> Decision:
+    def _decide_again(self, authorizer: ContextAuthorizer, decided: Decided) -> Decision:
         action = decided.action
-        if decided.name is None or self.context_authorizer is None:
+        if decided.name is None:
             return self._decide_by_resource_type(action.operation, action.resource_type)
-        return self.context_authorizer.decide(self.context, [action])[0]
+        return authorizer.decide(self.context, [action])[0]
 
     def allows_each(
         self, questions: Sequence[tuple[Check, str, int]], *, listing: bool = False
