@@ -4,7 +4,7 @@ import gc
 import sys
 from contextlib import ExitStack
 
-from kustos.runtime import freeze_objects, garbage_collection_paused, short_switch_interval
+from kustos.runtime import collect_seldom, freeze_objects, garbage_collection_paused, short_switch_interval
 from kustos.runtime.process import SHORT_SWITCH_INTERVAL_S, USUAL_SWITCH_INTERVAL_S
 
 
@@ -37,6 +37,21 @@ def test_a_collector_that_was_asleep_before_stays_so() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_all_objects_are_traversed_seldom() -> None:
+    before = gc.get_threshold()
+    collect_seldom()
+    try:
+        full = [0]
+        gc.callbacks.append(watch := lambda phase, info: full.append(info["generation"]))
+        kept = [[each] for each in range(300_000)]
+        gc.callbacks.remove(watch)
+        assert len(kept) == 300_000
+        assert 1 in full, "young objects are traversed"
+        assert 2 not in full
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_what_is_spared_is_not_looked_at_again() -> None:

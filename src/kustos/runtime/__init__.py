@@ -3,6 +3,7 @@
 from kustos.runtime.clock import Clock, SystemClock, stopwatch_ns
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_text
 from kustos.runtime.process import (
+    collect_seldom,
     descriptor_limit,
     freeze_objects,
     garbage_collection_paused,
@@ -46,6 +47,7 @@ __all__ = [
     "SystemEntropy",
     "TextFileError",
     "base36_text",
+    "collect_seldom",
     "descriptor_limit",
     "freeze_objects",
     "garbage_collection_paused",

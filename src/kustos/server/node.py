@@ -28,7 +28,7 @@ from kustos.metadata.control import ApiError
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.store import MetadataStore
 from kustos.protocol import DescribedConfig, OfferedApis
-from kustos.runtime import SystemClock, freeze_objects
+from kustos.runtime import SystemClock, collect_seldom, freeze_objects
 from kustos.server.admin import AdminSide
 from kustos.server.audit import open_audit_log
 from kustos.server.authorization.authorization import StandardAuthorization, authorization_of
@@ -277,6 +277,7 @@ class Node:
             await self.gateway.start(self.quorum.start(ready, self._acl_offset))
         # the schemas of all messages alone cost a full collection a tenth of a second
         freeze_objects()
+        collect_seldom()
         LOG.info(
             "kustos is up",
             node_id=self.settings.node_id,
