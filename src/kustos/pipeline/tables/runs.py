@@ -41,6 +41,9 @@ MAXIMUM_RUNS: Final = 10_000
 MAXIMUM_INPUTS: Final = 1_000_000
 """Files kept as read; a forgotten one is read again, and its lines are duplicates."""
 
+STATES_MAX: Final = 16
+"""States kept in memory, of so many folders; one has up to `MAXIMUM_RUNS` summaries."""
+
 RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,190}(@\d{1,18})?")
 """A name; after an `@`, the number of a batch of the stream with this name."""
 
@@ -172,7 +175,7 @@ def read_state(folder: Path) -> State:
     return State() if newest is None else _state(folder.absolute(), newest)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=STATES_MAX)
 def _state(folder: Path, _newest: tuple[str, int, int]) -> State:
     """Return the state after a commit; a run asks for it again and again."""
     return state_of(folder, read_runs(folder)[1])

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +26,7 @@ from kustos.pipeline.schemas import (
     SECURITY_EVENTS_SCHEMA,
 )
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
-from kustos.pipeline.tables.delta import DAY, DataFile, files_of, open_table
+from kustos.pipeline.tables.delta import DAY, DataFile, files_of, newest_commit, open_table
 from kustos.pipeline.tables.reading import check_schemas, read_parquet
 from kustos.pipeline.tables.runs import (
     INPUTS,
@@ -63,6 +64,9 @@ LINES: Final = frozenset({AUDIT_RAW, QUARANTINE})
 
 GROWING: Final = BY_DAY | LINES
 """Only runs write these; all others are replaced whole."""
+
+SNAPSHOTS_MAX: Final = 64
+"""Lists of files kept: some hundred bytes for each file, of the tables of a few folders."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -116,12 +120,7 @@ class Tables:
         place, version = self.place(name), self.state().versions.get(name)
         if version is None:
             return ()
-        table = open_table(place, version)
-        if table is None:
-            raise TablesDamagedError(
-                f"`{place}` was committed but is gone, restore it or read the audit into a new folder"
-            )
-        return files_of(table)
+        return _files(place.absolute(), version, newest_commit(place))
 
     def replace(self, name: str, rows: DataFrame) -> None:
         """Replace a whole table by rows, atomically; raise `TablesError` for one that only runs write.
@@ -170,6 +169,17 @@ class Tables:
         """
         with transaction(self.folder) as change:
             yield change
+
+
+@lru_cache(maxsize=SNAPSHOTS_MAX)
+def _files(place: Path, version: int, _newest: Any) -> tuple[DataFile, ...]:
+    """Return the files of a table at a version; a run asks for them again and again."""
+    table = open_table(place, version)
+    if table is None:
+        raise TablesDamagedError(
+            f"`{place}` was committed but is gone, restore it or read the audit into a new folder"
+        )
+    return files_of(table)
 
 
 def rows_of(files: Sequence[DataFile]) -> int:

@@ -77,6 +77,7 @@ class Transaction:
 
     def __init__(self, folder: Path) -> None:
         self.folder: Final = folder
+        self._newest: Final = delta.newest_commit(folder / RUNS)
         self._runs, self._rows = read_runs(folder)
         self.state: Final[State] = state_of(folder, self._rows)
         self.staging: Final = folder / f"{STAGING_PREFIX}{SystemEntropy().uuid().hex}"
@@ -141,7 +142,7 @@ class Transaction:
 
     def _check_current(self) -> None:
         """Raise `TablesInUseError` early if another run has committed; the commit itself would, too."""
-        if _version(delta.open_table(self.folder / RUNS)) != _version(self._runs):
+        if delta.newest_commit(self.folder / RUNS) != self._newest:
             raise TablesInUseError(f"another run has written to the tables in `{self.folder}`, run again")
 
     def _apply(self, change: Write | Compaction) -> int:
@@ -284,10 +285,6 @@ def run_lock(folder: Path) -> Iterator[None]:
                 f"another run is writing to the tables in `{folder}`, wait for it"
             ) from error
         yield
-
-
-def _version(table: DeltaTable | None) -> int | None:
-    return None if table is None else int(table.version())
 
 
 def _latest(former: Any, new: Any) -> Any:
