@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from testkit.paths import CACHE, ROOT
 
+SILENCE: Final = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+
 MAKING_TIMEOUT_S: Final = 300
 """Time to start a Spark, run a few jobs and write some 170 MB, on a busy machine."""
 
@@ -30,9 +32,12 @@ def spark_archive() -> Path:
 
 
 def archive_option() -> str:
-    """Return the option that makes a JVM map the archive, empty if there is none."""
+    """Return the options that make a JVM map the archive, empty if there is none.
+
+    A JVM with another class path would say on its standard output, which is ours, that it does not.
+    """
     archive = spark_archive()
-    return f"-XX:SharedArchiveFile={archive}" if archive.exists() else ""
+    return f"-XX:SharedArchiveFile={archive} {SILENCE}" if archive.exists() else ""
 
 
 def make_spark_archive() -> None:

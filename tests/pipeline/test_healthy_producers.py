@@ -171,6 +171,8 @@ def test_the_metrics_count_probes_apart(place: Path, events: list[dict[str, Any]
         "PROBE": starts,
         "ALLOWED": starts - len(PRODUCERS),
         "DENIED": len(PRODUCERS),
+        "FILTERED": 0,
+        "SHADOW_DENIED": 0,
     }
 
 
