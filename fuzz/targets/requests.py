@@ -17,11 +17,13 @@ from kustos.wire import ApiKey, Message
 from testkit.parsing import mutations
 from testkit.parsing.judge import difference, opened, ours, transactional
 from testkit.parsing.probe import RequestProbe
+from testkit.protocol.driver import Driver
+from testkit.protocol.random_requests import ALL_ALLOWED, model
 
 INPUT_MAX_BYTES: Final = mutations.FRAME_MAX_BYTES
 DRAWN_ANEW: Final = 0.5
 SEED: Final = 1
-PRODUCE_SEEDS: Final = 8
+PRODUCE_SEEDS: Final = 16
 """Of each version: half of them are in a transaction, or have records that nobody can read."""
 
 _probe: Final = cache(RequestProbe)
@@ -37,7 +39,7 @@ def check(data: bytes) -> None:
 
 def repeats_what_it_says(frame: bytes) -> None:
     """Require that a Produce taken for an earlier one is that one, but for records in no transaction."""
-    for shape in produce_shapes():
+    for shape in SHAPES:
         if RepeatedRequests(deque([shape])).find(frame, shape.version) is None:
             continue
         try:
@@ -60,27 +62,28 @@ def without_records(request: Opened) -> Message:
     )
 
 
-@cache
-def produce_shapes() -> tuple[ProduceShape, ...]:
-    """Return the shapes of those seeds that kustos would keep, since each may come again."""
-    shapes = []
-    for frame in seeds():
-        request = opened(frame)
-        if request.row.api_key != ApiKey.PRODUCE:
-            continue
-        message = request.exchange.request
-        records = [part.records for topic in message.topic_data for part in topic.partition_data]
-        if message.transactional_id is None and None not in records and transactional(request) is False:
-            shapes.append(ProduceShape.of(frame, request.exchange))
-    return tuple(shape for shape in shapes if shape is not None)
+def produce_seeds() -> Iterator[bytes]:
+    """Yield Produce requests of every version."""
+    random = Random(SEED)
+    for version in (version for key, version in mutations.EVERY_VERSION if key == ApiKey.PRODUCE):
+        for _ in range(PRODUCE_SEEDS):
+            yield mutations.drawn(random, (ApiKey.PRODUCE, version))
+
+
+def produce_shapes() -> Iterator[ProduceShape]:
+    """Yield the shapes of those seeds that kustos keeps where all is allowed, since each may come again."""
+    for frame in produce_seeds():
+        driver = Driver(model(), ALL_ALLOWED)
+        driver.run(frame)
+        yield from driver.guard.repeated.shapes
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield requests of every API and version, and some more of those that carry records."""
+    """Yield requests of every API and version, and more of those that carry records."""
     random = Random(SEED)
-    for key, version in mutations.EVERY_VERSION:
-        for _ in range(PRODUCE_SEEDS if key == ApiKey.PRODUCE else 1):
-            yield mutations.drawn(random, (key, version))
+    for api in mutations.EVERY_VERSION:
+        yield mutations.drawn(random, api)
+    yield from produce_seeds()
 
 
 def mutate(data: bytes, _size_max: int, seed: int) -> bytes:
@@ -88,3 +91,7 @@ def mutate(data: bytes, _size_max: int, seed: int) -> bytes:
     random = Random(seed)
     base = mutations.drawn(random) if random.random() < DRAWN_ANEW else data
     return mutations.mutated(random, base)
+
+
+SHAPES: Final = tuple(produce_shapes())
+"""What a Produce may repeat. Made with the module, so that no input is charged for it."""

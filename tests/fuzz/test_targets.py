@@ -78,19 +78,30 @@ BROKEN = {
         "bytes.fromhex('0003 0004 00000001 0001 61 00000001 0001')",
         "only Kafka refuses it",
     ),
+    "requests, repeated": (
+        "kustos.protocol.repeated.ProduceShape.matches = lambda *_: True",
+        "next(frame for frame in target.produce_seeds() if opened(frame).is_exact)",
+        "a repeated Produce is another one",
+    ),
 }
 """Target → a fault, an input that shows it (Python), and what is said then."""
 
 
-@pytest.mark.parametrize("target", SEARCHED)
-def test_a_fault_is_noticed(target: str) -> None:
-    fault, data, said = BROKEN[target]
+def test_each_target_has_a_fault() -> None:
+    assert {each.partition(",")[0] for each in BROKEN} == set(SEARCHED)
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_fault_is_noticed(broken: str) -> None:
+    fault, data, said = BROKEN[broken]
+    target = broken.partition(",")[0]
     program = textwrap.dedent(f"""
         import kustos.auth.jwt.signed, kustos.auth.mapping.kerberos, kustos.auth.mechanisms.gssapi
         import kustos.auth.mechanisms.plain, kustos.auth.mechanisms.scram, kustos.tls.jks
         import kustos.gateway.upstream.host_names
-        import kustos.wire.codec
+        import kustos.protocol.repeated, kustos.wire.codec
         from testkit.bearer_tokens import claims, compact
+        from testkit.parsing.judge import opened
         import fuzz.targets.{target} as target
         from fuzz.targets import FoundError
         target.check({data})
