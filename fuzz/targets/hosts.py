@@ -13,7 +13,7 @@ from typing import Final
 
 from fuzz.targets import require
 from kustos.gateway.listener.server_names import HostAskingObject, ask_for_hosts, asks_for
-from kustos.gateway.upstream.host_names import BrokerHosts, HostPattern, UnknownHostError
+from kustos.gateway.upstream.host_names import BrokerHostPattern, BrokerHosts, UnknownHostError
 
 INPUT_MAX_BYTES: Final = 1_024
 BOOTSTRAP: Final = "kafka.example.com"
@@ -31,10 +31,10 @@ def name_of_a_broker(data: bytes) -> None:
     """Ask for a name among those of a pattern."""
     text, _, name = data.decode("utf-8", "replace").partition("\0")
     try:
-        pattern = HostPattern.parse(text)
+        pattern = BrokerHostPattern.parse(text)
     except ValueError:
         return
-    require(HostPattern.parse(str(pattern)) == pattern, "a pattern is two patterns")
+    require(BrokerHostPattern.parse(str(pattern)) == pattern, "a pattern is two patterns")
     try:
         node_id = BrokerHosts(BOOTSTRAP, pattern, 443).broker_of(name)
     except UnknownHostError as error:

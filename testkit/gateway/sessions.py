@@ -90,7 +90,7 @@ class SlowCluster(UpstreamCluster):
         self.world = world
         self.questions: list[asyncio.Future[None]] = []
 
-    def known_names(self, topic_ids: frozenset[bytes]) -> dict[bytes, str] | None:
+    def known_names(self, topic_ids: Iterable[bytes]) -> dict[bytes, str] | None:
         return None
 
     async def wait(self) -> None:

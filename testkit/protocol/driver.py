@@ -115,7 +115,10 @@ class Driver:
         """Run one request to its end."""
         outcome = Outcome()
         repetition = self.guard.repetition(frame)
-        if repetition is not None and self._names(repetition.shape.topic_ids) == repetition.shape.topic_names:
+        if (
+            repetition is not None
+            and self._names(repetition.shape.topic_names) == repetition.shape.topic_names
+        ):
             return self._repeat(repetition, outcome)
         try:
             opened = self.guard.open(frame)

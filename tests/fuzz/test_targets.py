@@ -68,7 +68,7 @@ BROKEN = {
         "a user has a host or a realm",
     ),
     "hosts": (
-        "kustos.gateway.upstream.host_names.HostPattern.node_of = lambda *_: 1",
+        "kustos.gateway.upstream.host_names.BrokerHostPattern.node_of = lambda *_: 1",
         r"b'nbroker-$(nodeId).kafka.example.com\0broker-2.kafka.example.com'",
         "a name leads to the broker of another",
     ),

@@ -10,8 +10,8 @@ from kustos.gateway.listener.server_names import asks_for
 from kustos.gateway.upstream.host_names import (
     NODE_ID,
     NODE_ID_MAX,
+    BrokerHostPattern,
     BrokerHosts,
-    HostPattern,
     UnknownHostError,
     is_host_name,
 )
@@ -23,10 +23,10 @@ SPELLINGS = st.sampled_from((str, str.upper, str.title, lambda name: name + ".")
 
 
 @st.composite
-def patterns(draw: st.DrawFn) -> HostPattern:
+def patterns(draw: st.DrawFn) -> BrokerHostPattern:
     text = draw(PIECES) + NODE_ID + draw(PIECES) + draw(st.sampled_from(("", ".example.com", ".x", "-b.y.z")))
     try:
-        return HostPattern.parse(text)
+        return BrokerHostPattern.parse(text)
     except ValueError:
         assume(False)
         raise
@@ -37,7 +37,7 @@ names = st.text(max_size=300) | st.from_regex(r"\A[a-zA-Z0-9.-]{1,40}\Z")
 
 @given(patterns(), NODE_IDS, SPELLINGS)
 def test_a_broker_is_found_by_its_name_however_it_is_spelt(
-    pattern: HostPattern, node_id: int, spell: object
+    pattern: BrokerHostPattern, node_id: int, spell: object
 ) -> None:
     assert callable(spell)
     name = pattern.host_of(node_id)
@@ -51,7 +51,7 @@ def test_a_broker_is_found_by_its_name_however_it_is_spelt(
 @settings(max_examples=500)
 @given(patterns(), NODE_IDS, st.data())
 def test_a_name_leads_to_a_broker_only_if_that_broker_has_it(
-    pattern: HostPattern, node_id: int, data: st.DataObject
+    pattern: BrokerHostPattern, node_id: int, data: st.DataObject
 ) -> None:
     own = pattern.host_of(node_id)
     at = data.draw(st.integers(0, len(own)))
@@ -73,7 +73,7 @@ def test_a_name_leads_to_a_broker_only_if_that_broker_has_it(
 
 
 @given(patterns(), NODE_IDS, NODE_IDS)
-def test_two_brokers_have_two_names(pattern: HostPattern, one: int, other: int) -> None:
+def test_two_brokers_have_two_names(pattern: BrokerHostPattern, one: int, other: int) -> None:
     assert (pattern.host_of(one) == pattern.host_of(other)) == (one == other)
 
 
@@ -120,4 +120,4 @@ def test_a_broken_client_hello_asks_for_nothing_that_it_does_not_say(
 )
 def test_a_pattern_whose_names_would_be_no_host_names_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"pattern has|no host names"):
-        HostPattern.parse(text)
+        BrokerHostPattern.parse(text)

@@ -46,6 +46,7 @@ from kustos.wire import (
     response_codec,
     response_frame,
     response_header_is_flexible,
+    with_length,
 )
 
 SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -83,7 +84,7 @@ class Opened:
         codec = self.exchange.codec
         if message is None:
             if self.is_exact:
-                return len(self.frame).to_bytes(4, "big") + self.frame
+                return with_length(self.frame)
             message = self.exchange.request
         key = header.api_key if api_key is None else api_key
         if api_version is not None and (key, api_version) != (header.api_key, header.api_version):

@@ -6,10 +6,11 @@ Each is a generator, since it gives way after a number of items (`turns`).
 
 from collections import Counter, deque
 from collections.abc import Iterable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from kustos.protocol.codes import DENIED_CODE, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
+from kustos.protocol.common import READ_TOPIC
 from kustos.protocol.effects import (
     Asking,
     Reply,
@@ -33,8 +34,6 @@ from kustos.protocol.steps import (
 )
 from kustos.protocol.turns import allowed_each, allowed_names, answers, each
 from kustos.wire import ZERO_UUID, Message
-
-READ_TOPIC: Final = Check(AclOperation.READ, ResourceType.TOPIC)
 
 SomePartition = TypeVar("SomePartition", bound=tuple[str | bytes, int])
 """A topic, by name or by id, and an index."""

@@ -30,6 +30,7 @@ from kustos.wire import (
     is_one_plain_batch,
     read_uvarint,
     uvarint,
+    with_length,
 )
 
 RECORDS: Final = Shape("topic_data", "partition_data", "records")
@@ -76,8 +77,6 @@ class ProduceShape:
     topic_names: dict[bytes, str]
     version: int
     """The decider's version by which it was decided."""
-    topic_ids: frozenset[bytes]
-    """The topic ids in it."""
     answers: AlikeFrames | None = None
     """What its answers are like."""
     record: Record | None = None
@@ -115,7 +114,6 @@ class ProduceShape:
             tuple(exchange.granted),
             exchange.topic_names,
             exchange.since_version,
-            frozenset(exchange.topic_names),
         )
 
     def matches(self, frame: bytes) -> bool:
@@ -161,7 +159,7 @@ class Repetition:
     @property
     def upstream_frame(self) -> bytes:
         """The whole frame to send upstream, length prefix included."""
-        return len(self.frame).to_bytes(4, "big") + self.frame
+        return with_length(self.frame)
 
     def is_still_allowed(self) -> bool:
         """Return whether every decision that lets it pass would still allow it."""

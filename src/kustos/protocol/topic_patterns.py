@@ -1,10 +1,10 @@
-"""Regular expressions of topics in the consumer group protocol (KIP-848): RE2's, on the whole name.
+"""Names of topics, and regular expressions of them in the consumer group protocol (KIP-848).
 
-A broker resolves the expression of a member by its own authorizer, which knows nobody but kustos here. So
-upstream gets the topics by name, and in the place of the expression one that quotes it and matches nothing:
-no name of a topic begins with a slash. Upstream keeps it with the member and shows it in its descriptions,
-from which kustos reads what the member had said. Brokers never read what a user wrote as an expression: on
-some, theirs (RE2/J 1.8) never ends.
+An expression is RE2's and matches the whole name. A broker resolves the expression of a member by its own
+authorizer, which knows nobody but kustos here. So upstream gets the topics by name, and in the place of the
+expression one that quotes it and matches nothing: no name of a topic begins with a slash. Upstream keeps it
+with the member and shows it in its descriptions, from which kustos reads what the member had said. Brokers
+never read what a user wrote as an expression: on some, theirs (RE2/J 1.8) never ends.
 
 Whoever may read a group chooses the expression. RE2 takes time linear in the name, and a bounded program
 bounds the factor: the worst one takes two microseconds for each instruction and name, most take two in all.
@@ -45,7 +45,12 @@ QUOTED_CLOSING: Final = r"\E\\E\Q"
 NAMES: Final = re.compile(r"(?:\|/[a-zA-Z0-9._-]+)*\Z")
 """What follows an expression: the topics that the member named beside it."""
 
-LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""`Topic.isInternal`: no ACL lets a client write to them in a transaction, nor have them in a topology."""
+
+TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+TOPIC_NAME_LENGTH_MAX: Final = 249
+"""`Topic.MAX_NAME_LENGTH`: the longest that a broker turns into a file name."""
 
 
 class TopicPatternError(ValueError):
@@ -86,7 +91,7 @@ class TopicPattern:
 
     def shown_upstream(self, names: Collection[str]) -> str:
         """Return what upstream keeps in its place, with the topics that the member also names."""
-        legal = [f"|/{name}" for name in names if LEGAL_NAME.fullmatch(name)]
+        legal = [f"|/{name}" for name in names if TOPIC_NAME.fullmatch(name)]
         return "".join((OPENING, self.text.replace(CLOSING, QUOTED_CLOSING), CLOSING, *legal))
 
 
@@ -122,3 +127,9 @@ class ClusterTopics:
         if len(self._matches) >= PATTERNS_KEPT_MAX:
             del self._matches[next(iter(self._matches))]
         self._matches[pattern.text] = names
+
+
+def is_topic_name(name: str) -> bool:
+    """Return whether a topic can have this name (`Topic.validate`)."""
+    is_path = name in {".", ".."}
+    return not is_path and len(name) <= TOPIC_NAME_LENGTH_MAX and TOPIC_NAME.fullmatch(name) is not None

@@ -18,6 +18,7 @@ from kustos.wire.errors import (
     WireError,
 )
 from kustos.wire.frames import (
+    LENGTH_BYTES,
     FrameLengthError,
     FrameReader,
     RequestHeader,
@@ -27,6 +28,7 @@ from kustos.wire.frames import (
     request_frame,
     response_frame,
     response_header_is_flexible,
+    with_length,
 )
 from kustos.wire.items import ItemReader
 from kustos.wire.message import Message
@@ -56,6 +58,7 @@ __all__ = [
     "CONTROL_BIT",
     "HEADER",
     "HEADER_SIZE_BYTES",
+    "LENGTH_BYTES",
     "LENGTH_END",
     "MAGIC",
     "ZERO_UUID",
@@ -100,4 +103,5 @@ __all__ = [
     "response_header_is_flexible",
     "uvarint",
     "whole_records",
+    "with_length",
 ]

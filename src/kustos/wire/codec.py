@@ -46,6 +46,9 @@ ELEMENTS_PER_MESSAGE_MAX: Final = 10_000_000
 """Most array elements and tagged fields in one message, at all depths; the metadata of a million partitions
 has fewer."""
 
+READER_ERRORS: Final = (IndexError, struct.error, UnicodeDecodeError, MalformedMessageError)
+"""What a generated reader raises; `MessageCodec.error_of` says what it means."""
+
 
 class Decoded(NamedTuple):
     """A message, and whether tagged fields unknown to its schema were skipped."""
@@ -144,19 +147,23 @@ class MessageCodec:
         unknown: list[int] = [element_limit]
         try:
             message, position = self._read(buffer, offset, len(buffer), unknown)
-        except (IndexError, struct.error):
-            raise MalformedMessageError(f"`{self.name}` v{self.version} ends too early") from None
-        except UnicodeDecodeError:
-            raise MalformedMessageError(
-                f"`{self.name}` v{self.version} has a string that is not UTF-8"
-            ) from None
-        except TooManyElementsError:
-            raise TooManyElementsError(
-                f"`{self.name}` v{self.version} has more than {element_limit} elements"
-            ) from None
-        except MalformedMessageError as error:
-            raise MalformedMessageError(f"`{self.name}` v{self.version}: {error}") from None
+        except READER_ERRORS as error:
+            raise self.error_of(error, element_limit) from None
         return message, position, len(unknown) > 1
+
+    def error_of(
+        self, error: Exception, element_limit: int = ELEMENTS_PER_MESSAGE_MAX
+    ) -> MalformedMessageError:
+        """Return what a generated reader's error, one of `READER_ERRORS`, means, with the message's name."""
+        name = f"`{self.name}` v{self.version}"
+        match error:
+            case UnicodeDecodeError():
+                return MalformedMessageError(f"{name} has a string that is not UTF-8")
+            case TooManyElementsError():
+                return TooManyElementsError(f"{name} has more than {element_limit} elements")
+            case MalformedMessageError():
+                return MalformedMessageError(f"{name}: {error}")
+        return MalformedMessageError(f"{name} ends too early")
 
     def decode(
         self, buffer: bytes, offset: int = 0, element_limit: int = ELEMENTS_PER_MESSAGE_MAX

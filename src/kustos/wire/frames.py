@@ -13,6 +13,9 @@ from kustos.wire.errors import MalformedMessageError
 from kustos.wire.primitives import read_uvarint
 
 API_VERSIONS: Final = 18
+LENGTH_BYTES: Final = 4
+"""The length before each frame."""
+
 _LENGTH: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _CORRELATION_ID: Final = struct.Struct(">i")
@@ -115,6 +118,11 @@ def read_response_header(frame: bytes, flexible: bool) -> tuple[int, int]:
     if flexible:
         position, _ = _skip_tags(frame, position)
     return _CORRELATION_ID.unpack_from(frame)[0], position
+
+
+def with_length(frame: bytes) -> bytes:
+    """Return a frame with its length before it, as it is sent."""
+    return _LENGTH.pack(len(frame)) + frame
 
 
 class FrameLengthError(MalformedMessageError):

@@ -4,12 +4,11 @@ What is around the list is read at once, the items as they are asked for. What t
 checked then: a message is exact only if it was read to its end.
 """
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from kustos.wire.codec import ELEMENTS_PER_MESSAGE_MAX, MessageCodec
+from kustos.wire.codec import ELEMENTS_PER_MESSAGE_MAX, READER_ERRORS, MessageCodec
 from kustos.wire.errors import MalformedMessageError, TooManyElementsError
 from kustos.wire.message import Message
 
@@ -91,14 +90,7 @@ class ItemReader:
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Raise what a generated reader raises as `MalformedMessageError` that names the message."""
-        name = f"`{self._codec.name}` v{self._codec.version}"
         try:
             yield
-        except (IndexError, struct.error):
-            raise MalformedMessageError(f"{name} ends too early") from None
-        except UnicodeDecodeError:
-            raise MalformedMessageError(f"{name} has a string that is not UTF-8") from None
-        except TooManyElementsError:
-            raise TooManyElementsError(f"{name} has too many elements") from None
-        except MalformedMessageError as error:
-            raise MalformedMessageError(f"{name}: {error}") from None
+        except READER_ERRORS as error:
+            raise self._codec.error_of(error) from None

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from kustos.acl import KafkaPrincipal
 from kustos.gateway.listener import ListenerTls
-from kustos.gateway.upstream.host_names import BrokerHosts, HostPattern
+from kustos.gateway.upstream.host_names import BrokerHostPattern, BrokerHosts
 from kustos.tls import Side, TlsContexts, tls_settings
 from kustos.wire import response_codec
 from kustos.wire.api_keys import ApiKey
@@ -26,7 +26,7 @@ from testkit.hellos import client_hello
 from testkit.ports import LOOPBACK
 from testkit.waiting import wait_until
 
-PATTERN = HostPattern.parse("broker-$(nodeId).kafka.example.com")
+PATTERN = BrokerHostPattern.parse("broker-$(nodeId).kafka.example.com")
 HOSTS = BrokerHosts("kafka.example.com", PATTERN, 9443)
 BY_ADDRESS = BrokerHosts("10.0.7.1", PATTERN, 9443)
 OLD, NEW = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3

@@ -61,7 +61,7 @@ def _told(half: Any, name: str | None, _context: ssl.SSLContext) -> int | None:
     return alert
 
 
-class HostChoice:
+class HostSelection:
     """The way in that one client asks for, among those of the port that it came to."""
 
     def __init__(self, half: HostAskingObject, port: "Port", hosts: BrokerHosts) -> None:

@@ -28,7 +28,7 @@ from kustos.gateway.listener.handshakes import (
     refusal_of,
     stranger_by_first_bytes,
 )
-from kustos.gateway.listener.server_names import HostAskingObject, HostChoice, ask_for_hosts
+from kustos.gateway.listener.server_names import HostAskingObject, HostSelection, ask_for_hosts
 from kustos.gateway.session.logins import LOG_IS_FULL
 from kustos.tls import TlsContexts, TlsError
 
@@ -70,10 +70,10 @@ class TlsTransport(asyncio.Protocol):
         if hosts is not None:
             ask_for_hosts(context)
         self._object: Final = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self._choice: HostChoice | None = None
+        self._choice: HostSelection | None = None
         """Which broker the client asks for, until the handshake ends; None where its port says so."""
         if hosts is not None and isinstance(self._object, HostAskingObject):
-            self._choice = HostChoice(self._object, port, hosts)
+            self._choice = HostSelection(self._object, port, hosts)
         self._socket: asyncio.Transport = cast("asyncio.Transport", None)
         self._deadline: asyncio.TimerHandle | None = None
         self._has_begun = False

@@ -57,7 +57,7 @@ class GatewayObserver:
         """Record the decisions of a request, one or more; return the callback for its change's offset."""
         written_at = None
         decided = self.trial.compare(context, decided)
-        acl_offset = NO_OFFSET if decided[0].decision is NOBODY_ASKED else self.acl_offset()
+        acl_offset = self._acl_offset_of(decided)
         if self.changes_own_log and context.request_type in CHANGES_OF_ACLS and _allowed(decided):
             written_at = self.audit.hold(context, decided, acl_offset, latency_us)
         else:
@@ -67,16 +67,20 @@ class GatewayObserver:
 
     def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
         """Return a callback that records the same decisions for a repetition."""
-        record, is_asked = self.audit.recorder(context, decided), decided[0].decision is not NOBODY_ASKED
+        record = self.audit.recorder(context, decided)
 
         def again(correlation_id: int, latency_us: int) -> None:
             if self.trial.state is None:
-                record(correlation_id, self.acl_offset() if is_asked else NO_OFFSET, latency_us)
+                record(correlation_id, self._acl_offset_of(decided), latency_us)
                 self.metrics.decided(context.request_type, decided)
             else:
                 self.decided(replace(context, correlation_id=correlation_id), list(decided), latency_us)
 
         return again
+
+    def _acl_offset_of(self, decided: Sequence[Decided]) -> int:
+        """Return the offset of the ACLs by which it was decided, `NO_OFFSET` if no authorizer was queried."""
+        return NO_OFFSET if decided[0].decision is NOBODY_ASKED else self.acl_offset()
 
     def login_ended(self, login: Login) -> bool:
         """Record the event of a login; return whether it may take effect: no login goes unaudited."""

@@ -31,7 +31,7 @@ from kustos.gateway.session.parts import (
     owed_again,
     read_answer,
 )
-from kustos.gateway.session.slots import LENGTH_BYTES, Slot, Slots, unwrapped
+from kustos.gateway.session.slots import Slot, Slots, unwrapped
 from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
@@ -58,7 +58,7 @@ from kustos.protocol import (
     Unwrap,
     limit_answer,
 )
-from kustos.wire import ApiKey, Message, WireError
+from kustos.wire import ApiKey, Message, WireError, with_length
 
 AUDIT_RETRY_S: Final = 0.01
 """How soon to check again whether a full audit queue has room."""
@@ -145,8 +145,9 @@ class ClientSession:
         """Whether this frame's turn has come."""
         if self.link is None and self._owner.needs_upstream(frame):
             return False
-        follows = frame[:2] == PRODUCE and not self._owner.wants(frame)
-        return not self._slots or (follows and self._slots.admits_next)
+        if not self._slots:
+            return True
+        return frame[:2] == PRODUCE and self._slots.admits_next and not self._owner.wants(frame)
 
     def _can_decide(self) -> bool:
         """Whether a decision made now can be handed over, and kept for the audit log, at once.
@@ -191,7 +192,7 @@ class ClientSession:
     def _repeat(self, repetition: Repetition, started_s: float) -> bool:
         """Record and send a request that repeats one that passed; False if its topic ids are to be learnt."""
         shape, link = repetition.shape, self.link
-        if link is None or self._services.cluster.known_names(shape.topic_ids) != shape.topic_names:
+        if link is None or self._services.cluster.known_names(shape.topic_names.keys()) != shape.topic_names:
             return False
         if shape.record is None:
             shape.record = self._observer.recorder(shape.context, shape.decided)
@@ -337,7 +338,7 @@ class ClientSession:
     def _relayed(self, slot: Slot, throttle_time_of: Callable[[bytes], int | None], frame: bytes) -> None:
         """Relay upstream's answer unchanged; raise `WireError` if it is none."""
         self._throttle(throttle_time_of(frame))
-        self._slots.finish(slot, len(frame).to_bytes(LENGTH_BYTES, "big") + frame)
+        self._slots.finish(slot, with_length(frame))
 
     def _throttle(self, throttle_time_ms: int | None) -> None:
         if self.link is not None:

@@ -63,25 +63,26 @@ async def answer_after_drain(
 def owed(opened: Opened, take: Callable[[bytes], None], stream: AnswerStream | None = None) -> Awaited:
     """Return the answer that upstream owes for a request, with what it may wait for."""
     exchange = opened.exchange
-    is_produce = opened.row.pipelined
-    by_the_leader = is_produce and exchange.request.acks in ACKS_OF_THE_LEADER
-    return Awaited(
-        exchange.header.correlation_id,
-        take,
-        exchange.is_still_allowed,
-        answered_at_once=by_the_leader,
-        waits_for_replicas=is_produce and not by_the_leader,
-        stream=stream,
-    )
+    number, is_still_allowed = exchange.header.correlation_id, exchange.is_still_allowed
+    if opened.row.pipelined:
+        return _owed_to_producer(number, take, is_still_allowed, exchange.request.acks)
+    return Awaited(number, take, is_still_allowed, stream=stream)
 
 
 def owed_again(repetition: Repetition, take: Callable[[bytes], None]) -> Awaited:
     """Return the answer that upstream owes for a repetition of a Produce."""
-    by_the_leader = repetition.shape.request.acks in ACKS_OF_THE_LEADER
+    acks = repetition.shape.request.acks
+    return _owed_to_producer(repetition.correlation_id, take, repetition.is_still_allowed, acks)
+
+
+def _owed_to_producer(
+    correlation_id: int, take: Callable[[bytes], None], is_still_allowed: Callable[[], bool], acks: int
+) -> Awaited:
+    by_the_leader = acks in ACKS_OF_THE_LEADER
     return Awaited(
-        repetition.correlation_id,
+        correlation_id,
         take,
-        repetition.is_still_allowed,
+        is_still_allowed,
         answered_at_once=by_the_leader,
         waits_for_replicas=not by_the_leader,
     )

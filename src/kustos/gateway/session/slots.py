@@ -10,9 +10,7 @@ from kustos.gateway.session.parts import Observer, SessionOwner
 from kustos.gateway.session.streaming import FetchedStream
 from kustos.protocol import Opened, RefusedFrameError, RefuseRequestError, Unwrap
 from kustos.runtime import stopwatch_ns
-
-LENGTH_BYTES: Final = 4
-"""The length before each frame; an answer inside an Envelope has none."""
+from kustos.wire import LENGTH_BYTES
 
 PIPELINED_MAX: Final = 5
 """Produce requests in flight: as many as producers have (`max.in.flight.requests.per.connection`)."""
@@ -27,7 +25,8 @@ class Slot:
     opened: Opened | None = None
     envelope: Opened | None = None
     """The Envelope that the request came in, if it did; the answer goes back in one."""
-    answer: bytes | None = None
+    answer: bytes = b""
+    """The frame that answers it, once it is done; empty: none is sent."""
     is_done: bool = False
     is_large: bool = False
     """Whether work on it waits for turns."""
@@ -59,6 +58,7 @@ class Slot:
         if self.envelope is None:
             return answer
         root = self.envelope.exchange.response_codec.root
+        # an answer inside an Envelope has no length
         return self.envelope.client_frame(root(response_data=answer[LENGTH_BYTES:]))
 
 
@@ -87,7 +87,7 @@ class Slots:
         self._slots.append(slot)
 
     def finish(self, slot: Slot, answer: bytes) -> None:
-        """Count the answer to a request, and send it when its turn comes; empty: none is sent."""
+        """Count the answer to a request, and send it when its turn comes."""
         slot.answer = slot.enveloped(answer)
         slot.is_done = True
         seconds = self._now_s() - slot.started_s
@@ -98,9 +98,10 @@ class Slots:
         """Send the answers whose turn it is, by one system call."""
         answers = []
         while self._slots and self._slots[0].is_done:
-            answers.append(self._slots.popleft().answer or b"")
-        if any(answers):
-            self._write(b"".join(answers))
+            answers.append(self._slots.popleft().answer)
+        answer = b"".join(answers)
+        if answer:
+            self._write(answer)
 
     def clear(self) -> None:
         """Forget all requests."""

@@ -10,13 +10,13 @@ from typing import Final
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.protocol import AskStreamed, Opened, StreamedAnswer, items_max
 from kustos.wire import (
+    LENGTH_BYTES,
     MalformedMessageError,
     StreamedMessage,
     read_response_header,
     response_header_is_flexible,
 )
 
-LENGTH_BYTES: Final = 4
 ANSWERED_PER_REQUESTED: Final = 2
 """Elements of an answer for each of its request: aborted transactions come besides."""
 

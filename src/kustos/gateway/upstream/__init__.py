@@ -2,17 +2,17 @@
 
 from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
-from kustos.gateway.upstream.host_names import BrokerHosts, HostPattern, is_address, is_host_name
+from kustos.gateway.upstream.host_names import BrokerHostPattern, BrokerHosts, is_address, is_host_name
 from kustos.gateway.upstream.identities import ClientIdentities
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
 from kustos.gateway.upstream.tokens import IdentityError, UpstreamTokens
 
 __all__ = [
     "AddressRanges",
+    "BrokerHostPattern",
     "BrokerHosts",
     "BrokerPorts",
     "ClientIdentities",
-    "HostPattern",
     "IdentityError",
     "InFlight",
     "NoPortForBrokerError",

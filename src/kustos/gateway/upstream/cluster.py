@@ -224,7 +224,7 @@ class UpstreamCluster:
             finally:
                 connection.close()
 
-    def known_names(self, topic_ids: frozenset[bytes]) -> dict[bytes, str] | None:
+    def known_names(self, topic_ids: Iterable[bytes]) -> dict[bytes, str] | None:
         """Return the names of these ids, None if upstream must be queried."""
         return self._topic_ids.known(topic_ids)
 

@@ -49,7 +49,7 @@ def is_address(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class HostPattern:
+class BrokerHostPattern:
     """The names of all brokers: `before`, the node id, `after`."""
 
     before: str
@@ -92,7 +92,7 @@ class BrokerHosts:
     """
 
     bootstrap_host: str
-    pattern: HostPattern
+    pattern: BrokerHostPattern
     advertised_port: int
 
     def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:

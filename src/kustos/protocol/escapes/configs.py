@@ -12,6 +12,7 @@ from kustos.protocol.codes import (
     UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_VERSION,
 )
+from kustos.protocol.common import CLUSTER_ACTION
 from kustos.protocol.effects import Ask, Asking, Handler, Relay, Reply, Serve
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import merged, strip
@@ -19,7 +20,6 @@ from kustos.protocol.steps import RefuseRequestError, Row, Strip
 from kustos.protocol.turns import allowed_each, begin_item, each
 from kustos.wire import Message
 
-CLUSTER_ACTION = Check(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
 ALTER_CLUSTER_CONFIGS = Check(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
 ALTER_CHECKS = {
     ConfigResourceType.TOPIC: Check(AclOperation.ALTER_CONFIGS, ResourceType.TOPIC),

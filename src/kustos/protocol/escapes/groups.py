@@ -11,6 +11,7 @@ from itertools import chain
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
+from kustos.protocol.common import DESCRIBE_TOPIC
 from kustos.protocol.effects import Ask, Asking, Handler, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import finish, item_name, merged, placed_items, strip
@@ -21,7 +22,6 @@ from kustos.protocol.turns import allowed_names, answers, begin_item, each
 from kustos.wire import ZERO_UUID, Message
 
 DESCRIBE_GROUP = Check(AclOperation.DESCRIBE, ResourceType.GROUP)
-DESCRIBE_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC)
 
 
 def offset_fetch(exchange: Exchange, row: Row) -> Handler:

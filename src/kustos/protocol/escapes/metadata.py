@@ -14,6 +14,7 @@ from kustos.protocol.codes import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from kustos.protocol.common import CREATE_TOPIC, DESCRIBE_TOPIC
 from kustos.protocol.convert import converted
 from kustos.protocol.effects import Ask, Asking, Handler, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
@@ -28,8 +29,6 @@ from kustos.protocol.steps import (
 from kustos.protocol.turns import allowed_names, each, next_items, next_names
 from kustos.wire import ZERO_UUID, ApiKey, ItemReader, Message, MessageCodec, request_codec, response_codec
 
-DESCRIBE_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC)
-CREATE_TOPIC = Check(AclOperation.CREATE, ResourceType.TOPIC)
 LISTED_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC, log_if_denied=False)
 TOPIC_OPERATIONS = Operations(
     "topics",

@@ -11,9 +11,9 @@ from itertools import islice
 
 from kio.schema.errors import ErrorCode
 
-from kustos.acl import AclOperation, ResourceType
 from kustos.authorizer import AuthorizerError
 from kustos.protocol.codes import TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+from kustos.protocol.common import WRITE_TRANSACTION
 from kustos.protocol.effects import (
     Ask,
     Asking,
@@ -23,7 +23,7 @@ from kustos.protocol.effects import (
     Silence,
     UpstreamAnswer,
 )
-from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.exchange import Exchange
 from kustos.protocol.limits import BATCHES
 from kustos.protocol.perform import finish, merged, resolve_topic_ids, strip
 from kustos.protocol.repeated import ProduceShape
@@ -31,7 +31,6 @@ from kustos.protocol.steps import RefuseRequestError, Row, Strip
 from kustos.protocol.turns import begin_item
 from kustos.wire import Message, WireError, batch_headers
 
-WRITE_TRANSACTION = Check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID)
 INVALID_RECORD = ErrorCode.invalid_record.value
 NO_ACKNOWLEDGEMENT = 0
 LEADER_ACKNOWLEDGEMENT = 1

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
-from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import (
     GROUP_AUTHORIZATION_FAILED,
     INVALID_REQUEST,
@@ -20,8 +19,9 @@ from kustos.protocol.codes import (
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_ID,
 )
+from kustos.protocol.common import READ_GROUP
 from kustos.protocol.effects import Ask, Asking, Handler, Hangup, Reply, ResolveTopicIds, UpstreamAnswer
-from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.exchange import Exchange
 from kustos.protocol.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from kustos.protocol.perform import by_topic, refused_by_topic, rewrite
 from kustos.protocol.share_sessions import (
@@ -38,7 +38,6 @@ from kustos.protocol.steps import RefuseRequestError, Rewrite, Row
 from kustos.protocol.turns import each
 from kustos.wire import ZERO_UUID, Message
 
-READ_GROUP = Check(AclOperation.READ, ResourceType.GROUP)
 SHARE_SESSION_NOT_FOUND = ErrorCode.share_session_not_found.value
 INVALID_SHARE_SESSION_EPOCH = ErrorCode.invalid_share_session_epoch.value
 ENDPOINTS = Rewrite("node_endpoints", "node_id")

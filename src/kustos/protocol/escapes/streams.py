@@ -10,7 +10,6 @@ Sources: `KafkaApis.handleStreamsGroupHeartbeat`, `.handleStreamsGroupDescribe` 
 `GroupMetadataManager.maybeUpdateTopology` of Kafka 4.3.1.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -18,12 +17,13 @@ from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import NONE, TOPIC_AUTHORIZATION_FAILED
+from kustos.protocol.common import CREATE_TOPIC
 from kustos.protocol.effects import AllTopics, Ask, Asking, Handler, ListTopics, Relay, Reply, UpstreamAnswer
 from kustos.protocol.escapes.groups import describe_members
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import pass_again, pass_gate
 from kustos.protocol.steps import RefuseRequestError, Row, gates_of
-from kustos.protocol.topic_patterns import ClusterTopics
+from kustos.protocol.topic_patterns import INTERNAL_TOPICS, ClusterTopics, is_topic_name
 from kustos.protocol.turns import allowed_names
 from kustos.wire import ApiKey, Message, request_codec
 
@@ -34,12 +34,9 @@ WITHOUT_TOPOLOGY: Final = frozenset(
 """Codes of a description with all that there is: a group that cannot be has no topics."""
 
 DESCRIBE_VERSION: Final = 0
-CREATE_TOPIC: Final = Check(AclOperation.CREATE, ResourceType.TOPIC)
 MAY_CREATE: Final = Check(AclOperation.CREATE, ResourceType.TOPIC, log_if_allowed=False, log_if_denied=False)
 """The same question while nothing is created."""
 
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
 NO_TASKS: Final[dict[str, None]] = dict.fromkeys(
     ("active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint")
 )
@@ -102,7 +99,7 @@ def fault_of(names: Iterable[str]) -> str | None:
     internal = [name for name in names if name in INTERNAL_TOPICS]
     if internal:
         return f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is prohibited."
-    illegal = [name for name in names if LEGAL_NAME.match(name) is None]
+    illegal = [name for name in names if not is_topic_name(name)]
     return f"Topic names {','.join(illegal)} are not valid topic names." if illegal else None
 
 

@@ -14,6 +14,7 @@ from kustos.protocol.codes import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from kustos.protocol.common import CREATE_TOPIC, DELETE_TOPIC, DESCRIBE_TOPIC
 from kustos.protocol.effects import Ask, Asking, Handler, ListTopics, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import annotate
@@ -21,9 +22,6 @@ from kustos.protocol.steps import Operations, RefuseRequestError, Row
 from kustos.protocol.turns import allowed_names, begin_item, each
 from kustos.wire import ZERO_UUID, Message
 
-CREATE_TOPIC = Check(AclOperation.CREATE, ResourceType.TOPIC)
-DELETE_TOPIC = Check(AclOperation.DELETE, ResourceType.TOPIC)
-DESCRIBE_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC)
 DESCRIBE_CONFIGS = Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, log_if_denied=False)
 HIDDEN_CONFIGS = {
     "topic_config_error_code": TOPIC_AUTHORIZATION_FAILED,

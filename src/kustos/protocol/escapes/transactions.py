@@ -15,22 +15,19 @@ from kustos.protocol.codes import (
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from kustos.protocol.common import WRITE_TOPIC, WRITE_TRANSACTION
 from kustos.protocol.effects import Handler, ListTopics, Relay, Reply
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.steps import RefuseRequestError, Row
+from kustos.protocol.topic_patterns import INTERNAL_TOPICS
 from kustos.protocol.turns import allowed_each, begin_item, each
 from kustos.wire import Message
 
-WRITE_TOPIC = Check(AclOperation.WRITE, ResourceType.TOPIC)
-WRITE_TRANSACTION = Check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID)
 TWO_PHASE_COMMIT = Check(AclOperation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID)
 OPERATION_NOT_ATTEMPTED: Final = ErrorCode.operation_not_attempted.value
 
 BETWEEN_BROKERS_SINCE: Final = 4
 """From this version on AddPartitionsToTxn comes from brokers, for transactions of many clients (KIP-890)."""
-
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""`Topic.isInternal`: no ACL lets a client write to them in a transaction."""
 
 
 def init_producer_id(exchange: Exchange, _row: Row) -> Handler:

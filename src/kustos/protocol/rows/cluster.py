@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kustos.protocol.rows.common import (
+from kustos.protocol.common import (
     ALTER_CLUSTER,
     DESCRIBE_CLUSTER,
     EVERY_VERSION,

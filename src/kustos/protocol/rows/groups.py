@@ -5,6 +5,20 @@ from typing import Final
 
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
 from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST
+from kustos.protocol.common import (
+    CLUSTER_ACTION,
+    DELETE_GROUP,
+    DESCRIBE_TOPIC,
+    DESCRIBE_TRANSACTION,
+    GROUP_OPERATIONS,
+    PARTITIONS_OF_TOPIC,
+    READ_GROUP,
+    READ_TOPIC,
+    TOP,
+    TOPIC_NAME_OR_ID,
+    group_of,
+    subscribed_topics,
+)
 from kustos.protocol.escapes.groups import (
     DESCRIBE_GROUP,
     GROUP_ITEMS,
@@ -19,20 +33,6 @@ from kustos.protocol.escapes.streams import (
 )
 from kustos.protocol.escapes.subscriptions import consumer_group_heartbeat
 from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.rows.common import (
-    CLUSTER_ACTION,
-    DELETE_GROUP,
-    DESCRIBE_TOPIC,
-    DESCRIBE_TRANSACTION,
-    GROUP_OPERATIONS,
-    PARTITIONS_OF_TOPIC,
-    READ_GROUP,
-    READ_TOPIC,
-    TOP,
-    TOPIC_NAME_OR_ID,
-    group_of,
-    subscribed_topics,
-)
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, Hide, RefuseRequestError, Rewrite, Row, Strip
 from kustos.wire import ApiKey

@@ -4,10 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kustos.acl import ANONYMOUS
-from kustos.protocol.escapes.scram import alter_scram, refuse_sasl
-from kustos.protocol.escapes.tokens import change_token, create_token, describe_tokens
-from kustos.protocol.exchange import Check
-from kustos.protocol.rows.common import (
+from kustos.protocol.common import (
     ALTER_CLUSTER,
     DESCRIBE_CLUSTER,
     EVERY_VERSION,
@@ -15,6 +12,9 @@ from kustos.protocol.rows.common import (
     TOP_WITH_MESSAGE,
     cluster,
 )
+from kustos.protocol.escapes.scram import alter_scram, refuse_sasl
+from kustos.protocol.escapes.tokens import change_token, create_token, describe_tokens
+from kustos.protocol.exchange import Check
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, Row, ServeLocally
 from kustos.protocol.token_messages import NO_TIME

@@ -2,12 +2,9 @@
 
 from typing import Final
 
-from kustos.acl import AclOperation, ResourceType
-from kustos.protocol.escapes.fetch import TOPIC_IDS_SINCE_VERSION, fetch
-from kustos.protocol.escapes.metadata import metadata
-from kustos.protocol.escapes.produce import produce
-from kustos.protocol.exchange import Check
-from kustos.protocol.rows.common import (
+from kustos.acl import AclOperation
+from kustos.protocol.common import (
+    DELETE_TOPIC,
     DESCRIBE_TOPIC,
     EVERY_VERSION,
     PARTITIONS_OF_TOPIC,
@@ -16,11 +13,13 @@ from kustos.protocol.rows.common import (
     WRITE_TOPIC,
     partitions,
 )
+from kustos.protocol.escapes.fetch import TOPIC_IDS_SINCE_VERSION, fetch
+from kustos.protocol.escapes.metadata import metadata
+from kustos.protocol.escapes.produce import produce
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Rewrite, Row, Strip
 from kustos.wire import ApiKey
 
-DELETE_TOPIC: Final = Check(AclOperation.DELETE, ResourceType.TOPIC)
 PRODUCED: Final = Items(
     "topic_data",
     "responses",

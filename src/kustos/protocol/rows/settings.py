@@ -7,6 +7,11 @@ from typing import Final
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
 from kustos.metadata.control import ConfigOperation, ConfigResourceType
 from kustos.protocol.codes import INVALID_REQUEST, UNKNOWN_SERVER_ERROR
+from kustos.protocol.common import (
+    DESCRIBE_CLUSTER_CONFIGS,
+    TOP,
+    cluster,
+)
 from kustos.protocol.escapes.configs import (
     ALTER_CHECKS,
     ALTER_CLUSTER_CONFIGS,
@@ -15,11 +20,6 @@ from kustos.protocol.escapes.configs import (
     describe_configs_upstream,
 )
 from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.rows.common import (
-    DESCRIBE_CLUSTER_CONFIGS,
-    TOP,
-    cluster,
-)
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, RefusedItem, RefuseRequestError, Row, Strip
 from kustos.wire import ApiKey, Message

@@ -3,10 +3,7 @@
 from typing import Final
 
 from kustos.protocol.codes import INVALID_REQUEST
-from kustos.protocol.escapes.groups import GROUP_ITEMS, offset_fetch, share_group_describe
-from kustos.protocol.escapes.shares import share_acknowledge, share_fetch
-from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.rows.common import (
+from kustos.protocol.common import (
     DELETE_GROUP,
     DESCRIBE_TOPIC,
     GROUP_OPERATIONS,
@@ -17,6 +14,9 @@ from kustos.protocol.rows.common import (
     group_of,
     subscribed_topics,
 )
+from kustos.protocol.escapes.groups import GROUP_ITEMS, offset_fetch, share_group_describe
+from kustos.protocol.escapes.shares import share_acknowledge, share_fetch
+from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.share_sessions import is_member_id
 from kustos.protocol.steps import Gate, RefuseRequestError, Row, Strip

@@ -5,9 +5,9 @@ from typing import Final
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import INVALID_REQUEST
+from kustos.protocol.common import TOPIC_ENTRIES, TOPIC_NAME_OR_ID
 from kustos.protocol.escapes.topics import create_topics, delete_topics, describe_topic_partitions
 from kustos.protocol.exchange import Check
-from kustos.protocol.rows.common import TOPIC_ENTRIES, TOPIC_NAME_OR_ID
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import RefusedItem, Row, Strip
 from kustos.wire import ApiKey

@@ -1,13 +1,10 @@
 """Transactions and the producers that write in them (KIP-98, KIP-664, KIP-890)."""
 
-import re
 from typing import Final
 
 from kustos.acl import AclOperation
 from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION
-from kustos.protocol.escapes.transactions import add_partitions, init_producer_id
-from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.rows.common import (
+from kustos.protocol.common import (
     CLUSTER_ACTION,
     DESCRIBE_TOPIC,
     DESCRIBE_TRANSACTION,
@@ -19,8 +16,11 @@ from kustos.protocol.rows.common import (
     cluster,
     group_of,
 )
+from kustos.protocol.escapes.transactions import add_partitions, init_producer_id
+from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, Hide, RefusedItem, RefuseRequestError, Row, Strip
+from kustos.protocol.topic_patterns import TOPIC_NAME, TOPIC_NAME_LENGTH_MAX
 from kustos.wire import ApiKey, Message
 
 ADDED_PARTITIONS: Final = Items(
@@ -53,10 +53,6 @@ PRODUCERS: Final = Items(
     inner=Items("partition_indexes", "partitions", (("", "partition_index"),), message_field="error_message"),
 )
 TRANSACTIONS: Final = Items("transactional_ids", "transaction_states", (("", "transactional_id"),))
-
-TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
-TOPIC_NAME_LENGTH_MAX: Final = 249
-"""`Topic.MAX_NAME_LENGTH`: the longest that a broker turns into a file name."""
 
 
 def transaction_of(request: Message) -> list[str]:

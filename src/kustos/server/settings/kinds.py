@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Generic, Literal, TypeVar
 
 from kustos.client import NodeAddress, SettingsError, parse_address
-from kustos.gateway.upstream import HostPattern
+from kustos.gateway.upstream import BrokerHostPattern
 
 T = TypeVar("T")
 Section = Literal[
@@ -133,6 +133,8 @@ TEXT: Final = Kind("string", "a text that is not empty", _read_text)
 ANY_TEXT: Final[Kind[str]] = Kind("string", "a text", str)
 PATH: Final = Kind("path", "a path", _read_path)
 HOST_PATTERN: Final = Kind(
-    "string", "a host name with `$(nodeId)` in it, such as `broker-$(nodeId).example.com`", HostPattern.parse
+    "string",
+    "a host name with `$(nodeId)` in it, such as `broker-$(nodeId).example.com`",
+    BrokerHostPattern.parse,
 )
 BIND_ADDRESS: Final = Kind("address", "`host:port`", _read_bind_address)

@@ -7,7 +7,7 @@ from typing import Final
 from kustos.auth import GSSAPI, JaasEntry, JaasError, LoginModulePolicy, SaslServerSettings, single_jaas_entry
 from kustos.client import NodeAddress, SettingsError, parse_address
 from kustos.gateway.listener import AuthorizationMode
-from kustos.gateway.upstream import HostPattern, is_address, is_host_name
+from kustos.gateway.upstream import BrokerHostPattern, is_address, is_host_name
 from kustos.server.settings.callbacks import CallbackSettings, callback_settings
 from kustos.server.settings.kerberos import KerberosSettings, kerberos_settings
 from kustos.server.settings.kinds import Network
@@ -58,7 +58,7 @@ class ListenerSettings:
     broker_port_start: int
     advertised_broker_port_start: int
     broker_port_count: int
-    broker_hosts: HostPattern | None = None
+    broker_hosts: BrokerHostPattern | None = None
     """The names of the brokers, all at the listener's own port; then it has no broker ports."""
     is_controller: bool = False
     """Whether it answers about this node itself; then it has no broker ports."""
@@ -258,7 +258,7 @@ def _check_hosts(given: GivenSettings, listener: str, protocol: str, *, is_contr
         raise SettingsError(f"`{key}` and `{start_key}` contradict each other, leave one of them out")
 
 
-def _bootstrap(listener: str, advertised: NodeAddress, hosts: HostPattern) -> NodeAddress:
+def _bootstrap(listener: str, advertised: NodeAddress, hosts: BrokerHostPattern) -> NodeAddress:
     """Return the bootstrap address of a listener whose brokers have names; raise `SettingsError`."""
     host = advertised.host.lower().removesuffix(".")
     if hosts.node_of(host) is not None or not (is_address(host) or is_host_name(host)):

@@ -1,4 +1,4 @@
-"""Checks, shapes of refusals and names of resources that rows of several subjects use."""
+"""Checks, shapes of refusals and names of resources that rows and escapes of several subjects use."""
 
 from typing import Any, Final
 
@@ -11,6 +11,8 @@ from kustos.wire import Message
 READ_GROUP: Final = Check(AclOperation.READ, ResourceType.GROUP)
 DELETE_GROUP: Final = Check(AclOperation.DELETE, ResourceType.GROUP)
 READ_TOPIC: Final = Check(AclOperation.READ, ResourceType.TOPIC)
+CREATE_TOPIC: Final = Check(AclOperation.CREATE, ResourceType.TOPIC)
+DELETE_TOPIC: Final = Check(AclOperation.DELETE, ResourceType.TOPIC)
 WRITE_TOPIC: Final = Check(AclOperation.WRITE, ResourceType.TOPIC)
 DESCRIBE_TOPIC: Final = Check(AclOperation.DESCRIBE, ResourceType.TOPIC)
 DESCRIBE_TRANSACTION: Final = Check(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)
