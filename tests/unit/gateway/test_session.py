@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from kustos.acl import AclOperation, ResourceType
 from kustos.gateway.session.large_turns import REQUESTS_PER_TURN
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
+from kustos.protocol.exchange import ITEMS_PER_TURN
 from kustos.wire import response_codec, response_frame
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.sessions import (
@@ -47,6 +49,22 @@ async def test_thousands_of_small_requests_give_way_to_others() -> None:
     assert len(world.answers) == REQUESTS_PER_TURN
     await world.settle()
     assert world.correlation_ids() == list(range(1000))
+
+
+async def test_a_small_request_with_a_large_answer_gives_way_to_others() -> None:
+    """A listing of all topics has nine bytes; each turn of the loop decides a thousand topics at most."""
+    world = World(ALL_ALLOWED)
+    for number in range(10 * ITEMS_PER_TURN):
+        world.world.create(f"topic-{number}")
+    world.session.take([request(ApiKey.METADATA, 1, 9, topics=None)])
+    assert world.answer_one()
+    decided = [len(world.decided_by)]
+    while not world.answers:
+        await asyncio.sleep(0)
+        decided.append(len(world.decided_by))
+    steps = {later - earlier for earlier, later in pairwise([0, *decided])}
+    assert steps == {0, 1}
+    assert decided[-1] >= 10
 
 
 async def test_nothing_is_sent_while_the_broker_throttles() -> None:

@@ -237,8 +237,7 @@ class ClientSession:
                 self._report(slot, opened)
                 if isinstance(effect, GiveWay):
                     slot.gave_way = True
-                    self._learnt.append((slot, None))
-                    self._look_again(0)
+                    self._loop.call_soon(self._resume, slot)
                     return
                 slot.require_still_allowed()
                 known = self._perform(slot, opened, effect)
@@ -287,6 +286,12 @@ class ClientSession:
         slot.sent_s = self._loop.time()
         self._task = self._loop.create_task(question)
         self._task.add_done_callback(lambda done: self._take_result(slot, done))
+
+    def _resume(self, slot: Slot) -> None:
+        """Let a request go on that gave way to others, in another turn of the loop."""
+        if not self._closed:
+            self._learnt.append((slot, None))
+            self.go_on()
 
     def _take_result(self, slot: Slot, task: asyncio.Task[Any]) -> None:
         """Let a held request go on with the result of its coroutine."""
