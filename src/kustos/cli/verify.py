@@ -4,7 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import AclsFile, AllowEveryone, Form, MetadataDirectory, NodeConfig, SuperUsers
+from kustos.cli.acl_options import (
+    AclsFile,
+    AllowEveryone,
+    At,
+    Form,
+    MetadataDirectory,
+    NodeConfig,
+    SuperUsers,
+)
 from kustos.cli.options import CommandConfig, IgnoreTornTail, OptionalBootstrapServer, Output
 from kustos.cli.output import OutputFormat
 
@@ -16,6 +24,7 @@ kustos verify policy.yaml --acls acls.yaml
 kustos verify policy.yaml --acls acls.yaml -c server.properties -o json
 kustos verify policy.yaml --bootstrap-server broker:9092 \\
     --command-config admin.properties
+kustos verify policy.yaml --metadata-dir /var/lib/kustos/metadata --at 2026-11-03
 """
 
 PolicyFile = Annotated[
@@ -40,6 +49,7 @@ def verify(
     form: Form = None,
     bootstrap_server: OptionalBootstrapServer = None,
     metadata_dir: MetadataDirectory = None,
+    at: At = None,
     config: NodeConfig = None,
     super_users: SuperUsers = None,
     allow_everyone_if_no_acl_found: AllowEveryone = None,
@@ -69,6 +79,7 @@ def verify(
         acls=acls,
         form=form,
         metadata_dir=metadata_dir,
+        at=at,
         bootstrap_server=bootstrap_server,
         command_config=command_config,
         ignore_torn_tail=ignore_torn_tail,

@@ -243,6 +243,17 @@ def test_questions_are_answered_as_of_a_moment(directory: Path, capsys: pytest.C
     assert len(json.loads(capsys.readouterr().out)["acls"]) == 1
 
 
+def test_a_policy_held_until_somebody_broke_it(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nstatements:\n- never: User:alice READ topic t2\n")
+    ask = ["verify", str(policy), "--metadata-dir", str(directory), "-o", "json"]
+    held = {at: run([*ask, "--at", at]) for at in ("3", "6", "8")}
+    assert held == {"3": ExitCode.OK, "6": ExitCode.NO, "8": ExitCode.OK}
+    assert "as of offset 6" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("ats", "gained", "lost"),
     [
