@@ -87,6 +87,18 @@ def test_the_page_shows_the_tables_and_the_last_replay(spark: SparkSession, plac
     page = (place / "page" / "report.html").read_text()
     assert '<section id="replayed">' in page
     assert '<section id="findings">' not in page
+    assert '<section id="teams">' not in page
+
+
+def test_the_page_sums_up_access_by_owner(spark: SparkSession, place: Path) -> None:
+    page = place / "owners" / "report.html"
+    run_tables_report(spark, Tables(place / "tables"), page, teams={"User:b*": "shop"})
+    section = page.read_text().partition('<section id="teams">')[2].partition("</section>")[0]
+    rows = re.findall("<tr><td>(.*?)</td>(?:<td class=.n.>(\\d+)</td>)(?:<td class=.n.>(\\d+)</td>)", section)
+    assert [(re.sub("<[^>]*>", "", name), *map(int, counts)) for name, *counts in rows] == [
+        ("shop", 1, 5),
+        ("nobody is named", 1, 0),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
-from kustos.pipeline.report.render import heat, short, visible
+from kustos.pipeline.report.charts import short
+from kustos.pipeline.report.render import heat, visible
 from tests.pipeline.events import event_line, login_line
 
 HOSTILE = (
@@ -162,9 +163,55 @@ def test_a_browser_shows_the_plots_without_errors_or_requests(made: Made, tmp_pa
     assert not requests
     assert "<title>Kafka access report</title>" in shown.stdout
     assert shown.stdout.count("<rect") >= 2 * 8
-    assert shown.stdout.count("<li>") == 12 + len(HOSTILE) + 1
+    assert len(re.findall("<li[ >]", shown.stdout)) == 12 + len(HOSTILE) + 1
     cells = re.findall(r'<td class="(allowed|denied|mixed) h\d"', shown.stdout)
     assert cells
+
+
+def test_the_next_page_tells_what_is_new_since_the_last(spark: SparkSession, tmp_path: Path) -> None:
+    """A new access, a new denial, a new principal; one principal is not seen any more."""
+    audit, out = tmp_path / "audit", tmp_path / "out"
+    audit.mkdir()
+    begin, later = 1_795_233_600_000, 1_795_233_700_000
+
+    def report() -> str:
+        with redirect_stdout(StringIO()):
+            assert run([*REPORT, "--audit", str(audit), "--out", str(out), "--output", "json"]) == ExitCode.OK
+        return (out / "report.html").read_text(encoding="utf-8")
+
+    def write(name: str, *lines: str) -> None:
+        (audit / name).write_text("".join(f"{line}\n" for line in lines))
+
+    def line(number: int, who: str, what: str, decision: str, time_ms: int) -> str:
+        return event_line(number, principal_name=who, resource_name=what, decision=decision, time_ms=time_ms)
+
+    write(
+        "a.jsonl",
+        line(1, "alice", "old", "ALLOWED", begin),
+        line(2, "bob", "old", "ALLOWED", begin + 50_000),
+    )
+    first = report()
+    assert '<meta name="kustos-last-event" content="2026-11-21T' in first
+    assert 'id="news"' not in first
+    write(
+        "b.jsonl",
+        line(3, "alice", "old", "ALLOWED", later),
+        line(4, "alice", "new", "ALLOWED", later + 1),
+        line(5, "carol", "old", "DENIED", later + 2),
+    )
+    text = report()
+    news = text[text.index('<section id="news">') :]
+    news = news[: news.index("</section>")]
+    said = " ".join(re.sub("<[^>]*>", "", news).split())
+    assert "1 access was allowed and 1 denied for the first time, 1 principal appeared" in said
+    assert "and 1 of the earlier principals was not seen again" in said
+    assert re.findall(r'<tr data-p="\d+"><td class="(?:allow|deny)">(\w+)</td>', news) == [
+        "DENIED",
+        "ALLOWED",
+    ]
+    assert "0 accesses were allowed and 0 denied for the first time" in " ".join(
+        re.sub("<[^>]*>", "", report()).split()
+    )
 
 
 def test_an_error_or_a_request_would_be_seen(tmp_path: Path) -> None:

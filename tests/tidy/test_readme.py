@@ -37,7 +37,7 @@ def span(page: Path, first: str, column: int = 3) -> str:
         if not row[0].split(",")[0].endswith(BESIDE_A_SESSION)
         for number in numbers(row[column])
     ]
-    return f"{min(found):,g} to {max(found):,g}" if len(found) > 1 else f"{found[0]:,g}"
+    return f"{min(found):,g} to {max(found):,g}" if len(set(found)) > 1 else f"{found[0]:,g}"
 
 
 def test_figures_of_speed_are_those_of_the_pages_it_links_to() -> None:

@@ -24,7 +24,8 @@ kustos verify policy.yaml --acls acls.yaml
 kustos verify policy.yaml --acls acls.yaml -c server.properties -o json
 kustos verify policy.yaml --bootstrap-server broker:9092 \\
     --command-config admin.properties
-kustos verify policy.yaml --metadata-dir /var/lib/kustos/metadata --at 2026-11-03
+kustos verify policy.yaml --metadata-dir /var/lib/kustos/metadata \\
+    --at 2026-11-03
 """
 
 PolicyFile = Annotated[

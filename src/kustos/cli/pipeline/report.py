@@ -89,7 +89,15 @@ def report(
 
     steps = len(REPORT_STEPS)
     with working("report", configuration.spark, steps=steps) as (spark, step):
-        summary = run_tables_report(spark, tables, out, first_day=first, last_day=last, progress=step)
+        summary = run_tables_report(
+            spark,
+            tables,
+            out,
+            first_day=first,
+            last_day=last,
+            teams=configuration.review.teams,
+            progress=step,
+        )
     if output.is_document:
         print_document(summary.as_dict(), output)
         return

@@ -98,6 +98,7 @@ def run_access_report(
     `ReportOutputError` or `LinesLostError`; after any error the former output stays.
     """
     from kustos.pipeline.report.model import collect_report
+    from kustos.pipeline.report.news import last_event_of
     from kustos.pipeline.report.render import render_report
     from kustos.pipeline.stages.classify import DUPLICATE, EVENT, QUARANTINED
     from kustos.pipeline.tables.summary import check_no_line_lost
@@ -114,7 +115,13 @@ def run_access_report(
         check_no_line_lost(lines, outcomes)
         progress(STEPS[4])
         tables = {table: spark.read.parquet(str(folder / table)) for table in TABLES}
-        report = collect_report(tables, lines=lines, outcomes=outcomes, files=len(found.files))
+        report = collect_report(
+            tables,
+            lines=lines,
+            outcomes=outcomes,
+            files=len(found.files),
+            since=last_event_of(out / REPORT_NAME),
+        )
         (folder / REPORT_NAME).write_text(render_report(report), encoding="utf-8")
         summary = ReportSummary(
             files=len(found.files),

@@ -1,6 +1,7 @@
 """The report on the tables that runs fill, and on the result tables of the other commands."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -48,14 +49,17 @@ def run_tables_report(
     *,
     first_day: date | None = None,
     last_day: date | None = None,
+    teams: Mapping[str, str] | None = None,
     progress: Progress = silent,
 ) -> TablesReportSummary:
     """Write the page on the tables, of a period of days if one is given; a former page is replaced whole.
 
-    The page shows the latest replay, access review, anomalies and findings of `review` and `judge`. Raises
+    The page shows the latest replay, access review, anomalies and findings of `review` and `judge`, and what
+    is new since the page that it replaces. `teams` says who answers for principals, as in `with_team`. Raises
     `AuditInputError` if no run has filled the tables yet, `ReportOutputError`, and what `Tables.read` raises.
     """
     from kustos.pipeline.report.model import collect_report
+    from kustos.pipeline.report.news import last_event_of
     from kustos.pipeline.report.render import render_report
     from kustos.pipeline.stages.access import counts_of_rollup
     from kustos.pipeline.stages.rollup import within_days
@@ -86,6 +90,8 @@ def run_tables_report(
         lines=None,
         outcomes={"quarantined": quarantined},
         files=len(tables.inputs()),
+        since=last_event_of(out),
+        teams=teams,
     )
     progress(REPORT_STEPS[1])
     _replace(out, render_report(report))

@@ -73,6 +73,8 @@ class Grants:
 
     grants: int
     dormant: int
+    unknown: int
+    """Dormant ones without a recorded use, of which nothing says since when they are granted."""
     ages: tuple[tuple[str, int], ...]
     most_dormant: tuple[DormantGrant, ...]
 
@@ -131,6 +133,7 @@ def collect_grants(review: DataFrame) -> Grants:
     return Grants(
         grants=sum(found.values()),
         dormant=review.filter("is_dormant").count(),
+        unknown=review.filter("is_dormant and dormant_days is null").count(),
         ages=tuple((label, found.get(label, 0)) for label in answers.AGES),
         most_dormant=tuple(DormantGrant(**_in_utc(row.asDict())) for row in dormant),
     )

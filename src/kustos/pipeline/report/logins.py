@@ -7,19 +7,11 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from kustos.pipeline.report.charts import Bar, Chart, chart_of
 from kustos.pipeline.stages import logins as stages
 
 SOURCES_SHOWN: Final = 15
 """Names and addresses that failed most; table `security_events` has them all."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoginBucket:
-    """Attempts from `start` until the next bucket."""
-
-    start: datetime
-    succeeded: int
-    failed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +35,8 @@ class Logins:
     failed: int
     names: int
     hosts: int
-    bucket_seconds: int
-    buckets: tuple[LoginBucket, ...]
+    chart: Chart | None
+    """Logins that succeeded (allowed) and failed (denied)."""
     sources: tuple[FailureSource, ...]
 
 
@@ -68,8 +60,7 @@ def collect_logins(
     starts = range(min(buckets), max(buckets) + 1, width)
     return Logins(
         **{name: int(value) for name, value in sums.items()},
-        bucket_seconds=width,
-        buckets=tuple(LoginBucket(_time(at * 1000), *buckets.get(at, (0, 0))) for at in starts),
+        chart=chart_of([Bar(_time(at * 1000), *buckets.get(at, (0, 0))) for at in starts], width),
         sources=tuple(
             FailureSource(
                 row["claimed_name"],

@@ -1,12 +1,13 @@
 """The data of a report, as values: every list has a limit, for any input."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
+from kustos.pipeline.report.accesses import AccessRow, Matrix, access_row, matrix_of
 from kustos.pipeline.report.answers import (
     Findings,
     Grants,
@@ -16,7 +17,10 @@ from kustos.pipeline.report.answers import (
     collect_replayed,
     utc,
 )
+from kustos.pipeline.report.charts import Bar, Chart, chart_of
 from kustos.pipeline.report.logins import Logins, collect_logins
+from kustos.pipeline.report.news import News, collect_news
+from kustos.pipeline.review import with_team
 from kustos.pipeline.stages import access
 
 MATRIX_PRINCIPALS: Final = 20
@@ -27,13 +31,17 @@ TOP_DENIALS: Final = 15
 """Bars of the chart: more are unreadable; `access_counts` has them all."""
 DRILL_DOWN_ROWS: Final = 12
 """Rows shown of one principal: enough for an overview; `access_counts` has them all."""
-MAXIMUM_BUCKETS: Final = 96
-"""Bars over time: the narrowest that are still distinct on a 400 px screen."""
+BARS_MAX: Final = 96
+"""Bars shorter than a day: wide enough to be counted."""
+DAYS_MAX: Final = 400
+"""Bars of days: a year of them can still be told apart on a wide screen; then weeks follow."""
+TEAMS_MAX: Final = 30
+"""Rows of the table of teams."""
 MAXIMUM_REASONS: Final = 20
 """Rows of the quarantine table; there are fewer kinds of fault than this."""
 
 BUCKET_SECONDS: Final = tuple(
-    [1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 365 * 86400]
+    [1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 86400, 7 * 86400, 30 * 86400, 365 * 86400]
     + [years * 365 * 86400 for years in (10, 100)]
 )
 """Widths to choose from; the last covers the years 1970 to 9999 within the limit."""
@@ -58,40 +66,13 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class AccessRow:
-    """One row of `access_counts`; `attempts` leaves out what was only filtered from a list."""
+class TeamRow:
+    """What the principals of a team did; None: those of no team."""
 
-    principal: str
-    operation: str
-    resource_type: str
-    resource_name: str | None
-    decision: str
-    event_count: int
-    attempts: int
-    first_time: datetime
-    last_time: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """Events from `start` until the next bucket."""
-
-    start: datetime
+    team: str | None
+    principals: int
     allowed: int
     denied: int
-
-
-ResourceLabel = tuple[str, str | None] | None
-"""Type and name, None for all others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """Allowed and denied by (principal, resource); None stands for all others, listed last."""
-
-    principals: tuple[str | None, ...]
-    resources: tuple[ResourceLabel, ...]
-    cells: Mapping[tuple[str | None, ResourceLabel], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,32 +95,48 @@ class Report:
     totals: Totals
     denials: tuple[AccessRow, ...]
     matrix: Matrix
-    bucket_seconds: int
-    buckets: tuple[Bucket, ...]
+    activity: Chart | None
+    denied_activity: Chart | None
+    """What was denied alone, on a scale of its own."""
     drill_down: tuple[tuple[str, tuple[AccessRow, ...]], ...]
     reasons: tuple[QuarantineReason, ...]
     replayed: Replayed | None = None
     grants: Grants | None = None
     findings: Findings | None = None
     logins: Logins | None = None
+    teams: Mapping[str, str] = field(default_factory=dict)
+    """Who answers for a principal, as in `with_team`."""
+    by_team: tuple[TeamRow, ...] = ()
+    news: News | None = None
+    """None: there is no earlier page."""
 
 
 def bucket_seconds_for(first: datetime | None, last: datetime | None) -> int:
-    """Return the finest width that needs at most MAXIMUM_BUCKETS buckets."""
+    """Return the finest width that needs at most BARS_MAX bars, DAYS_MAX if they are days or longer."""
     if first is None or last is None:
         return BUCKET_SECONDS[0]
     span = (last - first).total_seconds()
-    return next((w for w in BUCKET_SECONDS if span / w + 2 <= MAXIMUM_BUCKETS), BUCKET_SECONDS[-1])
+    return next(
+        (w for w in BUCKET_SECONDS if span / w + 2 <= (BARS_MAX if w < DAY_SECONDS else DAYS_MAX)),
+        BUCKET_SECONDS[-1],
+    )
 
 
 def collect_report(
-    tables: Mapping[str, DataFrame], *, lines: int | None, outcomes: Mapping[str, int], files: int
+    tables: Mapping[str, DataFrame],
+    *,
+    lines: int | None,
+    outcomes: Mapping[str, int],
+    files: int,
+    since: datetime | None = None,
+    teams: Mapping[str, str] | None = None,
 ) -> Report:
     """Return the report over the tables; the session's time zone must be UTC.
 
     `lines` None: the runs that filled the tables counted them, so the page leaves them out. With
     `audit_rollup` among the tables whole days are summed up from it. `security_events`, `replay_flips`,
-    `access_review` and `findings` are shown if they are among the tables.
+    `access_review` and `findings` are shown if they are among the tables. `since` is the last event of the
+    page before, `teams` as in `with_team`.
     """
     counts = tables["access_counts"].cache()
     sums = access.totals(counts).collect()[0].asDict()
@@ -147,12 +144,12 @@ def collect_report(
     width = bucket_seconds_for(totals.first_time, totals.last_time)
     denials = access.top_denials(counts, TOP_DENIALS).collect()
     cells = access.access_matrix(counts, MATRIX_PRINCIPALS, MATRIX_RESOURCES)
-    matrix = _matrix(cells.collect())
+    matrix = matrix_of(cells.collect())
     shown = cells.filter("not other_principal")
     drill = access.busiest_by_principal(counts, shown, DRILL_DOWN_ROWS).collect()
     by_principal: dict[str, list[AccessRow]] = {name: [] for name in matrix.principals if name is not None}
     for row in drill:
-        by_principal[row["principal"]].append(_access(row))
+        by_principal[row["principal"]].append(access_row(row))
     reasons = access.quarantine_reasons(tables["quarantine"]).limit(MAXIMUM_REASONS).collect()
     by_day = width % DAY_SECONDS == 0 and "audit_rollup" in tables
     buckets = (
@@ -160,16 +157,21 @@ def collect_report(
         if by_day
         else access.activity(tables["audit_events"], width)
     ).collect()
+    bars = _bars(buckets, width)
+    news = None if since is None else collect_news(counts, since)
+    by_team = access.access_by_team(with_team(counts, teams), TEAMS_MAX).collect() if teams else ()
     counts.unpersist()
     return Report(
         files=files,
         lines=lines,
         outcomes=dict(outcomes),
         totals=totals,
-        denials=tuple(_access(row) for row in denials),
+        denials=tuple(map(access_row, denials)),
         matrix=matrix,
-        bucket_seconds=width,
-        buckets=_buckets(buckets, width),
+        activity=chart_of(bars, width),
+        denied_activity=(
+            chart_of([Bar(bar.start, 0, bar.denied) for bar in bars], width) if totals.denied else None
+        ),
         drill_down=tuple((name, tuple(rows)) for name, rows in by_principal.items()),
         reasons=tuple(QuarantineReason(**row.asDict()) for row in reasons),
         replayed=collect_replayed(tables["replay_flips"]) if "replay_flips" in tables else None,
@@ -184,35 +186,15 @@ def collect_report(
             if "security_events" in tables
             else None
         ),
+        teams=dict(teams or {}),
+        by_team=tuple(TeamRow(**row.asDict()) for row in by_team),
+        news=news,
     )
 
 
-def _access(row: Any) -> AccessRow:
-    values = row.asDict()
-    listing = values.pop("listing_count")
-    values["attempts"] = values["event_count"] - listing
-    return AccessRow(**{**values, "first_time": utc(row["first_time"]), "last_time": utc(row["last_time"])})
-
-
-def _matrix(rows: list[Any]) -> Matrix:
-    cells: dict[tuple[str | None, ResourceLabel], tuple[int, int]] = {}
-    by_principal: dict[str | None, int] = {}
-    by_resource: dict[ResourceLabel, int] = {}
-    for row in rows:
-        resource = None if row["other_resource"] else (row["resource_type"], row["resource_name"])
-        principal = None if row["other_principal"] else row["principal"]
-        cells[principal, resource] = (row["allowed"], row["denied"])
-        total = row["allowed"] + row["denied"]
-        by_principal[principal] = by_principal.get(principal, 0) + total
-        by_resource[resource] = by_resource.get(resource, 0) + total
-    principals = sorted(by_principal, key=lambda name: (name is None, -by_principal[name], name or ""))
-    resources = sorted(by_resource, key=lambda label: (label is None, -by_resource[label], str(label)))
-    return Matrix(tuple(principals), tuple(resources), cells)
-
-
-def _buckets(rows: list[Any], width: int) -> tuple[Bucket, ...]:
+def _bars(rows: list[Any], width: int) -> list[Bar]:
     if not rows:
-        return ()
+        return []
     found = {int(row["bucket_start"]): (row["allowed"], row["denied"]) for row in rows}
     starts = range(min(found), max(found) + 1, width)
-    return tuple(Bucket(datetime.fromtimestamp(start, UTC), *found.get(start, (0, 0))) for start in starts)
+    return [Bar(datetime.fromtimestamp(start, UTC), *found.get(start, (0, 0))) for start in starts]

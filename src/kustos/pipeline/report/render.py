@@ -13,7 +13,9 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from kustos.pipeline.report.charts import short
 from kustos.pipeline.report.model import Report
+from kustos.pipeline.review import team_of
 
 MAXIMUM_NAME_CHARACTERS: Final = 80
 """A longer name is cut in the page: Kafka's own names end at 249, an attacker's don't."""
@@ -70,26 +72,9 @@ def utc(time: datetime | None) -> str:
     return "never" if time is None else f"{time:%Y-%m-%d %H:%M:%S}"
 
 
-def short(number: int) -> str:
-    """Return a number of at most five characters for a cell."""
-    for limit, divisor, unit in ((10**4, 1, ""), (10**7, 10**3, "k"), (10**10, 10**6, "M")):
-        if number < limit:
-            return f"{number // divisor}{unit}"
-    return f"{number // 10**9}G"
-
-
 def kind_text(kind: str) -> str:
     """Return a kind of findings as words."""
     return kind.replace("_", " ").lower()
-
-
-def width_text(seconds: int) -> str:
-    """Return a bucket's width in words."""
-    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        if seconds >= size:
-            count = seconds // size
-            return unit if count == 1 else f"{count} {unit}s"
-    return "second" if seconds == 1 else f"{seconds} seconds"
 
 
 def render_report(report: Report) -> str:
@@ -104,21 +89,19 @@ def render_report(report: Report) -> str:
     environment.filters |= {"name": name, "utc": utc, "short": short, "number": lambda n: f"{n:,}"}
     environment.filters["sample"] = lambda text: escape(visible(text, MAXIMUM_SAMPLE_CHARACTERS))
     environment.filters["kind"] = kind_text
-    peak = max((b.allowed + b.denied for b in report.buckets), default=0)
-    logins = report.logins
+    shown = [each for each in report.matrix.principals if each is not None]
+    places = {each: number for number, each in enumerate(shown)}
     flips = () if report.replayed is None else report.replayed.flips
     return environment.get_template("report.html.j2").render(
         report=report,
         totals=report.totals,
         heat=heat,
         reasons=_REASONS,
-        peak=max(1, peak),
-        denied_peak=max(1, max((b.denied for b in report.buckets), default=0)),
+        shown=shown,
+        place_of=lambda principal: places.get(principal, "none"),
+        team_of=lambda principal: team_of(principal, report.teams),
         most_flipped=max((flip.requests for flip in flips), default=1),
         age_count=max(1, max((n for _, n in report.grants.ages), default=0)) if report.grants else 1,
-        width=width_text(report.bucket_seconds),
-        login_width="" if logins is None else width_text(logins.bucket_seconds),
-        login_peak=max((b.succeeded + b.failed for b in logins.buckets), default=1) if logins else 1,
-        most_failed=max((each.failed for each in logins.sources), default=1) if logins else 1,
+        most_failed=max((each.failed for each in report.logins.sources), default=1) if report.logins else 1,
         most_denied=max((d.attempts for d in report.denials), default=1),
     )

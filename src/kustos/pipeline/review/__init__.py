@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kustos.pipeline.review.changes import Contested, ReplayFunction, ReviewChanges, changes_of
     from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
     from kustos.pipeline.review.csv_form import review_csv
-    from kustos.pipeline.review.period import bindings_of, in_force, until, with_team
+    from kustos.pipeline.review.period import bindings_of, in_force, team_of, until, with_team
     from kustos.pipeline.review.signing import sign_review, verify_signed_review
     from kustos.pipeline.review.signoff import (
         Document,
@@ -55,6 +55,7 @@ __all__ = [
     "review_questions",
     "sign_off",
     "sign_review",
+    "team_of",
     "under",
     "until",
     "verify_review",
@@ -93,6 +94,7 @@ _HOMES: Final = {
     "verify_signed_review": "signing",
     "with_decision": "signoff",
     "with_decisions": "signoff",
+    "team_of": "period",
     "with_team": "period",
     "write_review": "signoff",
 }

@@ -1,5 +1,6 @@
 """Access by principal, operation and resource, counted: the stages behind the tables of the report."""
 
+from datetime import datetime
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
@@ -134,6 +135,42 @@ def access_matrix(counts: DataFrame, principals: int, resources: int) -> DataFra
     )
 
 
+def new_accesses(counts: DataFrame, since: datetime, limit: int) -> DataFrame:
+    """Return the `limit` accesses first seen after `since`, denied ones first; probes are left out."""
+    return (
+        _without_probes(counts)
+        .filter(sql.col("first_time") > sql.lit(since))
+        .orderBy(sql.col("decision") == "ALLOWED", sql.desc("event_count"), *GRAIN)
+        .limit(limit)
+    )
+
+
+def news_totals(counts: DataFrame, since: datetime) -> DataFrame:
+    """Return one row on what was first or last seen around `since`.
+
+    `allowed` and `denied` are accesses first seen after it, probes and names in lists left out; `principals`
+    were never seen before, `silent_principals` not after it.
+    """
+    is_new = sql.col("first_time") > sql.lit(since)
+    is_access = sql.col("event_count") > sql.col("listing_count") + sql.col("probe_count")
+    is_allowed = sql.col("decision") == "ALLOWED"
+    return (
+        counts.groupBy("principal")
+        .agg(
+            sql.count_if(is_new & is_access & is_allowed).alias("allowed"),
+            sql.count_if(is_new & is_access & ~is_allowed).alias("denied"),
+            sql.min(is_new).alias("is_new"),
+            sql.max(sql.col("last_time") > sql.lit(since)).alias("is_seen"),
+        )
+        .agg(
+            sql.coalesce(sql.sum("allowed"), sql.lit(0)).alias("allowed"),
+            sql.coalesce(sql.sum("denied"), sql.lit(0)).alias("denied"),
+            sql.count_if("is_new").alias("principals"),
+            sql.count_if(~sql.col("is_seen")).alias("silent_principals"),
+        )
+    )
+
+
 def activity(events: DataFrame, bucket_seconds: int) -> DataFrame:
     """Return allowed and denied of each bucket that has events, ordered by `bucket_start` (Unix seconds).
 
@@ -177,6 +214,24 @@ def busiest_by_principal(counts: DataFrame, principals: DataFrame, limit: int) -
         .filter(sql.col("place") <= limit)
         .orderBy("principal", "place")
         .drop("place")
+    )
+
+
+def access_by_team(counts: DataFrame, limit: int) -> DataFrame:
+    """Return `team`, `principals`, `allowed` and `denied` of `access_counts` with a column `team`.
+
+    The `limit` teams with the most events, the most first; a null team stands for principals without one.
+    """
+    return (
+        _without_probes(counts)
+        .groupBy("team")
+        .agg(
+            sql.count_distinct("principal").alias("principals"),
+            _allowed().alias("allowed"),
+            _denied().alias("denied"),
+        )
+        .orderBy(sql.desc(sql.col("allowed") + sql.col("denied")), "team")
+        .limit(limit)
     )
 
 

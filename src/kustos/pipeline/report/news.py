@@ -1,0 +1,50 @@
+"""What has come since the page that a report replaces: the page itself says up to when it was."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from kustos.pipeline.report.accesses import AccessRow, access_row
+from kustos.pipeline.stages import access
+
+NEWS_SHOWN: Final = 15
+"""Rows of new accesses, those denied first; `access_counts` has them all."""
+
+HEAD_BYTES: Final = 4096
+"""Where a page says up to when it was: in its first lines."""
+
+LAST_EVENT: Final = re.compile(rb'<meta name="kustos-last-event" content="([0-9T:.+-]{1,40})">')
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Accesses first seen after `since`, and principals: new ones, and those not seen any more."""
+
+    since: datetime
+    allowed: int
+    denied: int
+    principals: int
+    silent_principals: int
+    rows: tuple[AccessRow, ...]
+
+
+def last_event_of(page: Path) -> datetime | None:
+    """Return the time of the last event of an earlier page; None if there is no page that says it."""
+    try:
+        with page.open("rb") as file:
+            found = LAST_EVENT.search(file.read(HEAD_BYTES))
+        moment = None if found is None else datetime.fromisoformat(found[1].decode())
+    except (OSError, ValueError):
+        return None
+    return moment if moment is None or moment.tzinfo is not None else None
+
+
+def collect_news(counts: DataFrame, since: datetime) -> News:
+    """Return what `access_counts` has that was first seen after a time with its zone."""
+    sums = access.news_totals(counts, since).collect()[0].asDict()
+    rows = access.new_accesses(counts, since, NEWS_SHOWN).collect()
+    return News(since=since, rows=tuple(map(access_row, rows)), **{key: int(n) for key, n in sums.items()})
