@@ -7,18 +7,17 @@ import asyncio
 import random
 import socket
 import struct
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
 from testkit.faults.schedule import Side
 from testkit.ports import LOOPBACK, free_port
 from testkit.tap.proxy import Stream
+from testkit.threaded_servers import ThreadedServers
 from testkit.waiting import let_pass
 
 CHUNK_BYTES: Final = 1 << 16
@@ -62,40 +61,15 @@ class Line:
             writer.transport.abort()
 
 
-class Relays:
-    """All relays of a run, on an event loop in a thread of its own. Use it as a context manager."""
+class Relays(ThreadedServers):
+    """All relays of a run."""
 
     def __init__(self) -> None:
+        super().__init__("relays")
         self.lines: set[Line] = set()
         self.problems: list[str] = []
         self.counts: Counter[str] = Counter()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="relays", daemon=True)
-        self._servers: dict[int, asyncio.Server] = {}
         self._listen: dict[int, Callable[[], Coroutine[Any, Any, None]]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._run(self._stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(CONNECT_TIMEOUT_S)
-
-    async def _stop(self) -> None:
-        for server in self._servers.values():
-            server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def relay(
         self,
@@ -110,15 +84,9 @@ class Relays:
         port = port or free_port()
 
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            if task is not None:
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
             await self._carry(Line(side, observe(), writers=[writer]), target, reader)
 
-        async def listen() -> None:
-            self._servers[port] = await asyncio.start_server(accept, host, port, limit=CHUNK_BYTES)
-
+        listen = partial(self._serve, accept, host, port, CHUNK_BYTES)
         self._listen[port] = listen
         self._run(listen())
         return port

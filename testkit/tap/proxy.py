@@ -8,16 +8,12 @@ and marked `unframed`.
 
 import asyncio
 import struct
-import threading
 import time
-from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final
 
 from testkit.ports import LOOPBACK, free_port
-
-T = TypeVar("T")
+from testkit.threaded_servers import ThreadedServers
 
 CHUNK_BYTES: Final = 1 << 18
 """Bytes per read: a frame of a test is rarely larger."""
@@ -26,7 +22,6 @@ FRAME_MAX_BYTES: Final = 1 << 28
 """No frame of a test is as large; a larger length means that the stream holds no frames."""
 
 CONNECT_TIMEOUT_S: Final = 20.0
-SETTLE_TIMEOUT_S: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -128,37 +123,12 @@ class TappedConnection:
                 self.strays.append(frame)
 
 
-class Tap:
-    """Relays with a common record. Use it as a context manager; its event loop runs on its own thread."""
+class Tap(ThreadedServers):
+    """Relays with a common record. Use it as a context manager."""
 
     def __init__(self) -> None:
+        super().__init__("tap")
         self.connections: list[TappedConnection] = []
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="tap", daemon=True)
-        self._servers: list[asyncio.Server] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._run(self._stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(SETTLE_TIMEOUT_S)
-
-    async def _stop(self) -> None:
-        for server in self._servers:
-            server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def relay(self, target: tuple[str, int], host: str = LOOPBACK, port: int | None = None) -> int:
         """Listen on `host`, relay every connection to `target`, return the port."""
@@ -166,17 +136,9 @@ class Tap:
         name = f"{target[0]}:{target[1]}"
 
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            if task is not None:
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
             await self._carry(TappedConnection(len(self.connections), name), target, reader, writer)
 
-        async def listen() -> None:
-            server = await asyncio.start_server(accept, host, port, limit=CHUNK_BYTES)
-            self._servers.append(server)
-
-        self._run(listen())
+        self._run(self._serve(accept, host, port, CHUNK_BYTES))
         return port
 
     async def _carry(
