@@ -103,9 +103,10 @@ class TableSettings(_Section):
 
 
 class InputSettings(_Section):
-    """A folder of audit files, or a topic."""
+    """A folder of audit files, or a topic. `source` names what wrote all files, such as a broker."""
 
     files: LocalPath | None = None
+    source: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     time_zone: Annotated[str, AfterValidator(_checked_time_zone)] = "UTC"
     on_damaged_file: Literal["stop", "quarantine"] = "stop"
     topic: Annotated[str, Field(min_length=1, max_length=249)] | None = None
@@ -115,6 +116,8 @@ class InputSettings(_Section):
     def _one_kind(self) -> Self:
         if (self.files is None) == (self.topic is None):
             raise ValueError("an input has either `files` or `topic`")
+        if self.topic is not None and self.source is not None:
+            raise ValueError("`source` is for `files`; a topic has a name and an id of its own")
         if self.topic is not None and self.command_config is None:
             raise ValueError("a topic needs `command_config`, a properties file with `bootstrap.servers`")
         return self

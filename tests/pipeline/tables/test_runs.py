@@ -104,6 +104,33 @@ def test_a_second_run_reads_only_what_is_new_and_a_callers_id_is_taken_once(
     assert files == {"day=1/a b%41+.log", "copy.gz"}
 
 
+def test_logs_of_brokers_with_one_banner_count_each_and_their_copies_do_not(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
+    for node in range(3):
+        # equal lines but for the first: what many clients do at once
+        first = kafka_line(time=f"2026-11-21 03:00:00,{node:03d}")
+        lines = ["===> User", first, *(kafka_line(time=f"2026-11-21 04:00:00,{at:03d}") for at in range(99))]
+        text = "".join(f"{line}\n" for line in lines).encode()
+        for name in (f"b{node}/server.log", f"b{node}/server.log.1.gz"):
+            (audit / name).parent.mkdir(parents=True, exist_ok=True)
+            (audit / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    summary = run_pipeline(spark, tables=tables, audit=audit)
+    assert (*counts(summary), summary.warnings) == (606, 300, 3, 303, ())
+
+
+def test_a_doubt_about_a_log_is_said_with_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
+    for name in ("x", "y"):
+        (audit / name).mkdir(parents=True)
+        (audit / name / "server.log").write_text(f"{kafka_line()}\n")
+    summary = run_pipeline(spark, tables=tables, audit=audit, run_id="one")
+    assert counts(summary) == (2, 2, 0, 0)
+    assert ["read as two logs" in each for each in summary.warnings] == [True]
+    assert run_pipeline(spark, tables=tables, audit=audit, run_id="one").warnings == summary.warnings
+
+
 def test_a_damaged_file_stops_the_run_or_is_quarantined_whole_and_read_once_it_is_mended(
     spark: SparkSession, tmp_path: Path
 ) -> None:

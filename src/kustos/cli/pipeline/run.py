@@ -80,6 +80,7 @@ def run(
     tables = tables_of(configuration)
     plan = [_planned(one, tables) for one in configuration.inputs]
     if dry_run:
+        _print_warnings(plan)
         _print_plan(plan, _dropped(configuration, tables), output)
         return
     steps = sum(STEPS_OF_FILES if one.topic is None else 1 for one in configuration.inputs)
@@ -88,6 +89,7 @@ def run(
         for one in configuration.inputs:
             take = _take_files if one.topic is None else _take_topic
             done.append({"input": _name(one), **take(spark, configuration, one, tables, step, follow)})
+    _print_warnings(done)
     if output.is_document:
         print_document({"tables": str(tables.folder), "inputs": done}, output)
     else:
@@ -104,12 +106,13 @@ def _planned(one: "InputSettings", tables: "Tables") -> dict[str, Any]:
     from kustos.pipeline.jobs import find_new_files
 
     if one.files is not None:
-        found = find_new_files(one.files, tables)
+        found = find_new_files(one.files, tables, source=one.source)
         return {
             "input": _name(one),
             "files": found.count,
             "new_files": len(found.new),
             "new_bytes": found.new_bytes,
+            "warnings": found.said,
         }
     if one.topic is None or one.command_config is None:
         raise ValueError("an input without files has a topic")
@@ -144,6 +147,7 @@ def _take_files(
             tables=tables,
             audit=one.files,
             options=options,
+            source=one.source,
             on_damaged_file=one.on_damaged_file,
             progress=step,
         )
@@ -222,6 +226,14 @@ def _print_plan(plan: list[dict[str, Any]], dropped: "Dropped | None", output: O
             f"would drop {dropped.events:,} events of {counted(len(dropped.event_days), 'day')}, "
             f"{counted(len(dropped.rollup_days), 'day')} of the roll-up, {counted(dropped.lines, 'line')}"
         )
+
+
+def _print_warnings(inputs: list[dict[str, Any]]) -> None:
+    from kustos.cli.output import print_notice
+
+    for one in inputs:
+        for text in one.get("warnings", ()):
+            print_notice("warning", text)
 
 
 def _print_done(done: list[dict[str, Any]], folder: str) -> None:

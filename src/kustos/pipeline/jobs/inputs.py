@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import hashlib
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,13 +10,12 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.files import list_audit_files
+from kustos.pipeline.inputs.beginnings import Beginning, read_beginning
+from kustos.pipeline.inputs.logs import Logs
 from kustos.runtime import reason_of
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile, Tables
-
-MAXIMUM_HEAD_BYTES: Final = 65_536
-"""A log is identified by its first line that is not blank, cut to this length."""
 
 _CHUNK_BYTES: Final = 1 << 20
 _OPENERS: Final[Mapping[str, Any]] = {".gz": gzip.open, ".bz2": bz2.open}
@@ -46,10 +44,14 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
-    """All files of the folders, and those among them that no run has read yet."""
+    """All files of the folders, and those among them that no run has read yet.
+
+    `said` has a sentence for each file whose log was chosen without certainty.
+    """
 
     count: int
     new: tuple[FoundFile, ...]
+    said: tuple[str, ...] = ()
 
     @property
     def new_bytes(self) -> int:
@@ -57,15 +59,19 @@ class FoundFiles:
         return sum(file.identity.size_bytes for file in self.new)
 
 
-def find_new_files(audit: Path | Sequence[Path], tables: "Tables") -> FoundFiles:
+def find_new_files(
+    audit: Path | Sequence[Path], tables: "Tables", *, source: str | None = None
+) -> FoundFiles:
     """Return what a run would read; raise `AuditInputError`, `TablesDamagedError`.
 
-    A file is identified by path, size, time of change and the beginning of its content; a renamed one by its
+    A file is known by path, size, time of change and the beginning of its content; a renamed one by its
     inode instead of the path. A file that grew is read again as a whole: its old lines become duplicates.
+    `source` names what wrote all these files, such as a broker; `Logs` says which files are copies of a log.
     """
-    known = tables.inputs()
-    inodes = {(one.inode, one.size_bytes, one.modified_ns, one.log) for one in known.values()}
-    count, new = 0, []
+    logs = Logs(tables.inputs().values())
+    count = 0
+    new: list[FoundFile] = []
+    said: list[str] = []
     roots = [audit] if isinstance(audit, Path) else list(audit)
     if not roots:
         raise AuditInputError("no audit folder was given")
@@ -74,41 +80,45 @@ def find_new_files(audit: Path | Sequence[Path], tables: "Tables") -> FoundFiles
         found = list_audit_files(root)
         count += len(found.files)
         for path in found.files:
-            file = described(path)
-            is_known = known.get(file.path) == file
-            if not is_known and (file.inode, file.size_bytes, file.modified_ns, file.log) not in inodes:
-                new.append(FoundFile(str(path.relative_to(found.root)), file))
-    return FoundFiles(count, tuple(new))
+            file = described(path, source)
+            if logs.is_known(file):
+                continue
+            choice = logs.choose(file)
+            new.append(FoundFile(str(path.relative_to(found.root)), replace(file, log=choice.log)))
+            if choice.said is not None:
+                said.append(choice.said)
+    return FoundFiles(count, tuple(new), tuple(said))
 
 
-def described(path: Path) -> "InputFile":
-    """Return the current state of a file; raise `AuditInputError` if it cannot be read."""
+def described(path: Path, source: str | None = None) -> "InputFile":
+    """Return the current state of a file, as if no other was known; raise `AuditInputError`."""
     from kustos.pipeline.tables import InputFile
 
     try:
         status = path.stat()
-        log = log_of(path)
+        beginning = beginning_of(path)
     except OSError as error:
         raise AuditInputError(f"cannot read `{path}`: {reason_of(error)}") from error
-    return InputFile(str(path), status.st_size, status.st_mtime_ns, status.st_ino, log)
+    return InputFile(
+        str(path),
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ino,
+        f"file:{path}",
+        beginning.to_text(),
+        source,
+    )
 
 
-def log_of(path: Path) -> str:
-    """Return a name of a file's log from its first line: equal for every copy, compressed or not.
-
-    A file without a line, or a damaged one, is a log of its own.
-    """
+def beginning_of(path: Path) -> Beginning:
+    """Return the beginning of a file's content, unpacked; of a damaged one, nothing."""
     try:
         with _opened(path) as file:
-            left = MAXIMUM_HEAD_BYTES
-            while left > 0 and (line := file.readline(left)):
-                left -= len(line)
-                if line.strip():
-                    return hashlib.sha256(line.rstrip(b"\r\n")).hexdigest()[:32]
+            return read_beginning(file)
     except _DAMAGE:
         if path.suffix not in _OPENERS:
             raise
-    return f"file:{path}"
+    return Beginning()
 
 
 def with_damage(files: Iterable[FoundFile], named: str) -> tuple[FoundFile, ...]:

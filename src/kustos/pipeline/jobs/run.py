@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from kustos.pipeline.jobs.inputs import FoundFile, find_new_files, with_damage
+from kustos.pipeline.jobs.inputs import FoundFile, FoundFiles, find_new_files, with_damage
 from kustos.pipeline.jobs.reading import DamagedFileError, check_time_zone, read_located_lines, reading
 from kustos.pipeline.progress import Progress, silent
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
@@ -25,6 +25,7 @@ def run_pipeline(
     audit: Path | Sequence[Path],
     options: "IngestOptions | None" = None,
     on_damaged_file: Literal["stop", "quarantine"] = "stop",
+    source: str | None = None,
     run_id: str | None = None,
     compact: bool = True,
     progress: Progress = silent,
@@ -33,6 +34,7 @@ def run_pipeline(
 ) -> "RunSummary":
     """Take the new files of the audit folders into the tables, all of them or none; return the summary.
 
+    `source` names what wrote all these files, such as a broker: files of two sources are never one log.
     With a `run_id` of the caller (such as a scheduler's) a committed run is not repeated. `on_damaged_file`:
     a damaged compressed file stops the run, or is quarantined whole as one line. Rows older than the
     retention are dropped, also without new files, and days in many small files are compacted.
@@ -46,15 +48,13 @@ def run_pipeline(
     check_time_zone(options.time_zone)
     name = run_id or f"run-{clock.wall_ms()}-{(entropy or SystemEntropy()).uuid().hex[:8]}"
     progress("looking for new files")
-    found = find_new_files(audit, tables)
+    found = find_new_files(audit, tables, source=source)
     former = tables.state().summary_of(name)
     if former is not None:
         return RunSummary.from_mapping(former, is_repeat=True)
     if found.new:
         may_quarantine = on_damaged_file == "quarantine"
-        summary = _ingested(
-            spark, tables, found.new, name, found.count, options, may_quarantine, progress, clock
-        )
+        summary = _ingested(spark, tables, found, name, options, may_quarantine, progress, clock)
     else:
         summary = RunSummary(run_id=name, files=found.count)
     if options.retention is not None:
@@ -69,9 +69,8 @@ def run_pipeline(
 def _ingested(
     spark: "SparkSession",
     tables: "Tables",
-    files: tuple[FoundFile, ...],
+    found: FoundFiles,
     run_id: str,
-    count: int,
     options: "IngestOptions",
     may_quarantine: bool,
     progress: Progress,
@@ -87,12 +86,14 @@ def _ingested(
             run_id,
             options=options,
             inputs=[file.identity for file in files],
-            files=count,
+            files=found.count,
+            warnings=found.said,
             damaged_files=sum(file.fault is not None for file in files),
             progress=progress,
             clock=clock,
         )
 
+    files = found.new
     for _ in range(MAXIMUM_DAMAGED_ROUNDS):
         try:
             return reading(attempt, files)

@@ -45,7 +45,7 @@ from kustos.pipeline.tables.store import (
     stored_schema,
 )
 from kustos.pipeline.tables.stored import newest_time_ms
-from kustos.pipeline.tables.summary import RunSummary, check_no_line_lost
+from kustos.pipeline.tables.summary import RunSummary, check_no_line_lost, limited
 from kustos.pipeline.tables.transaction import Transaction, Write
 from kustos.runtime import Clock, SystemClock
 
@@ -95,6 +95,7 @@ def ingest(
     inputs: Sequence[InputFile] = (),
     files: int = 0,
     damaged_files: int = 0,
+    warnings: Sequence[str] = (),
     progress: Progress = silent,
     clock: Clock | None = None,
 ) -> RunSummary:
@@ -102,7 +103,7 @@ def ingest(
 
     With a committed `run_id` this is a no-op that returns the former summary; a stream's batch has the id
     `NAME@NUMBER`, with growing numbers, and a number at or below the last one is a no-op. `lines` is read
-    once. `inputs` are the files that are recorded as read.
+    once. `inputs` are the files that are recorded as read. `warnings` come with the summary.
 
     Raises `LinesLostError`, `TablesError`, `TablesInUseError`, `SchemaConflictError`, and what reading
     `lines` raises; after an error before the commit, the tables are unchanged.
@@ -126,6 +127,7 @@ def ingest(
             duplicates=counts.duplicates,
             too_late=counts.too_late,
             days=counts.days,
+            warnings=limited(warnings),
             seconds=(clock.monotonic_ms() - run.started_ms) / 1000,
         )
         progress(STEPS[5])
