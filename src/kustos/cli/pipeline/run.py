@@ -39,12 +39,17 @@ COUNTS: Final = (
     "quarantined",
     "duplicates",
     "too_late",
+    "half_lines",
     "dropped_days",
     "dropped_events",
     "dropped_rollup_days",
     "dropped_lines",
 )
-NAMES: Final = {"too_late": "of them too late", "dropped_lines": "dropped lines"}
+NAMES: Final = {
+    "too_late": "of them too late",
+    "half_lines": "half lines held back",
+    "dropped_lines": "dropped lines",
+}
 
 Follow = Annotated[
     bool,

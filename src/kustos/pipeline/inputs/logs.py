@@ -28,6 +28,7 @@ CANDIDATES_MAX: Final = 64
 """Files with the same first line that are compared with a new one, the latest: of one log nearly always."""
 
 _PACKED: Final = re.compile(r"\.(gz|bz2|zip|zst|lz4|snappy|deflate|\d{1,4})\Z")
+_NUMBERED: Final = re.compile(r"\.[a-z]+\.\d{1,4}\Z", re.IGNORECASE)
 _DATE: Final = re.compile(r"[-_.]\d{4}-?\d\d-?\d\d([-_T.]\d\d)*(?=[-_.]|\Z)")
 _BROKER: Final = re.compile(
     r"(?<![a-z0-9])((?:[a-z][a-z0-9]*-)*(?:broker|kafka|controller|node|pod)s?)[-_.]?"
@@ -57,6 +58,11 @@ def family_of(path: str) -> str:
     while found := _PACKED.search(name):
         name = name[: found.start()]
     return f"{folder}/{name}"
+
+
+def is_numbered(path: Path) -> bool:
+    """Return whether a file has a number by rotation, such as `server.log.1`: nobody writes to it."""
+    return _NUMBERED.search(path.name) is not None
 
 
 class Logs:
@@ -90,7 +96,8 @@ class Logs:
     def _add(self, file: "InputFile") -> None:
         beginning = _beginning(file)
         self._by_path[file.path] = file
-        self._by_inode.setdefault(file.inode, []).append(file)
+        if file.inode:
+            self._by_inode.setdefault(file.inode, []).append(file)
         for key in {beginning.first_line, *beginning.rungs[:1]} - {None}:
             self._by_begin.setdefault(str(key), []).append(file)
         self._logs.add(file.log)

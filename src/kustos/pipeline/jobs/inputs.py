@@ -1,27 +1,30 @@
-"""The audit files that are new, and the log that each is a copy of."""
+"""The audit files that are new, the log that each is a copy of, and how far it is whole."""
 
-import bz2
-import gzip
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.files import list_audit_files
 from kustos.pipeline.inputs.beginnings import Beginning, read_beginning
-from kustos.pipeline.inputs.logs import Logs
+from kustos.pipeline.inputs.logs import Logs, family_of, is_numbered
+from kustos.pipeline.inputs.packing import (
+    DAMAGE,
+    IN_ARCHIVE,
+    Packing,
+    members_of,
+    packing_of,
+    split_place,
+    unpacked,
+)
+from kustos.pipeline.inputs.pieces import Readable, whole_bytes
 from kustos.runtime import reason_of
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile, Tables
 
 _CHUNK_BYTES: Final = 1 << 20
-_OPENERS: Final[Mapping[str, Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-"""Endings that both Spark and Python can decompress."""
-
-_DAMAGE: Final = (EOFError, OSError, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,29 +32,38 @@ class FoundFile:
     """A file to read.
 
     `name` is its path below its folder, `identity` its current state as `inputs` has it, and `fault` the
-    reason for quarantining it unread, if any.
+    reason for quarantining it unread, if any. Of a plain file `size_bytes` are read.
     """
 
     name: str
     identity: "InputFile"
     fault: str | None = None
+    packing: Packing = Packing.PLAIN
 
     @property
     def fault_log(self) -> str:
         """The log name for this state of a damaged file."""
         return f"{self.identity.log}:{self.identity.size_bytes}:{self.identity.modified_ns}"
 
+    def readable(self) -> Readable:
+        """Return what a task needs to read it."""
+        file = self.identity
+        end = file.size_bytes if self.packing is Packing.PLAIN else None
+        return Readable(file.path, self.name, file.log, self.packing, end, file.size_bytes)
+
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
     """All files of the folders, and those among them that no run has read yet.
 
-    `said` has a sentence for each file whose log was chosen without certainty.
+    `said` has a sentence for each file whose log was chosen without certainty. `half_lines` are last lines
+    without their end, which are held back until they have it or their file is closed by rotation.
     """
 
     count: int
     new: tuple[FoundFile, ...]
     said: tuple[str, ...] = ()
+    half_lines: int = 0
 
     @property
     def new_bytes(self) -> int:
@@ -69,7 +81,7 @@ def find_new_files(
     `source` names what wrote all these files, such as a broker; `Logs` says which files are copies of a log.
     """
     logs = Logs(tables.inputs().values())
-    count = 0
+    count = half_lines = 0
     new: list[FoundFile] = []
     said: list[str] = []
     roots = [audit] if isinstance(audit, Path) else list(audit)
@@ -78,45 +90,80 @@ def find_new_files(
     for root in roots:
         _check_apart(root.resolve(), tables.folder.resolve())
         found = list_audit_files(root)
-        count += len(found.files)
+        closed = closed_files(found.files)
         for path in found.files:
-            file = described(path, source)
-            if logs.is_known(file):
-                continue
-            choice = logs.choose(file)
-            new.append(FoundFile(str(path.relative_to(found.root)), replace(file, log=choice.log)))
-            if choice.said is not None:
-                said.append(choice.said)
-    return FoundFiles(count, tuple(new), tuple(said))
+            for place, packing in places_of(path):
+                count += 1
+                file = described(place, packing, source, is_closed=path in closed)
+                half_lines += packing is Packing.PLAIN and file.size_bytes < path.stat().st_size
+                if logs.is_known(file):
+                    continue
+                choice = logs.choose(file)
+                name = place.removeprefix(f"{found.root}/")
+                new.append(FoundFile(name, replace(file, log=choice.log), packing=packing))
+                if choice.said is not None:
+                    said.append(choice.said)
+    return FoundFiles(count, tuple(new), tuple(said), half_lines)
 
 
-def described(path: Path, source: str | None = None) -> "InputFile":
-    """Return the current state of a file, as if no other was known; raise `AuditInputError`."""
-    from kustos.pipeline.tables import InputFile
-
-    try:
-        status = path.stat()
-        beginning = beginning_of(path)
-    except OSError as error:
-        raise AuditInputError(f"cannot read `{path}`: {reason_of(error)}") from error
-    return InputFile(
-        str(path),
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ino,
-        f"file:{path}",
-        beginning.to_text(),
-        source,
+def closed_files(files: Sequence[Path]) -> frozenset[Path]:
+    """Return the files that rotation has closed: numbered ones, and those with a newer one of their name."""
+    newest: dict[str, int] = {}
+    times = {path: path.stat().st_mtime_ns for path in files}
+    for path, time in times.items():
+        family = family_of(str(path))
+        newest[family] = max(time, newest.get(family, 0))
+    return frozenset(
+        path for path, time in times.items() if is_numbered(path) or time < newest[family_of(str(path))]
     )
 
 
-def beginning_of(path: Path) -> Beginning:
+def places_of(path: Path) -> Iterator[tuple[str, Packing]]:
+    """Yield the inputs in a file, one but for an archive; raise `AuditInputError`."""
+    try:
+        packing = packing_of(path)
+    except OSError as error:
+        raise AuditInputError(f"cannot read `{path}`: {reason_of(error)}") from error
+    if packing is Packing.ZIP:
+        try:
+            members = members_of(path)
+        except DAMAGE:
+            pass  # reading it fails too, with its name
+        else:
+            yield from ((f"{path}{IN_ARCHIVE}{member}", packing) for member in members)
+            return
+    yield str(path), packing
+
+
+def described(
+    place: str, packing: Packing, source: str | None = None, *, is_closed: bool = False
+) -> "InputFile":
+    """Return the current state of a file, as if no other was known; raise `AuditInputError`.
+
+    The size of a plain file is that of its whole lines.
+    """
+    from kustos.pipeline.tables import InputFile
+
+    path, member = split_place(place)
+    try:
+        status = path.stat()
+        size = status.st_size
+        if packing is Packing.PLAIN:
+            size = whole_bytes(path, size, is_closed=is_closed)
+        beginning = beginning_of(place, packing)
+    except OSError as error:
+        raise AuditInputError(f"cannot read `{path}`: {reason_of(error)}") from error
+    inode = status.st_ino if member is None else 0
+    return InputFile(place, size, status.st_mtime_ns, inode, f"file:{place}", beginning.to_text(), source)
+
+
+def beginning_of(place: str, packing: Packing) -> Beginning:
     """Return the beginning of a file's content, unpacked; of a damaged one, nothing."""
     try:
-        with _opened(path) as file:
-            return read_beginning(file)
-    except _DAMAGE:
-        if path.suffix not in _OPENERS:
+        with unpacked(place, packing) as content:
+            return read_beginning(content)
+    except DAMAGE:
+        if packing is Packing.PLAIN:
             raise
     return Beginning()
 
@@ -124,28 +171,22 @@ def beginning_of(path: Path) -> Beginning:
 def with_damage(files: Iterable[FoundFile], named: str) -> tuple[FoundFile, ...]:
     """Return the files, with a `fault` for each compressed one that cannot be decompressed to its end.
 
-    `named` is the file that Spark failed on.
+    `named` is the file that could not be read.
     """
     return tuple(file if file.fault else replace(file, fault=_fault(file, named)) for file in files)
 
 
 def _fault(file: FoundFile, named: str) -> str | None:
-    path = Path(file.identity.path)
-    if path.suffix in _OPENERS:
+    if file.packing is not Packing.PLAIN:
         try:
-            with _opened(path) as content:
+            with unpacked(file.identity.path, file.packing) as content:
                 while content.read(_CHUNK_BYTES):
                     pass
         except EOFError:
             return "file_damaged: it ends too early"
-        except _DAMAGE:
+        except DAMAGE:
             return "file_damaged: it cannot be unpacked"
     return "file_damaged: it cannot be read to its end" if file.identity.path == named else None
-
-
-def _opened(path: Path) -> IO[bytes]:
-    opener = _OPENERS.get(path.suffix)
-    return path.open("rb") if opener is None else opener(path, "rb")
 
 
 def _check_apart(audit: Path, tables: Path) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from kustos.pipeline.inputs.pieces import DamagedFileError
 from kustos.pipeline.jobs.inputs import FoundFile, FoundFiles, find_new_files, with_damage
-from kustos.pipeline.jobs.reading import DamagedFileError, check_time_zone, read_located_lines, reading
+from kustos.pipeline.jobs.reading import check_time_zone, read_located_lines, reading
 from kustos.pipeline.progress import Progress, silent
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
 
@@ -56,7 +57,7 @@ def run_pipeline(
         may_quarantine = on_damaged_file == "quarantine"
         summary = _ingested(spark, tables, found, name, options, may_quarantine, progress, clock)
     else:
-        summary = RunSummary(run_id=name, files=found.count)
+        summary = RunSummary(run_id=name, files=found.count, half_lines=found.half_lines)
     if options.retention is not None:
         progress("dropping what is too old")
         summary = summary.with_dropped(drop_expired(tables, options.retention, clock=clock))
@@ -87,6 +88,7 @@ def _ingested(
             options=options,
             inputs=[file.identity for file in files],
             files=found.count,
+            half_lines=found.half_lines,
             warnings=found.said,
             damaged_files=sum(file.fault is not None for file in files),
             progress=progress,

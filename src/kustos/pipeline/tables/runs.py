@@ -83,7 +83,9 @@ Row = Mapping[str, Any]
 class InputFile:
     """A file as it was when it was read. `log` identifies the log that it is a copy of.
 
-    `beginning` is the text of its `Beginning`, `source` the one that its input was given.
+    Of a plain file `size_bytes` are those that were read: a last line may have been half written.
+    `inode` is 0 for a file within an archive. `beginning` is the text of its `Beginning`, `source` the source
+    of its input.
     """
 
     path: str
