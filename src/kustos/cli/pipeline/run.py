@@ -26,7 +26,7 @@ kustos pipeline run --config /etc/kustos/pipeline.yml --dry-run
 kustos pipeline run --follow
 """
 
-STEPS_OF_FILES: Final = 10
+STEPS_OF_FILES: Final = 11
 """Largest number of steps that the run over one folder reports."""
 
 COUNTS: Final = (
@@ -40,6 +40,8 @@ COUNTS: Final = (
     "duplicates",
     "too_late",
     "half_lines",
+    "overlapping_files",
+    "refused_files",
     "dropped_days",
     "dropped_events",
     "dropped_rollup_days",

@@ -9,6 +9,7 @@ the last one in common says how many such lines vouch for that.
 
 import hashlib
 import re
+import zlib
 from dataclasses import dataclass
 from typing import IO, Final, Self
 
@@ -32,7 +33,7 @@ _TIME: Final = re.compile(rb"\d\d:\d\d:\d\d[.,]\d{3}|(?<!\d)1\d{12}(?!\d)")
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """The ladder of digests of a log, and the digests of its `first_lines` with a time.
+    """The ladder of digests of a log, and the marks of its `first_lines` with a time, none of JSON.
 
     `first_line` is the digest of the first line that is not blank, by which versions before knew a log.
     """
@@ -74,6 +75,23 @@ def line_digest(line: bytes) -> str:
     return hashlib.sha256(line[:LINE_BYTES_MAX].rstrip(b"\r\n")).hexdigest()[:_DIGEST_CHARACTERS]
 
 
+def line_mark(line: bytes) -> str:
+    """Return a mark of a line without its end: a checksum, which is quick to compare, and a digest."""
+    text = line[:LINE_BYTES_MAX].rstrip(b"\r\n")
+    return f"{zlib.crc32(text):08x}{line_digest(text)}"
+
+
+def first_texts(content: IO[bytes], count: int) -> list[bytes]:
+    """Return the first lines with a time, none of JSON; raise what reading raises."""
+    found: list[bytes] = []
+    left = BEGINNING_BYTES_MAX
+    while left > 0 and len(found) < count and (line := content.readline(min(left, LINE_BYTES_MAX))):
+        left -= len(line)
+        if line.endswith(b"\n") and is_stamped(line) and not line.startswith(b"{"):
+            found.append(line.rstrip(b"\r\n"))
+    return found
+
+
 def read_beginning(content: IO[bytes]) -> Beginning:
     """Return the beginning of a file's unpacked content; raise what reading raises.
 
@@ -94,8 +112,8 @@ def read_beginning(content: IO[bytes]) -> Beginning:
         whole.update(line.rstrip(b"\r\n") + b"\n")
         if is_stamped(line):
             stamped += 1
-            if len(first_lines) < FIRST_LINES:
-                first_lines.append(line_digest(line))
+            if len(first_lines) < FIRST_LINES and not line.startswith(b"{"):
+                first_lines.append(line_mark(line))
             if stamped in RUNGS:
                 rungs.append(whole.hexdigest()[:_DIGEST_CHARACTERS])
     return Beginning(tuple(rungs), tuple(first_lines), first_line)

@@ -134,6 +134,13 @@ class Logs:
         return name if name not in self._logs else _digest(name, str(file.inode), str(file.modified_ns))
 
 
+def are_apart(one: "InputFile", other: "InputFile") -> bool:
+    """Return whether two files are of two logs by their sources, or the brokers in their paths."""
+    if one.source is not None and other.source is not None:
+        return one.source != other.source
+    return _differ(broker_of(one.path), broker_of(other.path))
+
+
 def _judged(one: "InputFile", file: "InputFile", common: int) -> tuple[bool, str | None]:
     """Return whether files with this much in common are one log, and what to say about it."""
     brokers = broker_of(one.path), broker_of(file.path)

@@ -6,10 +6,10 @@ line belongs to the piece in which it begins. A packed file is one piece. A task
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.inputs.packing import DAMAGE, Packing, unpacked
@@ -17,6 +17,7 @@ from kustos.pipeline.inputs.packing import DAMAGE, Packing, unpacked
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 LINE_BYTES_MAX: Final = 1 << 24
 """A longer line is cut here; it is quarantined for its length, and a file may be a single one."""
@@ -161,37 +162,70 @@ def read_pieces(spark: "SparkSession", files: Sequence[Readable]) -> "DataFrame"
     """
     from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 
+    return _in_tasks(spark, files, _batches, INPUT_LINES_SCHEMA)
+
+
+def lines_in_tasks(
+    spark: "SparkSession",
+    files: Sequence[Readable],
+    take: Callable[[Readable, Iterator[bytes]], Iterator[dict[str, Any]]],
+    schema: str,
+) -> "DataFrame":
+    """Return the rows of text that `take` yields for the lines of each piece of the files."""
+
+    def batches(file: Readable, lines: Iterator[bytes]) -> "Iterator[pa.RecordBatch]":
+        import pyarrow as pa
+
+        rows = list(take(file, lines))
+        if rows:
+            yield pa.RecordBatch.from_pylist(rows)
+
+    return _in_tasks(spark, files, batches, schema)
+
+
+def _in_tasks(
+    spark: "SparkSession",
+    files: Sequence[Readable],
+    batches_of: "Callable[[Readable, Iterator[bytes]], Iterator[pa.RecordBatch]]",
+    schema: "StructType | str",
+) -> "DataFrame":
     tasks = tasks_of(files)
     if not tasks:
-        return spark.createDataFrame([], INPUT_LINES_SCHEMA)
+        return spark.createDataFrame([], schema)
 
     def read(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         for batch in batches:
             for number in batch["id"].to_pylist():
                 for piece in tasks[number]:
-                    yield from _batches(piece)
+                    yield from _read(piece, batches_of)
 
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, INPUT_LINES_SCHEMA)
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, schema)
 
 
-def _batches(piece: Piece) -> "Iterator[pa.RecordBatch]":
+def _read(
+    piece: Piece, batches_of: "Callable[[Readable, Iterator[bytes]], Iterator[pa.RecordBatch]]"
+) -> "Iterator[pa.RecordBatch]":
     file = piece.file
     try:
         with unpacked(file.place, file.packing) as content:
-            lines: list[bytes] = []
-            size = 0
-            for line in lines_of(content, piece.start, piece.stop, file.end):
-                lines.append(line)
-                size += len(line)
-                if len(lines) >= BATCH_LINES or size >= BATCH_BYTES:
-                    yield _batch(file, lines)
-                    lines, size = [], 0
-            if lines:
-                yield _batch(file, lines)
+            yield from batches_of(file, lines_of(content, piece.start, piece.stop, file.end))
     except FileNotFoundError:
         raise AuditInputError(f"`{file.place}` went away while it was read, run again") from None
     except DAMAGE as error:
         raise DamagedFileError(file.place) from error
+
+
+def _batches(file: Readable, lines: Iterator[bytes]) -> "Iterator[pa.RecordBatch]":
+    batch: list[bytes] = []
+    size = 0
+    for line in lines:
+        batch.append(line)
+        size += len(line)
+        if len(batch) >= BATCH_LINES or size >= BATCH_BYTES:
+            yield _batch(file, batch)
+            batch, size = [], 0
+    if batch:
+        yield _batch(file, batch)
 
 
 def _batch(file: Readable, lines: list[bytes]) -> "pa.RecordBatch":

@@ -64,6 +64,8 @@ class FoundFiles:
     new: tuple[FoundFile, ...]
     said: tuple[str, ...] = ()
     half_lines: int = 0
+    refused_files: int = 0
+    overlapping_files: int = 0
 
     @property
     def new_bytes(self) -> int:

@@ -1,8 +1,9 @@
 """The run over files: takes new files into the tables, once."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kustos.pipeline.inputs.pieces import DamagedFileError
 from kustos.pipeline.jobs.inputs import FoundFile, FoundFiles, find_new_files, with_damage
@@ -43,7 +44,7 @@ def run_pipeline(
     Raises `AuditInputError` (nothing to read, no permission, a damaged file), `LinesLostError`,
     `TablesInUseError`, `TablesDamagedError`, `SchemaConflictError`; then the tables stay as they were.
     """
-    from kustos.pipeline.tables import IngestOptions, RunSummary, compact_tables, drop_expired
+    from kustos.pipeline.tables import IngestOptions, RunSummary, compact_tables, drop_expired, limited
 
     clock, options = clock or SystemClock(), options or IngestOptions()
     check_time_zone(options.time_zone)
@@ -53,11 +54,14 @@ def run_pipeline(
     former = tables.state().summary_of(name)
     if former is not None:
         return RunSummary.from_mapping(former, is_repeat=True)
+    may_quarantine = on_damaged_file == "quarantine"
     if found.new:
-        may_quarantine = on_damaged_file == "quarantine"
+        progress("looking for overlaps")
+        found = _without_overlaps(spark, found, tables, options, may_quarantine)
+    if found.new:
         summary = _ingested(spark, tables, found, name, options, may_quarantine, progress, clock)
     else:
-        summary = RunSummary(run_id=name, files=found.count, half_lines=found.half_lines)
+        summary = RunSummary(run_id=name, files=found.count, warnings=limited(found.said), **_counts(found))
     if options.retention is not None:
         progress("dropping what is too old")
         summary = summary.with_dropped(drop_expired(tables, options.retention, clock=clock))
@@ -65,6 +69,34 @@ def run_pipeline(
         progress("compacting")
         compact_tables(tables)
     return summary
+
+
+def _counts(found: FoundFiles) -> dict[str, Any]:
+    return {
+        "half_lines": found.half_lines,
+        "overlapping_files": found.overlapping_files,
+        "refused_files": found.refused_files,
+    }
+
+
+def _without_overlaps(
+    spark: "SparkSession",
+    found: FoundFiles,
+    tables: "Tables",
+    options: "IngestOptions",
+    may_quarantine: bool,
+) -> FoundFiles:
+    from kustos.pipeline.jobs.overlaps import settle_overlaps
+
+    for _ in range(MAXIMUM_DAMAGED_ROUNDS):
+        try:
+            return reading(settle_overlaps, spark, found, tables, time_zone=options.time_zone)
+        except DamagedFileError as error:
+            without_damage = with_damage(found.new, error.path)
+            if not may_quarantine or without_damage == found.new:
+                raise
+            found = replace(found, new=without_damage)
+    return reading(settle_overlaps, spark, found, tables, time_zone=options.time_zone)
 
 
 def _ingested(
@@ -88,7 +120,7 @@ def _ingested(
             options=options,
             inputs=[file.identity for file in files],
             files=found.count,
-            half_lines=found.half_lines,
+            counts_of_files=_counts(found),
             warnings=found.said,
             damaged_files=sum(file.fault is not None for file in files),
             progress=progress,

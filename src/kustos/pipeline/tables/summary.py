@@ -25,7 +25,9 @@ class RunSummary:
 
     `files` were found, `new_files` of them read, `damaged_files` quarantined whole (each counts as a line).
     `too_late` of the quarantined were events older than the tables take. `half_lines` were not read: they
-    are last lines of files without their end, which may be half written. `days` (ISO dates) got events.
+    are last lines of files without their end, which may be half written. `overlapping_files` hold lines of
+    other files and were read as one log with them; `refused_files` hold lines of several known logs and were
+    not read. `days` (ISO dates) got events.
     The retention dropped `dropped_*` afterwards: days of events and their events, days of the roll-up, lines
     quarantined or kept raw. `is_repeat`: the run had been committed before, and this call did nothing.
     `warnings` (at most WARNINGS_MAX) say what the run chose where it could not know, and what it left out.
@@ -42,6 +44,8 @@ class RunSummary:
     duplicates: int = 0
     too_late: int = 0
     half_lines: int = 0
+    overlapping_files: int = 0
+    refused_files: int = 0
     days: tuple[str, ...] = ()
     seconds: float = 0.0
     is_repeat: bool = False
