@@ -190,7 +190,6 @@ def _take_topic(
             spark,
             TopicSettings.from_file(one.topic, one.command_config),
             tables,
-            tables.folder / "_streams" / one.topic,
             options=StreamOptions(available_now=not follow, ingest=ingested),
             stop=stop,
         )
