@@ -155,7 +155,9 @@ def _take_files(
             audit=one.files,
             options=options,
             source=one.source,
+            layout=one.layout,
             on_damaged_file=one.on_damaged_file,
+            on_unknown_format=one.on_unknown_format,
             progress=step,
         )
     )

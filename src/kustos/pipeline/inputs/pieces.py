@@ -62,6 +62,7 @@ class Readable:
     packing: Packing
     end: int | None
     packed_bytes: int
+    layout: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,7 @@ def _batch(file: Readable, lines: list[bytes]) -> "pa.RecordBatch":
             pa.repeat(pa.scalar(file.log, pa.string()), count),
             pa.nulls(count, pa.int64()),
             pa.nulls(count, pa.string()),
+            pa.repeat(pa.scalar(file.layout, pa.string()), count),
         ],
-        names=["file", "line", "log", "position", "fault"],
+        names=["file", "line", "log", "position", "fault", "layout"],
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.files import list_audit_files
 from kustos.pipeline.inputs.beginnings import Beginning, read_beginning
+from kustos.pipeline.inputs.formats import UnknownFormatError, layout_of
 from kustos.pipeline.inputs.logs import Logs, family_of, is_numbered
 from kustos.pipeline.inputs.packing import (
     DAMAGE,
@@ -32,13 +33,15 @@ class FoundFile:
     """A file to read.
 
     `name` is its path below its folder, `identity` its current state as `inputs` has it, and `fault` the
-    reason for quarantining it unread, if any. Of a plain file `size_bytes` are read.
+    reason for quarantining it unread, if any. Of a plain file `size_bytes` are read. `layout` is log4j's
+    pattern of its lines, None for Kafka's own.
     """
 
     name: str
     identity: "InputFile"
     fault: str | None = None
     packing: Packing = Packing.PLAIN
+    layout: str | None = None
 
     @property
     def fault_log(self) -> str:
@@ -49,7 +52,7 @@ class FoundFile:
         """Return what a task needs to read it."""
         file = self.identity
         end = file.size_bytes if self.packing is Packing.PLAIN else None
-        return Readable(file.path, self.name, file.log, self.packing, end, file.size_bytes)
+        return Readable(file.path, self.name, file.log, self.packing, end, file.size_bytes, self.layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,27 @@ def find_new_files(
                 if choice.said is not None:
                     said.append(choice.said)
     return FoundFiles(count, tuple(new), tuple(said), half_lines)
+
+
+def with_layouts(
+    files: Iterable[FoundFile], layout: str | None, *, may_be_unknown: bool
+) -> tuple[FoundFile, ...]:
+    """Return the files with their layouts: that which was set, or what their first lines tell.
+
+    Raises `UnknownFormatError` for a file in no known format unless that `may_be_unknown`.
+    """
+    found = []
+    for file in files:
+        try:
+            with unpacked(file.identity.path, file.packing) as content:
+                found.append(replace(file, layout=layout_of(content, file.identity.path, layout)))
+        except UnknownFormatError:
+            if not may_be_unknown:
+                raise
+            found.append(file)
+        except DAMAGE:
+            found.append(file)  # reading it fails too, with its name
+    return tuple(found)
 
 
 def closed_files(files: Sequence[Path]) -> frozenset[Path]:

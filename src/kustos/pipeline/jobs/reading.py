@@ -38,7 +38,7 @@ def read_located_lines(spark: "SparkSession", files: Sequence[FoundFile]) -> "Da
     """Return every line of these files, and one with a `fault` for each damaged file: INPUT_LINES_SCHEMA."""
     from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 
-    faults = [(file.name, None, file.fault_log, None, file.fault) for file in files if file.fault]
+    faults = [(file.name, None, file.fault_log, None, file.fault, None) for file in files if file.fault]
     lines = read_pieces(spark, [file.readable() for file in files if not file.fault])
     return lines.unionByName(spark.createDataFrame(faults, INPUT_LINES_SCHEMA)) if faults else lines
 

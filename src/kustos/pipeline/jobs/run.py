@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kustos.pipeline.inputs.pieces import DamagedFileError
-from kustos.pipeline.jobs.inputs import FoundFile, FoundFiles, find_new_files, with_damage
+from kustos.pipeline.jobs.inputs import FoundFile, FoundFiles, find_new_files, with_damage, with_layouts
 from kustos.pipeline.jobs.reading import check_time_zone, read_located_lines, reading
 from kustos.pipeline.progress import Progress, silent
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
@@ -27,6 +27,8 @@ def run_pipeline(
     audit: Path | Sequence[Path],
     options: "IngestOptions | None" = None,
     on_damaged_file: Literal["stop", "quarantine"] = "stop",
+    on_unknown_format: Literal["stop", "quarantine"] = "stop",
+    layout: str | None = None,
     source: str | None = None,
     run_id: str | None = None,
     compact: bool = True,
@@ -36,6 +38,8 @@ def run_pipeline(
 ) -> "RunSummary":
     """Take the new files of the audit folders into the tables, all of them or none; return the summary.
 
+    `layout` is log4j's pattern of lines in another layout than Kafka's; None: it is looked for in each file's
+    first lines. `on_unknown_format`: a file in no known format stops the run, or is quarantined line by line.
     `source` names what wrote all these files, such as a broker: files of two sources are never one log.
     With a `run_id` of the caller (such as a scheduler's) a committed run is not repeated. `on_damaged_file`:
     a damaged compressed file stops the run, or is quarantined whole as one line. Rows older than the
@@ -56,6 +60,8 @@ def run_pipeline(
         return RunSummary.from_mapping(former, is_repeat=True)
     may_quarantine = on_damaged_file == "quarantine"
     if found.new:
+        may_be_unknown = on_unknown_format == "quarantine"
+        found = replace(found, new=with_layouts(found.new, layout, may_be_unknown=may_be_unknown))
         progress("looking for overlaps")
         found = _without_overlaps(spark, found, tables, options, may_quarantine)
     if found.new:
