@@ -47,8 +47,8 @@ _FOREIGN: Final[Mapping[bytes, str]] = {
 }
 _MAGIC_BYTES: Final = 6
 
-DAMAGE: Final = (EOFError, OSError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError)
-"""What unpacking a damaged file raises; zipfile's RuntimeError: it is encrypted."""
+DAMAGE: Final = (EOFError, OSError, zlib.error, zipfile.BadZipFile, RuntimeError)
+"""What unpacking a damaged file raises; zipfile's RuntimeError: encrypted, or in a rare compression."""
 
 
 def packing_of(path: Path) -> Packing:
