@@ -118,9 +118,7 @@ def test_where_the_driver_would_have_too_much_spark_settles(
     tables = Tables(tmp_path)
 
     def take(number: int) -> RunSummary:
-        lines = spark.createDataFrame(
-            [("f", event_line(1), None, None, None, None, None)], INPUT_LINES_SCHEMA
-        )
+        lines = spark.createDataFrame([("f", event_line(1), None, None, None, None)], INPUT_LINES_SCHEMA)
         return ingest(spark, lines, tables, f"s@{number}", options=IngestOptions(with_rollup=False))
 
     assert take(0).events == 1
