@@ -30,7 +30,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     lines = [event_line(number, principal_name="bob") for number in range(5)]
     lines += [event_line(number, principal_name="eve", decision="DENIED") for number in range(5, 8)]
-    (folder / "audit" / "a.jsonl").write_text("\n".join([*lines, lines[0], "junk"]))
+    (folder / "audit" / "a.jsonl").write_text("\n".join([*lines, lines[0], "junk", ""]))
     return folder
 
 

@@ -55,8 +55,10 @@ def test_the_declared_tables_are_those_of_a_run(spark: SparkSession, tmp_path: P
     audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
     audit.mkdir()
     events = [event_line(number, principal_name=f"u{number % 3}") for number in range(9)]
-    (audit / "a.jsonl").write_text("\n".join([*events, events[0], login_line(), login_line(), "junk"]))
-    (audit / "kafka-authorizer.log").write_text("\n".join([kafka_line(), kafka_line(), kafka_line(rule="x")]))
+    (audit / "a.jsonl").write_text("\n".join([*events, events[0], login_line(), login_line(), "junk", ""]))
+    (audit / "kafka-authorizer.log").write_text(
+        "".join(f"{line}\n" for line in (kafka_line(), kafka_line(), kafka_line(rule="x")))
+    )
     run_pipeline(spark, tables=tables, audit=audit)
     warehouse = declared(tmp_path / "declared", audit)
     for name, left_out in MADE_OF_FILES.items():

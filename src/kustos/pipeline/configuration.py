@@ -58,6 +58,15 @@ def _checked_time_zone(name: str) -> str:
     return name
 
 
+def _checked_layout(pattern: str) -> str:
+    from kustos.pipeline.stages.layouts import compiled
+
+    try:
+        return compiled(pattern).pattern
+    except ConfigurationError as error:
+        raise ValueError(str(error)) from None
+
+
 def _resolved(path: Path, info: ValidationInfo) -> Path:
     folder: Path = (info.context or {}).get("folder", Path())
     return folder / path.expanduser()
@@ -103,11 +112,14 @@ class TableSettings(_Section):
 
 
 class InputSettings(_Section):
-    """A folder of audit files, or a topic."""
+    """A folder of audit files, or a topic. `source` names what wrote all files, such as a broker."""
 
     files: LocalPath | None = None
+    source: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     time_zone: Annotated[str, AfterValidator(_checked_time_zone)] = "UTC"
+    layout: Annotated[str, AfterValidator(_checked_layout)] | None = None
     on_damaged_file: Literal["stop", "quarantine"] = "stop"
+    on_unknown_format: Literal["stop", "quarantine"] = "stop"
     topic: Annotated[str, Field(min_length=1, max_length=249)] | None = None
     command_config: LocalPath | None = None
 
@@ -115,6 +127,10 @@ class InputSettings(_Section):
     def _one_kind(self) -> Self:
         if (self.files is None) == (self.topic is None):
             raise ValueError("an input has either `files` or `topic`")
+        if self.topic is not None and self.layout is not None:
+            raise ValueError("`layout` is for `files`; lines of a topic are in Kafka's own layout, or JSON")
+        if self.topic is not None and self.source is not None:
+            raise ValueError("`source` is for `files`; a topic has a name and an id of its own")
         if self.topic is not None and self.command_config is None:
             raise ValueError("a topic needs `command_config`, a properties file with `bootstrap.servers`")
         return self

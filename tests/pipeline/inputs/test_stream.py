@@ -13,21 +13,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import KafkaInputError, StreamError
-from kustos.pipeline.inputs import TopicSettings
 from kustos.pipeline.streaming import StreamOptions, run_stream
 from kustos.pipeline.streaming.identity import IDENTITY
 from kustos.pipeline.tables import RunSummary, Tables
 from testkit.kafka import KafkaNode
 from testkit.processes import Server
 from tests.pipeline.events import event_line, kafka_line
-from tests.pipeline.inputs.topics import delete_topic, fill, make_topic
+from tests.pipeline.inputs.topics import delete_topic, fill, make_topic, settings_of
 
 NOW = StreamOptions(available_now=True)
-
-
-def settings_of(node: KafkaNode, topic: str, maximum_records: int = 500_000) -> TopicSettings:
-    properties = {"bootstrap.servers": node.bootstrap}
-    return TopicSettings(topic=topic, client_properties=properties, maximum_records=maximum_records)
 
 
 def stored(spark: SparkSession, tables: Tables) -> Counter[str]:

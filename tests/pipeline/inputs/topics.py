@@ -7,6 +7,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from kustos.pipeline.inputs import TopicSettings
 from testkit.kafka import KafkaNode, Listener, NodeSettings, make_topics
 
 PASSWORD = "s3cr3t hunter]2"  # of a test broker on loopback; with what a text may be cut at
@@ -40,10 +41,21 @@ def librdkafka_settings(node: KafkaNode) -> dict[str, str | int | float | bool]:
     return settings
 
 
+def settings_of(node: KafkaNode, topic: str, maximum_records: int = 500_000) -> TopicSettings:
+    """Return the settings for a topic of a broker without logins."""
+    properties = {"bootstrap.servers": node.bootstrap}
+    return TopicSettings(topic=topic, client_properties=properties, maximum_records=maximum_records)
+
+
+def new_topic(name: str, partitions: int = 2) -> NewTopic:
+    """Return a topic to make."""
+    return NewTopic(name, partitions, 1)
+
+
 def make_topic(node: KafkaNode, partitions: int = 2) -> str:
     """Make a topic of a new name."""
     name = f"audit-{uuid.uuid4()}"
-    make_topics([node], NewTopic(name, partitions, 1))
+    make_topics([node], new_topic(name, partitions))
     return name
 
 

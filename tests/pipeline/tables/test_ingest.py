@@ -153,7 +153,7 @@ def test_lines_with_a_place_are_known_by_it_and_faults_are_quarantined(
     tables = Tables(tmp_path)
 
     def take(run_id: str, lines: Sequence[tuple[str | None, int, str | None]]) -> RunSummary:
-        placed = [("t/0", line, "topic-0", position, fault) for line, position, fault in lines]
+        placed = [("t/0", line, "topic-0", position, fault, None) for line, position, fault in lines]
         return ingest(spark, spark.createDataFrame(placed, INPUT_LINES_SCHEMA), tables, run_id)
 
     first = [(kafka_line(), 7, None), (kafka_line(), 8, None), (None, 9, "null_value")]

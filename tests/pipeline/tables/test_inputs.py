@@ -1,16 +1,16 @@
 """Which files are new, and which are copies of one log."""
 
-import bz2
 import gzip
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from kustos.pipeline.errors import AuditInputError
-from kustos.pipeline.jobs.inputs import MAXIMUM_HEAD_BYTES, FoundFile, find_new_files, log_of, with_damage
-from kustos.pipeline.tables import Tables
-from kustos.pipeline.tables.runs import RUN
+from kustos.pipeline.jobs.inputs import FoundFile, find_new_files, with_damage
+from kustos.pipeline.tables import InputFile, Tables, transaction
+from kustos.pipeline.tables.runs import INPUTS_SCHEMA, RUN
 
 TEXT = b"\r\n\nfirst line\r\nsecond\n"
 
@@ -22,30 +22,6 @@ def commit(tables: Tables, *files: FoundFile) -> None:
 
 def new_names(audit: Path, tables: Tables) -> list[str]:
     return [file.name for file in find_new_files(audit, tables).new]
-
-
-def test_a_log_is_known_whatever_its_copy_is_called_or_packed_with_and_however_it_grows(
-    tmp_path: Path,
-) -> None:
-    copies = {
-        "a.log": TEXT,
-        "b.log.1": TEXT + b"third\n",
-        "c": b"first line",
-        "a.log.gz": gzip.compress(TEXT),
-        "a.log.bz2": bz2.compress(TEXT),
-    }
-    others = {"d": b"first lin\n", "e": b" first line\n", "f": b"", "g": b"\n\n", "h.gz": b"first line\n"}
-    for name, content in (copies | others).items():
-        (tmp_path / name).write_bytes(content)
-    logs = {name: log_of(tmp_path / name) for name in copies | others}
-    assert len({logs[name] for name in copies}) == 1
-    assert len(set(logs.values())) == 1 + len(others)
-
-
-def test_a_log_without_a_line_feed_is_known_by_a_limited_beginning(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"x" * MAXIMUM_HEAD_BYTES)
-    (tmp_path / "b").write_bytes(b"x" * MAXIMUM_HEAD_BYTES + b"y" * 100)
-    assert log_of(tmp_path / "a") == log_of(tmp_path / "b")
 
 
 def test_only_what_changed_since_it_was_read_is_new(tmp_path: Path) -> None:
@@ -103,3 +79,18 @@ def test_all_packed_files_that_are_damaged_are_found_at_once(tmp_path: Path) -> 
         "plain": None,
         "whole.gz": None,
     }
+
+
+def test_inputs_of_a_version_without_some_columns_are_read_and_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = Tables(tmp_path)
+    former = InputFile("/log/1", 1, 1, 1, "log")
+    later = InputFile("/log/2", 1, 1, 1, "log", "a;b;c", "broker 1")
+    narrow = pa.schema([field for field in INPUTS_SCHEMA if field.name not in ("beginning", "source")])
+    with monkeypatch.context() as patch:
+        patch.setattr(transaction, "INPUTS_SCHEMA", narrow)
+        commit(tables, FoundFile("1", former))
+    assert tables.inputs() == {former.path: former}
+    commit(tables, FoundFile("2", later))
+    assert tables.inputs() == {former.path: former, later.path: later}

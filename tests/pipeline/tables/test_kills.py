@@ -35,7 +35,7 @@ POINTS = ("writing quarantine", "committing two tables")
 def audit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("audit")
     lines = [event_line(number, time_ms=1_795_233_600_123 + number * 40_000_000) for number in range(12)]
-    (folder / "a").write_text("\n".join([*lines[:8], "junk", kafka_line(), kafka_line()]))
+    (folder / "a").write_text("\n".join([*lines[:8], "junk", kafka_line(), kafka_line(), ""]))
     return folder
 
 
@@ -45,7 +45,9 @@ def first(spark: SparkSession, audit: Path, tmp_path_factory: pytest.TempPathFac
     tables = Tables(tmp_path_factory.mktemp("first") / "tables")
     run_pipeline(spark, tables=tables, audit=audit)
     lines = [event_line(number, time_ms=1_795_233_600_123 + number * 40_000_000) for number in range(4, 12)]
-    (audit / "b").write_text("\n".join([*lines, "junk of another file", kafka_line(principal="User:eve")]))
+    (audit / "b").write_text(
+        "\n".join([*lines, "junk of another file", kafka_line(principal="User:eve"), ""])
+    )
     return tables.folder
 
 

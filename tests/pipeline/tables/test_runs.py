@@ -104,6 +104,55 @@ def test_a_second_run_reads_only_what_is_new_and_a_callers_id_is_taken_once(
     assert files == {"day=1/a b%41+.log", "copy.gz"}
 
 
+def test_logs_of_brokers_with_one_banner_count_each_and_their_copies_do_not(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
+    for node in range(3):
+        # equal lines but for the first: what many clients do at once
+        first = kafka_line(time=f"2026-11-21 03:00:00,{node:03d}")
+        lines = ["===> User", first, *(kafka_line(time=f"2026-11-21 04:00:00,{at:03d}") for at in range(99))]
+        text = "".join(f"{line}\n" for line in lines).encode()
+        for name in (f"b{node}/server.log", f"b{node}/server.log.1.gz"):
+            (audit / name).parent.mkdir(parents=True, exist_ok=True)
+            (audit / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    summary = run_pipeline(spark, tables=tables, audit=audit)
+    assert (*counts(summary), summary.warnings) == (606, 300, 3, 303, ())
+
+
+def test_a_doubt_about_a_log_is_said_with_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
+    for name in ("x", "y"):
+        (audit / name).mkdir(parents=True)
+        (audit / name / "server.log").write_text(f"{kafka_line()}\n")
+    summary = run_pipeline(spark, tables=tables, audit=audit, run_id="one")
+    assert counts(summary) == (2, 2, 0, 0)
+    assert ["read as two logs" in each for each in summary.warnings] == [True]
+    assert run_pipeline(spark, tables=tables, audit=audit, run_id="one").warnings == summary.warnings
+
+
+def test_half_a_line_waits_until_it_is_whole_or_its_file_is_closed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
+    audit.mkdir()
+    lines = [kafka_line(time=f"2026-11-21 04:00:00,{at:03d}", principal=f"User:u{at}") for at in range(10)]
+    text = "".join(f"{line}\n" for line in lines)
+    # without the logger at its end the last line would be an event: of another text, and so another event
+    (audit / "kafka.log").write_text(text.removesuffix(" (kafka.authorizer.logger)\n"))
+    first = run_pipeline(spark, tables=tables, audit=audit)
+    assert (*counts(first), first.half_lines) == (9, 9, 0, 0, 1)
+    idle = run_pipeline(spark, tables=tables, audit=audit)
+    assert (idle.new_files, idle.half_lines) == (0, 1)
+    (audit / "kafka.log").write_text(text + "[2026-11-21 04:")
+    whole = run_pipeline(spark, tables=tables, audit=audit)
+    assert (*counts(whole), whole.half_lines) == (10, 1, 0, 9, 1)
+    (audit / "kafka.log").rename(audit / "kafka.log.1")
+    closed = run_pipeline(spark, tables=tables, audit=audit)
+    assert (*counts(closed), closed.half_lines) == (11, 0, 1, 10, 0)
+    assert tables.read(spark, "audit_events").count() == 10
+
+
 def test_a_damaged_file_stops_the_run_or_is_quarantined_whole_and_read_once_it_is_mended(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -112,7 +161,7 @@ def test_a_damaged_file_stops_the_run_or_is_quarantined_whole_and_read_once_it_i
     whole = gzip.compress("\n".join(event_line(number) for number in range(2000)).encode())
     (audit / "a b.gz").write_bytes(whole[: len(whole) // 2])
     (audit / "c.gz").write_bytes(b"hello\n")
-    (audit / "good").write_bytes(event_line(1).encode() + b"\n" + bytes(range(256)))
+    (audit / "good").write_bytes(event_line(1).encode() + b"\n" + bytes(range(256)) + b"\n")
     with pytest.raises(AuditInputError, match=r"cannot read `/.*\.gz` to its end"):
         run_pipeline(spark, tables=tables, audit=audit)
     assert tables.inputs() == {}

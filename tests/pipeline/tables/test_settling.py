@@ -37,8 +37,8 @@ class Line:
     position: int | None
 
     @property
-    def row(self) -> tuple[str, str, str, int | None, None]:
-        return (f"{self.world}/{self.file}", self.text, f"{self.world}-{self.log}", self.position, None)
+    def row(self) -> tuple[str, str, str, int | None, None, None]:
+        return (f"{self.world}/{self.file}", self.text, f"{self.world}-{self.log}", self.position, None, None)
 
     @property
     def key(self) -> tuple[object, ...]:

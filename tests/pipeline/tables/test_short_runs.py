@@ -61,7 +61,7 @@ def outcome(spark: SparkSession, folder: Path, runs: Sequence[Sequence[Row]], op
     tables = Tables(folder)
     told: list[tuple[Any, ...]] = []
     for number, lines in enumerate(runs):
-        frame = spark.createDataFrame(list(lines), INPUT_LINES_SCHEMA)
+        frame = spark.createDataFrame([(*line, None) for line in lines], INPUT_LINES_SCHEMA)
         run = ingest(spark, frame, tables, f"s@{number}", options=options)
         assert run.lines == run.events + run.security_events + run.quarantined + run.duplicates
         told.append(
@@ -118,7 +118,7 @@ def test_where_the_driver_would_have_too_much_spark_settles(
     tables = Tables(tmp_path)
 
     def take(number: int) -> RunSummary:
-        lines = spark.createDataFrame([("f", event_line(1), None, None, None)], INPUT_LINES_SCHEMA)
+        lines = spark.createDataFrame([("f", event_line(1), None, None, None, None)], INPUT_LINES_SCHEMA)
         return ingest(spark, lines, tables, f"s@{number}", options=IngestOptions(with_rollup=False))
 
     assert take(0).events == 1

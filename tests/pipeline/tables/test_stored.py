@@ -25,7 +25,9 @@ def taken(spark: SparkSession, folder: Path, *runs: Sequence[str], first: int = 
     """Take runs of lines of one file; return of each the events, quarantined lines and duplicates."""
     told = []
     for number, lines in enumerate(runs, first):
-        frame = spark.createDataFrame([("f", line, None, None, None) for line in lines], INPUT_LINES_SCHEMA)
+        frame = spark.createDataFrame(
+            [("f", line, None, None, None, None) for line in lines], INPUT_LINES_SCHEMA
+        )
         options = IngestOptions(with_rollup=False)
         run = ingest(spark, frame, Tables(folder), f"s@{number}", options=options)
         told.append((run.events, run.quarantined, run.duplicates))

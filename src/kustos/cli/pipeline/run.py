@@ -26,7 +26,7 @@ kustos pipeline run --config /etc/kustos/pipeline.yml --dry-run
 kustos pipeline run --follow
 """
 
-STEPS_OF_FILES: Final = 10
+STEPS_OF_FILES: Final = 11
 """Largest number of steps that the run over one folder reports."""
 
 COUNTS: Final = (
@@ -39,12 +39,19 @@ COUNTS: Final = (
     "quarantined",
     "duplicates",
     "too_late",
+    "half_lines",
+    "overlapping_files",
+    "refused_files",
     "dropped_days",
     "dropped_events",
     "dropped_rollup_days",
     "dropped_lines",
 )
-NAMES: Final = {"too_late": "of them too late", "dropped_lines": "dropped lines"}
+NAMES: Final = {
+    "too_late": "of them too late",
+    "half_lines": "half lines held back",
+    "dropped_lines": "dropped lines",
+}
 
 Follow = Annotated[
     bool,
@@ -80,6 +87,7 @@ def run(
     tables = tables_of(configuration)
     plan = [_planned(one, tables) for one in configuration.inputs]
     if dry_run:
+        _print_warnings(plan)
         _print_plan(plan, _dropped(configuration, tables), output)
         return
     steps = sum(STEPS_OF_FILES if one.topic is None else 1 for one in configuration.inputs)
@@ -88,6 +96,7 @@ def run(
         for one in configuration.inputs:
             take = _take_files if one.topic is None else _take_topic
             done.append({"input": _name(one), **take(spark, configuration, one, tables, step, follow)})
+    _print_warnings(done)
     if output.is_document:
         print_document({"tables": str(tables.folder), "inputs": done}, output)
     else:
@@ -104,12 +113,13 @@ def _planned(one: "InputSettings", tables: "Tables") -> dict[str, Any]:
     from kustos.pipeline.jobs import find_new_files
 
     if one.files is not None:
-        found = find_new_files(one.files, tables)
+        found = find_new_files(one.files, tables, source=one.source)
         return {
             "input": _name(one),
             "files": found.count,
             "new_files": len(found.new),
             "new_bytes": found.new_bytes,
+            "warnings": found.said,
         }
     if one.topic is None or one.command_config is None:
         raise ValueError("an input without files has a topic")
@@ -144,7 +154,10 @@ def _take_files(
             tables=tables,
             audit=one.files,
             options=options,
+            source=one.source,
+            layout=one.layout,
             on_damaged_file=one.on_damaged_file,
+            on_unknown_format=one.on_unknown_format,
             progress=step,
         )
     )
@@ -179,7 +192,6 @@ def _take_topic(
             spark,
             TopicSettings.from_file(one.topic, one.command_config),
             tables,
-            tables.folder / "_streams" / one.topic,
             options=StreamOptions(available_now=not follow, ingest=ingested),
             stop=stop,
         )
@@ -222,6 +234,14 @@ def _print_plan(plan: list[dict[str, Any]], dropped: "Dropped | None", output: O
             f"would drop {dropped.events:,} events of {counted(len(dropped.event_days), 'day')}, "
             f"{counted(len(dropped.rollup_days), 'day')} of the roll-up, {counted(dropped.lines, 'line')}"
         )
+
+
+def _print_warnings(inputs: list[dict[str, Any]]) -> None:
+    from kustos.cli.output import print_notice
+
+    for one in inputs:
+        for text in one.get("warnings", ()):
+            print_notice("warning", text)
 
 
 def _print_done(done: list[dict[str, Any]], folder: str) -> None:

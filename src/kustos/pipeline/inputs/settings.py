@@ -79,15 +79,19 @@ class TopicSettings:
         """The brokers to contact first: no secret."""
         return self.client_properties[BOOTSTRAP]
 
-    def options(self) -> dict[str, str]:
-        """Return the options of Spark's Kafka source that a batch and a stream have in common."""
-        client_options = {
+    def client_options(self) -> dict[str, str]:
+        """Return the properties for Kafka's clients, with the defaults of kustos."""
+        return {
             key: value
             for key, value in {**BOUNDED, **self.client_properties}.items()
             if key not in SPARKS_OWN
         }
+
+    def options(self) -> dict[str, str]:
+        """Return the options of Spark's Kafka source that a batch and a stream have in common."""
         return {
-            **{f"kafka.{key}": value for key, value in client_options.items()},
+            **{f"kafka.{key}": value for key, value in self.client_options().items()},
+            "kafka.isolation.level": "read_committed",  # what a transaction aborted never happened
             "subscribe": self.topic,
             "startingOffsets": self.starting,
             "failOnDataLoss": "true",  # records deleted before they were read must be an error

@@ -68,6 +68,7 @@ def as_lines(records: DataFrame) -> DataFrame:
         sql.concat(sql.lit("topic:"), place).alias("log"),
         sql.col("offset").alias("position"),
         sql.lit(None).cast("string").alias("fault"),
+        sql.lit(None).cast("string").alias("layout"),
     )
 
 

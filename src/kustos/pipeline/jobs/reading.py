@@ -4,78 +4,43 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
-from urllib.parse import unquote
 from zoneinfo import ZoneInfo
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.files import AuditFiles
+from kustos.pipeline.inputs.packing import Packing
+from kustos.pipeline.inputs.pieces import DamagedFileError, Readable, read_pieces
+from kustos.pipeline.jobs.inputs import FoundFile, places_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from kustos.pipeline.jobs.inputs import FoundFile
+    from pyspark.sql import DataFrame, SparkSession
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-class DamagedFileError(AuditInputError):
-    """A compressed file cannot be unpacked to its end."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(
-            f"cannot read `{path}` to its end: it is damaged, or no gzip file in spite of its name; "
-            "repair it or take it out of the folder"
-        )
-        self.path = path
-
-
 def read_lines(spark: "SparkSession", found: AuditFiles) -> "DataFrame":
-    """Return every line of the files as LINES_SCHEMA; `.gz` files are unpacked."""
-    from pyspark.sql import functions as sql
+    """Return every line of the files as LINES_SCHEMA, half ones too; packed files are unpacked."""
+    files = [
+        Readable(place, place.removeprefix(f"{found.root}/"), None, packing, *_sizes(path, packing))
+        for path in found.files
+        for place, packing in places_of(path)
+    ]
+    return read_pieces(spark, files).select("file", "line")
 
-    raw = _raw(spark, [str(path) for path in found.files])
-    relative = sql.substring(raw["path"], len(f"{found.root}/") + 1, 2**31 - 1)
-    return raw.select(relative.alias("file"), raw["value"].alias("line"))
+
+def _sizes(path: Path, packing: Packing) -> tuple[int | None, int]:
+    size = path.stat().st_size
+    return size if packing is Packing.PLAIN else None, size
 
 
-def read_located_lines(spark: "SparkSession", files: "Sequence[FoundFile]") -> "DataFrame":
+def read_located_lines(spark: "SparkSession", files: Sequence[FoundFile]) -> "DataFrame":
     """Return every line of these files, and one with a `fault` for each damaged file: INPUT_LINES_SCHEMA."""
-    from pyspark.sql import functions as sql
-
     from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 
-    faults = [(file.name, None, file.fault_log, None, file.fault) for file in files if file.fault]
-    faulty = spark.createDataFrame(faults, INPUT_LINES_SCHEMA)
-    whole = [file for file in files if not file.fault]
-    if not whole:
-        return faulty
-    places = spark.createDataFrame(
-        [(file.identity.path, file.name, file.identity.log) for file in whole],
-        "path string, file string, log string",
-    )
-    raw = _raw(spark, [file.identity.path for file in whole])
-    placed = raw.join(sql.broadcast(places), "path", "left").select(
-        sql.coalesce("file", "path").alias("file"),
-        sql.col("value").alias("line"),
-        "log",
-        sql.lit(None).cast("long").alias("position"),
-        sql.lit(None).cast("string").alias("fault"),
-    )
-    return placed.unionByName(faulty) if faults else placed
-
-
-def _raw(spark: "SparkSession", files: Sequence[str]) -> "DataFrame":
-    paths = [re.sub(r"([\\*?\[\]{}])", r"\\\1", file) for file in files]  # no globbing
-    raw = spark.read.option("recursiveFileLookup", "true").option("lineSep", "\n").text(paths)
-    return raw.select(_path().alias("path"), "value")
-
-
-def _path() -> "Column":
-    from pyspark.sql import functions as sql
-
-    plain = sql.url_decode(sql.replace("_metadata.file_path", sql.lit("+"), sql.lit("%2B")))
-    return sql.regexp_replace(plain, "^file:/+", "/")
+    faults = [(file.name, None, file.fault_log, None, file.fault, None) for file in files if file.fault]
+    lines = read_pieces(spark, [file.readable() for file in files if not file.fault])
+    return lines.unionByName(spark.createDataFrame(faults, INPUT_LINES_SCHEMA)) if faults else lines
 
 
 def check_time_zone(name: str) -> None:
@@ -99,10 +64,10 @@ def reading(
         return action(*args, **more)
     except (Py4JJavaError, PySparkException) as error:
         text = str(error)
-        match = re.search(r"reading file (?:file:/*)?(/?\S+?)\.\s", text)
-        if "FAILED_READ_FILE" not in text or match is None or match[1].endswith(".parquet"):
-            raise
-        name = unquote("/" + match[1].lstrip("/"))
-        if "FILE_NOT_EXIST" in text or not Path(name).exists():
-            raise AuditInputError(f"`{name}` went away while it was read, run again") from error
-        raise DamagedFileError(name) from error
+        damaged = re.search(r"DamagedFileError: cannot read `(.*?)` to its end", text, re.DOTALL)
+        if damaged is not None:
+            raise DamagedFileError(damaged[1]) from error
+        gone = re.search(r"AuditInputError: (`.*?` went away while it was read, run again)", text, re.DOTALL)
+        if gone is not None:
+            raise AuditInputError(gone[1]) from error
+        raise

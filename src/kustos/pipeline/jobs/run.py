@@ -1,11 +1,13 @@
 """The run over files: takes new files into the tables, once."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kustos.pipeline.jobs.inputs import FoundFile, find_new_files, with_damage
-from kustos.pipeline.jobs.reading import DamagedFileError, check_time_zone, read_located_lines, reading
+from kustos.pipeline.inputs.pieces import DamagedFileError
+from kustos.pipeline.jobs.inputs import FoundFile, FoundFiles, find_new_files, with_damage, with_layouts
+from kustos.pipeline.jobs.reading import check_time_zone, read_located_lines, reading
 from kustos.pipeline.progress import Progress, silent
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
 
@@ -25,6 +27,9 @@ def run_pipeline(
     audit: Path | Sequence[Path],
     options: "IngestOptions | None" = None,
     on_damaged_file: Literal["stop", "quarantine"] = "stop",
+    on_unknown_format: Literal["stop", "quarantine"] = "stop",
+    layout: str | None = None,
+    source: str | None = None,
     run_id: str | None = None,
     compact: bool = True,
     progress: Progress = silent,
@@ -33,6 +38,9 @@ def run_pipeline(
 ) -> "RunSummary":
     """Take the new files of the audit folders into the tables, all of them or none; return the summary.
 
+    `layout` is log4j's pattern of lines in another layout than Kafka's; None: it is looked for in each file's
+    first lines. `on_unknown_format`: a file in no known format stops the run, or is quarantined line by line.
+    `source` names what wrote all these files, such as a broker: files of two sources are never one log.
     With a `run_id` of the caller (such as a scheduler's) a committed run is not repeated. `on_damaged_file`:
     a damaged compressed file stops the run, or is quarantined whole as one line. Rows older than the
     retention are dropped, also without new files, and days in many small files are compacted.
@@ -40,23 +48,26 @@ def run_pipeline(
     Raises `AuditInputError` (nothing to read, no permission, a damaged file), `LinesLostError`,
     `TablesInUseError`, `TablesDamagedError`, `SchemaConflictError`; then the tables stay as they were.
     """
-    from kustos.pipeline.tables import IngestOptions, RunSummary, compact_tables, drop_expired
+    from kustos.pipeline.tables import IngestOptions, RunSummary, compact_tables, drop_expired, limited
 
     clock, options = clock or SystemClock(), options or IngestOptions()
     check_time_zone(options.time_zone)
     name = run_id or f"run-{clock.wall_ms()}-{(entropy or SystemEntropy()).uuid().hex[:8]}"
     progress("looking for new files")
-    found = find_new_files(audit, tables)
+    found = find_new_files(audit, tables, source=source)
     former = tables.state().summary_of(name)
     if former is not None:
         return RunSummary.from_mapping(former, is_repeat=True)
+    may_quarantine = on_damaged_file == "quarantine"
     if found.new:
-        may_quarantine = on_damaged_file == "quarantine"
-        summary = _ingested(
-            spark, tables, found.new, name, found.count, options, may_quarantine, progress, clock
-        )
+        may_be_unknown = on_unknown_format == "quarantine"
+        found = replace(found, new=with_layouts(found.new, layout, may_be_unknown=may_be_unknown))
+        progress("looking for overlaps")
+        found = _without_overlaps(spark, found, tables, options, may_quarantine)
+    if found.new:
+        summary = _ingested(spark, tables, found, name, options, may_quarantine, progress, clock)
     else:
-        summary = RunSummary(run_id=name, files=found.count)
+        summary = RunSummary(run_id=name, files=found.count, warnings=limited(found.said), **_counts(found))
     if options.retention is not None:
         progress("dropping what is too old")
         summary = summary.with_dropped(drop_expired(tables, options.retention, clock=clock))
@@ -66,12 +77,39 @@ def run_pipeline(
     return summary
 
 
+def _counts(found: FoundFiles) -> dict[str, Any]:
+    return {
+        "half_lines": found.half_lines,
+        "overlapping_files": found.overlapping_files,
+        "refused_files": found.refused_files,
+    }
+
+
+def _without_overlaps(
+    spark: "SparkSession",
+    found: FoundFiles,
+    tables: "Tables",
+    options: "IngestOptions",
+    may_quarantine: bool,
+) -> FoundFiles:
+    from kustos.pipeline.jobs.overlaps import settle_overlaps
+
+    for _ in range(MAXIMUM_DAMAGED_ROUNDS):
+        try:
+            return reading(settle_overlaps, spark, found, tables, time_zone=options.time_zone)
+        except DamagedFileError as error:
+            without_damage = with_damage(found.new, error.path)
+            if not may_quarantine or without_damage == found.new:
+                raise
+            found = replace(found, new=without_damage)
+    return reading(settle_overlaps, spark, found, tables, time_zone=options.time_zone)
+
+
 def _ingested(
     spark: "SparkSession",
     tables: "Tables",
-    files: tuple[FoundFile, ...],
+    found: FoundFiles,
     run_id: str,
-    count: int,
     options: "IngestOptions",
     may_quarantine: bool,
     progress: Progress,
@@ -87,12 +125,15 @@ def _ingested(
             run_id,
             options=options,
             inputs=[file.identity for file in files],
-            files=count,
+            files=found.count,
+            counts_of_files=_counts(found),
+            warnings=found.said,
             damaged_files=sum(file.fault is not None for file in files),
             progress=progress,
             clock=clock,
         )
 
+    files = found.new
     for _ in range(MAXIMUM_DAMAGED_ROUNDS):
         try:
             return reading(attempt, files)

@@ -99,13 +99,15 @@ INPUT_LINES_SCHEMA: Final = StructType(
         StructField("log", StringType()),
         StructField("position", LongType()),
         StructField("fault", StringType()),
+        StructField("layout", StringType()),
     ]
 )
 """Raw input with its place, which identifies a line without an id when it is read again.
 
 `log` identifies the original of all copies: for a file by its beginning, for a topic by its partition.
 `position` is the line's offset there; null if lines have none, and then equal lines of a file are counted.
-`fault` is a reason for which a line is quarantined unread, null for all others.
+`fault` is a reason for which a line is quarantined unread, null for all others. `layout` is log4j's pattern
+of the line, null for Kafka's own and for JSON.
 """
 
 QUARANTINE_SCHEMA: Final = StructType(

@@ -10,6 +10,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kustos.pipeline.schemas import ANY_EVENT_SCHEMA, AUDIT_EVENTS_SCHEMA
 from kustos.pipeline.stages import json_columns, kafka_columns
+from kustos.pipeline.stages.layouts import Layout, compiled
 from kustos.pipeline.stages.text_pieces import Numbers, flags_of, in_order
 
 MAXIMUM_LINE_CHARACTERS: Final = 262_144
@@ -40,7 +41,7 @@ def read_lines(lines: pa.RecordBatch, time_zone: str = "UTC") -> pa.RecordBatch:
     faults = _faults(text, lines)
     is_read = flags_of(faults.is_null())
     is_json = flags_of(pc.starts_with(text.cast(pa.binary()), b"{")) & is_read
-    parsed = _parsed_lines(text, is_json, is_read, time_zone)
+    parsed = _parsed_lines(_as_kafkas(text, lines), is_json, is_read, time_zone)
     file = lines["file"].cast(pa.string())
     columns = dict(zip((field.name for field in parsed.type), parsed.flatten(), strict=True))
     columns["time"] = columns["time_ms"].cast(pa.timestamp("ms")).cast(pa.timestamp("us", "UTC"))
@@ -48,6 +49,26 @@ def read_lines(lines: pa.RecordBatch, time_zone: str = "UTC") -> pa.RecordBatch:
     columns |= {"source_file": file, "line": text, "log": _log(lines, file)}
     columns["position"] = _column_or_nulls(lines, "position", pa.int64())
     return pa.RecordBatch.from_arrays([columns[field.name] for field in _PARSED], schema=_PARSED)
+
+
+def _as_kafkas(text: pa.Array, lines: pa.RecordBatch) -> pa.Array:
+    """Return the lines of a layout of log4j in that of Kafka, all others as they are."""
+    layouts = _column_or_nulls(lines, "layout", pa.string())
+    for pattern in pc.unique(layouts.drop_null()).to_pylist():
+        layout = compiled(pattern)
+        is_of = pc.fill_null(pc.equal(layouts, pattern), False)
+        # as bytes: not every line is UTF-8, and one that is not is quarantined
+        raw = text.filter(is_of).cast(pa.binary()).to_pylist()
+        texts = [_as_kafkas_line(layout, line) for line in raw]
+        text = pc.replace_with_mask(text, is_of, pa.array(texts, pa.binary()).view(pa.string()))
+    return text
+
+
+def _as_kafkas_line(layout: Layout, line: bytes) -> bytes:
+    if len(line) > MAXIMUM_LINE_CHARACTERS or not _is_utf8(line):
+        return line
+    found = layout.as_kafkas(line.decode().rstrip("\r"))
+    return line if found is None else found.encode()
 
 
 def _faults(text: pa.Array, lines: pa.RecordBatch) -> pa.Array:

@@ -69,7 +69,8 @@ class StoppedError(Exception):
 class Batches:
     """Ingests each micro-batch into the tables; its number is the run id, so none is ingested twice.
 
-    `failure` keeps the error of a batch, since Spark wraps it in texts of its own.
+    `check` raises if the topic is not that of the checkpoint any more. `failure` keeps the error of a batch,
+    since Spark wraps it in texts of its own.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Batches:
         stop: threading.Event,
         refresh_interval_ms: int,
         on_batch: Callable[[RunSummary], None],
+        check: Callable[[], None],
         clock: Clock | None = None,
     ) -> None:
         self.summary = StreamSummary()
@@ -88,6 +90,7 @@ class Batches:
         self.is_working = False
         self._name: Final = name
         self._tables, self._options, self._on_batch = tables, options, on_batch
+        self._check = check
         self._stop, self._clock = stop, clock or SystemClock()
         self._refresh_interval_ms = refresh_interval_ms
         self._refreshed_ms = self._clock.monotonic_ms()
@@ -106,6 +109,7 @@ class Batches:
     def _take(self, lines: DataFrame, number: int) -> None:
         if self._stop.is_set():
             raise StoppedError
+        self._check()  # the offsets of this batch may be of a topic that was made anew meanwhile
         spark = lines.sparkSession
         run_id = f"{self._name}@{number}"
         batch = ingest(spark, lines, self._tables, run_id, options=self._options, clock=self._clock)

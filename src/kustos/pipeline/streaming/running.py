@@ -2,19 +2,23 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import StreamError
-from kustos.pipeline.inputs import TopicSettings, stream_topic
+from kustos.pipeline.inputs import TopicSettings, stream_topic, topic_ids
 from kustos.pipeline.inputs.topic import kafka_errors
+from kustos.pipeline.inputs.topic_ids import TopicIds
 from kustos.pipeline.session import is_connect
 from kustos.pipeline.streaming.batches import Batches, StoppedError, StreamSummary
-from kustos.pipeline.streaming.identity import stream_name
+from kustos.pipeline.streaming.identity import check_identity, stream_checkpoint, stream_name
 from kustos.pipeline.tables import IngestOptions, RunSummary, Tables
+
+CHECKPOINTS: Final = "_streams"
+"""The folder of checkpoints below that of the tables."""
 
 LOOK_INTERVAL_S: Final = 0.2
 """How often a running stream checks whether to stop."""
@@ -56,7 +60,7 @@ def run_stream(
     spark: SparkSession,
     settings: TopicSettings,
     tables: Tables,
-    checkpoint: Path,
+    checkpoint: Path | None = None,
     *,
     options: StreamOptions = StreamOptions(),
     stop: threading.Event | None = None,
@@ -64,25 +68,48 @@ def run_stream(
 ) -> StreamSummary:
     """Ingest a topic's records into the tables, each once even after kills; return the sums of this run.
 
-    `checkpoint` is the stream's own folder, with its progress. Once `stop` is set the stream finishes the
-    current micro-batch and begins no other. It calls `on_batch` with each committed batch.
+    `checkpoint` is the stream's own folder, with its progress; by default one below the tables' folder, for
+    each topic of each cluster. Once `stop` is set the stream finishes the current micro-batch and begins no
+    other. It calls `on_batch` with each committed batch.
 
     Raises `KafkaInputError` if the topic cannot be read, then or later, `StreamError` for a checkpoint of
-    another stream or a session of Spark Connect (its batches would run in another process), and what `ingest`
-    raises. After any error, a new call continues where the tables end.
+    another stream, a topic that was made anew, or a session of Spark Connect (its batches would run in
+    another process), and what `ingest` raises. After any error, a new call continues where the tables end.
     """
     if is_connect(spark):
         raise StreamError("a stream needs a session of its own, not one of Spark Connect; leave `remote` out")
     stop = stop or threading.Event()
+    with topic_ids(spark, settings) as ids:
+        return _run(spark, settings, tables, checkpoint, options, stop, on_batch, ids)
+
+
+def _run(
+    spark: SparkSession,
+    settings: TopicSettings,
+    tables: Tables,
+    checkpoint: Path | None,
+    options: StreamOptions,
+    stop: threading.Event,
+    on_batch: Callable[[RunSummary], None],
+    ids: TopicIds,
+) -> StreamSummary:
     lines = stream_topic(spark, settings)
+    identity = ids.ask()
+    if checkpoint is None:
+        checkpoint = stream_checkpoint(tables.folder / CHECKPOINTS, settings, identity)
     checkpoint = checkpoint.resolve()
+
+    def check() -> None:
+        check_identity(checkpoint, asdict(identity), settings, ids.ask())
+
     batches = Batches(
-        stream_name(checkpoint, settings, tables),
+        stream_name(checkpoint, settings, tables, identity),
         tables,
         options.ingest,
         stop=stop,
         refresh_interval_ms=options.refresh_interval_ms,
         on_batch=on_batch,
+        check=check,
     )
     when: dict[str, Any] = (
         {"availableNow": True}

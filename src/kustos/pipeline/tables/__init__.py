@@ -13,7 +13,7 @@ from kustos.pipeline.tables.retention import Dropped, Retention, drop_expired, w
 from kustos.pipeline.tables.rollups import refresh_rollup
 from kustos.pipeline.tables.runs import InputFile
 from kustos.pipeline.tables.store import Tables
-from kustos.pipeline.tables.summary import RunSummary
+from kustos.pipeline.tables.summary import RunSummary, limited
 
 __all__ = [
     "Converted",
@@ -31,6 +31,7 @@ __all__ = [
     "convert_tables",
     "drop_expired",
     "ingest",
+    "limited",
     "refresh_rollup",
     "would_drop",
 ]

@@ -1,10 +1,10 @@
 """Ingestion of raw lines into committed tables, for runs over files and for batches of a stream."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
@@ -45,7 +45,7 @@ from kustos.pipeline.tables.store import (
     stored_schema,
 )
 from kustos.pipeline.tables.stored import newest_time_ms
-from kustos.pipeline.tables.summary import RunSummary, check_no_line_lost
+from kustos.pipeline.tables.summary import RunSummary, check_no_line_lost, limited
 from kustos.pipeline.tables.transaction import Transaction, Write
 from kustos.runtime import Clock, SystemClock
 
@@ -95,6 +95,8 @@ def ingest(
     inputs: Sequence[InputFile] = (),
     files: int = 0,
     damaged_files: int = 0,
+    counts_of_files: Mapping[str, Any] | None = None,
+    warnings: Sequence[str] = (),
     progress: Progress = silent,
     clock: Clock | None = None,
 ) -> RunSummary:
@@ -102,7 +104,8 @@ def ingest(
 
     With a committed `run_id` this is a no-op that returns the former summary; a stream's batch has the id
     `NAME@NUMBER`, with growing numbers, and a number at or below the last one is a no-op. `lines` is read
-    once. `inputs` are the files that are recorded as read.
+    once. `inputs` are the files that are recorded as read. The summary takes `warnings`, and
+    `counts_of_files` by their names.
 
     Raises `LinesLostError`, `TablesError`, `TablesInUseError`, `SchemaConflictError`, and what reading
     `lines` raises; after an error before the commit, the tables are unchanged.
@@ -125,7 +128,9 @@ def ingest(
             quarantined=counts.quarantined,
             duplicates=counts.duplicates,
             too_late=counts.too_late,
+            **(counts_of_files or {}),
             days=counts.days,
+            warnings=limited(warnings),
             seconds=(clock.monotonic_ms() - run.started_ms) / 1000,
         )
         progress(STEPS[5])

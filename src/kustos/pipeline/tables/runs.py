@@ -69,8 +69,11 @@ INPUTS_SCHEMA: Final = pa.schema(
         ("inode", pa.string()),  # 64 bits without a sign, which Delta does not know
         ("log", pa.string()),
         ("number", pa.int64()),
+        ("beginning", pa.string()),
+        ("source", pa.string()),
     ]
 )
+"""`beginning` and `source` are null in rows of versions before they were columns."""
 
 _Value = TypeVar("_Value")
 Row = Mapping[str, Any]
@@ -78,13 +81,20 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file as it was when it was read. `log` identifies the log that it is a copy of."""
+    """A file as it was when it was read. `log` identifies the log that it is a copy of.
+
+    Of a plain file `size_bytes` are those that were read: a last line may have been half written.
+    `inode` is 0 for a file within an archive. `beginning` is the text of its `Beginning`, `source` the source
+    of its input.
+    """
 
     path: str
     size_bytes: int
     modified_ns: int
     inode: int
     log: str
+    beginning: str | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +235,8 @@ def latest_inputs(rows: Iterable[Row]) -> dict[str, InputFile]:
     for row in sorted(rows, key=lambda row: int(row["number"])):
         inputs.pop(row["path"], None)
         names = ("path", "size_bytes", "modified_ns", "log")
-        inputs[row["path"]] = InputFile(**{name: row[name] for name in names}, inode=int(row["inode"]))
+        values = {name: row[name] for name in (*names, "beginning", "source")}
+        inputs[row["path"]] = InputFile(**values, inode=int(row["inode"]))
     return dict(list(inputs.items())[-MAXIMUM_INPUTS:])
 
 
@@ -239,6 +250,8 @@ def input_rows(inputs: Iterable[InputFile], number: int) -> list[Row]:
             "inode": str(one.inode),
             "log": one.log,
             "number": number,
+            "beginning": one.beginning,
+            "source": one.source,
         }
         for one in inputs
     ]

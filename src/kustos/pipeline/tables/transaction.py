@@ -208,6 +208,7 @@ class Transaction:
     def _add_inputs(self, inputs: Sequence[InputFile]) -> int:
         place, rows = self.folder / INPUTS, input_rows(inputs, self._number)
         table = self._opened(INPUTS) or delta.create_table(place, INPUTS_SCHEMA, has_days=False)
+        delta.widen(place, table, INPUTS_SCHEMA, self._number)
         is_full = len(delta.files_of(table)) >= MAXIMUM_FILES
         if is_full:
             former = rows_of(place, table, INPUTS_SCHEMA)

@@ -1,0 +1,119 @@
+"""The beginning of a log: what copies of it share, however far they grew, and other logs do not.
+
+Theory of operation. Many logs begin alike: brokers print the same banner, and a layout may have a header.
+Lines with a time do not recur: two brokers hardly log the same text in the same millisecond, and not several
+times in a row. So a beginning is a ladder of digests: each covers all text up to the 1st, 2nd, 4th, 8th and
+16th line with a time. Files that agree on every digest both have are copies, or one grew out of the other;
+the last one in common says how many such lines vouch for that.
+"""
+
+import hashlib
+import re
+import zlib
+from dataclasses import dataclass
+from typing import IO, Final, Self
+
+RUNGS: Final = (1, 2, 4, 8, 16)
+"""Lines with a time up to which a digest goes; few, so that a log has one soon, and at most so many."""
+
+BEGINNING_BYTES_MAX: Final = 1 << 20
+"""How far a beginning goes at most: the longest banners, whole configurations, have some 100 kB."""
+
+LINE_BYTES_MAX: Final = 1 << 16
+"""Longer lines are cut here for the digest."""
+
+FIRST_LINES: Final = 4
+"""Lines with a time by which the beginning of a log is recognized within another file."""
+
+_DIGEST_CHARACTERS: Final = 32
+_STAMPED_WITHIN_BYTES: Final = 64
+_TIME: Final = re.compile(rb"\d\d:\d\d:\d\d[.,]\d{3}|(?<!\d)1\d{12}(?!\d)")
+"""A time of day to the millisecond, or milliseconds since the epoch: seconds are often shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The ladder of digests of a log, and the marks of its `first_lines` with a time, none of JSON.
+
+    `first_line` is the digest of the first line that is not blank, by which versions before knew a log.
+    """
+
+    rungs: tuple[str, ...] = ()
+    first_lines: tuple[str, ...] = ()
+    first_line: str | None = None
+
+    def in_common(self, other: "Beginning") -> int | None:
+        """Return how many lines with a time both begin with, as far as known; None if they differ."""
+        both = min(len(self.rungs), len(other.rungs))
+        if not both:
+            return 0
+        return RUNGS[both - 1] if self.rungs[:both] == other.rungs[:both] else None
+
+    def to_text(self) -> str:
+        """Return the text that the table `inputs` keeps."""
+        return ";".join((",".join(self.rungs), ",".join(self.first_lines), self.first_line or ""))
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Return the beginning with this text; raise ValueError if it is none."""
+        rungs, first_lines, first_line = text.split(";")
+        return cls(
+            tuple(filter(None, rungs.split(","))),
+            tuple(filter(None, first_lines.split(","))),
+            first_line or None,
+        )
+
+
+def is_stamped(line: bytes) -> bool:
+    """Return whether a line has a time that other logs hardly share; JSON may have it anywhere."""
+    part = line if line.startswith(b"{") else line[:_STAMPED_WITHIN_BYTES]
+    return _TIME.search(part) is not None
+
+
+def line_digest(line: bytes) -> str:
+    """Return a digest of a line without its end."""
+    return hashlib.sha256(line[:LINE_BYTES_MAX].rstrip(b"\r\n")).hexdigest()[:_DIGEST_CHARACTERS]
+
+
+def line_mark(line: bytes) -> str:
+    """Return a mark of a line without its end: a checksum, which is quick to compare, and a digest."""
+    text = line[:LINE_BYTES_MAX].rstrip(b"\r\n")
+    return f"{zlib.crc32(text):08x}{line_digest(text)}"
+
+
+def first_texts(content: IO[bytes], count: int) -> list[bytes]:
+    """Return the first lines with a time, none of JSON; raise what reading raises."""
+    found: list[bytes] = []
+    left = BEGINNING_BYTES_MAX
+    while left > 0 and len(found) < count and (line := content.readline(min(left, LINE_BYTES_MAX))):
+        left -= len(line)
+        if line.endswith(b"\n") and is_stamped(line) and not line.startswith(b"{"):
+            found.append(line.rstrip(b"\r\n"))
+    return found
+
+
+def read_beginning(content: IO[bytes]) -> Beginning:
+    """Return the beginning of a file's unpacked content; raise what reading raises.
+
+    A last line without its end does not count for the ladder, since it may go on.
+    """
+    whole = hashlib.sha256()
+    rungs: list[str] = []
+    first_lines: list[str] = []
+    first_line: str | None = None
+    stamped, left = 0, BEGINNING_BYTES_MAX
+    while left > 0 and len(rungs) < len(RUNGS) and (line := content.readline(min(left, LINE_BYTES_MAX))):
+        left -= len(line)
+        if not line.strip():
+            continue
+        first_line = first_line or line_digest(line)
+        if not line.endswith(b"\n") and len(line) < LINE_BYTES_MAX:
+            break
+        whole.update(line.rstrip(b"\r\n") + b"\n")
+        if is_stamped(line):
+            stamped += 1
+            if len(first_lines) < FIRST_LINES and not line.startswith(b"{"):
+                first_lines.append(line_mark(line))
+            if stamped in RUNGS:
+                rungs.append(whole.hexdigest()[:_DIGEST_CHARACTERS])
+    return Beginning(tuple(rungs), tuple(first_lines), first_line)
