@@ -179,7 +179,7 @@ def _take_topic(
             spark,
             TopicSettings.from_file(one.topic, one.command_config),
             tables,
-            tables.folder / "_streams" / one.topic,
+            configuration.tables.checkpoint_of(one.topic),
             options=StreamOptions(available_now=not follow, ingest=ingested),
             stop=stop,
         )

@@ -70,7 +70,8 @@ def find_new_files(audit: Path | Sequence[Path], tables: "Tables") -> FoundFiles
     if not roots:
         raise AuditInputError("no audit folder was given")
     for root in roots:
-        _check_apart(root.resolve(), tables.folder.resolve())
+        if isinstance(tables.folder, Path):
+            _check_apart(root.resolve(), tables.folder.resolve())
         found = list_audit_files(root)
         count += len(found.files)
         for path in found.files:
