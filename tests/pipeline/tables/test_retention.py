@@ -173,7 +173,7 @@ def test_files_of_dropped_days_go_when_no_reader_needs_them(filled: Tables, tmp_
 
 
 def files_of(tables: Tables, name: str) -> list[Path]:
-    return sorted((folder_of(tables) / name).rglob("*-2*.parquet"))
+    return sorted((folder_of(tables) / name).rglob("part-*.parquet"))
 
 
 @given(back=st.integers(0, 800_000))
