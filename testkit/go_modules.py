@@ -1,6 +1,7 @@
 """Go modules that tests use: downloaded by Go once, checked against pinned digests, then used offline.
 
-helm is built from one; two others hold the schemas of what Kubernetes and the Prometheus operator accept.
+helm and a server of S3 are built from two; two others hold the schemas of what Kubernetes and the
+Prometheus operator accept.
 """
 
 import fcntl
@@ -73,7 +74,8 @@ def _environment() -> Mapping[str, str]:
 def _go(*arguments: str, cwd: Path | None = None) -> str:
     HOME.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
-        [str(Path(sys.executable).with_name("go")), *arguments],
+        # the package's own script names the interpreter of the environment that it was installed into
+        [sys.executable, "-c", "from go import main; main()", *arguments],
         cwd=cwd or HOME,
         env=_environment(),
         capture_output=True,
@@ -98,3 +100,9 @@ PROMETHEUS_OPERATOR = GoModule(
     version="v0.79.2",
     digest="h1:H/HCiMS4dXQyiFHw28PFlWMh15YUraL3MFe8u7k7dGA=",
 )
+VERSITYGW = GoModule(
+    path="github.com/versity/versitygw",
+    version="v1.8.0",
+    digest="h1:au+wI+aybno/STsQiSm35Uu6Q6iK5MWReQxgO6SEMFc=",
+)
+"""A server of S3 over a folder, with conditional puts."""

@@ -28,6 +28,7 @@ from kustos.pipeline.stages.rollup import rollup
 from kustos.pipeline.tables import Tables
 from kustos.pipeline.tables.rollups import rollup_of_files
 from kustos.pipeline.tables.runs import RUNS, UPKEEP
+from kustos.pipeline.tables.staging import stage_by_day
 from kustos.pipeline.tables.store import AUDIT_ROLLUP, stored_schema
 from kustos.pipeline.tables.transaction import Write
 
@@ -48,8 +49,9 @@ def rollup_by_column(spark: SparkSession, source: Path, target: Path, _acls: int
 
 def _commit(rows: DataFrame, target: Path) -> None:
     with Tables(target).transaction() as change:
-        rows.write.partitionBy("day").parquet(str(change.stage(AUDIT_ROLLUP)))
-        change.commit("roll-up", UPKEEP, [Write(table=AUDIT_ROLLUP, schema=stored_schema(AUDIT_ROLLUP))])
+        schema = stored_schema(AUDIT_ROLLUP)
+        stage_by_day(rows, change, AUDIT_ROLLUP, schema)
+        change.commit("roll-up", UPKEEP, [Write(table=AUDIT_ROLLUP, schema=schema)])
 
 
 def replay_with_rules(spark: SparkSession, source: Path, target: Path, acls: int) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from testkit.object_store import object_store
 from testkit.spark_cluster import standalone_cluster, submit
 from tests.pipeline.events import event_line
 
@@ -44,6 +45,25 @@ with open_session("where") as spark:
 
 Then it runs a program in the same session: a start is dear.
 """
+
+EACH = """
+import json
+import runpy
+import sys
+
+from kustos.pipeline.session import open_session
+
+program, commands = sys.argv[1:]
+with open_session("each"):
+    for words in json.loads(commands):
+        sys.argv = [program, *words]
+        try:
+            runpy.run_path(program, run_name="__main__")
+        except SystemExit as ended:
+            if ended.code:
+                raise
+"""
+"""Runs the program with each command in one session."""
 
 ROWS_IN_MEMORY = 10
 """So many an executor may sort before it has to spill."""
@@ -108,3 +128,51 @@ def test_a_run_on_a_local_cluster_and_a_replay_on_a_standalone_one_that_spills(
     assert of_rows == stored
     flips = json.loads(answer)
     assert (flips["lost"], {row["principal"] for row in flips["flips"]}) == (50, {"User:bob"})
+
+
+def test_a_cluster_fills_and_reads_an_object_store(archive: Path, place: Path, tmp_path: Path) -> None:
+    """Driver and workers share no folder for tables; each has the store's credentials in its environment."""
+    (tmp_path / "each.py").write_text(EACH)
+    (tmp_path / "pipeline.yml").write_text(
+        f"""version: 1
+tables: {{path: s3://lake/cluster}}
+inputs:
+  - files: {place / "audit"}
+acls: {{source: {place / "acls.txt"}}}
+"""
+    )
+    words = ["--config", str(tmp_path / "pipeline.yml"), "--output", "json"]
+    page = tmp_path / "report.html"
+    commands = [
+        ["pipeline", "run", *words],
+        ["pipeline", "run", *words],
+        ["pipeline", "replay", str(place / "acls.txt"), *words],
+        ["pipeline", "review", *words],
+        ["pipeline", "report", "--out", str(page), *words],
+    ]
+    options = [f"--py-files={archive}"]
+    with (
+        object_store(tmp_path) as store,
+        standalone_cluster(tmp_path, 2, environment=store.environment) as master,
+    ):
+        said = submit(
+            master,
+            tmp_path / "each.py",
+            [str(PROGRAM), json.dumps(commands)],
+            options=options,
+            environment=store.environment,
+            cwd=tmp_path,
+        )
+        logs = "".join(path.read_text(errors="replace") for path in tmp_path.rglob("std*"))
+        assert store.secret not in said + logs
+    decoder, answers = json.JSONDecoder(), []
+    while said.strip():
+        answer, end = decoder.raw_decode(said.lstrip())
+        answers.append(answer)
+        said = said.lstrip()[end:]
+    first, second, replayed, _, reported = answers
+    assert [one["inputs"][0]["events"] for one in (first, second)] == [50, 0]
+    assert replayed["lost"] == 50
+    assert reported["events"] == 50
+    assert "<html" in page.read_text()
+    assert not [path for path in tmp_path.rglob("*.parquet") if not path.is_relative_to(store.folder)]

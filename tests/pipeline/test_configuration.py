@@ -8,8 +8,14 @@ from typing import get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from kustos.pipeline.configuration import PipelineConfiguration, parse_configuration, read_configuration
+from kustos.pipeline.configuration import (
+    PipelineConfiguration,
+    TableSettings,
+    parse_configuration,
+    read_configuration,
+)
 from kustos.pipeline.errors import ConfigurationError
+from kustos.pipeline.places import StorePath
 
 WHOLE = """version: 1
 tables:
@@ -104,3 +110,18 @@ def test_the_page_tells_of_every_key_and_of_no_other() -> None:
     page = Path(__file__).parents[2] / "docs" / "reference" / "pipeline-configuration.md"
     told = re.findall(r"^\| `([a-z0-9_.\[\]]+)` \|", page.read_text(), re.MULTILINE)
     assert told == list(keys_of(PipelineConfiguration))
+
+
+def test_tables_may_lie_in_an_object_store_with_the_progress_of_streams_on_a_disk(tmp_path: Path) -> None:
+    def tables(text: str) -> TableSettings:
+        return parse_configuration(f"version: 1\ntables: {{{text}}}\n", tmp_path / "pipeline.yml").tables
+
+    there = tables("path: s3://lake/access, checkpoints: streams")
+    assert there.path == StorePath("s3://lake/access")
+    assert there.folder_of_checkpoints() == tmp_path / "streams"
+    assert tables("path: tables").folder_of_checkpoints() == tmp_path / "tables" / "_streams"
+    with pytest.raises(ConfigurationError, match=r"set `tables\.checkpoints`"):
+        tables("path: s3://lake/access").folder_of_checkpoints()
+    with pytest.raises(ConfigurationError, match=r"line 2: `tables\.path` an address in an object") as caught:
+        tables("path: 's3://key:s3cret@lake/access'")
+    assert "s3cret" not in str(caught.value)

@@ -48,7 +48,7 @@ CASES = [
     Case("run", "tables/runs/_delta_log", NOTHING, ExitCode.FAILED, "cannot list `{path}`: "),
     Case("run", "tables/audit_events/_delta_log", NO_WRITING, ExitCode.FAILED, "cannot write to `{table}`: "),
     Case("run", "tables/audit_events/_delta_log", NOTHING, ExitCode.FAILED, "cannot list `{path}`: "),
-    Case("run", "tables/audit_rollup/day=*", NO_WRITING, ExitCode.FAILED, "cannot write to `{path}/part-"),
+    Case("run", "tables/audit_rollup/day=*", NO_WRITING, ExitCode.FAILED, "cannot use `{path}/part-"),
     Case("run", "shut", NO_WRITING, ExitCode.FAILED, "`{path}/tables`: ", config="elsewhere.yml"),
     Case("run", "shut", NOTHING, ExitCode.FAILED, "`{path}/tables", config="elsewhere.yml"),
     Case(

@@ -33,12 +33,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     ValidationError,
     ValidationInfo,
     model_validator,
 )
 
 from kustos.pipeline.errors import ConfigurationError
+from kustos.pipeline.places import Place, StorePath, place_of
 from kustos.runtime import TextFileError, read_text_file
 
 CONFIGURATION_VERSION: Final = 1
@@ -79,7 +81,15 @@ def _without_bool(value: Any) -> Any:
     return value
 
 
+def _table_place(value: Any, info: ValidationInfo) -> Place:
+    if not isinstance(value, str | Path):
+        raise ValueError("takes a path, or an address like `s3://BUCKET/FOLDER`")  # noqa: TRY004 - as above
+    place = place_of(str(value).strip())
+    return _resolved(place, info) if isinstance(place, Path) else place
+
+
 LocalPath = Annotated[Path, AfterValidator(_resolved)]
+TablePlace = Annotated[Path | StorePath, PlainValidator(_table_place)]
 Count = Annotated[int, BeforeValidator(_without_bool)]
 Number = Annotated[float, BeforeValidator(_without_bool)]
 Days = Annotated[int, BeforeValidator(_without_bool), Field(ge=1, le=36_500)]
@@ -90,13 +100,16 @@ class _Section(BaseModel):
 
 
 class TableSettings(_Section):
-    """Where the tables are. `watermark_days`: events that come later are quarantined; None takes all.
+    """Where the tables are: a folder, or an address in an object store (`s3://BUCKET/FOLDER`).
 
-    `retention_days`: how many days events and lines are kept; `rollup_retention_days`: the roll-up. None: for
-    ever.
+    `checkpoints` is the folder for the progress of streams, by default `_streams` in that of the tables; with
+    tables in an object store it is a folder of the driver. `watermark_days`: events that come later are
+    quarantined; None takes all. `retention_days`: how many days events and lines are kept;
+    `rollup_retention_days`: the roll-up. None: for ever.
     """
 
-    path: LocalPath
+    path: TablePlace
+    checkpoints: LocalPath | None = None
     keep_raw: bool = False
     watermark_days: Days | None = None
     retention_days: Days | None = None
@@ -109,6 +122,16 @@ class TableSettings(_Section):
         ):
             raise ValueError("`rollup_retention_days` is at least `retention_days`, which must be set too")
         return self
+
+    def folder_of_checkpoints(self) -> Path:
+        """Return the folder for the progress of streams; raise `ConfigurationError` if none is named."""
+        if self.checkpoints is not None:
+            return self.checkpoints
+        if isinstance(self.path, StorePath):
+            raise ConfigurationError(
+                "streams into an object store need a folder for their progress, set `tables.checkpoints`"
+            )
+        return self.path / "_streams"
 
 
 class InputSettings(_Section):

@@ -65,7 +65,7 @@ def test_a_topic_made_anew_is_refused_by_the_checkpoint_and_read_whole_without_o
         run_stream(spark, settings_of(kafka, topic), tables, checkpoint, options=NOW)
     summary = run_stream(spark, settings_of(kafka, topic), tables, options=NOW)
     assert (summary.lines, summary.events) == (40, 40)
-    assert len(list((tables.folder / CHECKPOINTS).iterdir())) == 2
+    assert len(list((tmp_path / "tables" / CHECKPOINTS).iterdir())) == 2
 
 
 def test_a_topic_made_anew_while_its_stream_runs_ends_the_stream_and_loses_nothing(

@@ -43,7 +43,7 @@ def main(audit: str, tables: str, point: str) -> None:
         if point == "committing two tables":
             delta.write = after(2, delta.write)
         print(BEGUN, flush=True)
-        run_pipeline(spark, tables=Tables(Path(tables)), audit=Path(audit), progress=progress)
+        run_pipeline(spark, tables=Tables.at(tables), audit=Path(audit), progress=progress)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from testkit.paths import ROOT
 from testkit.processes import spawn
 from tests.pipeline.events import event_line, kafka_line
 from tests.pipeline.tables.driver import BEGUN
+from tests.pipeline.tables.filling import folder_of
 from tests.pipeline.tables.test_runs import contents
 
 KILLS = int(os.environ.get("KUSTOS_KILLS", "1"))
@@ -48,7 +49,7 @@ def first(spark: SparkSession, audit: Path, tmp_path_factory: pytest.TempPathFac
     (audit / "b").write_text(
         "\n".join([*lines, "junk of another file", kafka_line(principal="User:eve"), ""])
     )
-    return tables.folder
+    return folder_of(tables)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def check_again(spark: SparkSession, audit: Path, tables: Tables, wanted: dict[s
     run_pipeline(spark, tables=tables, audit=audit)
     assert contents(spark, tables) == wanted
     assert run_pipeline(spark, tables=tables, audit=audit).new_files == 0
-    assert {path.name for path in tables.folder.iterdir() if path.is_dir()} == {
+    assert {path.name for path in folder_of(tables).iterdir() if path.is_dir()} == {
         "audit_events",
         "audit_rollup",
         "inputs",
@@ -90,11 +91,11 @@ def test_killed_between_two_steps(
     spark: SparkSession, tmp_path: Path, audit: Path, first: Path, wanted: dict[str, list[str]], point: str
 ) -> None:
     tables = Tables(tmp_path / "tables")
-    shutil.copytree(first, tables.folder)
+    shutil.copytree(first, folder_of(tables))
     before = contents(spark, tables)
-    driver = drive(audit, tables.folder, point)
+    driver = drive(audit, folder_of(tables), point)
     assert driver.wait(LONGEST_RUN_S) == -signal.SIGKILL
-    assert len(data_files(tables.folder / "audit_events")) >= len(before)
+    assert len(data_files(folder_of(tables) / "audit_events")) >= len(before)
     # a reader who comes before the next run sees nothing of one that was not committed to the end
     assert contents(spark, tables) == before
     check_again(spark, audit, tables, wanted)
@@ -105,8 +106,8 @@ def test_killed_at_any_moment(
     spark: SparkSession, tmp_path: Path, audit: Path, first: Path, wanted: dict[str, list[str]], seed: int
 ) -> None:
     tables = Tables(tmp_path / "tables")
-    shutil.copytree(first, tables.folder)
-    driver = drive(audit, tables.folder, "never")
+    shutil.copytree(first, folder_of(tables))
+    driver = drive(audit, folder_of(tables), "never")
     try:
         driver.wait(Random(seed).uniform(0, SOON_S))
     except subprocess.TimeoutExpired:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas import LINES_SCHEMA
 from kustos.pipeline.tables import SchemaConflictError, Tables, compact_tables, ingest
+from kustos.pipeline.tables.delta import new_name, write_file
 from kustos.pipeline.tables.runs import UPKEEP
 from kustos.pipeline.tables.store import stored_schema
 from kustos.pipeline.tables.transaction import Write
@@ -36,10 +37,10 @@ def rewrite(tables: Tables, **changes: Any) -> None:
         if column not in schema.names:
             schema = schema.append(pyarrow.field(column, values.type))
     with tables.transaction() as change:
-        folder = change.stage("audit_events") / f"day={DAY}"
-        folder.mkdir(parents=True)
-        name = f"other-{change.state.number}.parquet"
-        pyarrow.parquet.write_table(table, folder / name, use_deprecated_int96_timestamps=True)
+        place, name = change.place("audit_events"), new_name(change.mark, DAY)
+        change.add(
+            "audit_events", [write_file(place, name, table, DAY, use_deprecated_int96_timestamps=True)]
+        )
         change.commit("other", UPKEEP, [Write(table="audit_events", schema=schema, replaces=(DAY,))])
 
 

@@ -10,9 +10,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from kustos.pipeline.places import Place
 from kustos.pipeline.schemas import LINES_SCHEMA
 from kustos.pipeline.tables import Tables, compact_tables, ingest
 from tests.pipeline.events import event_line, login_line
+from tests.pipeline.tables.filling import folder_of
 
 TIME_MS = 1_795_233_600_123
 BATCHES = (
@@ -47,7 +49,7 @@ def test_spark_with_deltas_own_jars_reads_the_same_rows(spark: SparkSession, tab
         rows = sorted(map(repr, found.select(*ours.columns).collect()))
         assert rows == sorted(map(repr, ours.collect()))
         assert rows
-    runs = spark.read.format("delta").load(str(tables.folder / "runs"))
+    runs = spark.read.format("delta").load(str(folder_of(tables) / "runs"))
     assert [row.run_id for row in runs.orderBy("number").collect()] == [
         "s@0",
         "s@1",
@@ -69,7 +71,7 @@ def test_arrow_and_duckdb_read_the_files_that_delta_lists(
     assert counted == tables.read(spark, name).count()
 
 
-def actions(place: Path) -> list[dict[str, Any]]:
+def actions(place: Place) -> list[dict[str, Any]]:
     return pa.table(DeltaTable(str(place)).get_add_actions(flatten=True)).to_pylist()  # type: ignore[no-any-return]
 
 
@@ -77,7 +79,7 @@ def test_what_another_program_commits_is_not_seen_and_is_undone(
     spark: SparkSession, tables: Tables, tmp_path: Path
 ) -> None:
     copy = Tables(tmp_path / "copy")
-    shutil.copytree(tables.folder, copy.folder)
+    shutil.copytree(folder_of(tables), folder_of(copy))
     before = sorted(map(repr, copy.read(spark, "audit_events").collect()))
     DeltaTable(str(copy.place("audit_events"))).delete("day = '2026-11-21'")
     assert sorted(map(repr, copy.read(spark, "audit_events").collect())) == before

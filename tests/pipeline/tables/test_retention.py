@@ -29,7 +29,7 @@ from kustos.pipeline.tables import (
 from kustos.pipeline.tables.retention import kept_from
 from tests.pipeline.events import event_line, login_line
 from tests.pipeline.tables.dying import died_at
-from tests.pipeline.tables.filling import fill
+from tests.pipeline.tables.filling import fill, folder_of
 from tests.pipeline.tables.test_ingest import DAY_MS, TIME_MS, StoppedClock, counts, lines_of, rows
 
 TODAY = date(2026, 11, 21)
@@ -128,7 +128,7 @@ def held(tables: Tables) -> list[str]:
 
 def test_dead_anywhere_all_of_it_goes_or_nothing(filled: Tables, tmp_path: Path) -> None:
     wanted = Tables(tmp_path / "wanted")
-    shutil.copytree(filled.folder, wanted.folder)
+    shutil.copytree(folder_of(filled), folder_of(wanted))
     before = held(wanted)
     dropped = drop_expired(wanted, KEPT, clock=NOW)
     assert dropped == Dropped(event_days=days(4, 9), events=2, rollup_days=days(9), lines=1)
@@ -142,7 +142,7 @@ def test_dead_anywhere_all_of_it_goes_or_nothing(filled: Tables, tmp_path: Path)
     seen = set()
     for call in range(1_000):
         tables = Tables(tmp_path / f"died-{call}")
-        shutil.copytree(filled.folder, tables.folder)
+        shutil.copytree(folder_of(filled), folder_of(tables))
 
         def drop(tables: Tables = tables) -> None:
             drop_expired(tables, KEPT, clock=NOW)
@@ -154,7 +154,7 @@ def test_dead_anywhere_all_of_it_goes_or_nothing(filled: Tables, tmp_path: Path)
         drop()
         assert held(tables) == after
         assert tables.state().closed_before == days(3)[0]
-        shutil.rmtree(tables.folder)
+        shutil.rmtree(folder_of(tables))
         if not died:
             break
     assert seen == {tuple(before), tuple(after)}
@@ -162,7 +162,7 @@ def test_dead_anywhere_all_of_it_goes_or_nothing(filled: Tables, tmp_path: Path)
 
 def test_files_of_dropped_days_go_when_no_reader_needs_them(filled: Tables, tmp_path: Path) -> None:
     tables = Tables(tmp_path / "tables")
-    shutil.copytree(filled.folder, tables.folder)
+    shutil.copytree(folder_of(filled), folder_of(tables))
     before = files_of(tables, "audit_events")
     stray = before[0].with_name("of_a_killed_run.parquet")
     stray.touch()
@@ -173,7 +173,7 @@ def test_files_of_dropped_days_go_when_no_reader_needs_them(filled: Tables, tmp_
 
 
 def files_of(tables: Tables, name: str) -> list[Path]:
-    return sorted(tables.place(name).rglob("*-2*.parquet"))
+    return sorted((folder_of(tables) / name).rglob("part-*.parquet"))
 
 
 @given(back=st.integers(0, 800_000))

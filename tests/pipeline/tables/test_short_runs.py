@@ -15,7 +15,7 @@ from pyspark.sql import functions as sql
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from kustos.pipeline.stages import dedupe as settling
 from kustos.pipeline.stages.generated_ids import line_digest
-from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, ingest, short_runs, short_writing
+from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, ingest, short_runs
 from tests.pipeline.events import event_line, kafka_line, login_line
 from tests.pipeline.tables.ways import INGEST, LIMITS, settled
 
@@ -98,17 +98,6 @@ def test_many_tasks_write_what_one_would(
     alone = outcome(spark, tmp_path / "one", [lines], options)
     monkeypatch.setattr(INGEST, "FEW_LINES", 0)
     assert outcome(spark, tmp_path / "many", [lines], options) == alone
-
-
-def test_what_a_task_wrote_twice_counts_once(tmp_path: Path) -> None:
-    folder = tmp_path / "aside" / "day=2026-11-21"
-    folder.mkdir(parents=True)
-    for name in ("heard.parquet", "lost.parquet"):
-        (folder / name).touch()
-    short_writing._take(tmp_path / "aside", tmp_path / "events", {"heard.parquet"})
-    short_writing._take(tmp_path / "nothing", tmp_path / "quarantine", {"heard.parquet"})
-    left = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.parquet"))
-    assert left == ["events/day=2026-11-21/heard.parquet"]
 
 
 @pytest.mark.parametrize("limit", ["STORED_ROWS_MAX", "SUSPECTS_MAX"])

@@ -12,7 +12,7 @@ from kustos.pipeline.stages.generated_ids import line_digest
 from kustos.pipeline.tables.short_runs import StoredFiles, deduplicate_short
 from kustos.pipeline.tables.short_writing import Places, _write
 from kustos.pipeline.tables.staging import StagedLines, _staged
-from kustos.pipeline.tables.stored import event_ids, files_of_time, newest_time_ms
+from kustos.pipeline.tables.stored import event_ids, files_of_time
 from tests.pipeline.events import event_line, kafka_line
 
 TIME_MS = 1_795_233_600_123
@@ -22,14 +22,14 @@ ID = "00000000-0000-0000-0000-000000000001"
 
 def taken(folder: Path, *runs: Sequence[str]) -> list[str]:
     """Take runs of lines of one file; return of each what its lines became, in letters and in their order."""
-    places = Places(folder / "events", folder / "security", folder / "quarantine")
+    places = Places(folder / "events", folder / "security", folder / "quarantine", "2026-11-23", "test")
     told = []
     for lines in runs:
-        stored = [sorted(place.rglob("*.parquet")) for place in (places.events, places.quarantine)]
+        stored = [sorted((folder / name).rglob("*.parquet")) for name in ("events", "quarantine")]
         batch = pa.RecordBatch.from_pydict({"file": ["f"] * len(lines), "line": list(lines)})
         staging = folder / f"staged{len(list(folder.glob('staged*')))}"
         staging.mkdir(parents=True)
-        ((row,),) = (each.to_pylist() for each in _staged([batch], str(staging), "UTC"))
+        ((row,),) = (each.to_pylist() for each in _staged([batch], staging, "UTC"))
         staged = StagedLines((staging / row.pop("file"),), **row)
         files = StoredFiles.of(stored[0], stored[1], staged.around(HOUR_MS))
         assert files is not None
@@ -55,8 +55,8 @@ def test_nobody_brings_the_id_that_another_line_gets(tmp_path: Path, end: str) -
         "eed",
         "ddd",
     ]
-    (file,) = (tmp_path / "quarantine").glob("*.parquet")
-    assert parquet.read_table(file)["reason"].to_pylist() == ["event_id_reserved"]
+    (file,) = (tmp_path / "quarantine").rglob("*.parquet")
+    assert parquet.read_table(file, partitioning=None)["reason"].to_pylist() == ["event_id_reserved"]
 
 
 def test_of_two_stored_events_of_an_id_none_is_taken_for_the_only_one(tmp_path: Path) -> None:
@@ -89,7 +89,6 @@ def test_a_file_without_rows_hinders_no_run(tmp_path: Path) -> None:
     empty = file.with_name("part-0.parquet")
     parquet.ParquetWriter(empty, parquet.read_schema(file)).close()
     assert parquet.read_metadata(empty).num_row_groups == 0
-    assert (newest_time_ms([empty]), newest_time_ms([file, empty])) == (None, TIME_MS)
     assert files_of_time([empty], 0, TIME_MS) == ([], 0)
     assert event_ids([empty, file], 0, TIME_MS).to_pylist() == [ID]
     assert taken(tmp_path, [event_line(), event_line(2)]) == ["de"]
@@ -106,6 +105,6 @@ def test_staged_lines_tell_how_much_text_they_are_known_by(tmp_path: Path) -> No
     halves = [
         pa.RecordBatch.from_pydict({"file": ["f"] * 2, "line": part}) for part in (lines[:2], lines[2:])
     ]
-    ((row,),) = (each.to_pylist() for each in _staged(halves, str(tmp_path), "UTC"))
+    ((row,),) = (each.to_pylist() for each in _staged(halves, tmp_path, "UTC"))
     assert 200_000 < row["key_bytes"] < 201_000
     assert 2 * 200_000 < row["total_bytes"] < 2 * 200_000 + 20_000

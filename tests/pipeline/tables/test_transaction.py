@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kustos.pipeline.tables import TablesDamagedError, TablesError, TablesInUseError, delta
+from kustos.pipeline import places
+from kustos.pipeline.tables import TablesDamagedError, TablesError, TablesInUseError, delta, runs
 from kustos.pipeline.tables import transaction as transactions
 from kustos.pipeline.tables.runs import RUN, InputFile, read_inputs, read_runs, state_of
 from kustos.pipeline.tables.store import Tables
-from kustos.pipeline.tables.transaction import Transaction, Write, transaction
+from kustos.pipeline.tables.transaction import Transaction, Write, data_files, transaction
 from tests.pipeline.tables.dying import at_each, died_at
 
 DAYS = ("2026-11-20", "2026-11-21")
@@ -26,16 +26,19 @@ TABLES = ("audit_events", "audit_rollup", "quarantine")
 def stage(change: Transaction, run: int) -> list[Write]:
     """Add a row to each day of events and to quarantine, and replace the roll-up, as a run does."""
     for table, day in [(table, day) for table in TABLES[:2] for day in DAYS]:
-        place = change.stage(table) / f"day={day}"
-        place.mkdir(parents=True)
-        parquet.write_table(pa.table({"text": [f"{table} {day} {run}"]}), place / f"part-{run}.parquet")
-    change.stage("quarantine").mkdir()
-    parquet.write_table(pa.table({"text": [f"junk {run}"]}), change.stage("quarantine") / f"{run}.parquet")
+        write_row(change, table, day, f"{table} {day} {run}")
+    write_row(change, "quarantine", "2026-11-23", f"junk {run}")
     return [
         Write(table="audit_events", schema=SCHEMA),
         Write(table="audit_rollup", schema=SCHEMA, replaces=DAYS),
-        Write(table="quarantine", schema=SCHEMA, day=date(2026, 11, 23)),
+        Write(table="quarantine", schema=SCHEMA),
     ]
+
+
+def write_row(change: Transaction, table: str, day: str, text: str) -> None:
+    name = delta.new_name(change.mark, day)
+    file = delta.write_file(change.place(table), name, pa.table({"text": [text]}), day)
+    change.add(table, [file])
 
 
 def commit(change: Transaction, run: int) -> None:
@@ -73,7 +76,8 @@ def run_through(folder: Path, *runs: int) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that dies leaves what the system has; the power does not fail here."""
-    monkeypatch.setattr(delta, "sync", lambda path: None)
+    for module in (delta, places, runs, transactions):
+        monkeypatch.setattr(module, "sync", lambda path: None)
 
 
 @pytest.mark.parametrize("dying", [1, 2])
@@ -98,11 +102,13 @@ def test_dead_at_every_step_and_run_again_the_tables_are_those_of_an_undisturbed
         change_tables(folder, dying)
         assert contents(folder) == after
         assert not list(folder.glob("_staging*"))
+        named = {file.name for file in Tables(folder).snapshot("audit_events")}
+        assert set(data_files(folder / "audit_events")) == named, "nothing of the dead one is left"
         shutil.rmtree(folder)
         if not died:
             break
         steps += 1
-    assert steps > 30
+    assert steps > 24
     committed = seen.index(after)
     assert seen == [before] * committed + [after] * (len(seen) - committed), "all of a run or nothing"
 
@@ -117,12 +123,27 @@ def test_dead_again_and_again_on_the_way_up_it_still_gets_there(tmp_path: Path) 
     assert contents(folder) == wanted
 
 
+def test_what_a_task_wrote_twice_counts_once(tmp_path: Path) -> None:
+    change_tables(tmp_path, 1)
+    before = contents(tmp_path)
+    with transaction(tmp_path) as change:
+        write_row(change, "audit_events", DAYS[0], "of the attempt that answers")
+        name = delta.new_name(change.mark, DAYS[0])
+        rows = pa.table({"text": ["of the attempt that was lost"]})
+        delta.write_file(change.place("audit_events"), name, rows, DAYS[0])
+        change.commit("run-2", RUN, [Write(table="audit_events", schema=SCHEMA)])
+    assert set(contents(tmp_path)["audit_events"]) - set(before["audit_events"]) == {
+        (DAYS[0], "of the attempt that answers")
+    }
+
+
 def test_two_runs_at_once_are_refused_and_a_failed_one_leaves_nothing(tmp_path: Path) -> None:
     with transaction(tmp_path) as change:
-        change.stage("audit_events").mkdir()
+        write_row(change, "audit_events", DAYS[0], "of a run that fails")
         with pytest.raises(TablesInUseError, match="another run is writing"):
             change_tables(tmp_path, 1)
     assert not list(tmp_path.glob("_staging*"))
+    assert data_files(tmp_path) == ()
     assert Tables(tmp_path).state().number == 0
 
 
@@ -166,7 +187,7 @@ def come_between(folder: Path, moment: int) -> bool:
     with at_each(tick), suppress(TablesInUseError):
         commit(one, 2)
     for each in (one, two):
-        shutil.rmtree(each.staging, ignore_errors=True)
+        each.end()
     return left[0] < 0
 
 
@@ -235,3 +256,26 @@ def test_a_commit_is_found_below_those_of_others(tmp_path: Path) -> None:
     newest = delta.open_table(place)
     assert newest is not None
     assert newest.version() == 3
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+def test_an_append_that_lands_on_rows_of_another_run_is_refused(tmp_path: Path, is_after: bool) -> None:
+    """Delta takes both; and its history then gives our commit the number of another's."""
+    change_tables(tmp_path, 1)
+    place = tmp_path / "audit_events"
+    table, other = delta.open_table(place), delta.open_table(place)
+    assert table is not None
+    assert other is not None
+    honest: Callable[..., Any] = table.create_write_transaction
+
+    def between(*args: Any, **more: Any) -> None:
+        delta.write(place, other, [], other.schema(), replaces=(), number=7)
+        honest(*args, **more)
+        if is_after:
+            newest = delta.open_table(place)
+            assert newest is not None
+            delta.write(place, newest, [], newest.schema(), replaces=(), number=8)
+
+    table.create_write_transaction = between  # type: ignore[method-assign]
+    with pytest.raises(TablesInUseError, match="meanwhile, run again"):
+        delta.write(place, table, [], table.schema(), replaces=(), number=2)

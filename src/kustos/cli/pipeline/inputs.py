@@ -88,7 +88,7 @@ def tables_of(configuration: "PipelineConfiguration") -> "Tables":
 def filled_tables(configuration: "PipelineConfiguration") -> "Tables":
     """Return the tables; raise a usage error if no run has filled them yet."""
     tables = tables_of(configuration)
-    if not tables.folder.is_dir():
+    if isinstance(tables.folder, Path) and not tables.folder.is_dir():
         raise usage_error(f"there are no tables in `{tables.folder}`, fill them with `kustos pipeline run`")
     return tables
 

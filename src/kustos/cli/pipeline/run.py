@@ -192,6 +192,7 @@ def _take_topic(
             spark,
             TopicSettings.from_file(one.topic, one.command_config),
             tables,
+            checkpoints=configuration.tables.folder_of_checkpoints(),
             options=StreamOptions(available_now=not follow, ingest=ingested),
             stop=stop,
         )

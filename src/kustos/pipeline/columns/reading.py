@@ -6,7 +6,6 @@ Files are cut into parts of similar size by their bytes alone: planning reads no
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from kustos.pipeline.columns.coding import Coded, coded
+from kustos.pipeline.places import Place, place_of, size_of, source_of
 
 PART_BYTES_MAX: Final = 128 << 20
 """As large as the part of a file that Spark gives a task: some two million events."""
@@ -35,11 +35,11 @@ class FilePart:
     end: int = WHOLE_FILE
 
 
-def parts_of(paths: Iterable[Path]) -> list[FilePart]:
+def parts_of(paths: Iterable[Place]) -> list[FilePart]:
     """Return parts that hold each row group of the files once; raise `OSError` for a file that is gone."""
     parts = []
     for path in paths:
-        size = path.stat().st_size
+        size = size_of(path)
         count = max(1, -(-size // PART_BYTES_MAX))
         edges = [size * number // count for number in range(count + 1)]
         parts += [FilePart(str(path), start, end) for start, end in pairwise(edges)]
@@ -54,7 +54,8 @@ def chunks(
     `texts` come as codes, `others` as the file has them, times in microseconds. A column that the file
     lacks is null; fields of structs are named with dots.
     """
-    footer = parquet.read_metadata(part.path)
+    source = source_of(place_of(part.path))
+    footer = parquet.read_metadata(source)
     groups = _row_groups(footer, part)
     if not groups:
         return
@@ -63,7 +64,7 @@ def chunks(
     # inside of structs Arrow reads no codes where a batch has several dictionaries: those are coded here
     codes = [name for name in texts if name in wanted and "." not in name]
     with parquet.ParquetFile(
-        part.path, metadata=footer, read_dictionary=codes, coerce_int96_timestamp_unit="us"
+        source, metadata=footer, read_dictionary=codes, coerce_int96_timestamp_unit="us"
     ) as file:
         batches = file.iter_batches(rows_max, row_groups=groups, columns=wanted, use_threads=False)
         for batch in batches:

@@ -93,7 +93,8 @@ def find_new_files(
     if not roots:
         raise AuditInputError("no audit folder was given")
     for root in roots:
-        _check_apart(root.resolve(), tables.folder.resolve())
+        if isinstance(tables.folder, Path):
+            _check_apart(root.resolve(), tables.folder.resolve())
         found = list_audit_files(root)
         closed = closed_files(found.files)
         for path in found.files:

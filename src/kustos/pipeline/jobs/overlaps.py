@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from kustos.pipeline.inputs.logs import VOUCHING_LINES, are_apart
 from kustos.pipeline.inputs.packing import unpacked
 from kustos.pipeline.inputs.pieces import Readable, lines_in_tasks
 from kustos.pipeline.jobs.inputs import FoundFile, FoundFiles
+from kustos.pipeline.places import Place, source_of
 from kustos.pipeline.stages.generated_ids import is_generated
 from kustos.pipeline.stages.kafka_columns import read_lines
 
@@ -165,9 +165,11 @@ def _files_with(events: Sequence[Mapping[str, Any]], tables: "Tables") -> set[st
     return set.intersection(*held)
 
 
-def _rows_at(path: Path, times: Sequence[int]) -> list[dict[str, Any]]:
+def _rows_at(path: Place, times: Sequence[int]) -> list[dict[str, Any]]:
     columns = [*_FIELDS, "event_id", "source_file"]
-    found = parquet.read_table(path, columns=columns, filters=[("time_ms", "in", times)], partitioning=None)
+    found = parquet.read_table(
+        source_of(path), columns=columns, filters=[("time_ms", "in", times)], partitioning=None
+    )
     rows: list[dict[str, Any]] = found.to_pylist()
     return rows
 

@@ -5,7 +5,6 @@ The same rows as `flips` without rule changes, at less cost: only the flips are 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kustos.pipeline.columns import Coded, FilePart, chunks, grouped, joined, parts_of
 from kustos.pipeline.deciding import ShippedAcls
 from kustos.pipeline.deciding.questions import answered
+from kustos.pipeline.places import Place
 from kustos.pipeline.replay.comparing import ALLOWED
 from kustos.pipeline.replay.flips import GAINED, LOST
 from kustos.pipeline.schemas import FLIPS_SCHEMA, QUESTION_COLUMNS
@@ -54,7 +54,7 @@ _ARROW: Final = to_arrow_schema(FLIPS_SCHEMA, timezone="UTC")
 def flips_of_files(
     spark: "SparkSession",
     table: str,
-    files: Sequence[Path],
+    files: Sequence[Place],
     candidate: ShippedAcls,
     baseline: ShippedAcls | None = None,
     *,

@@ -12,6 +12,7 @@ from kustos.pipeline.errors import StreamError
 from kustos.pipeline.inputs import TopicSettings, stream_topic, topic_ids
 from kustos.pipeline.inputs.topic import kafka_errors
 from kustos.pipeline.inputs.topic_ids import TopicIds
+from kustos.pipeline.places import StorePath
 from kustos.pipeline.session import is_connect
 from kustos.pipeline.streaming.batches import Batches, StoppedError, StreamSummary
 from kustos.pipeline.streaming.identity import check_identity, stream_checkpoint, stream_name
@@ -62,15 +63,17 @@ def run_stream(
     tables: Tables,
     checkpoint: Path | None = None,
     *,
+    checkpoints: Path | None = None,
     options: StreamOptions = StreamOptions(),
     stop: threading.Event | None = None,
     on_batch: Callable[[RunSummary], None] = _silent,
 ) -> StreamSummary:
     """Ingest a topic's records into the tables, each once even after kills; return the sums of this run.
 
-    `checkpoint` is the stream's own folder, with its progress; by default one below the tables' folder, for
-    each topic of each cluster. Once `stop` is set the stream finishes the current micro-batch and begins no
-    other. It calls `on_batch` with each committed batch.
+    `checkpoint` is the stream's own folder, with its progress; by default one in the folder `checkpoints`,
+    for each topic of each cluster: `_streams` of the tables' folder, unless they are in an object store. Once
+    `stop` is set the stream finishes the current micro-batch and begins no other. It calls `on_batch` with
+    each committed batch.
 
     Raises `KafkaInputError` if the topic cannot be read, then or later, `StreamError` for a checkpoint of
     another stream, a topic that was made anew, or a session of Spark Connect (its batches would run in
@@ -80,7 +83,14 @@ def run_stream(
         raise StreamError("a stream needs a session of its own, not one of Spark Connect; leave `remote` out")
     stop = stop or threading.Event()
     with topic_ids(spark, settings) as ids:
-        return _run(spark, settings, tables, checkpoint, options, stop, on_batch, ids)
+        return _run(spark, settings, tables, checkpoint, checkpoints, options, stop, on_batch, ids)
+
+
+def _below(tables: Tables) -> Path:
+    """Return the folder of checkpoints in that of the tables."""
+    if isinstance(tables.folder, StorePath):
+        raise StreamError("a stream into an object store needs a folder for its progress, give `checkpoints`")
+    return tables.folder / CHECKPOINTS
 
 
 def _run(
@@ -88,6 +98,7 @@ def _run(
     settings: TopicSettings,
     tables: Tables,
     checkpoint: Path | None,
+    checkpoints: Path | None,
     options: StreamOptions,
     stop: threading.Event,
     on_batch: Callable[[RunSummary], None],
@@ -96,7 +107,7 @@ def _run(
     lines = stream_topic(spark, settings)
     identity = ids.ask()
     if checkpoint is None:
-        checkpoint = stream_checkpoint(tables.folder / CHECKPOINTS, settings, identity)
+        checkpoint = stream_checkpoint(checkpoints or _below(tables), settings, identity)
     checkpoint = checkpoint.resolve()
 
     def check() -> None:

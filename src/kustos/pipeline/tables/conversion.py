@@ -19,6 +19,7 @@ from pyarrow import parquet
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kustos.pipeline.errors import TablesDamagedError, TablesError
+from kustos.pipeline.places import Place
 from kustos.pipeline.tables import delta
 from kustos.pipeline.tables.reading import with_unknown_columns
 from kustos.pipeline.tables.runs import (
@@ -68,12 +69,12 @@ class _Former:
     closed_before: str | None
 
 
-def convert_tables(folder: Path) -> tuple[Converted, ...]:
+def convert_tables(folder: Place) -> tuple[Converted, ...]:
     """Convert the tables in a folder, all or none; return what there is.
 
     Raises `TablesError` if they are of another form, `TablesInUseError`, `TablesDamagedError`.
     """
-    if not (folder / FORMER_LEDGER).is_dir():
+    if not isinstance(folder, Path) or not (folder / FORMER_LEDGER).is_dir():
         raise TablesError(f"the tables in `{folder}` are not of an earlier version, use them as they are")
     with run_lock(folder):
         try:
@@ -179,7 +180,7 @@ def _convert(place: Path) -> tuple[Converted, int] | None:
     shutil.rmtree(place / delta.LOG, ignore_errors=True)  # of a conversion that was killed
     has_days = place.name in BY_DAY | LINES
     table = delta.create_table(place, schema := _schema_of(place, files), has_days=has_days)
-    added = [delta.added(place, file, _day_of(place, file)) for file in files]
+    added = [delta.described(place, file, _day_of(place, file)) for file in files]
     version = delta.write(place, table, added, schema, replaces=(), number=_NUMBER)
     rows = sum(parquet.read_metadata(place / file).num_rows for file in files)
     return Converted(place.name, len(files), rows), version

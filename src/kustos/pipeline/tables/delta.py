@@ -1,15 +1,16 @@
-"""One Delta table on a disk, by delta-rs: its files at a version, and commits that add and remove files.
+"""One Delta table, by delta-rs: its files at a version, and commits that add and remove files.
 
 Files are written first, by Spark or Arrow, and a commit names them; nothing is copied. Each commit carries
 the application transaction `kustos` with the number of the run, so of two runs at once that write the same
-table one is refused. Deletion vectors and column mapping, under which the listed files alone are not the
+table one is refused: on a disk a commit takes a name that must be free, in an object store it is a
+conditional put. Deletion vectors and column mapping, under which the listed files alone are not the
 rows, are never turned on here, and a table that has them is refused.
 """
 
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,24 @@ from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 from pyarrow import parquet
 
 from kustos.pipeline.errors import TablesDamagedError, TablesError, TablesInUseError
-from kustos.runtime import SystemEntropy, reason_of
+from kustos.pipeline.places import (
+    Place,
+    StorePath,
+    make_folder,
+    names_in,
+    reason_in_store,
+    sink_of,
+    size_of,
+    source_of,
+    stamp_of,
+    sync,
+)
+from kustos.runtime import SystemClock, SystemEntropy, reason_of
 
 APPLICATION: Final = "kustos"
 LOG: Final = "_delta_log"
@@ -32,9 +45,6 @@ DAY: Final = "day"
 KEPT_HOURS: Final = 24
 """Replaced and dropped files stay so long: readers that began before may still read them."""
 
-LOOKED_BACK: Final = 64
-"""Commits of others that may lie over ours when we look for its version."""
-
 _CONFIGURATION: Final = {
     "delta.deletedFileRetentionDuration": f"interval {KEPT_HOURS} hours",
     "delta.logRetentionDuration": f"interval {KEPT_HOURS} hours",  # a stream adds a file a second
@@ -43,6 +53,12 @@ _REFUSED: Final = frozenset({"deletionVectors", "columnMapping"})
 """Features of Delta's protocol under which files are not read as plain Parquet."""
 _MISREAD: Final = frozenset("%\\#?")
 """Characters of a path that delta-rs takes for those of a URL, in some operations."""
+
+_OPTIONS: Final[Mapping[str, str]] = {"aws_conditional_put": "etag"}
+"""A commit must never replace another's, whatever the environment says."""
+
+_LOST: Final = re.compile(r"oncurrent|already exists|since last commit|commit transaction: \d+$")
+"""What delta-rs says of a commit that another one came before; the last of a restored version."""
 
 _TOKEN: Final = "kustosCommit"  # noqa: S105 - the key of a commit's own mark
 
@@ -57,24 +73,32 @@ class DataFile:
     size_bytes: int
 
 
-def open_table(place: Path, version: int | None = None) -> DeltaTable | None:
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file that was written, and is to be committed; `name` is its path below the table's folder.
+
+    The times are the least and the greatest `time_ms` of its rows, None if its footer does not tell.
+    """
+
+    name: str
+    day: str | None
+    rows: int
+    size_bytes: int
+    modified_ms: int
+    first_time_ms: int | None
+    last_time_ms: int | None
+
+
+def open_table(place: Place, version: int | None = None) -> DeltaTable | None:
     """Return the table in a folder, as of a version or the newest; None if there is none.
 
     Raises `TablesError`, `TablesDamagedError`.
     """
-    log = place / LOG
-    try:
-        if not log.is_dir():
-            return None
-        next(os.scandir(log), None)
-    except OSError as error:
-        raise TablesError(f"cannot list `{log}`: {reason_of(error)}") from error
-    try:
-        table = DeltaTable(_address(place), version=version)
-        features = set(table.protocol().reader_features or ())
-        has_mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
-    except (DeltaError, OSError, ValueError) as error:
-        raise TablesDamagedError(f"cannot read the table `{place}`: {_reason(error)}") from error
+    table = _opened(place, version) if _has_log(place) else None
+    if table is None:
+        return None
+    features = set(table.protocol().reader_features or ())
+    has_mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
     if has_mapping or features & _REFUSED:
         raise TablesError(
             f"another program turned on deletion vectors or column mapping in `{place}`, drop these features"
@@ -82,11 +106,49 @@ def open_table(place: Path, version: int | None = None) -> DeltaTable | None:
     return table
 
 
-def newest_commit(place: Path) -> tuple[str, int, int] | None:
+def _has_log(place: Place) -> bool:
+    """Return whether there may be a table: one in an object store is looked for by opening it."""
+    if isinstance(place, StorePath):
+        return True
+    log = place / LOG
+    try:
+        if not log.is_dir():
+            return False
+        next(os.scandir(log), None)
+    except OSError as error:
+        raise TablesError(f"cannot list `{log}`: {reason_of(error)}") from error
+    return True
+
+
+def _opened(place: Place, version: int | None, attempts: int = 2) -> DeltaTable | None:
+    try:
+        return DeltaTable(_address(place), version=version, storage_options=_options(place))
+    except (DeltaError, OSError, ValueError) as error:
+        if isinstance(error, TableNotFoundError) and isinstance(place, StorePath):
+            if not _names_in_log(place):
+                return None
+            if attempts > 1:  # another run may have created it meanwhile
+                return _opened(place, version, attempts - 1)
+        is_away = isinstance(place, StorePath) and isinstance(error, OSError)
+        kind = TablesError if is_away else TablesDamagedError
+        raise kind(f"cannot read the table `{place}`: {_reason(place, error)}") from _cause(place, error)
+
+
+def _names_in_log(place: StorePath) -> list[str]:
+    try:
+        return names_in(place / LOG)
+    except OSError as error:
+        raise TablesError(f"cannot list `{place}`: {reason_of(error)}") from error
+
+
+def newest_commit(place: Place) -> tuple[str, int, int] | None:
     """Return what tells the newest commit of the table in a folder from every other, None without one.
 
-    Raises `TablesError`.
+    Raises `TablesError`, `TablesDamagedError`.
     """
+    if isinstance(place, StorePath):
+        table = open_table(place)
+        return None if table is None else (str(table.metadata().id), table.version(), 0)
     log = place / LOG
     try:
         with os.scandir(log) as entries:
@@ -101,16 +163,17 @@ def newest_commit(place: Path) -> tuple[str, int, int] | None:
     return newest, status.st_ino, status.st_mtime_ns
 
 
-def create_table(place: Path, schema: pa.Schema, *, has_days: bool) -> DeltaTable:
+def create_table(place: Place, schema: pa.Schema, *, has_days: bool) -> DeltaTable:
     """Return a new table without rows; one that is there already is returned as it is."""
     with _writing(place):
-        place.mkdir(parents=True, exist_ok=True)
+        make_folder(place)
         return DeltaTable.create(
             _address(place),
             schema=schema,
             mode="ignore",
             partition_by=[DAY] if has_days else None,
             configuration=_CONFIGURATION,
+            storage_options=_options(place),
         )
 
 
@@ -129,18 +192,23 @@ def files_of(table: DeltaTable) -> tuple[DataFile, ...]:
     return tuple(sorted(found, key=lambda file: file.name))
 
 
-def added(place: Path, name: str, day: str | None) -> AddAction:
-    """Return the action that adds a file below the table's folder; raise OSError."""
+def described(place: Place, name: str, day: str | None) -> NewFile:
+    """Return what a commit tells of a file that was written below the table's folder; raise OSError."""
     path = place / name
-    footer = parquet.read_metadata(path)
-    status = path.stat()
-    stats: dict[str, Any] = {"numRecords": footer.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
-    span = time_span(footer)
-    if span is not None:
-        stats["minValues"]["time_ms"], stats["maxValues"]["time_ms"] = span
-    values = {} if day is None else {DAY: day}
-    modified_ms = status.st_mtime_ns // 1_000_000
-    return AddAction(name, status.st_size, values, modified_ms, True, json.dumps(stats))
+    size = size_of(path)
+    footer = parquet.read_metadata(source_of(path))
+    modified_ns = stamp_of(path) or SystemClock().wall_ms() * 1_000_000
+    span = time_span(footer) or (None, None)
+    return NewFile(name, day, footer.num_rows, size, modified_ns // 1_000_000, *span)
+
+
+def added(file: NewFile) -> AddAction:
+    """Return the action that adds a file."""
+    stats: dict[str, Any] = {"numRecords": file.rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
+    if file.first_time_ms is not None:
+        stats["minValues"]["time_ms"], stats["maxValues"]["time_ms"] = file.first_time_ms, file.last_time_ms
+    values = {} if file.day is None else {DAY: file.day}
+    return AddAction(file.name, file.size_bytes, values, file.modified_ms, True, json.dumps(stats))
 
 
 def time_span(footer: parquet.FileMetaData) -> tuple[int, int] | None:
@@ -155,9 +223,9 @@ def time_span(footer: parquet.FileMetaData) -> tuple[int, int] | None:
 
 
 def write(
-    place: Path,
+    place: Place,
     table: DeltaTable,
-    files: Sequence[AddAction],
+    files: Sequence[NewFile],
     schema: pa.Schema | Schema,
     *,
     replaces: Sequence[str] | None,
@@ -165,30 +233,43 @@ def write(
 ) -> int:
     """Add files in place of those of the days `replaces` (ISO; None: of all files); return the version.
 
-    Raises `TablesInUseError` if another run has written meanwhile, `TablesError`.
+    The version has the rows of the table as it was read, with these changes, and nothing else: an append
+    that landed on rows of another run is none of ours, whatever became of it. Raises `TablesInUseError` if
+    another run has written meanwhile, `TablesError`.
     """
+    read = int(table.version())
     token = SystemEntropy().uuid().hex
     is_append = replaces is not None and not replaces
     with _writing(place):
         table.create_write_transaction(
-            list(files),
+            [added(file) for file in files],
             "append" if is_append else "overwrite",
             schema,
             [DAY] if table.metadata().partition_columns else None,
             [(DAY, "in", list(replaces))] if replaces else None,
             commit_properties=_properties(number, {_TOKEN: token}),
         )
-        table.update_incremental()
-        # the newest version may be another's that came right after
-        for entry in table.history(LOOKED_BACK):
-            if entry.get(_TOKEN) == token:
-                version = int(entry["version"])
-                sync_log(place, version)
-                return version
-    raise TablesInUseError(f"another program writes to `{place}` all the time, stop it")
+        version = read + 1
+        if token not in _commit_text(place, version):
+            raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
+        table.load_as_version(version)  # not the newest one, which may be another's
+    sync_log(place, version)
+    return version
 
 
-def restore(place: Path, table: DeltaTable, version: int | None, number: int) -> None:
+def _commit_text(place: Place, version: int) -> str:
+    """Return a commit of the log.
+
+    `DeltaTable.history` numbers the commits of the moment by the version of the handle, so it names a wrong
+    version if another commit came meanwhile.
+    """
+    source = source_of(place / LOG / f"{version:020d}.json")
+    if isinstance(source, str):
+        return Path(source).read_text(encoding="utf-8")
+    return bytes(source.read()).decode()
+
+
+def restore(place: Place, table: DeltaTable, version: int | None, number: int) -> None:
     """Undo what a run that did not get to its end has committed since this version (None: all of it)."""
     if version is None:
         write(place, table, [], table.schema(), replaces=None, number=number)
@@ -197,28 +278,34 @@ def restore(place: Path, table: DeltaTable, version: int | None, number: int) ->
         table.restore(version, commit_properties=_properties(number))
 
 
-def compact(place: Path, table: DeltaTable, days: Sequence[str], file_bytes: int, number: int) -> int:
+def compact(place: Place, table: DeltaTable, days: Sequence[str], file_bytes: int, number: int) -> int:
     """Combine the files of each of these days; return the version."""
+    read = int(table.version())
     with _writing(place):
         table.optimize.compact(
             [(DAY, "in", list(days))], target_size=file_bytes, commit_properties=_properties(number)
         )
     version = int(table.version())
+    if version > read + 1:
+        raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
     sync_log(place, version)
     return version
 
 
-def widen(place: Path, table: DeltaTable, schema: pa.Schema, number: int) -> None:
+def widen(place: Place, table: DeltaTable, schema: pa.Schema, number: int) -> None:
     """Give the table those columns of the schema that it lacks."""
     known = {field.name for field in table.schema().fields}
     missing = [field for field in Schema.from_arrow(schema).fields if field.name not in known]
     if missing:
+        read = int(table.version())
         with _writing(place):
             table.alter.add_columns(missing, commit_properties=_properties(number))
             table.update_incremental()
+        if table.version() != read + 1:
+            raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
 
 
-def vacuum(place: Path) -> None:
+def vacuum(place: Place) -> None:
     """Remove files that no commit named for `KEPT_HOURS`: replaced ones, and those of killed runs."""
     table = open_table(place)
     if table is not None:
@@ -226,31 +313,35 @@ def vacuum(place: Path) -> None:
             table.vacuum(dry_run=False, full=True)
 
 
-def sync_log(place: Path, version: int) -> None:
+def sync_log(place: Place, version: int) -> None:
     """Bring a commit to the disk."""
     sync(place / LOG / f"{version:020d}.json")
     sync(place / LOG)
 
 
-def sync(path: Path) -> None:
-    """Bring a file, or the names in a directory, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def new_name(mark: str, day: str | None = None) -> str:
+    """Return a name for a file that no other has, with the folder of its day; `mark` tells whose it is."""
+    name = f"part-{mark}-{SystemEntropy().uuid().hex}.parquet"
+    return name if day is None else f"{DAY}={day}/{name}"
 
 
-def new_name() -> str:
-    """Return a name for a file that no other has."""
-    return f"part-{SystemEntropy().uuid().hex}.parquet"
+def write_file(place: Place, name: str, rows: pa.Table, day: str | None = None, **options: Any) -> NewFile:
+    """Write rows into a new file below the table's folder; `options` are those of Arrow's writer.
+
+    Raises OSError.
+    """
+    with sink_of(place / name) as sink:
+        parquet.write_table(rows, sink, **options)
+    return described(place, name, day)
 
 
 def _properties(number: int, metadata: dict[str, Any] | None = None) -> CommitProperties:
     return CommitProperties(custom_metadata=metadata, app_transactions=[Transaction(APPLICATION, number)])
 
 
-def _address(place: Path) -> str:
+def _address(place: Place) -> str:
+    if isinstance(place, StorePath):
+        return str(place)
     path = str(place.absolute())
     if set(path) & _MISREAD or not path.isprintable():
         raise TablesError(
@@ -259,22 +350,34 @@ def _address(place: Path) -> str:
     return path
 
 
+def _options(place: Place) -> dict[str, str] | None:
+    return dict(_OPTIONS) if isinstance(place, StorePath) else None
+
+
 @contextmanager
-def _writing(place: Path) -> Iterator[None]:
+def _writing(place: Place) -> Iterator[None]:
     """Raise `TablesInUseError` for a commit that lost to another, `TablesError` for any other failure."""
     try:
         yield
     except CommitFailedError as error:
-        if "oncurrent" in str(error) or "already exists" in str(error):
+        if _LOST.search(str(error)):
             raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again") from error
-        raise TablesError(f"cannot write to `{place}`: {_reason(error)}") from error
+        raise TablesError(f"cannot write to `{place}`: {_reason(place, error)}") from _cause(place, error)
     except (DeltaError, OSError) as error:
-        raise TablesError(f"cannot write to `{place}`: {_reason(error)}") from error
+        raise TablesError(f"cannot write to `{place}`: {_reason(place, error)}") from _cause(place, error)
 
 
-def _reason(error: Exception) -> str:
+def _cause(place: Place, error: Exception) -> Exception | None:
+    """Return the error, or None if it may quote a request to an object store."""
+    return error if isinstance(place, Path) else None
+
+
+def _reason(place: Place, error: Exception) -> str:
     if isinstance(error, OSError) and error.errno is not None:
         return reason_of(error)
+    if isinstance(place, StorePath) and not isinstance(error, ValueError):
+        number, text = reason_in_store(error)
+        return reason_of(OSError(number, text))
     text = str(error)
     if "ermission denied" in text:
         return reason_of(PermissionError(13, "permission denied"))

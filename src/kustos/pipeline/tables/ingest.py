@@ -3,19 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.types import StructType
 
 from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.stages import classify
 from kustos.pipeline.stages.dedupe import DUPLICATE, EVENT, MILLISECONDS_OF_A_DAY, QUARANTINED
 from kustos.pipeline.stages.dedupe_known import TOO_LATE, conflicting_events, judge, known_events
 from kustos.pipeline.stages.dedupe_outcomes import DedupeOutcome
-from kustos.pipeline.tables.reading import count_of, rows_on_disk, spark_path
+from kustos.pipeline.tables.reading import count_of, read_parquet
 from kustos.pipeline.tables.retention import Retention, closed_before, kept_from
 from kustos.pipeline.tables.rollups import days_to_rebuild, is_of, rolled_up
 from kustos.pipeline.tables.runs import RUN, InputFile
@@ -37,16 +35,15 @@ from kustos.pipeline.tables.store import (
     AUDIT_EVENTS,
     AUDIT_RAW,
     AUDIT_ROLLUP,
-    LINES,
     QUARANTINE,
     SCHEMAS,
     SECURITY_EVENTS,
     Tables,
     stored_schema,
 )
-from kustos.pipeline.tables.stored import newest_time_ms
 from kustos.pipeline.tables.summary import RunSummary, check_no_line_lost, limited
 from kustos.pipeline.tables.transaction import Transaction, Write
+from kustos.pipeline.tables.writing import kept, write_rows
 from kustos.runtime import Clock, SystemClock
 
 STEPS: Final = (
@@ -134,7 +131,6 @@ def ingest(
             seconds=(clock.monotonic_ms() - run.started_ms) / 1000,
         )
         progress(STEPS[5])
-        change.discard(_SORTED, _KNOWN)
         change.commit(
             run_id,
             RUN,
@@ -187,16 +183,16 @@ class _Run:
             self._write_long(staged) if verdicts is None else self._write_short(staged, verdicts)
         )
         outcomes = {
-            EVENT: self._staged_rows(AUDIT_EVENTS),
-            SECURITY_EVENTS: self._staged_rows(SECURITY_EVENTS),
-            QUARANTINED: self._staged_rows(QUARANTINE),
+            EVENT: self._change.rows_added(AUDIT_EVENTS),
+            SECURITY_EVENTS: self._change.rows_added(SECURITY_EVENTS),
+            QUARANTINED: self._change.rows_added(QUARANTINE),
             DUPLICATE: duplicates,
         }
         check_no_line_lost(staged.lines, outcomes)
         self._progress(STEPS[4])
         days = self._rolled_up()
         for table in (AUDIT_EVENTS, SECURITY_EVENTS, QUARANTINE):
-            if self._staged_rows(table):
+            if self._change.rows_added(table):
                 self._append(table)
         return _Counts(
             lines=staged.lines,
@@ -211,10 +207,11 @@ class _Run:
 
     def _staged_lines(self, lines: DataFrame) -> StagedLines:
         if self._options.keep_raw:
-            lines.write.parquet(str(self._change.stage(AUDIT_RAW)))
-            lines = self._staged(AUDIT_RAW)
+            place = self._change.place(AUDIT_RAW)
+            raw = write_rows(lines, place, self._change.mark, stored_schema(AUDIT_RAW), day=self._today)
+            self._change.add(AUDIT_RAW, raw)
+            lines = read_parquet(self._spark, place, [file.name for file in raw], lines.schema)
             self._append(AUDIT_RAW)
-        self._change.stage(_SORTED).mkdir()
         folder = self._change.stage(_SORTED) / "identified"
         return stage_lines(lines, folder, time_zone=self._options.time_zone)
 
@@ -232,21 +229,21 @@ class _Run:
     def _write_short(self, staged: StagedLines, verdicts: Sequence[DedupeOutcome]) -> tuple[int, int | None]:
         """Stage events and quarantined lines; return the number of duplicates and the newest event's time."""
         self._progress(STEPS[2])
-        places = Places(*(self._change.stage(each) for each in (AUDIT_EVENTS, SECURITY_EVENTS, QUARANTINE)))
+        tables = (AUDIT_EVENTS, SECURITY_EVENTS, QUARANTINE)
+        events, security, quarantine = map(self._change.place, tables)
+        places = Places(events, security, quarantine, self._today, self._change.mark)
         if staged.files:
             are_few = staged.rows <= FEW_LINES and staged.total_bytes <= FEW_BYTES
-            write_short(self._spark, staged.files, verdicts, places, are_few=are_few)
+            written = write_short(self._spark, staged.files, verdicts, places, are_few=are_few)
+            self._change.add(AUDIT_EVENTS, written.events)
+            self._change.add(SECURITY_EVENTS, written.security)
+            self._change.add(QUARANTINE, written.quarantine)
         self._progress(STEPS[3])
         return sum(each.outcome == DUPLICATE for each in verdicts), self._newest_staged_ms()
 
     def _newest_staged_ms(self) -> int | None:
-        return newest_time_ms(
-            [
-                self._change.staging / table / file
-                for table in (AUDIT_EVENTS, SECURITY_EVENTS)
-                for file in self._change.staged_files(table)
-            ]
-        )
+        files = [*self._change.added(AUDIT_EVENTS), *self._change.added(SECURITY_EVENTS)]
+        return max((file.last_time_ms for file in files if file.last_time_ms is not None), default=None)
 
     def _write_long(self, staged: StagedLines) -> tuple[int, int | None]:
         """Do the same as `_write_short`, with Spark joins."""
@@ -257,7 +254,9 @@ class _Run:
         self._progress(STEPS[3])
         if may_quarantine:
             rows = judged.transform(classify.quarantine).coalesce(1)
-            rows.write.parquet(str(self._change.stage(QUARANTINE)))
+            place, schema = self._change.place(QUARANTINE), stored_schema(QUARANTINE)
+            files = write_rows(rows, place, self._change.mark, schema, day=self._today)
+            self._change.add(QUARANTINE, files)
         return outcome_counts.get(DUPLICATE, 0), self._newest_staged_ms()
 
     def _write_events(self, judged: DataFrame, staged: StagedLines) -> dict[str, int]:
@@ -268,12 +267,14 @@ class _Run:
         is_decision = sql.col("event_type").isNull()
         if staged.security:
             security = judged.filter(is_event & ~is_decision).select(*SCHEMAS[SECURITY_EVENTS].fieldNames())
-            stage_by_day(security, self._change, SECURITY_EVENTS, are_few=staged.security <= FEW_LINES)
+            schema = stored_schema(SECURITY_EVENTS)
+            are_few = staged.security <= FEW_LINES
+            stage_by_day(security, self._change, SECURITY_EVENTS, schema, are_few=are_few)
         events = watched.filter(is_event & is_decision).select(*SCHEMAS[AUDIT_EVENTS].fieldNames())
         are_few = staged.rows <= FEW_LINES
-        stage_by_day(events, self._change, AUDIT_EVENTS, are_few=are_few, only_day=staged.only_day())
-        if not self._staged_rows(AUDIT_EVENTS):  # Spark skips an empty plan, with its observation
-            self._change.discard(AUDIT_EVENTS)
+        schema, only_day = stored_schema(AUDIT_EVENTS), staged.only_day()
+        stage_by_day(events, self._change, AUDIT_EVENTS, schema, are_few=are_few, only_day=only_day)
+        if not self._change.rows_added(AUDIT_EVENTS):  # Spark skips an empty plan, with its observation
             rows = classify.tally(judged).collect()
             return {row["outcome"]: int(row["line_count"]) for row in rows}
         return {DUPLICATE: int(observed.get[DUPLICATE])}
@@ -289,10 +290,10 @@ class _Run:
             decisions, security = (self._tables.read(self._spark, table) for table in tables)
             stored = decisions.unionByName(security, allowMissingColumns=True)
             events = stored.filter(is_of(stored_days) & between)
-            same = known_events(classified, events)
-            same.write.parquet(str(self._change.stage(_KNOWN)))
-            if self._staged_rows(_KNOWN):
-                known = self._staged(_KNOWN, same.schema)
+            place = self._change.stage(_KNOWN)
+            same, rows = kept(self._spark, known_events(classified, events), place)
+            if rows:
+                known = same
                 conflicting = conflicting_events(classified, events, known)
         oldest = self._oldest_time_ms()
         may_quarantine = found.may_quarantine or conflicting is not None or oldest is not None
@@ -306,15 +307,17 @@ class _Run:
         )
         return judged, may_quarantine
 
+    @property
+    def _today(self) -> str:
+        return kept_from(0, self._clock)
+
     def _append(self, table: str) -> None:
-        today = date.fromisoformat(kept_from(0, self._clock))
-        day = today if table in LINES else None
-        self.changes.append(Write(table=table, schema=stored_schema(table), day=day))
+        self.changes.append(Write(table=table, schema=stored_schema(table)))
 
     def _too_late(self) -> int:
         """Return how many of the quarantined lines are events that come too late."""
-        files = self._change.staged_files(QUARANTINE)
-        return count_of(self._change.staging / QUARANTINE, files, "reason", TOO_LATE)
+        files = [file.name for file in self._change.added(QUARANTINE)]
+        return count_of(self._change.folder / QUARANTINE, files, "reason", TOO_LATE)
 
     def _oldest_time_ms(self) -> int | None:
         closed = closed_before(self._change.state, self._options.retention, self._clock)
@@ -331,24 +334,17 @@ class _Run:
 
     def _rolled_up(self) -> tuple[str, ...]:
         """Stage the roll-up; return the days of the new events."""
-        files = self._change.staged_files(AUDIT_EVENTS)
-        days = {Path(file).parts[0].removeprefix("day=") for file in files}
+        files = self._change.added(AUDIT_EVENTS)
+        days = {file.day for file in files if file.day is not None}
         wanted = days | self._change.state.stale_days
         if not self._options.with_rollup:
             self.stale_days |= days
         elif wanted:
             rebuilt = days_to_rebuild(self._tables, self._change.state, wanted)
-            staged = [self._change.staging / AUDIT_EVENTS / file for file in files]
-            found = rolled_up(self._spark, self._tables, staged, wanted, rebuilt)
-            stage_by_day(found.rows, self._change, AUDIT_ROLLUP, is_by_day=found.is_by_day)
+            new = [self._change.folder / AUDIT_EVENTS / file.name for file in files]
+            found = rolled_up(self._spark, self._tables, new, wanted, rebuilt)
             schema, replaces = stored_schema(AUDIT_ROLLUP), tuple(sorted(wanted))
+            stage_by_day(found.rows, self._change, AUDIT_ROLLUP, schema, is_by_day=found.is_by_day)
             self.changes.append(Write(table=AUDIT_ROLLUP, schema=schema, replaces=replaces))
             self.stale_days = frozenset()
         return tuple(sorted(days))
-
-    def _staged(self, name: str, schema: StructType | None = None) -> DataFrame:
-        reader = self._spark.read if schema is None else self._spark.read.schema(schema)
-        return reader.parquet(spark_path(self._change.staging / name))
-
-    def _staged_rows(self, name: str) -> int:
-        return rows_on_disk(self._change.staging / name, self._change.staged_files(name))

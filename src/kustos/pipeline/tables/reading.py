@@ -1,7 +1,11 @@
-"""Parquet files of a table as rows of its schema, also files of an older or a newer kustos."""
+"""Parquet files of a table as rows of its schema, also files of an older or a newer kustos.
+
+Spark reads files on a disk itself. In an object store workers read them with Arrow: Spark would need jars
+and credentials of its own for each kind of store.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +13,7 @@ from typing import Any, Final
 import pyarrow as arrow
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -25,10 +29,14 @@ from pyspark.sql.types import (
 )
 
 from kustos.pipeline.errors import SchemaConflictError, TablesError
+from kustos.pipeline.places import Place, StorePath, source_of, stamp_of
 from kustos.runtime import reason_of
 
 MAXIMUM_FOOTERS: Final = 2_000
 """Files whose schema is checked; of more, one of each folder."""
+
+BATCH_ROWS: Final = 16_384
+"""Rows that a worker reads at a time: some megabytes."""
 
 _IS_READ_AS: Final = {
     BooleanType: (arrow.types.is_boolean,),
@@ -46,7 +54,7 @@ def spark_path(path: Path | str) -> str:
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
 
 
-def read_parquet(spark: SparkSession, folder: Path, files: Sequence[str], schema: StructType) -> DataFrame:
+def read_parquet(spark: SparkSession, folder: Place, files: Sequence[str], schema: StructType) -> DataFrame:
     """Return the table of these files as `schema`: missing columns are null, unknown ones are left out.
 
     Raises `SchemaConflictError` for a file with a column of an incompatible type.
@@ -54,35 +62,71 @@ def read_parquet(spark: SparkSession, folder: Path, files: Sequence[str], schema
     check_schemas(folder, files, schema)
     if not files:
         return spark.createDataFrame([], schema)
+    if isinstance(folder, StorePath):
+        return _read_from_store(spark, [folder / file for file in files], schema)
     reader = spark.read.schema(schema).option("basePath", str(folder))
     return reader.parquet(*(spark_path(folder / file) for file in files)).select(*schema.fieldNames())
 
 
-def check_schemas(folder: Path, files: Sequence[str], schema: StructType) -> None:
+def _read_from_store(spark: SparkSession, files: Sequence[StorePath], schema: StructType) -> DataFrame:
+    def read(batches: Iterator[arrow.RecordBatch]) -> Iterator[arrow.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _rows(files[number], schema)
+
+    return spark.range(0, len(files), 1, len(files)).mapInArrow(read, schema)
+
+
+def _rows(file: StorePath, schema: StructType) -> Iterator[arrow.RecordBatch]:
+    types = {field.name: to_arrow_type(field.dataType, timezone="UTC") for field in schema.fields}
+    name, is_of_day, value = file.parent.name.partition("=")
+    fixed = {name: arrow.scalar(value).cast(types[name])} if is_of_day and name in types else {}
+    with arrow.parquet.ParquetFile(source_of(file), coerce_int96_timestamp_unit="us") as content:
+        known = set(content.schema_arrow.names) - fixed.keys()
+        wanted = [each for each in types if each in known]
+        if not wanted:
+            wanted = content.schema_arrow.names[:1]
+        for batch in content.iter_batches(BATCH_ROWS, columns=wanted):
+            yield arrow.RecordBatch.from_arrays(
+                [_column(batch, each, kind, fixed.get(each)) for each, kind in types.items()], list(types)
+            )
+
+
+def _column(batch: arrow.RecordBatch, name: str, kind: arrow.DataType, fixed: Any) -> arrow.Array:
+    """Return a column of a batch as a type: null if it is missing, of a struct also its missing fields."""
+    if fixed is not None:
+        return arrow.repeat(fixed, batch.num_rows)
+    position = batch.schema.get_field_index(name)
+    if position < 0:
+        return arrow.nulls(batch.num_rows, kind)
+    return batch.column(position).cast(kind)
+
+
+def check_schemas(folder: Place, files: Sequence[str], schema: StructType) -> None:
     """Raise `SchemaConflictError` if a file has a column of an incompatible type."""
     if len(files) > MAXIMUM_FOOTERS:
         files = list({str(Path(file).parent): file for file in files}.values())
     for file in files:
         path = folder / file
-        found = _footer(path, path.stat().st_mtime_ns)
+        found = _footer(path, stamp_of(path))
         for field in schema.fields:
             position = found.get_field_index(field.name)
             if position >= 0:
                 _check_column(path, field.name, found.field(position).type, field.dataType)
 
 
-def with_unknown_columns(folder: Path, files: Sequence[str], schema: StructType) -> StructType:
+def with_unknown_columns(folder: Place, files: Sequence[str], schema: StructType) -> StructType:
     """Return the schema with all further columns of these files, also inside of structs.
 
     Raises `SchemaConflictError` if two files have one of them with different types.
     """
     for file in files:
         path = folder / file
-        schema = _widened(path, schema, list(_footer(path, path.stat().st_mtime_ns)))
+        schema = _widened(path, schema, list(_footer(path, stamp_of(path))))
     return schema
 
 
-def _widened(path: Path, schema: StructType, found: Sequence[arrow.Field]) -> StructType:
+def _widened(path: Place, schema: StructType, found: Sequence[arrow.Field]) -> StructType:
     known = {field.name: field for field in schema.fields}
     for field in found:
         former = known.get(field.name)
@@ -95,7 +139,7 @@ def _widened(path: Path, schema: StructType, found: Sequence[arrow.Field]) -> St
     return StructType(list(known.values()))
 
 
-def _check_column(path: Path, name: str, found: arrow.DataType, wanted: DataType) -> None:
+def _check_column(path: Place, name: str, found: arrow.DataType, wanted: DataType) -> None:
     if isinstance(wanted, StructType) and arrow.types.is_struct(found):
         for member in wanted.fields:
             position = found.get_field_index(member.name)
@@ -113,23 +157,20 @@ def _check_column(path: Path, name: str, found: arrow.DataType, wanted: DataType
 
 
 @lru_cache(maxsize=2 * MAXIMUM_FOOTERS)
-def _footer(path: Path, _modified_ns: int) -> Any:
+def _footer(path: Place, _modified_ns: int) -> Any:
     try:
-        return arrow.parquet.read_schema(path)
+        return arrow.parquet.read_schema(source_of(path))
     except PermissionError as error:
         raise TablesError(f"cannot read `{path}`: {reason_of(error)}") from error
     except (OSError, arrow.ArrowInvalid) as error:
         raise SchemaConflictError(f"`{path}` is no readable Parquet file ({error}), take it out") from error
 
 
-def count_of(folder: Path, files: Sequence[str], column: str, value: str) -> int:
+def count_of(folder: Place, files: Sequence[str], column: str, value: str) -> int:
     """Return how many rows of these files have this text in a column."""
     return sum(
-        arrow.parquet.read_table(folder / file, columns=[column])[column].to_pylist().count(value)
+        arrow.parquet.read_table(source_of(folder / file), columns=[column], partitioning=None)[column]
+        .to_pylist()
+        .count(value)
         for file in files
     )
-
-
-def rows_on_disk(folder: Path, files: Sequence[str]) -> int:
-    """Return how many rows these files have, by their footers."""
-    return sum(arrow.parquet.read_metadata(folder / file).num_rows for file in files)

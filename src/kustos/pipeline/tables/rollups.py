@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import reduce
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from pyspark.sql import functions as sql
 
 from kustos.pipeline.columns.reading import FilePart, parts_of
 from kustos.pipeline.columns.rolling import rolled_up_parts
+from kustos.pipeline.places import Place, size_of
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA
 from kustos.pipeline.stages.rollup import merge_rollups, together
 from kustos.pipeline.tables.runs import UPKEEP, State
@@ -44,7 +44,7 @@ class RolledUp:
 def rolled_up(
     spark: SparkSession,
     tables: Tables,
-    new_files: Sequence[Path],
+    new_files: Sequence[Place],
     days: Collection[str],
     rebuilt: Collection[str],
 ) -> RolledUp:
@@ -58,7 +58,7 @@ def rolled_up(
         parts.append(tables.read(spark, AUDIT_ROLLUP).filter(is_of(merged)))
     if rebuilt:
         files += [path for path in tables.files(AUDIT_EVENTS) if day_of_file(path) in rebuilt]
-    by_day: dict[str, list[Path]] = {}
+    by_day: dict[str, list[Place]] = {}
     for path in files:
         by_day.setdefault(day_of_file(path), []).append(path)
     if by_day:
@@ -67,7 +67,7 @@ def rolled_up(
     return RolledUp(reduce(merge_rollups, parts), is_by_day)
 
 
-def day_of_file(path: Path) -> str:
+def day_of_file(path: Place) -> str:
     """Return the day of a file's folder in a table by day."""
     return path.parent.name.removeprefix("day=")
 
@@ -82,8 +82,9 @@ def refresh_rollup(spark: SparkSession, tables: Tables) -> tuple[str, ...]:
         if not days:
             return ()
         found = rolled_up(spark, tables, (), days, days)
-        stage_by_day(found.rows, change, AUDIT_ROLLUP, is_by_day=found.is_by_day)
-        write = Write(table=AUDIT_ROLLUP, schema=stored_schema(AUDIT_ROLLUP), replaces=days)
+        schema = stored_schema(AUDIT_ROLLUP)
+        stage_by_day(found.rows, change, AUDIT_ROLLUP, schema, is_by_day=found.is_by_day)
+        write = Write(table=AUDIT_ROLLUP, schema=schema, replaces=days)
         change.commit("refresh-rollup", UPKEEP, [write], stale_days=frozenset())
     return days
 
@@ -93,12 +94,12 @@ def is_of(days: Collection[str]) -> Column:
     return sql.col("day").isin([date.fromisoformat(day) for day in days])
 
 
-def is_one_task(files: Sequence[Path]) -> bool:
+def is_one_task(files: Sequence[Place]) -> bool:
     """Return whether a single task takes the day of these files."""
-    return sum(path.stat().st_size for path in files) <= TASK_BYTES_MAX
+    return sum(map(size_of, files)) <= TASK_BYTES_MAX
 
 
-def rollup_of_files(spark: SparkSession, days: Iterable[Sequence[Path]]) -> DataFrame:
+def rollup_of_files(spark: SparkSession, days: Iterable[Sequence[Place]]) -> DataFrame:
     """Return the table `audit_rollup` of the events in files; each item has all files of one day.
 
     The same as `rollup` for these rows. Workers must see the files under these paths. Raises `OSError` for a

@@ -22,7 +22,8 @@ from deltalake import DeltaTable
 from pyarrow import parquet
 
 from kustos.pipeline.errors import TablesDamagedError, TablesError
-from kustos.pipeline.tables.delta import added, files_of, new_name, newest_commit, open_table, sync, write
+from kustos.pipeline.places import Place, source_of, sync
+from kustos.pipeline.tables.delta import files_of, new_name, newest_commit, open_table, write, write_file
 from kustos.runtime import reason_of
 
 RUNS, INPUTS = "runs", "inputs"
@@ -175,37 +176,39 @@ def split_run_id(run_id: str) -> tuple[str, int | None]:
     return name, int(number) if number else None
 
 
-def read_state(folder: Path) -> State:
+def read_state(folder: Place) -> State:
     """Return the state of the tables in a folder; raise `TablesDamagedError`, `TablesError`.
 
     Raises `TablesError` for tables of a version before Delta.
     """
     _check_version(folder)
     newest = newest_commit(folder / RUNS)
-    return State() if newest is None else _state(folder.absolute(), newest)
+    if newest is None:
+        return State()
+    return _state(folder.absolute() if isinstance(folder, Path) else folder, newest)
 
 
 @lru_cache(maxsize=STATES_MAX)
-def _state(folder: Path, _newest: tuple[str, int, int]) -> State:
+def _state(folder: Place, _newest: tuple[str, int, int]) -> State:
     """Return the state after a commit; a run asks for it again and again."""
     return state_of(folder, read_runs(folder)[1])
 
 
-def read_runs(folder: Path) -> tuple[DeltaTable | None, list[Row]]:
+def read_runs(folder: Place) -> tuple[DeltaTable | None, list[Row]]:
     """Return the table `runs`, None before the first run, and its rows; raise what `read_state` raises."""
     _check_version(folder)
     table = open_table(folder / RUNS)
     return table, [] if table is None else rows_of(folder / RUNS, table, RUNS_SCHEMA)
 
 
-def _check_version(folder: Path) -> None:
-    if (folder / FORMER_LEDGER).is_dir():
+def _check_version(folder: Place) -> None:
+    if isinstance(folder, Path) and (folder / FORMER_LEDGER).is_dir():  # those lay on disks only
         raise TablesError(
             f"the tables in `{folder}` are of an earlier version, convert them with `kustos pipeline convert`"
         )
 
 
-def state_of(folder: Path, rows: Iterable[Row]) -> State:
+def state_of(folder: Place, rows: Iterable[Row]) -> State:
     """Return the state that rows of `runs` lead to; raise `TablesDamagedError`."""
     try:
         return State.of(rows)
@@ -216,7 +219,7 @@ def state_of(folder: Path, rows: Iterable[Row]) -> State:
         ) from error
 
 
-def read_inputs(folder: Path, state: State) -> dict[str, InputFile]:
+def read_inputs(folder: Place, state: State) -> dict[str, InputFile]:
     """Return the files that runs have read, by path, the latest last; raise `TablesDamagedError`."""
     version = state.versions.get(INPUTS)
     if version is None:
@@ -257,31 +260,36 @@ def input_rows(inputs: Iterable[InputFile], number: int) -> list[Row]:
     ]
 
 
-def rows_of(place: Path, table: DeltaTable, schema: pa.Schema) -> list[Row]:
+def rows_of(place: Place, table: DeltaTable, schema: pa.Schema) -> list[Row]:
     """Return all rows of a small table; raise `TablesDamagedError`."""
     return [row for file in files_of(table) for row in _rows(place / file.name, schema)]
 
 
 @lru_cache(maxsize=4 * MAXIMUM_FILES)
-def _rows(path: Path, schema: pa.Schema) -> tuple[Row, ...]:
+def _rows(path: Place, schema: pa.Schema) -> tuple[Row, ...]:
     """Return the rows of a file, which never changes."""
     try:
-        return tuple(parquet.read_table(path, schema=schema, partitioning=None).to_pylist())
+        return tuple(parquet.read_table(source_of(path), schema=schema, partitioning=None).to_pylist())
     except (OSError, pa.ArrowInvalid) as error:
         reason = reason_of(error) if isinstance(error, OSError) else str(error)
         raise TablesDamagedError(f"cannot read `{path}`: {reason}") from error
 
 
 def add_rows(
-    place: Path, table: DeltaTable, rows: Sequence[Row], schema: pa.Schema, *, replaces_all: bool, number: int
+    place: Place,
+    table: DeltaTable,
+    rows: Sequence[Row],
+    schema: pa.Schema,
+    *,
+    replaces_all: bool,
+    number: int,
 ) -> int:
     """Write rows into a small table, in place of all others if asked; return its version.
 
     Raises `TablesInUseError`, `TablesError`, OSError.
     """
-    path = place / new_name()
-    parquet.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema=schema), path)
-    sync(path)
+    written = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    file = write_file(place, new_name(str(number)), written)
     sync(place)
     replaces = None if replaces_all else ()
-    return write(place, table, [added(place, path.name, None)], schema, replaces=replaces, number=number)
+    return write(place, table, [file], schema, replaces=replaces, number=number)

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from kustos.pipeline.places import Place, source_of
 from kustos.pipeline.stages.dedupe_outcomes import DedupeOutcome, Stored, Suspect, verdicts
 from kustos.pipeline.stages.generated_ids import LINE_ID_BEGIN, line_digest, numbered
 from kustos.pipeline.tables.staging import StagedLines
@@ -52,14 +52,14 @@ _KEYS: Final = [name for name in Suspect._fields if name not in ("file", "row")]
 class StoredFiles:
     """Files of the tables to compare a run with, and the span of time."""
 
-    events: tuple[Path, ...]
-    quarantine: tuple[Path, ...]
+    events: tuple[Place, ...]
+    quarantine: tuple[Place, ...]
     first_time_ms: int
     last_time_ms: int
 
     @classmethod
     def of(
-        cls, events: Sequence[Path], quarantine: Sequence[Path], around: tuple[int, int]
+        cls, events: Sequence[Place], quarantine: Sequence[Place], around: tuple[int, int]
     ) -> "StoredFiles | None":
         """Return those of these files within the span; None for more than `STORED_ROWS_MAX` rows."""
         files, rows = files_of_time(events, *around)
@@ -92,9 +92,9 @@ def deduplicate_short(
     return list(verdicts(found, _Texts(staged.files, found), beside))
 
 
-def _keys_of(file: Path, number: int) -> pa.Table:
+def _keys_of(file: Place, number: int) -> pa.Table:
     """Return the columns that identify suspects, with each line's file and row."""
-    table = parquet.read_table(file, columns=_KEYS, partitioning=None)
+    table = parquet.read_table(source_of(file), columns=_KEYS, partitioning=None)
     table = table.append_column("file", pa.repeat(number, table.num_rows))
     return table.append_column("row", pa.array(np.arange(table.num_rows)))
 
@@ -132,7 +132,7 @@ def _possible_ids(suspects: Sequence[Suspect]) -> set[str]:
 class _LineIds:
     """The ids of stored quarantined lines, read on first use."""
 
-    def __init__(self, files: Sequence[Path]) -> None:
+    def __init__(self, files: Sequence[Place]) -> None:
         self._files: Final = files
         self._found: frozenset[str] | None = None
 
@@ -145,7 +145,7 @@ class _LineIds:
 class _Texts:
     """The fields of suspects in the staged files; on first use, those of all suspects of a file are read."""
 
-    def __init__(self, files: Sequence[Path], suspects: Sequence[Suspect]) -> None:
+    def __init__(self, files: Sequence[Place], suspects: Sequence[Suspect]) -> None:
         self._files: Final = files
         self._rows: Final[dict[int, list[int]]] = {}
         for each in suspects:
@@ -173,9 +173,9 @@ class _Texts:
     def _line(self, suspect: Suspect) -> tuple[str, int | None, bytes]:
         if suspect.file not in self._lines:
             rows, file = self._rows[suspect.file], self._files[suspect.file]
-            table = parquet.read_table(file, columns=["log", "position", "line"], partitioning=None).take(
-                rows
-            )
+            table = parquet.read_table(
+                source_of(file), columns=["log", "position", "line"], partitioning=None
+            ).take(rows)
             lines = table["line"].cast(pa.binary()).to_pylist()
             found = zip(table["log"].to_pylist(), table["position"].to_pylist(), lines, strict=True)
             self._lines[suspect.file] = dict(zip(rows, found, strict=True))

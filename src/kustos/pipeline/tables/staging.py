@@ -5,9 +5,9 @@ Lines are read and parsed once. They are classified on disk, and only those with
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from kustos.pipeline.places import Place, make_folder, sink_of
 from kustos.pipeline.stages.dedupe import (
     IDENTIFIED,
     IDENTIFIED_SCHEMA,
@@ -28,8 +29,9 @@ from kustos.pipeline.stages.dedupe import (
     resolve_copies,
 )
 from kustos.pipeline.stages.line_columns import read_lines
-from kustos.pipeline.tables.reading import rows_on_disk, spark_path
-from kustos.pipeline.tables.transaction import Transaction, data_files
+from kustos.pipeline.tables.reading import read_parquet
+from kustos.pipeline.tables.transaction import Transaction
+from kustos.pipeline.tables.writing import kept, write_rows
 from kustos.runtime import SystemEntropy
 
 _SUMS: Final = ("lines", "rows", "security", "quarantined", "total_bytes", "key_bytes")
@@ -55,7 +57,7 @@ class StagedLines:
     columns, `key_bytes` that of the key columns: names in lines are untrusted text, and may be long.
     """
 
-    files: tuple[Path, ...]
+    files: tuple[Place, ...]
     lines: int
     rows: int
     security: int
@@ -90,16 +92,15 @@ def _day_of(time_ms: int) -> date:
     return date(1970, 1, 1) + timedelta(days=time_ms // MILLISECONDS_OF_A_DAY)
 
 
-def stage_lines(lines: DataFrame, folder: Path, *, time_zone: str) -> StagedLines:
+def stage_lines(lines: DataFrame, folder: Place, *, time_zone: str) -> StagedLines:
     """Write each line, parsed and with its key, below `folder`, which must not exist; read `lines` once.
 
     A repeated task writes another file; only the file of the successful attempt counts.
     """
-    folder.mkdir()
-    place = str(folder)
+    make_folder(folder)
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _staged(batches, place, time_zone)
+        return _staged(batches, folder, time_zone)
 
     found = lines.mapInArrow(stage, _FOUND_SCHEMA).collect()
     firsts = [row["first_time_ms"] for row in found if row["first_time_ms"] is not None]
@@ -112,19 +113,20 @@ def stage_lines(lines: DataFrame, folder: Path, *, time_zone: str) -> StagedLine
     )
 
 
-def _staged(batches: Iterable[pa.RecordBatch], folder: str, time_zone: str) -> Iterator[pa.RecordBatch]:
+def _staged(batches: Iterable[pa.RecordBatch], folder: Place, time_zone: str) -> Iterator[pa.RecordBatch]:
     """Write the lines of a task into one file; yield its statistics, nothing if there is no line."""
     file = f"{SystemEntropy().uuid().hex}.parquet"
     names = [name for name in IDENTIFIED.names if name not in _DISTINCT]
     found: Counter[str] = Counter()
     spans: list[int] = []
+    opened = ExitStack()
     writer: parquet.ParquetWriter | None = None
     for batch in batches:
         if not batch.num_rows:
             continue
         if writer is None:
-            path = f"{folder}/{file}"
-            writer = parquet.ParquetWriter(path, IDENTIFIED, use_dictionary=names, write_statistics=False)
+            sink = opened.enter_context(sink_of(folder / file))
+            writer = parquet.ParquetWriter(sink, IDENTIFIED, use_dictionary=names, write_statistics=False)
         rows = identified(read_lines(batch, time_zone))
         writer.write_batch(rows)
         found["lines"] += batch.num_rows
@@ -137,6 +139,7 @@ def _staged(batches: Iterable[pa.RecordBatch], folder: str, time_zone: str) -> I
         spans += [each for each in span.values() if each is not None]
     if writer is not None:
         writer.close()
+        opened.close()
         times = {"first_time_ms": min(spans, default=None), "last_time_ms": max(spans, default=None)}
         yield pa.RecordBatch.from_pylist([{"file": file, **found, **times}], schema=_FOUND)
 
@@ -149,46 +152,41 @@ class SortedLines:
     may_quarantine: bool
 
 
-def sort_out(spark: SparkSession, staged: StagedLines, folder: Path) -> SortedLines:
-    """Return the result of `classify` for each line, written below `folder`, which must exist."""
-    paths = [spark_path(file) for file in staged.files]
-    reader = spark.read.schema(IDENTIFIED_SCHEMA)
-    identified = reader.parquet(*paths) if paths else spark.createDataFrame([], IDENTIFIED_SCHEMA)
-    found = repeated_keys(identified)
-    keys, repeated = _written(spark, found, folder / "repeated", found.schema)
+def sort_out(spark: SparkSession, staged: StagedLines, folder: Place) -> SortedLines:
+    """Return the result of `classify` for each line, written below `folder`."""
+    names = [file.name for file in staged.files]
+    place = staged.files[0].parent if staged.files else folder
+    identified = read_parquet(spark, place, names, IDENTIFIED_SCHEMA)
+    keys, repeated = kept(spark, repeated_keys(identified), folder / "repeated")
     if not repeated:
         return SortedLines(identified.transform(resolve_alone), may_quarantine=staged.quarantined > 0)
     copies = of_keys(identified, keys).transform(resolve_copies)
-    resolved, _ = _written(spark, copies, folder / "settled", copies.schema)
+    resolved, _ = kept(spark, copies, folder / "settled")
     alone = of_keys(identified, keys, others=True).transform(resolve_alone)
     return SortedLines(alone.unionByName(resolved), may_quarantine=True)
-
-
-def _written(spark: SparkSession, rows: DataFrame, folder: Path, schema: StructType) -> tuple[DataFrame, int]:
-    """Write rows; return them as read from there, and their number."""
-    rows.write.parquet(str(folder))
-    return spark.read.schema(schema).parquet(spark_path(folder)), rows_on_disk(folder, data_files(folder))
 
 
 def stage_by_day(
     rows: DataFrame,
     change: Transaction,
     table: str,
+    schema: pa.Schema,
     *,
     are_few: bool = False,
     only_day: str | None = None,
     is_by_day: bool = False,
 ) -> None:
-    """Write rows below the staging folder, in few files a day.
+    """Write rows into the folder of a table by day, in few files a day, and add them to the transaction.
 
     Few rows are not shuffled, nor rows that all have the day `only_day` (ISO), nor if each task already has
     whole days (`is_by_day`).
     """
     if are_few:
         rows = rows.coalesce(1)
-    if only_day is not None:
-        # write into the day's folder: rows of one day need no sort by day
-        rows.drop("day").write.parquet(str(change.stage(table) / f"day={only_day}"))
-        return
-    laid_out = rows if are_few or is_by_day else rows.hint("rebalance", "day")
-    laid_out.write.partitionBy("day").parquet(str(change.stage(table)))
+    if only_day is not None:  # rows of one day need no sort by day
+        files = write_rows(rows, change.place(table), change.mark, schema, day=only_day)
+    else:
+        laid_out = rows if are_few or is_by_day else rows.hint("rebalance", "day")
+        in_order = laid_out if is_by_day else laid_out.sortWithinPartitions("day")
+        files = write_rows(in_order, change.place(table), change.mark, schema, by_day=True)
+    change.add(table, files)

@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DateType, StructField, StructType
 
 from kustos.pipeline.errors import TablesDamagedError, TablesError
+from kustos.pipeline.places import Place, place_of
 from kustos.pipeline.schemas import (
     ACCESS_REVIEW_SCHEMA,
     AUDIT_EVENTS_SCHEMA,
@@ -38,6 +39,7 @@ from kustos.pipeline.tables.runs import (
     read_state,
 )
 from kustos.pipeline.tables.transaction import Transaction, Write, transaction
+from kustos.pipeline.tables.writing import write_rows
 
 AUDIT_RAW, AUDIT_EVENTS, AUDIT_ROLLUP, QUARANTINE = "audit_raw", "audit_events", "audit_rollup", "quarantine"
 SECURITY_EVENTS: Final = "security_events"
@@ -81,9 +83,20 @@ def stored_schema(name: str, rows: StructType | None = None) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A folder of Delta tables, read as the last committed run left them."""
+    """A folder of Delta tables, read as the last committed run left them.
 
-    folder: Path
+    `Tables.at("s3://bucket/access")` lie in an object store, with credentials from the environment.
+    """
+
+    folder: Place
+
+    @classmethod
+    def at(cls, place: str | Place) -> "Tables":
+        """Return the tables at a local path, or at an address in an object store; raise `TablesError`."""
+        try:
+            return cls(place_of(place))
+        except ValueError as error:
+            raise TablesError(str(error)) from None
 
     def read(self, spark: SparkSession, name: str) -> DataFrame:
         """Return a table as of the last committed run; empty if nothing was ever written.
@@ -101,7 +114,7 @@ class Tables:
             schema = from_arrow_schema(pa.schema(table.schema().to_arrow()))
         return read_parquet(spark, place, files, schema)
 
-    def files(self, name: str, first_day: date | None = None, last_day: date | None = None) -> list[Path]:
+    def files(self, name: str, first_day: date | None = None, last_day: date | None = None) -> list[Place]:
         """Return the files of a table that runs write; if it is by day, only those of these days.
 
         For readers of files instead of rows (`columns`). Raises what `read` raises.
@@ -120,7 +133,8 @@ class Tables:
         place, version = self.place(name), self.state().versions.get(name)
         if version is None:
             return ()
-        return _files(place.absolute(), version, newest_commit(place))
+        whole = place.absolute() if isinstance(place, Path) else place
+        return _files(whole, version, newest_commit(place))
 
     def replace(self, name: str, rows: DataFrame) -> None:
         """Replace a whole table by rows, atomically; raise `TablesError` for one that only runs write.
@@ -133,17 +147,16 @@ class Tables:
         schema = SCHEMAS.get(name)
         with self.transaction() as change:
             staged = rows if schema is None else rows.to(schema)
-            staged.write.parquet(str(change.stage(name)))
-            write = Write(
-                table=name, schema=stored_schema(name, staged.schema), has_days=False, replaces=None
-            )
+            stored = stored_schema(name, staged.schema)
+            change.add(name, write_rows(staged, change.place(name), change.mark, stored))
+            write = Write(table=name, schema=stored, has_days=False, replaces=None)
             change.commit(f"replace-{name}", UPKEEP, [write])
 
     def has(self, name: str) -> bool:
         """Return whether a table was ever written."""
         return name in self.state().versions
 
-    def place(self, name: str) -> Path:
+    def place(self, name: str) -> Place:
         """Return the folder of a table, which need not exist; raise `TablesError` for an invalid name."""
         if _NAME.fullmatch(name) is None:
             raise TablesError(f"`{name}` is no name of a table, take small letters, digits and `_`")
@@ -172,7 +185,7 @@ class Tables:
 
 
 @lru_cache(maxsize=SNAPSHOTS_MAX)
-def _files(place: Path, version: int, _newest: Any) -> tuple[DataFile, ...]:
+def _files(place: Place, version: int, _newest: Any) -> tuple[DataFile, ...]:
     """Return the files of a table at a version; a run asks for them again and again."""
     table = open_table(place, version)
     if table is None:

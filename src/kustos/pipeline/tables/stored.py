@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 from pyspark.sql.types import StructType
 
+from kustos.pipeline.places import Place, source_of, stamp_of
 from kustos.pipeline.schemas import ANY_EVENT_SCHEMA
 from kustos.pipeline.tables.delta import time_span
 
@@ -38,26 +38,27 @@ class Span:
         return self.first_time_ms <= last_ms and first_ms <= self.last_time_ms
 
 
-def files_of_time(files: Sequence[Path], first_ms: int, last_ms: int) -> tuple[list[Path], int]:
+def files_of_time(files: Sequence[Place], first_ms: int, last_ms: int) -> tuple[list[Place], int]:
     """Return the files that may have rows in this span, both ends included, and their number of rows."""
-    spans = [(file, _span(file, file.stat().st_mtime_ns)) for file in files]
+    spans = [(file, _span(file, stamp_of(file))) for file in files]
     held = [(file, span.rows) for file, span in spans if span.may_hold(first_ms, last_ms)]
     return [file for file, _ in held], sum(rows for _, rows in held)
 
 
 @lru_cache(maxsize=MAXIMUM_FOOTERS)
-def _span(file: Path, _modified_ns: int) -> Span:
-    footer = parquet.read_metadata(file)
+def _span(file: Place, _modified_ns: int) -> Span:
+    footer = parquet.read_metadata(source_of(file))
     first, last = time_span(footer) or (None, None)
     return Span(footer.num_rows, first, last)
 
 
-def event_ids(files: Sequence[Path], first_ms: int, last_ms: int) -> pa.ChunkedArray:
+def event_ids(files: Sequence[Place], first_ms: int, last_ms: int) -> pa.ChunkedArray:
     """Return the ids of the events in this span."""
     if not files:
         return pa.chunked_array([], pa.string())
-    table = parquet.read_table(list(files), columns=["event_id", "time_ms"], partitioning=None)
-    return _of_time(table, first_ms, last_ms)["event_id"].cast(pa.string())
+    columns = ["event_id", "time_ms"]
+    tables = [parquet.read_table(source_of(file), columns=columns, partitioning=None) for file in files]
+    return _of_time(pa.concat_tables(tables), first_ms, last_ms)["event_id"].cast(pa.string())
 
 
 def _of_time(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
@@ -68,7 +69,7 @@ def _of_time(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
     return table.filter(pc.and_(pc.greater_equal(time_ms, first_ms), pc.less_equal(time_ms, last_ms)))
 
 
-def events_by_id(files: Sequence[Path], wanted: Collection[str], first_ms: int, last_ms: int) -> Found:
+def events_by_id(files: Sequence[Place], wanted: Collection[str], first_ms: int, last_ms: int) -> Found:
     """Return the contents of the events with these ids in this span, by day and id; see `contents`."""
     ids = pa.array(wanted, pa.string())
     events: Found = {}
@@ -78,9 +79,9 @@ def events_by_id(files: Sequence[Path], wanted: Collection[str], first_ms: int, 
     return events
 
 
-def _events_of(file: Path, ids: pa.Array, first_ms: int, last_ms: int) -> Iterator[tuple[Any, Any]]:
+def _events_of(file: Place, ids: pa.Array, first_ms: int, last_ms: int) -> Iterator[tuple[Any, Any]]:
     day = date.fromisoformat(file.parent.name.removeprefix("day="))
-    held = parquet.read_table(file, columns=["event_id"], partitioning=None)["event_id"]
+    held = parquet.read_table(source_of(file), columns=["event_id"], partitioning=None)["event_id"]
     is_wanted = pc.is_in(held.cast(pa.string()), value_set=ids)
     if not pc.any(is_wanted).as_py():
         return
@@ -90,11 +91,11 @@ def _events_of(file: Path, ids: pa.Array, first_ms: int, last_ms: int) -> Iterat
     )
 
 
-def read_contents(file: Path) -> pa.Table:
+def read_contents(file: Place) -> pa.Table:
     """Return the events of a file with its columns of ANY_EVENT_SCHEMA."""
-    known = set(parquet.read_schema(file).names)
+    known = set(parquet.read_schema(source_of(file)).names)
     columns = [name for name in ANY_EVENT_SCHEMA.fieldNames() if name in known]
-    return parquet.read_table(file, columns=columns, partitioning=None)
+    return parquet.read_table(source_of(file), columns=columns, partitioning=None)
 
 
 def contents(table: pa.Table) -> list[Any]:
@@ -129,18 +130,12 @@ def _filled(schema: StructType, row: dict[str, Any]) -> dict[str, Any]:
     return filled
 
 
-def newest_time_ms(files: Sequence[Path]) -> int | None:
-    """Return the newest time of events in these files, None if there are none."""
-    spans = (_span(file, file.stat().st_mtime_ns) for file in files)
-    return max((span.last_time_ms for span in spans if span.last_time_ms is not None), default=None)
-
-
-def line_ids(files: Sequence[Path]) -> frozenset[str]:
+def line_ids(files: Sequence[Place]) -> frozenset[str]:
     """Return the ids of the lines in these files of `quarantine`."""
-    tables = (parquet.read_table(file, columns=["line_id"], partitioning=None) for file in files)
+    tables = (parquet.read_table(source_of(file), columns=["line_id"], partitioning=None) for file in files)
     return frozenset(each for table in tables for each in table["line_id"].to_pylist() if each is not None)
 
 
-def rows_of(files: Sequence[Path]) -> int:
+def rows_of(files: Sequence[Place]) -> int:
     """Return how many rows these files have."""
-    return sum(_span(file, file.stat().st_mtime_ns).rows for file in files)
+    return sum(_span(file, stamp_of(file)).rows for file in files)

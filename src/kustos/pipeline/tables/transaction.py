@@ -1,10 +1,11 @@
-"""A transaction on the tables: staged, committed to each table by Delta's log, and to `runs` last.
+"""A transaction on the tables: files beside the others, committed by Delta's logs, and by `runs` last.
 
-Theory of operation. A run writes below `_staging-<random>`, which Spark and other readers ignore. To commit,
-its files are renamed into the tables' folders, where no commit names them yet; then each table commits them,
-and `runs` last (see there). Killed before, nothing of it is seen, and the next run undoes what it finds. The
-name of the folder is random, so that a job that outlived its killed driver cannot write into the folder of
-the run that repeats its work.
+Theory of operation. A run writes its files into the tables' folders, where no commit names them yet, and
+whatever else it needs below `_staging-<time>-<mark>`. To commit, each table takes its files, and `runs` its
+row (see there). Killed before, nothing of it is seen, and the next run undoes what it finds committed. Names
+of files have the run's random mark: a job that outlived its killed driver cannot write into the files of the
+run that repeats its work, and on a disk the next run removes those of a killed one at once. In an object
+store another run may be at work; there files that no commit names go with the old ones, by vacuum.
 
 A lock on the folder refuses a second run at once where the file system has locks; that nothing is written
 twice does not depend on it.
@@ -13,11 +14,10 @@ twice does not depend on it.
 import fcntl
 import json
 import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,15 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from kustos.pipeline.errors import TablesDamagedError, TablesError, TablesInUseError
+from kustos.pipeline.places import (
+    Place,
+    StorePath,
+    make_folder,
+    names_in,
+    remove_file,
+    remove_folder,
+    sync,
+)
 from kustos.pipeline.tables import delta
 from kustos.pipeline.tables.runs import (
     INPUTS,
@@ -43,24 +52,24 @@ from kustos.pipeline.tables.runs import (
     rows_of,
     state_of,
 )
-from kustos.runtime import SystemEntropy, reason_of
+from kustos.runtime import SystemClock, SystemEntropy, reason_of
 
 STAGING_PREFIX: Final = "_staging-"
+_STAGED_AT: Final = "%Y%m%dT%H%M%SZ"
 _RUN_LOCK: Final = "_lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """The staged files of a table are added; they replace those of the days `replaces` (ISO), None: all.
+    """The files that were added for a table; they replace those of the days `replaces` (ISO), None: all.
 
-    `day`: that of files in no folder of a day, in a table by day. The table is made if it is not there.
+    The table is made if it is not there.
     """
 
     table: str
     schema: pa.Schema
     has_days: bool = True
     replaces: tuple[str, ...] | None = ()
-    day: date | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,30 +82,50 @@ class Compaction:
 
 
 class Transaction:
-    """The tables at a state: `stage` returns paths to write to, `commit` makes the files part of them."""
+    """The tables at a state: files are written and added, and `commit` makes them part of the tables."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place) -> None:
         self.folder: Final = folder
         self._newest: Final = delta.newest_commit(folder / RUNS)
         self._runs, self._rows = read_runs(folder)
         self.state: Final[State] = state_of(folder, self._rows)
-        self.staging: Final = folder / f"{STAGING_PREFIX}{SystemEntropy().uuid().hex}"
+        self.mark: Final = SystemEntropy().uuid().hex
+        now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
+        self.staging: Final = folder / f"{STAGING_PREFIX}{now:{_STAGED_AT}}-{self.mark}"
         self.is_committed = False
         self._number: Final = self.state.number + 1
+        self._added: dict[str, list[delta.NewFile]] = {}
 
-    def stage(self, name: str) -> Path:
-        """Return a path in the staging folder for one writer; it does not exist yet."""
-        self.staging.mkdir(exist_ok=True)
+    def stage(self, name: str) -> Place:
+        """Return a place for files that are needed until the commit; nothing is there yet."""
+        make_folder(self.staging)
         return self.staging / name
 
-    def staged_files(self, name: str) -> tuple[str, ...]:
-        """Return the data files staged under this name, relative to it."""
-        return data_files(self.staging / name)
+    def place(self, table: str) -> Place:
+        """Return the folder of a table, for new files with names of `delta.new_name(change.mark, ...)`."""
+        make_folder(self.staging)  # tells the next run that files with this mark may be left
+        return self.folder / table
 
-    def discard(self, *names: str) -> None:
-        """Remove what was staged under these names."""
-        for name in names:
-            shutil.rmtree(self.staging / name, ignore_errors=True)
+    def add(self, table: str, files: Iterable[delta.NewFile]) -> None:
+        """Take files that were written into the folder of a table; `commit` makes them part of it."""
+        self._added.setdefault(table, []).extend(files)
+
+    def added(self, table: str) -> tuple[delta.NewFile, ...]:
+        """Return the files that were added to a table."""
+        return tuple(self._added.get(table, ()))
+
+    def rows_added(self, table: str) -> int:
+        """Return how many rows these files have."""
+        return sum(file.rows for file in self.added(table))
+
+    def end(self) -> None:
+        """Remove what the transaction has written and did not commit."""
+        if not self.is_committed:
+            for table, files in self._added.items():
+                for file in files:
+                    with suppress(OSError):
+                        remove_file(self.folder / table / file.name)
+        remove_folder(self.staging)
 
     def commit(
         self,
@@ -160,12 +189,21 @@ class Transaction:
             return version
         table = self._opened(change.table)
         if table is None:
-            table = delta.create_table(place, change.schema, has_days=change.has_days)
+            table = self._created(change.table, change.schema, has_days=change.has_days)
         elif change.replaces is not None:
             delta.widen(place, table, change.schema, self._number)
         schema = change.schema if change.replaces is None else table.schema()
-        added = [delta.added(place, name, day) for name, day in self._moved(change)]
+        added = self.added(change.table)
+        for directory in {place, *((place / file.name).parent for file in added)}:
+            sync(directory)  # no commit is to be safer than the names of its files
         return delta.write(place, table, added, schema, replaces=change.replaces, number=self._number)
+
+    def _created(self, name: str, schema: pa.Schema, *, has_days: bool) -> DeltaTable:
+        place = self.folder / name
+        table = delta.create_table(place, schema, has_days=has_days)
+        if delta.files_of(table):  # another run has created it, and written to it
+            raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
+        return table
 
     def _opened(self, name: str) -> DeltaTable | None:
         """Return the table with the rows that the state gives it; what is above them is undone."""
@@ -185,29 +223,13 @@ class Transaction:
             committed = delta.open_table(place, version)
             if committed is None or delta.files_of(table) != delta.files_of(committed):
                 delta.restore(place, table, version, self._number)
+                if committed is not None and delta.files_of(table) != delta.files_of(committed):
+                    raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
         return table
-
-    def _moved(self, change: Write) -> list[tuple[str, str | None]]:
-        """Move the staged files of a table into its folder; return their names there, and their days."""
-        place, moved = self.folder / change.table, list[tuple[str, str | None]]()
-        for staged in self.staged_files(change.table):
-            name, day = staged, None
-            if change.has_days and change.day is not None:
-                day = change.day.isoformat()
-                name = f"{delta.DAY}={day}/{Path(staged).name}"
-            elif change.has_days:
-                day = Path(staged).parent.name.removeprefix(f"{delta.DAY}=")
-            (place / name).parent.mkdir(parents=True, exist_ok=True)
-            delta.sync(self.staging / change.table / staged)  # no commit is to be safer than its files
-            (self.staging / change.table / staged).rename(place / name)
-            moved.append((name, day))
-        for directory in {place, *((place / name).parent for name, _ in moved)}:
-            delta.sync(directory)
-        return moved
 
     def _add_inputs(self, inputs: Sequence[InputFile]) -> int:
         place, rows = self.folder / INPUTS, input_rows(inputs, self._number)
-        table = self._opened(INPUTS) or delta.create_table(place, INPUTS_SCHEMA, has_days=False)
+        table = self._opened(INPUTS) or self._created(INPUTS, INPUTS_SCHEMA, has_days=False)
         delta.widen(place, table, INPUTS_SCHEMA, self._number)
         is_full = len(delta.files_of(table)) >= MAXIMUM_FILES
         if is_full:
@@ -229,19 +251,56 @@ class Transaction:
 
 
 @contextmanager
-def transaction(folder: Path) -> Iterator[Transaction]:
-    """Lock the tables, remove the staging of killed runs, and yield a transaction.
+def transaction(folder: Place) -> Iterator[Transaction]:
+    """Lock the tables, remove what killed runs left, and yield a transaction.
 
     Raises `TablesInUseError`, `TablesDamagedError`, or `TablesError` if the folder cannot be written.
     """
     with run_lock(folder):
-        for left in folder.glob(f"{STAGING_PREFIX}*"):
-            shutil.rmtree(left, ignore_errors=True)
         opened = Transaction(folder)
+        _remove_leavings(opened)
         try:
             yield opened
         finally:
-            shutil.rmtree(opened.staging, ignore_errors=True)
+            opened.end()
+
+
+def _remove_leavings(opened: Transaction) -> None:
+    """Remove staging of killed runs and, on a disk, their files; in a store only after `KEPT_HOURS`."""
+    folder = opened.folder
+    try:
+        left = [name for name in names_in(folder) if name.startswith(STAGING_PREFIX)]
+        for name in left:
+            if isinstance(folder, Path):
+                _remove_files(folder, name.rpartition("-")[2], opened.state)
+                remove_folder(folder / name)
+            elif _is_old(name):
+                remove_folder(folder / name)
+    except OSError as error:
+        raise TablesError(f"cannot write to `{folder}`: {reason_of(error)}") from error
+
+
+def _remove_files(folder: Path, mark: str, state: State) -> None:
+    """Remove the files of a killed run but for those that it committed."""
+    for place in folder.iterdir():
+        files = list(place.glob(f"**/part-{mark}-*.parquet")) if not _is_hidden(place.name) else []
+        if files:
+            version = state.versions.get(place.name)
+            table = None if version is None else delta.open_table(place, version)
+            committed = set() if table is None else {file.name for file in delta.files_of(table)}
+            for file in files:
+                if str(file.relative_to(place)) not in committed:
+                    file.unlink()
+
+
+def _is_old(staging: str) -> bool:
+    """Return whether a run that began then cannot be at work any more, by the name of its staging."""
+    try:
+        began = datetime.strptime(staging.split("-")[1], _STAGED_AT).replace(tzinfo=UTC)
+    except (ValueError, IndexError):
+        return False
+    now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
+    return now - began > timedelta(hours=delta.KEPT_HOURS)
 
 
 def rows_in(table: DeltaTable) -> int:
@@ -271,8 +330,11 @@ def _is_hidden(name: str) -> bool:
 
 
 @contextmanager
-def run_lock(folder: Path) -> Iterator[None]:
-    """Lock the tables against other runs, or raise `TablesInUseError` at once."""
+def run_lock(folder: Place) -> Iterator[None]:
+    """Lock the tables against other runs, or raise `TablesInUseError` at once; a store has no locks."""
+    if isinstance(folder, StorePath):
+        yield
+        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / _RUN_LOCK).open("w")

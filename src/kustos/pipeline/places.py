@@ -1,0 +1,239 @@
+"""Places of files: a local path, or one in an object store.
+
+An object store is reached by delta-rs, which commits to Delta's logs there, too: one client, with one set
+of credentials, those of the environment (or of the machine, as the cloud gives them). An address holds none.
+Local paths stay `Path`, and are read and written without it.
+"""
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyarrow import fs as arrow_fs
+
+SCHEMES: Final = ("s3", "abfss", "gs")
+
+_ADDRESS: Final = re.compile(
+    r"(?P<root>(?:s3|gs)://[a-z0-9][a-z0-9._-]{1,62}|abfss://[a-z0-9-]{3,63}@[a-z0-9][a-z0-9.-]{2,252})"
+    r"(?P<path>(?:/[A-Za-z0-9_=][A-Za-z0-9_=.+-]*)*)/?"
+)
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+CLIENTS_MAX: Final = 8
+"""Clients of object stores kept by a process: tables lie in one or two buckets."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StorePath:
+    """A path in an object store, such as `s3://bucket/access`; it has what tables need of `Path`."""
+
+    address: str
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` for another address; its text is not repeated, as it may hold a password."""
+        match = _ADDRESS.fullmatch(self.address)
+        if match is None:
+            raise ValueError(
+                "an address in an object store is `s3://BUCKET/FOLDER`, `gs://BUCKET/FOLDER` or "
+                "`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER`, in letters, digits and `_=.+-`; "
+                "credentials belong into the environment"
+            )
+        object.__setattr__(self, "address", match["root"] + match["path"])
+
+    def __str__(self) -> str:
+        return self.address
+
+    def __truediv__(self, name: str) -> "StorePath":
+        return StorePath(f"{self.address}/{name}")
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.address.rpartition("/")[2]
+
+    @property
+    def parent(self) -> "StorePath":
+        """The folder that it lies in."""
+        return StorePath(self.address.rpartition("/")[0])
+
+    @property
+    def root(self) -> str:
+        """The address of the bucket, or the container."""
+        match = _ADDRESS.fullmatch(self.address)
+        return "" if match is None else match["root"]
+
+    @property
+    def key(self) -> str:
+        """The path within the bucket."""
+        return self.address.removeprefix(self.root).lstrip("/")
+
+
+Place = Path | StorePath
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is meant as an address (`scheme://…`), and not as a local path."""
+    return _SCHEME.match(text) is not None
+
+
+def place_of(text: str | Place) -> Place:
+    """Return the place that a text names: an address in an object store, or a local path.
+
+    Raises `ValueError` for an address of another form.
+    """
+    if not isinstance(text, str):
+        return text
+    return StorePath(text) if is_address(text) else Path(text)
+
+
+@lru_cache(maxsize=CLIENTS_MAX)
+def _client(root: str, _process: int) -> Any:
+    """Return the file system of a bucket; a forked process makes its own."""
+    from deltalake.fs import DeltaStorageHandler
+
+    return arrow_fs.PyFileSystem(DeltaStorageHandler(root, {}))
+
+
+def _files(place: StorePath) -> Any:
+    return _client(place.root, os.getpid())
+
+
+def source_of(place: Place) -> "str | pa.NativeFile":
+    """Return what Arrow's readers read a file from; raise OSError."""
+    if isinstance(place, Path):
+        return str(place)
+    with plain_errors(place):
+        return _files(place).open_input_file(place.key)
+
+
+@contextmanager
+def sink_of(place: Place) -> "Iterator[str | pa.NativeFile]":
+    """Yield what Arrow's writers write a new file to; raise OSError.
+
+    A local file is brought to the disk; one in an object store is there as a whole at the end, or not at all.
+    """
+    if isinstance(place, Path):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        yield str(place)
+        sync(place)
+        return
+    with plain_errors(place), _files(place).open_output_stream(place.key) as sink:
+        yield sink
+
+
+def size_of(place: Place) -> int:
+    """Return the size of a file in bytes; raise OSError."""
+    if isinstance(place, Path):
+        return place.stat().st_size
+    with plain_errors(place):
+        found = _files(place).get_file_info(place.key)
+    if found.type != arrow_fs.FileType.File:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(place))
+    return int(found.size)
+
+
+def stamp_of(place: Place) -> int:
+    """Return what changes with a local file; in an object store no file of a table ever changes."""
+    return place.stat().st_mtime_ns if isinstance(place, Path) else 0
+
+
+def make_folder(place: Place) -> None:
+    """Create a local folder; object stores have none. Raises OSError."""
+    if isinstance(place, Path):
+        place.mkdir(parents=True, exist_ok=True)
+
+
+def names_in(place: Place) -> list[str]:
+    """Return the names in a folder, sorted; none if it is not there. Raises OSError."""
+    if isinstance(place, Path):
+        return sorted(each.name for each in place.iterdir()) if place.is_dir() else []
+    with plain_errors(place):
+        found = _files(place).get_file_info(arrow_fs.FileSelector(place.key, allow_not_found=True))
+    return sorted(each.path.rstrip("/").rpartition("/")[2] for each in found)
+
+
+def names_below(place: Place) -> list[str]:
+    """Return the files in a folder and all below it, as paths relative to it, sorted. Raises OSError."""
+    if isinstance(place, Path):
+        return sorted(str(each.relative_to(place)) for each in place.rglob("*") if each.is_file())
+    with plain_errors(place):
+        found = _files(place).get_file_info(
+            arrow_fs.FileSelector(place.key, recursive=True, allow_not_found=True)
+        )
+    of_files = [each.path for each in found if each.type == arrow_fs.FileType.File]
+    return sorted(path.removeprefix(place.key).lstrip("/") for path in of_files)
+
+
+def remove_file(place: Place) -> None:
+    """Remove a file that may be gone already; raise OSError."""
+    if isinstance(place, Path):
+        place.unlink(missing_ok=True)
+        return
+    with plain_errors(place):
+        _files(place).delete_file(place.key)
+
+
+def remove_folder(place: Place) -> None:
+    """Remove a folder with all that lies below it, as far as that can be done."""
+    if isinstance(place, Path):
+        shutil.rmtree(place, ignore_errors=True)
+        return
+    try:
+        for name in names_below(place):
+            remove_file(place / name)
+    except OSError:
+        return  # what stays is removed later, or by the bucket's own rules
+
+
+def sync(place: Place) -> None:
+    """Bring a file, or the names in a folder, to the disk; what an object store took is there."""
+    if isinstance(place, StorePath):
+        return
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def plain_errors(place: StorePath) -> Iterator[None]:
+    """Raise errors of an object store with a number and a short reason, without the whole answer."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        number, text = reason_in_store(error)
+        raise OSError(number, text, str(place)) from None
+
+
+_CODE: Final = re.compile(r"<Code>([A-Za-z]{1,64})</Code>")
+_STATUS: Final = re.compile(r"\b([45]\d\d) [A-Z][A-Za-z ]{1,40}")
+
+
+def reason_in_store(error: Exception) -> tuple[int | None, str]:
+    """Return the number of an error, if it has one, and a reason: never the store's answer.
+
+    An answer quotes the request, and names the account.
+    """
+    text = str(error)
+    code, status = _CODE.search(text), _STATUS.search(text)
+    told = code[1] if code is not None else status[0] if status is not None else ""
+    if isinstance(error, FileNotFoundError) or ("404 Not Found" in text and not code):
+        return errno.ENOENT, os.strerror(errno.ENOENT)
+    if "403 Forbidden" in text or "necessary privileges" in text:
+        return errno.EACCES, os.strerror(errno.EACCES)
+    if "error sending request" in text or "onnection refused" in text:
+        return None, "the store does not answer, check its address and the network"
+    if "redentials" in text:
+        return None, "no credentials, set those of the store in the environment"
+    return None, f"the store answers {told}" if told else "the store failed"

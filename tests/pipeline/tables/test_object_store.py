@@ -1,0 +1,290 @@
+"""Tables in an object store keep the promises of tables on a disk: shown on a real server of S3."""
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
+from pathlib import Path
+from random import Random
+from threading import Barrier
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from kustos.pipeline.deciding import AclsInForce
+from kustos.pipeline.inputs import TopicSettings
+from kustos.pipeline.jobs import run_pipeline
+from kustos.pipeline.jobs.judging import replay_of_tables
+from kustos.pipeline.jobs.tables_report import run_tables_report
+from kustos.pipeline.places import StorePath, names_in
+from kustos.pipeline.streaming import StreamOptions, run_stream
+from kustos.pipeline.tables import (
+    IngestOptions,
+    Retention,
+    SchemaConflictError,
+    Tables,
+    TablesError,
+    TablesInUseError,
+    compact_tables,
+    delta,
+    drop_expired,
+    ingest,
+)
+from kustos.pipeline.tables.runs import RUN
+from kustos.pipeline.tables.transaction import Transaction, Write
+from testkit.kafka import KafkaNode
+from testkit.object_store import KEY, ObjectStore, object_store
+from testkit.paths import ROOT
+from testkit.processes import spawn
+from tests.pipeline.events import event_line, kafka_line
+from tests.pipeline.inputs.topics import fill, make_topic
+from tests.pipeline.tables.driver import BEGUN
+from tests.pipeline.tables.test_ingest import StoppedClock
+from tests.pipeline.tables.test_runs import contents
+
+TIME_MS = 1_795_233_600_123
+DAY_MS = 86_400_000
+LONGEST_RUN_S = 240.0
+SOON_S = 4.0
+WRITERS, ROUNDS = 6, 4
+SCHEMA = pa.schema([("text", pa.string()), ("day", pa.date32())])
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with object_store(tmp_path_factory.mktemp("s3")) as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        yield server
+
+
+@pytest.fixture
+def near(spark: SparkSession, store: ObjectStore) -> Iterator[SparkSession]:
+    """Return the session with workers that were started in the store's environment."""
+    environment = spark.sparkContext.environment
+    environment.update(store.environment)
+    yield spark
+    for name in store.environment:
+        del environment[name]
+
+
+def lines_of_days(*numbers: int) -> list[str]:
+    return [event_line(number, time_ms=TIME_MS + number * DAY_MS // 3) for number in numbers]
+
+
+@pytest.fixture
+def audit(tmp_path: Path) -> Path:
+    folder = tmp_path / "audit"
+    folder.mkdir()
+    (folder / "a").write_text("\n".join([*lines_of_days(*range(8)), "junk", kafka_line(), kafka_line()]))
+    return folder
+
+
+def add_more(audit: Path) -> None:
+    lines = [*lines_of_days(*range(4, 12)), "junk of another file", kafka_line(principal="User:eve")]
+    (audit / "b").write_text("\n".join(lines))
+
+
+def test_short_and_long_runs_there_write_the_tables_that_they_write_on_a_disk(
+    near: SparkSession, store: ObjectStore, tmp_path: Path, audit: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = IngestOptions(keep_raw=True)
+    there, here = Tables.at(store.address("both")), Tables(tmp_path / "tables")
+    for more in (False, True):
+        if more:
+            add_more(audit)
+            monkeypatch.setattr(sys.modules[ingest.__module__], "SHORT_LINES_MAX", 0)
+        summaries = [
+            run_pipeline(near, tables=tables, audit=audit, options=options) for tables in (there, here)
+        ]
+        assert [(one.new_files, one.events, one.duplicates) for one in summaries] == [
+            (1, 5, 4) if more else (1, 10, 0)
+        ] * 2
+        assert contents(near, there) == contents(near, here)
+        assert sorted(map(repr, there.read(near, "audit_raw").collect())) == sorted(
+            map(repr, here.read(near, "audit_raw").collect())
+        )
+    assert run_pipeline(near, tables=there, audit=audit).new_files == 0
+    assert not [name for name in names_in(there.folder) if name.startswith("_")], "nothing is left"
+    assert "COPY" not in store.log.read_text(), "files are written once, where they are committed"
+
+
+def test_answers_there_are_those_of_tables_on_a_disk(
+    near: SparkSession, store: ObjectStore, tmp_path: Path, audit: Path
+) -> None:
+    there, here = Tables.at(store.address("answers")), Tables(tmp_path / "tables")
+    nobody = AclsInForce.of("none", [], super_users="", allow_everyone_if_no_acl_found=False)
+    for tables in (there, here):
+        run_pipeline(near, tables=tables, audit=audit)
+        for rules in (True, False):
+            found = replay_of_tables(near, tables, nobody, rule_changes=rules)
+            tables.replace(f"replay_{'flips' if rules else 'by_file'}", found.flips)
+        tables.replace("replay_flips", tables.read(near, "replay_flips").limit(3))
+        run_tables_report(near, tables, tmp_path / f"{tables is there}.html")
+    for name in ("replay_flips", "replay_by_file"):
+        rows = [sorted(map(repr, tables.read(near, name).collect())) for tables in (there, here)]
+        assert rows[0] == rows[1] != []
+    assert (tmp_path / "True.html").read_text() == (tmp_path / "False.html").read_text()
+
+
+def test_days_there_are_compacted_and_dropped(near: SparkSession, store: ObjectStore, audit: Path) -> None:
+    tables = Tables.at(store.address("upkeep"))
+    for number in range(3):
+        (audit / f"more{number}").write_text(event_line(100 + number, time_ms=TIME_MS))
+        run_pipeline(near, tables=tables, audit=audit, compact=False)
+    before = contents(near, tables)
+    assert compact_tables(tables, most_files=2)
+    assert contents(near, tables) == before
+    days = tables.days("audit_events")
+    dropped = drop_expired(tables, Retention(days=1), clock=StoppedClock(TIME_MS + 2 * DAY_MS))
+    assert dropped.event_days
+    assert tables.days("audit_events") == days - set(dropped.event_days)
+    assert tables.read(near, "audit_events").count() == len(before["audit_events"]) - dropped.events
+
+
+def test_a_stream_into_it_takes_each_record_once(
+    near: SparkSession, store: ObjectStore, kafka: KafkaNode, tmp_path: Path
+) -> None:
+    tables, topic, now = (
+        Tables.at(store.address("stream")),
+        make_topic(kafka),
+        StreamOptions(available_now=True),
+    )
+    settings = TopicSettings(topic=topic, client_properties={"bootstrap.servers": kafka.bootstrap})
+    fill(kafka, topic, [event_line(1), event_line(2), event_line(2), "junk"])
+    first = run_stream(near, settings, tables, tmp_path / "checkpoint", options=now)
+    assert (first.lines, first.events, first.quarantined, first.duplicates) == (4, 2, 1, 1)
+    fill(kafka, topic, [event_line(2), event_line(3)])
+    second = run_stream(near, settings, tables, tmp_path / "checkpoint", options=now)
+    assert (second.lines, second.events, second.duplicates) == (2, 1, 1)
+    lost = run_stream(near, settings, tables, tmp_path / "another", options=now)
+    assert (lost.events, lost.duplicates) == (0, 6)
+    assert tables.read(near, "audit_rollup").selectExpr("sum(event_count) AS n").collect()[0]["n"] == 3
+
+
+def drive(store: ObjectStore, audit: Path, tables: str, point: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.pipeline.tables.driver", str(audit), tables, point]
+    driver = spawn(command, stdout=subprocess.PIPE, cwd=ROOT, environment=store.environment)
+    assert driver.stdout is not None
+    assert driver.stdout.readline().decode().strip() == BEGUN
+    return driver
+
+
+@pytest.mark.parametrize("point", ["writing quarantine", "committing two tables", "random"])
+def test_killed_there_and_run_again_no_event_is_there_twice(
+    near: SparkSession, store: ObjectStore, tmp_path: Path, audit: Path, point: str, seed: int
+) -> None:
+    tables, here = Tables.at(store.address(f"killed/{point.replace(' ', '-')}")), Tables(tmp_path / "tables")
+    for each in (tables, here):
+        run_pipeline(near, tables=each, audit=audit)
+    before = contents(near, tables)
+    add_more(audit)
+    run_pipeline(near, tables=here, audit=audit)
+    driver = drive(store, audit, str(tables.folder), point)
+    if point == "random":
+        try:
+            driver.wait(Random(seed).uniform(0, SOON_S))
+        except subprocess.TimeoutExpired:
+            driver.kill()
+        driver.wait(LONGEST_RUN_S)
+    else:
+        assert driver.wait(LONGEST_RUN_S) == -signal.SIGKILL
+        assert contents(near, tables) == before, "all of a run or nothing"
+    run_pipeline(near, tables=tables, audit=audit)
+    assert contents(near, tables) == contents(near, here)
+    assert run_pipeline(near, tables=tables, audit=audit).new_files == 0
+
+
+def test_of_runs_at_once_one_wins_and_the_others_say_so(store: ObjectStore) -> None:
+    """There is no lock: the server takes one commit of `runs` with a number, by a conditional put."""
+    place = StorePath(store.address("race"))
+
+    def attempt(writer: int, start: Barrier) -> bool:
+        change = Transaction(place)
+        name = delta.new_name(change.mark, "2026-11-20")
+        rows = pa.table({"text": [f"of {writer} in {change.state.number}"]})
+        change.add("audit_events", [delta.write_file(change.place("audit_events"), name, rows, "2026-11-20")])
+        start.wait()
+        write = Write(table="audit_events", schema=SCHEMA)
+        try:
+            change.commit(f"run-{change.state.number}-{writer}", RUN, [write])
+        except TablesInUseError:
+            return False
+        finally:
+            change.end()
+        return True
+
+    won = 0
+    with ThreadPoolExecutor(WRITERS) as threads:
+        for _ in range(ROUNDS):
+            outcomes = list(threads.map(attempt, range(WRITERS), repeat(Barrier(WRITERS))))
+            assert sum(outcomes) <= 1
+            won += sum(outcomes)
+            state = Tables(place).state()
+            assert len(state.runs) == state.number == won
+            rows = sum(file.rows for file in Tables(place).snapshot("audit_events"))
+            assert rows == won, "a loser's rows are not seen"
+    assert attempt(0, Barrier(1)), "and alone a run is not refused"
+
+
+def test_errors_tell_the_place_and_the_reason_and_no_secret(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = Tables.at(store.address("errors"))
+    assert tables.state().number == 0
+    for name, value, reason in (
+        ("AWS_SECRET_ACCESS_KEY", "wrong-secret-of-somebody", "permission denied"),
+        ("AWS_ACCESS_KEY_ID", "nobody", "permission denied|the store answers"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            with pytest.raises(TablesError, match=reason) as caught:
+                tables.state()
+        said = f"{caught.value!r} {caught.value.__cause__!r}"
+        assert "errors" in said
+        assert not [text for text in (KEY, store.secret, value, "Signature", "<") if text in said]
+    with pytest.raises(TablesError, match="nosuchbucket"):
+        Tables.at("s3://no-such-bucket/errors").state()
+    assert store.secret not in repr(tables) + repr(store)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://key:secret@bucket/access",
+        "s3://bucket/access?secret=secret",
+        "s3://bucket/a%20b",
+        "s3://bucket/../other",
+        "http://bucket/access",
+        "abfss://container@account.dfs.core.windows.net:secret/x",
+    ],
+)
+def test_an_address_with_a_secret_or_of_another_form_is_refused_without_repeating_it(address: str) -> None:
+    with pytest.raises(TablesError, match="credentials belong into the environment") as caught:
+        Tables.at(address)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["gs://bucket/a/b", "abfss://lake@account.dfs.core.windows.net/a"])
+def test_addresses_of_other_stores_have_the_same_parts(address: str) -> None:
+    place = StorePath(f"{address}/")
+    assert str(place / "day=2026-11-20" / "x.parquet") == f"{address}/day=2026-11-20/x.parquet"
+    assert (place / "x").parent == place
+    assert f"{place.root}/{place.key}" == address
+
+
+def test_damage_there_is_named(near: SparkSession, store: ObjectStore, audit: Path) -> None:
+    tables = Tables.at(store.address("damaged"))
+    run_pipeline(near, tables=tables, audit=audit)
+    name = tables.snapshot("audit_events")[0].name
+    path = store.folder / "damaged" / "audit_events" / name
+    path.write_bytes(b"no Parquet")
+    with pytest.raises(SchemaConflictError, match="is no readable Parquet file"):
+        tables.read(near, "audit_events")
+    shutil.rmtree(store.folder / "damaged" / "audit_events")
+    with pytest.raises(TablesError, match="audit_events"):
+        tables.read(near, "audit_events")
