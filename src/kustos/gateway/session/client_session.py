@@ -121,7 +121,9 @@ class ClientSession:
             if (
                 self._learnt
                 and self._can_decide()
-                and self._place.may_work(self._learnt[0][0].is_large, self.go_on, amid=True)
+                and self._place.may_go_on(
+                    self._learnt[0][0].is_large, self._learnt[0][0].gave_way, self.go_on
+                )
             ):
                 slot, result = self._learnt.popleft()
                 self._turn.take(0)
@@ -129,7 +131,7 @@ class ClientSession:
             elif self._frames and self._may_begin(self._frames[0]) and self._can_decide():
                 frame = self._frames[0]
                 is_large = self._place.must_wait(frame)
-                if not self._place.may_work(is_large, self.go_on, amid=False):
+                if not self._place.may_begin(is_large, self.go_on):
                     break
                 self._turn.take(len(self._frames.popleft()))
                 if not (self._owner.wants(frame) and self._owner.take(frame)):
@@ -237,7 +239,7 @@ class ClientSession:
                 self._report(slot, opened)
                 if isinstance(effect, GiveWay):
                     slot.gave_way = True
-                    self._loop.call_soon(self._resume, slot)
+                    self._learnt.append((slot, None))
                     return
                 slot.require_still_allowed()
                 known = self._perform(slot, opened, effect)
@@ -286,12 +288,6 @@ class ClientSession:
         slot.sent_s = self._loop.time()
         self._task = self._loop.create_task(question)
         self._task.add_done_callback(lambda done: self._take_result(slot, done))
-
-    def _resume(self, slot: Slot) -> None:
-        """Let a request go on that gave way to others, in another turn of the loop."""
-        if not self._closed:
-            self._learnt.append((slot, None))
-            self.go_on()
 
     def _take_result(self, slot: Slot, task: asyncio.Task[Any]) -> None:
         """Let a held request go on with the result of its coroutine."""
