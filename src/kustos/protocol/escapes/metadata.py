@@ -26,7 +26,7 @@ from kustos.protocol.steps import (
     Rewrite,
     Row,
 )
-from kustos.protocol.turns import allowed_names, each, next_items, next_names
+from kustos.protocol.turns import allowed_names, begin_item, each, next_items, next_names
 from kustos.wire import ZERO_UUID, ApiKey, ItemReader, Message, MessageCodec, request_codec, response_codec
 
 LISTED_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC, log_if_denied=False)
@@ -193,9 +193,15 @@ def visible(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
 def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCodec) -> Asking[list[Message]]:
     """Return the topics in another version."""
     topic_type = codec.root.ELEMENTS["topics"]
-    return each(
-        exchange, topics, lambda topic: topic if type(topic) is topic_type else converted(topic, topic_type)
-    )
+    found: list[Message] = []
+    for topic in topics:
+        if type(topic) is topic_type:
+            yield from begin_item(exchange)
+            found.append(topic)
+        else:
+            yield from begin_item(exchange, 1 + len(topic.get("partitions") or ()))
+            found.append(converted(topic, topic_type))
+    return found
 
 
 def finished(exchange: Exchange, response: Message) -> Asking[Reply]:
