@@ -8,7 +8,7 @@ a handler gives way in between, its grants are decided again, all at once, befor
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from kustos.acl import KafkaPrincipal
 from kustos.wire import ItemReader, Message, Shape
@@ -25,6 +25,10 @@ class Ask:
     message: Message | None = None
     api_version: int | None = None
     api_key: int | None = None
+
+
+OWN_REQUEST: Final = Ask()
+"""A request of the client's API and version."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,20 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
-from kustos.acl import KafkaPrincipal
+import pytest
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.gateway.session.large_turns import LargeTurns, QueuePlace
 from kustos.protocol.exchange import ITEMS_PER_TURN
+from kustos.wire import (
+    PartReader,
+    PartWriter,
+)
 from kustos.wire.api_keys import ApiKey
-from testkit.gateway.sessions import World, heartbeat, request
-from testkit.protocol.random_requests import ALL_ALLOWED
+from testkit.gateway.sessions import World, deliver, heartbeat, request
+from testkit.protocol.random_requests import ALL_ALLOWED, allow
 
 MANY = [f"group-{number}" for number in range(2 * ITEMS_PER_TURN)]
 
@@ -84,6 +91,69 @@ async def test_small_requests_with_large_answers_do_not_keep_large_ones_out() ->
     assert turns == ["small", "large"]
     for place in small:
         place.leave()
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version"), [(ApiKey.LIST_GROUPS, 4), (ApiKey.CONSUMER_GROUP_DESCRIBE, 1)]
+)
+async def test_a_large_answer_is_read_and_written_in_turns(
+    monkeypatch: pytest.MonkeyPatch, api_key: int, version: int
+) -> None:
+    """A list of the answer, at any depth, may have any number of items; one turn takes a thousand."""
+    worked = [0]
+    for part, method in ((PartReader, "read"), (PartWriter, "write")):
+        monkeypatch.setattr(part, method, counting(getattr(part, method), worked))
+    world = World(ALL_ALLOWED)
+    names = [f"topic-{number}" for number in range(3 * ITEMS_PER_TURN)]
+    for name in names:
+        world.world.create(name)
+    is_listing = api_key == ApiKey.LIST_GROUPS
+    world.world.groups = {name: [] for name in names} if is_listing else {"group-one": names}
+    fields: dict[str, object] = {} if is_listing else {"group_ids": ["group-one"]}
+    world.session.take([request(api_key, version, 9, **fields)])
+    assert world.answer_one()
+    while not world.answers:
+        assert not world.closed
+        await asyncio.sleep(0)
+        worked.append(0)
+    assert max(worked) <= ITEMS_PER_TURN + len(fields)
+    assert sum(worked) >= len(names) * (1 if is_listing else 2)
+    assert world.answers[0].count(b"topic-") >= len(names)
+
+
+def counting(work: Callable[[Any, int], int], worked: list[int]) -> Callable[[Any, int], int]:
+    """Return a method that adds what it returns to the last number."""
+
+    def counted(self: Any, elements_max: int) -> int:
+        count = work(self, elements_max)
+        worked[-1] += count
+        return count
+
+    return counted
+
+
+async def test_a_large_answer_that_cannot_be_read_closes_the_connection() -> None:
+    world = World(ALL_ALLOWED)
+    world.world.groups = {f"group-{number}": [] for number in range(2 * ITEMS_PER_TURN)}
+    world.session.take([request(ApiKey.LIST_GROUPS, 4, 9)])
+    answer = world.world.answer(world.forwarded.popleft())
+    assert answer is not None
+    deliver(world.link, answer + b"\0")
+    await wait_async(lambda: world.closed)
+    assert world.closed == ["1 bytes follow after `ListGroupsResponse` v4"]
+    assert not world.answers
+
+
+async def test_what_is_forbidden_while_a_large_answer_is_read_is_not_shown() -> None:
+    world = World([allow(ResourceType.GROUP, "*", AclOperation.DESCRIBE)])
+    world.world.groups = {f"group-{number}": [] for number in range(2 * ITEMS_PER_TURN)}
+    world.session.take([request(ApiKey.LIST_GROUPS, 4, 9)])
+    assert world.answer_one()
+    await wait_async(lambda: len(world.decided_by) > 1)
+    world.replace_acls([])
+    await wait_async(lambda: world.closed)
+    assert world.closed == ["the ACLs changed while a large request was decided"]
+    assert not world.answers
 
 
 def listing_all(world: World) -> World:

@@ -21,12 +21,13 @@ import structlog
 from kustos.gateway.session.answer_budget import AnswerShare
 from kustos.gateway.session.large_turns import PRODUCE, QueuePlace, TurnBudget
 from kustos.gateway.session.parts import (
-    OWN_REQUEST,
     SessionOwner,
     SessionServices,
     Upstream,
     answer_after_drain,
+    answered_in_turns,
     asked_of_cluster,
+    is_read_in_turns,
     owed,
     owed_again,
     read_answer,
@@ -36,6 +37,7 @@ from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.protocol import (
+    OWN_REQUEST,
     AllTopics,
     Ask,
     AskStreamed,
@@ -332,6 +334,11 @@ class ClientSession:
     def _answered(self, slot: Slot, opened: Opened, ask: Ask, frame: bytes) -> None:
         """Let the handler go on with upstream's answer; raise `WireError` if it is none."""
         streamed = None if slot.stream is None else slot.stream.end(frame)
+        if streamed is None and is_read_in_turns(opened, frame):
+            self._throttle(opened.throttle_time_ms(frame, ask))
+            opened.handler = answered_in_turns(opened, opened.handler, frame, ask)
+            self._advance(slot, None)
+            return
         answer = streamed or read_answer(opened, frame, ask)
         self._throttle(answer.message.get("throttle_time"))
         self._advance(slot, answer)
