@@ -5,6 +5,7 @@ from random import Random
 import pytest
 from kio.static.constants import EntityType
 
+from kustos.protocol import Reply, UpstreamAnswer
 from kustos.wire import (
     ApiKey,
     MalformedMessageError,
@@ -111,3 +112,12 @@ def test_a_value_that_does_not_fit_is_refused_by_the_name_of_the_message() -> No
     message.groups[0].members[0].member_id = None
     with pytest.raises(UnencodableMessageError, match="ConsumerGroupDescribeResponse"):
         PartWriter(codec, message).write(10)
+
+
+def test_what_passes_a_handler_shows_no_bytes() -> None:
+    """The answer to CreateDelegationToken has the token's secret, decoded or not."""
+    codec = response_codec(ApiKey.CREATE_DELEGATION_TOKEN, 3)
+    message = codec.root(hmac=b"the secret")
+    body = codec.encode(message)
+    for value in (Reply(message), Reply(body), UpstreamAnswer(message, body, b"head" + body)):
+        assert "secret" not in repr(value)

@@ -39,8 +39,8 @@ class UpstreamAnswer:
     """
 
     message: Message
-    body: bytes
-    frame: bytes = b""
+    body: bytes = field(repr=False)
+    frame: bytes = field(default=b"", repr=False)
     """The whole frame without its length, if it is canonical."""
     items: ItemReader | None = None
 
@@ -118,9 +118,9 @@ class Relay:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer the client with this message, or with the unchanged body from upstream."""
+    """Answer the client with this message, or with these bytes of the body: it may hold a token's secret."""
 
-    content: Message | bytes
+    content: Message | bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
