@@ -58,16 +58,11 @@ def each(
     return in_turns(exchange, items, lambda part: map(work, part), cost)
 
 
-def next_items(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
-    """Return the next items of an answer, as many as the turn has room for; none at its end."""
-    yield from begin_item(exchange)
-    items, size_bytes = reader.read(exchange.turn_room * ITEM_BYTES)
-    exchange.turn_room -= size_bytes // ITEM_BYTES
-    return items
-
-
 def next_names(exchange: Exchange, reader: ItemReader) -> Asking[list[tuple[Any, int]]]:
-    """Return the names of the next items of an answer with their offsets, as `next_items` does."""
+    """Return the names of the next items of an answer with their offsets, as many as the turn has room for.
+
+    There are none at its end.
+    """
     yield from begin_item(exchange)
     names, size_bytes = reader.outline(exchange.turn_room * ITEM_BYTES)
     exchange.turn_room -= size_bytes // ITEM_BYTES

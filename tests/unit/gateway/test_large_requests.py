@@ -16,7 +16,8 @@ from kustos.wire import (
     PartWriter,
 )
 from kustos.wire.api_keys import ApiKey
-from testkit.gateway.sessions import World, deliver, heartbeat, request
+from testkit.gateway.sessions import World, deliver, heartbeat, request, request_struct
+from testkit.protocol import cluster_model
 from testkit.protocol.random_requests import ALL_ALLOWED, allow
 
 MANY = [f"group-{number}" for number in range(2 * ITEMS_PER_TURN)]
@@ -130,6 +131,25 @@ def counting(work: Callable[[Any, int], int], worked: list[int]) -> Callable[[An
         return count
 
     return counted
+
+
+async def test_a_topic_of_thousands_of_partitions_is_read_and_written_in_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worked = [0]
+    for part, method in ((PartReader, "read"), (PartWriter, "write")):
+        monkeypatch.setattr(part, method, counting(getattr(part, method), worked))
+    monkeypatch.setattr(cluster_model, "PARTITIONS", 3 * ITEMS_PER_TURN)
+    world = World(ALL_ALLOWED)
+    topic = request_struct(ApiKey.METADATA, 9, "MetadataRequestTopic", name="alpha-topic")
+    world.session.take([request(ApiKey.METADATA, 9, 9, topics=[topic])])
+    assert world.answer_one()
+    while not world.answers:
+        assert not world.closed
+        await asyncio.sleep(0)
+        worked.append(0)
+    assert max(worked) <= ITEMS_PER_TURN
+    assert sum(worked) >= 2 * 3 * ITEMS_PER_TURN
 
 
 async def test_a_large_answer_that_cannot_be_read_closes_the_connection() -> None:
