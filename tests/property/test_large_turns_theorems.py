@@ -67,8 +67,16 @@ class Connection:
     everybody: list["Connection"]
     part: int = 0
 
+    def may_work(self) -> bool:
+        is_begun = self.part > 0
+        return (
+            self.place.may_go_on(True, True, self.go_on)
+            if is_begun
+            else self.place.may_begin(True, self.go_on)
+        )
+
     def go_on(self) -> None:
-        if not self.requests or not self.place.has_come(self.go_on, amid=self.part > 0):
+        if not self.requests or not self.may_work():
             return
         begun_s, principal = self.loop.now_s, self.place.principal
         waited = {

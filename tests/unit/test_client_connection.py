@@ -17,9 +17,11 @@ from kustos.client import (
     UnsupportedVersionError,
     choose_version,
 )
-from kustos.wire import peek_api, request_codec, response_codec, response_frame
+from kustos.client.connection import ELEMENTS_PER_TURN
+from kustos.wire import PartReader, peek_api, request_codec, response_codec, response_frame
 from kustos.wire.api_keys import ApiKey
 
+TOPICS = 3500
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 VERSIONS = {
@@ -247,3 +249,31 @@ async def test_nobody_there_and_nobody_answering_are_connection_errors() -> None
     with pytest.raises(CannotConnectError, match="did not answer within 50 ms"):
         await KafkaConnection.open("127.0.0.1", port, limits=ConnectionLimits(connect_timeout_ms=50))
     server.close()
+
+
+async def test_a_large_answer_leaves_the_event_loop_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway asks upstream for all topics whenever a client describes them: others have their turns."""
+    turns, read = [0], PartReader.read
+
+    def counted(self: PartReader, elements_max: int) -> int:
+        count = read(self, elements_max)
+        turns[-1] += count
+        return count
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        _, _, correlation_id = peek_api(await read_frame(reader))
+        codec = response_codec(ApiKey.METADATA, 12)
+        topics = [codec.root.ELEMENTS["topics"](name=f"topic-{number}") for number in range(TOPICS)]
+        body = codec.encode(codec.root(topics=topics))
+        writer.write(response_frame(ApiKey.METADATA, codec, correlation_id, body))
+        await reader.read()
+
+    monkeypatch.setattr(PartReader, "read", counted)
+    async with peer(serve) as port, await KafkaConnection.open("127.0.0.1", port) as link:
+        asking = asyncio.create_task(link.request(ApiKey.METADATA, lambda codec: codec.root(topics=None)))
+        while not asking.done():
+            turns.append(0)
+            await asyncio.sleep(0)
+        assert len(asking.result().topics) == TOPICS
+    assert sum(turns) >= TOPICS
+    assert max(turns) <= ELEMENTS_PER_TURN

@@ -32,6 +32,7 @@ from kustos.wire import (
     MalformedMessageError,
     Message,
     MessageCodec,
+    PartReader,
     api_name,
     read_response_header,
     request_codec,
@@ -41,6 +42,9 @@ from kustos.wire import (
 )
 
 MAX_CORRELATION_ID: Final = 2**31 - 1
+
+ELEMENTS_PER_TURN: Final = 1000
+"""List elements of an answer read in one turn of the event loop, some 3 ms: a gateway's clients share it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +182,7 @@ class KafkaConnection(asyncio.Protocol):
         the error codes in the answer.
         """
         body = request_codec(api_key, version).encode(message)
-        return self._decode(api_key, version, await self.exchange(api_key, version, body, timeout_ms))
+        return await self._decode(api_key, version, await self.exchange(api_key, version, body, timeout_ms))
 
     async def exchange(self, api_key: int, version: int, body: bytes, timeout_ms: int | None = None) -> bytes:
         """Return the body that answers this body, both undecoded; raises as `send` does."""
@@ -226,11 +230,17 @@ class KafkaConnection(asyncio.Protocol):
             self.close()
             raise
 
-    def _decode(self, api_key: int, version: int, body: bytes) -> Message:
+    async def _decode(self, api_key: int, version: int, body: bytes) -> Message:
+        """Return the message of an answer; a large one leaves the event loop to others in between."""
         try:
-            return response_codec(api_key, version).decode(body).message
+            reader = PartReader(response_codec(api_key, version), body, 0)
+            reader.read(ELEMENTS_PER_TURN)
+            while reader.message is None:
+                await asyncio.sleep(0)
+                reader.read(ELEMENTS_PER_TURN)
         except MalformedMessageError as error:
             raise self._violated(error) from error
+        return reader.message
 
     def _violated(self, error: MalformedMessageError) -> ProtocolViolationError:
         violation = ProtocolViolationError(f"`{self.host}:{self.port}` broke the protocol: {error}")

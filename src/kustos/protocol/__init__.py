@@ -12,6 +12,7 @@ from kustos.protocol.api_versions import (
 from kustos.protocol.codes import MESSAGES, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION
 from kustos.protocol.described_acls import DescribedAcls
 from kustos.protocol.effects import (
+    OWN_REQUEST,
     AllTopics,
     Ask,
     AskStreamed,
@@ -61,6 +62,7 @@ from kustos.protocol.steps import (
 )
 from kustos.protocol.table import ROWS, TABLE, refusal_body
 from kustos.protocol.topic_patterns import ClusterTopics
+from kustos.protocol.turns import encoded, read_through
 
 __all__ = [
     "ADMIN_OFFERED",
@@ -69,6 +71,7 @@ __all__ = [
     "LOCAL_APIS",
     "MESSAGES",
     "NOBODY_ASKED",
+    "OWN_REQUEST",
     "ROWS",
     "TABLE",
     "UNKNOWN_SERVER_ERROR",
@@ -124,10 +127,12 @@ __all__ = [
     "admin",
     "api_versions_response",
     "common_versions",
+    "encoded",
     "items_max",
     "limit_answer",
     "node_messages",
     "principal_bytes",
+    "read_through",
     "refusal_body",
     "token_messages",
 ]

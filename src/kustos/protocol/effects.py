@@ -8,7 +8,7 @@ a handler gives way in between, its grants are decided again, all at once, befor
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from kustos.acl import KafkaPrincipal
 from kustos.wire import ItemReader, Message, Shape
@@ -27,6 +27,10 @@ class Ask:
     api_key: int | None = None
 
 
+OWN_REQUEST: Final = Ask()
+"""A request of the client's API and version."""
+
+
 @dataclass(frozen=True, slots=True)
 class UpstreamAnswer:
     """An answer of upstream: decoded, and as the bytes of its body.
@@ -35,8 +39,8 @@ class UpstreamAnswer:
     """
 
     message: Message
-    body: bytes
-    frame: bytes = b""
+    body: bytes = field(repr=False)
+    frame: bytes = field(default=b"", repr=False)
     """The whole frame without its length, if it is canonical."""
     items: ItemReader | None = None
 
@@ -114,9 +118,9 @@ class Relay:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer the client with this message, or with the unchanged body from upstream."""
+    """Answer the client with this message, or with these bytes of the body: it may hold a token's secret."""
 
-    content: Message | bytes
+    content: Message | bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

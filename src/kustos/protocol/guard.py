@@ -17,7 +17,7 @@ from kustos.protocol.api_versions import (
     unsupported_version_response,
 )
 from kustos.protocol.codes import INVALID_REQUEST, UNSUPPORTED_VERSION
-from kustos.protocol.effects import Handler, Reply
+from kustos.protocol.effects import OWN_REQUEST, Ask, Handler, Reply
 from kustos.protocol.envelopes import FORWARDABLE
 from kustos.protocol.escapes.produce import take_answer
 from kustos.protocol.exchange import Addresses, ContextAuthorizer, Decider, Exchange, UndecidedDecider
@@ -100,16 +100,15 @@ class Opened:
             header.api_version if api_version is None else api_version,
         )
 
-    def throttle_time_ms(self, answer: bytes) -> int | None:
-        """Return how long upstream mutes this connection, from an answer that passes as bytes.
+    def throttle_time_ms(self, answer: bytes, ask: Ask = OWN_REQUEST) -> int | None:
+        """Return how long upstream mutes this connection, from the bytes of its answer to what was asked.
 
         None if this version has no such field. It comes first in every answer that has it (KIP-219).
         """
-        header = self.exchange.header
-        codec = self.answer_codec()
+        codec = self.answer_codec(ask.api_version, ask.api_key)
         if codec.root.FIELDS[0] != "throttle_time":
             return None
-        _, body_at = read_response_header(answer, response_header_is_flexible(header.api_key, codec))
+        _, body_at = read_response_header(answer, response_header_is_flexible(self.row.api_key, codec))
         return max(0, int.from_bytes(answer[body_at : body_at + INT32_BYTES], "big", signed=True))
 
     def client_frame(self, content: Message | bytes) -> bytes:

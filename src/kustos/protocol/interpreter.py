@@ -27,11 +27,23 @@ from kustos.protocol.steps import (
     ServeLocally,
     Strip,
 )
-from kustos.protocol.turns import refused
+from kustos.protocol.turns import encoded, refused
+from kustos.wire import Message
 
 
 def handle(exchange: Exchange, row: Row) -> Handler:
-    """Run a row on a request; an authorizer error refuses it, as in Kafka."""
+    """Run a row on a request; an authorizer error refuses it, as in Kafka.
+
+    A reply is bytes, unless it is to a change that may revoke rights: its own must not close its connection.
+    """
+    outcome = yield from decide(exchange, row)
+    if isinstance(outcome, Reply) and isinstance(outcome.content, Message) and not row.revokes:
+        return Reply((yield from encoded(exchange, exchange.response_codec, outcome.content)))
+    return outcome
+
+
+def decide(exchange: Exchange, row: Row) -> Handler:
+    """Run a row on a request; return a reply as it is before it is encoded."""
     try:
         if row.escape is not None:
             return (yield from row.escape(exchange, row))

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from kustos.protocol.effects import Asking, GiveWay
 from kustos.protocol.exchange import ITEMS_PER_TURN, Check, Exchange, Question
 from kustos.protocol.shapes import Items, Refusal
-from kustos.wire import ItemReader, Message
+from kustos.wire import ItemReader, Message, MessageCodec, PartReader, PartWriter
 
 ITEM_BYTES: Final = 64
 """How much of an answer is read in the time of an item: a topic of one partition."""
@@ -58,20 +58,32 @@ def each(
     return in_turns(exchange, items, lambda part: map(work, part), cost)
 
 
-def next_items(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
-    """Return the next items of an answer, as many as the turn has room for; none at its end."""
-    yield from begin_item(exchange)
-    items, size_bytes = reader.read(exchange.turn_room * ITEM_BYTES)
-    exchange.turn_room -= size_bytes // ITEM_BYTES
-    return items
-
-
 def next_names(exchange: Exchange, reader: ItemReader) -> Asking[list[tuple[Any, int]]]:
-    """Return the names of the next items of an answer with their offsets, as `next_items` does."""
+    """Return the names of the next items of an answer with their offsets, as many as the turn has room for.
+
+    There are none at its end.
+    """
     yield from begin_item(exchange)
     names, size_bytes = reader.outline(exchange.turn_room * ITEM_BYTES)
     exchange.turn_room -= size_bytes // ITEM_BYTES
     return names
+
+
+def read_through(exchange: Exchange, reader: PartReader) -> Asking[Message]:
+    """Return the message of a reader."""
+    while reader.message is None:
+        yield from begin_item(exchange)
+        exchange.turn_room -= reader.read(exchange.turn_room)
+    return reader.message
+
+
+def encoded(exchange: Exchange, codec: MessageCodec, message: Message) -> Asking[bytes]:
+    """Return the bytes of a message."""
+    writer = PartWriter(codec, message)
+    while not writer.is_done:
+        yield from begin_item(exchange)
+        exchange.turn_room -= writer.write(exchange.turn_room)
+    return writer.body
 
 
 def allowed_each(

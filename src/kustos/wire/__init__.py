@@ -32,6 +32,7 @@ from kustos.wire.frames import (
 )
 from kustos.wire.items import ItemReader
 from kustos.wire.message import Message
+from kustos.wire.parts import PartReader, PartWriter
 from kustos.wire.primitives import ZERO_UUID, read_uvarint, uvarint
 from kustos.wire.record_batch import (
     COMPRESSION_MASK,
@@ -72,6 +73,8 @@ __all__ = [
     "MalformedMessageError",
     "Message",
     "MessageCodec",
+    "PartReader",
+    "PartWriter",
     "RawBatch",
     "Record",
     "RecordBatch",

@@ -12,11 +12,11 @@ are reported, so that the caller re-encodes the message without them).
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from kio.schema.index import PayloadEntityType, api_key_map, schema_name_map
 from kio.static.constants import EntityType
@@ -28,19 +28,17 @@ from kustos.wire.errors import (
     UnsupportedMessageError,
 )
 from kustos.wire.generate import (
-    bad,
     make_init,
     make_reader,
     make_split_reader,
     make_tags_writer,
     make_writer,
-    short,
-    too_many,
 )
 from kustos.wire.message import Message
 from kustos.wire.outlines import make_outliner
 from kustos.wire.plan import FieldPlan
 from kustos.wire.primitives import read_uvarint, read_uvarint_tail, uvarint
+from kustos.wire.source import bad, has_array, short, too_many
 
 ELEMENTS_PER_MESSAGE_MAX: Final = 10_000_000
 """Most array elements and tagged fields in one message, at all depths; the metadata of a million partitions
@@ -48,6 +46,10 @@ has fewer."""
 
 READER_ERRORS: Final = (IndexError, struct.error, UnicodeDecodeError, MalformedMessageError)
 """What a generated reader raises; `MessageCodec.error_of` says what it means."""
+
+
+WRITER_ERRORS: Final = (ValueError, AttributeError, struct.error, TypeError)
+"""What a generated writer raises for a value that does not fit."""
 
 
 class Decoded(NamedTuple):
@@ -127,9 +129,35 @@ class MessageCodec:
         for plan in plans:
             if plan.tag is not None:
                 self._namespace[f"default_{entity.__name__}_{plan.name}"] = makers[plan.name]
-        other_tags = self._newest_tags.get(entity.__name__, frozenset()) - {plan.tag for plan in plans}
-        make_reader(plans, entity.__name__, self._namespace, self.flexible, other_tags)
+                # writers compare with this one, which nobody changes
+                self._namespace[f"unset_{entity.__name__}_{plan.name}"] = makers[plan.name]()
+        make_reader(plans, entity.__name__, self._namespace, self.flexible, self._other_tags(entity.__name__))
         make_writer(plans, entity.__name__, self._namespace, self.flexible)
+
+    def _other_tags(self, name: str) -> frozenset[int]:
+        """Return the tags of a struct that only other versions have."""
+        own = frozenset(plan.tag for plan in self._plans[name] if plan.tag is not None)
+        return self._newest_tags.get(name, frozenset()) - own
+
+    def in_parts(self, action: Literal["read", "write"]) -> Callable[..., Generator[None, None, Any]]:
+        """Return the generated `read_<name>_in_parts` or `write_<name>_in_parts` of the message."""
+        function = f"{action}_{self.name}_in_parts"
+        if function not in self._namespace:
+            root = self.name
+            # a struct whose elements have no arrays is read and written in one go
+            names = {root} | {
+                name
+                for name, plans in self._plans.items()
+                if any(
+                    plan.element is not None and (plan.is_array or has_array(plan.element)) for plan in plans
+                )
+            }
+            for name in names:
+                plans = self._plans[name]
+                make_reader(plans, name, self._namespace, self.flexible, self._other_tags(name), names)
+                make_writer(plans, name, self._namespace, self.flexible, names)
+        made: Callable[..., Generator[None, None, Any]] = self._namespace[function]
+        return made
 
     def struct(self, name: str) -> type[Message]:
         """Return the class of the nested struct with this schema name; KeyError if there is none."""
@@ -174,10 +202,16 @@ class MessageCodec:
         """
         message, position, had_unknown_tags = self.read(buffer, offset, element_limit)
         if position != len(buffer):
-            raise MalformedMessageError(
-                f"{len(buffer) - position} bytes follow after `{self.name}` v{self.version}"
-            )
+            raise self.bytes_follow(len(buffer) - position)
         return Decoded(message, had_unknown_tags)
+
+    def bytes_follow(self, count: int) -> MalformedMessageError:
+        """Return the error for a message that ends before its buffer."""
+        return MalformedMessageError(f"{count} bytes follow after `{self.name}` v{self.version}")
+
+    def unencodable(self, error: Exception) -> UnencodableMessageError:
+        """Return what a generated writer's error, one of `WRITER_ERRORS`, means, with the message's name."""
+        return UnencodableMessageError(f"`{self.name}` v{self.version}: {error}")
 
     def split(self, struct_type: type[Message], at: str) -> "SplitReader":
         """Return the readers of what is around the field `at` of a struct: an array, or bytes."""
@@ -234,8 +268,8 @@ class MessageCodec:
         out = bytearray()
         try:
             self._write(message, out)
-        except (ValueError, AttributeError, struct.error, TypeError) as error:
-            raise UnencodableMessageError(f"`{self.name}` v{self.version}: {error}") from error
+        except WRITER_ERRORS as error:
+            raise self.unencodable(error) from error
         return bytes(out)
 
     def encode_with_items(self, value: Message, count: int, items: bytes | bytearray) -> bytes:
@@ -247,8 +281,8 @@ class MessageCodec:
         out = bytearray()
         try:
             self._namespace[f"write_{type(value).__name__}"](value, out)
-        except (ValueError, AttributeError, struct.error, TypeError) as error:
-            raise UnencodableMessageError(f"`{self.name}` v{self.version}: {error}") from error
+        except WRITER_ERRORS as error:
+            raise self.unencodable(error) from error
         if not count:
             return bytes(out)
         # no tagged fields follow

@@ -5,14 +5,16 @@ A generated reader has the shape `read_X(buf, pos, end, unknown) -> (struct, pos
 tags that the schema does not have. A generated writer has the shape `write_X(s, out)` and appends to a
 bytearray. Neighbouring fields of fixed width are read and written by one `struct` call. Readers may raise
 IndexError, struct.error and UnicodeDecodeError, which the codec translates.
+
+Functions in parts, `read_X_in_parts(.., pause)` and `write_X_in_parts(.., pause)`, are generators of the same
+code. They count the array elements down in the first entry of `pause`, and yield once it is used up.
 """
 
-import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
-from kustos.wire.errors import EndsEarlyError, MalformedMessageError, TooManyElementsError
 from kustos.wire.plan import FieldPlan
+from kustos.wire.source import Source
 
 FIXED: Final = {
     "int8": ("b", 1),
@@ -32,57 +34,6 @@ _IMMUTABLE: Final = (int, str, bytes, float, type(None))
 
 STRING_SIZE_MAX_BYTES: Final = 0x7FFF
 """Kafka's generated readers and writers refuse longer strings, also where the encoding could hold them."""
-
-
-def bad(reason: str) -> None:
-    """Raise `MalformedMessageError`; generated readers call it."""
-    raise MalformedMessageError(reason)
-
-
-def short(reason: str) -> None:
-    """Raise `EndsEarlyError`; generated readers call it where more bytes are needed."""
-    raise EndsEarlyError(reason)
-
-
-def too_many() -> None:
-    """Raise `TooManyElementsError`; generated readers call it."""
-    raise TooManyElementsError("too many array elements and tagged fields")
-
-
-class Source:
-    """Source lines of a function under construction, and the constants they use."""
-
-    def __init__(self, namespace: dict[str, Any], flexible: bool) -> None:
-        self.lines: list[str] = []
-        self.namespace = namespace
-        self.flexible = flexible
-        self.depth = 1
-
-    def add(self, *lines: str) -> None:
-        """Add lines at the present depth."""
-        self.lines += ["    " * self.depth + line for line in lines]
-
-    def block(self, head: str, body: Callable[[], None]) -> None:
-        """Add a line and what `body` adds, one level deeper."""
-        self.add(head)
-        self.depth += 1
-        body()
-        self.depth -= 1
-
-    def packer(self, code: str) -> str:
-        """Return the name of the `Struct` of a code, big-endian."""
-        name = "S_" + code.replace("?", "B")
-        self.namespace.setdefault(name, struct.Struct(">" + code))
-        return name
-
-    def compile(self, signature: str) -> Callable[..., Any]:
-        """Return the function of this signature."""
-        text = f"def {signature}:\n" + "\n".join(self.lines) + "\n"
-        scope: dict[str, Any] = {}
-        # the source consists of kio's field names and constants of this module, never of received data
-        exec(compile(text, f"<generated {signature}>", "exec"), self.namespace, scope)  # noqa: S102
-        function: Callable[..., Any] = next(iter(scope.values()))
-        return function
 
 
 def read_length(source: Source, compact: bool, wide: bool) -> None:
@@ -108,13 +59,13 @@ def read_scalar(source: Source, plan: FieldPlan, target: str, nullable: bool, co
         source.add("if pos + 16 > end: short('the message ends inside a UUID')")
         source.add(f"{target} = buf[pos:pos + 16]; pos += 16")
     elif kind == "struct":
-        name = plan.element.__name__  # type: ignore[union-attr]
+        read = source.call("read", plan.element.__name__, "buf, pos, end, unknown")  # type: ignore[union-attr]
         if nullable:
             source.add("n = buf[pos]; pos += 1", "if n == 255: pass", "elif n != 1: bad('a struct mark')")
             source.add(f"if n == 255: {target} = None")
-            source.add(f"else: {target}, pos = read_{name}(buf, pos, end, unknown)")
+            source.add(f"else: {target}, pos = {read}")
         else:
-            source.add(f"{target}, pos = read_{name}(buf, pos, end, unknown)")
+            source.add(f"{target}, pos = {read}")
     else:
         read_length(source, compact, wide=kind != "string")
         decode = ".decode()" if kind == "string" else ""
@@ -145,8 +96,11 @@ def _read_field(source: Source, plan: FieldPlan, is_tag: bool = False) -> None:
     source.add("    items = []; append = items.append")
     source.add("    for _ in range(n):")
     source.depth += 2
+    if source.in_parts:
+        source.add("at = pos")
     read_scalar(source, plan, "item", nullable=False, compact=source.flexible)
     source.add("append(item)")
+    source.count_element(plan, "(pos - at)")
     source.depth -= 2
     source.add(f"    {target} = items")
 
@@ -226,14 +180,17 @@ def make_reader(
     namespace: dict[str, Any],
     flexible: bool,
     other_tags: Collection[int] = (),
+    in_parts: Collection[str] = frozenset(),
 ) -> None:
-    """Put `read_<name>` into the namespace; it refuses `other_tags`, which other versions have."""
-    source = Source(namespace, flexible)
+    """Put `read_<name>` into the namespace; it refuses `other_tags`, which other versions have.
+
+    With `in_parts`, the structs that are read so, it is `read_<name>_in_parts`.
+    """
+    source = Source(namespace, flexible, in_parts)
     source.add(f"s = new({name})")
     _read_fields(source, plans)
     _read_all_tags(source, plans, name, other_tags)
-    source.add("return s, pos")
-    namespace[f"read_{name}"] = source.compile(f"read_{name}(buf, pos, end, unknown)")
+    source.finish("read", name, "buf, pos, end, unknown", "s, pos")
 
 
 def make_split_reader(
@@ -270,13 +227,11 @@ def _write_scalar(source: Source, plan: FieldPlan, value: str, nullable: bool, c
         source.add(f"if len({value}) != 16: raise ValueError('a UUID of another size than 16')")
         source.add(f"out += {value}")
     elif kind == "struct":
-        name = plan.element.__name__  # type: ignore[union-attr]
+        write = source.call("write", plan.element.__name__, f"{value}, out")  # type: ignore[union-attr]
         if nullable:
-            source.add(
-                f"if {value} is None: out.append(255)", f"else: out.append(1); write_{name}({value}, out)"
-            )
+            source.add(f"if {value} is None: out.append(255)", f"else: out.append(1); {write}")
         else:
-            source.add(f"write_{name}({value}, out)")
+            source.add(write)
     else:
         _write_sized(source, plan, value, nullable, compact)
 
@@ -320,7 +275,10 @@ def _write_field(source: Source, plan: FieldPlan) -> None:
         source.add(f"    out += {source.packer('i')}.pack(len(items))")
     source.add("    for item in items:")
     source.depth += 2
+    if source.in_parts:
+        source.add("at = len(out)")
     _write_scalar(source, plan, "item", nullable=False, compact=source.flexible)
+    source.count_element(plan, "(len(out) - at)")
     source.depth -= 2
 
 
@@ -331,7 +289,7 @@ def _write_tags(source: Source, plans: list[FieldPlan], name: str) -> None:
     else:
         source.add("whole = out; tags = bytearray(); count = 0")
         for plan in tagged:
-            source.add(f"if s.{plan.name} != default_{name}_{plan.name}():")
+            source.add(f"if s.{plan.name} != unset_{name}_{plan.name}:")
             source.depth += 1
             source.add("out = bytearray()")
             _write_field(source, plan)
@@ -340,9 +298,15 @@ def _write_tags(source: Source, plans: list[FieldPlan], name: str) -> None:
         source.add("whole += put_uvarint(count); whole += tags")
 
 
-def make_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any], flexible: bool) -> None:
-    """Put `write_<name>` into the namespace."""
-    source = Source(namespace, flexible)
+def make_writer(
+    plans: list[FieldPlan],
+    name: str,
+    namespace: dict[str, Any],
+    flexible: bool,
+    in_parts: Collection[str] = frozenset(),
+) -> None:
+    """Put `write_<name>` into the namespace; with `in_parts` as `make_reader` does."""
+    source = Source(namespace, flexible, in_parts)
     for run in _fixed_runs([plan for plan in plans if plan.tag is None]):
         if len(run) == 1:
             _write_field(source, run[0])
@@ -351,8 +315,7 @@ def make_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any], fl
         source.add(f"out += {packer}.pack({', '.join(f's.{plan.name}' for plan in run)})")
     if flexible:
         _write_tags(source, plans, name)
-    source.add("return None")
-    namespace[f"write_{name}"] = source.compile(f"write_{name}(s, out)")
+    source.finish("write", name, "s, out", "None")
 
 
 def make_tags_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kustos.wire.codec import ELEMENTS_PER_MESSAGE_MAX, READER_ERRORS, MessageCodec
 from kustos.wire.errors import MalformedMessageError, TooManyElementsError
 from kustos.wire.message import Message
+from kustos.wire.parts import PartReader
 
 
 class ItemReader:
@@ -23,6 +24,7 @@ class ItemReader:
     def __init__(self, codec: MessageCodec, buffer: bytes, offset: int, at: str) -> None:
         self._codec: Final = codec
         self._buffer: Final = buffer
+        self._offset: Final = offset
         self._limits: Final[list[int]] = [ELEMENTS_PER_MESSAGE_MAX]
         around = codec.split(codec.root, at)
         self._tail: Final = around.tail
@@ -36,6 +38,10 @@ class ItemReader:
             self._limits[0] -= self._left
             if self._limits[0] < 0:
                 raise TooManyElementsError
+
+    def whole(self) -> PartReader:
+        """Return the reader of the whole message, its list included, however large one item is."""
+        return PartReader(self._codec, self._buffer, self._offset)
 
     def read(self, bytes_max: int) -> tuple[list[Message], int]:
         """Return the next items and their size: one at least, and no further one beyond so many bytes.

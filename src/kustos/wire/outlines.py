@@ -6,8 +6,9 @@ What was passed over must not go on to anybody: it was not understood.
 
 from typing import Any
 
-from kustos.wire.generate import FIXED, Source, read_length, read_scalar
+from kustos.wire.generate import FIXED, read_length, read_scalar
 from kustos.wire.plan import FieldPlan
+from kustos.wire.source import Source
 
 
 def make_outliner(

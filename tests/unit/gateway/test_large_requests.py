@@ -2,11 +2,23 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Any
 
+import pytest
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.gateway.session.large_turns import LargeTurns, QueuePlace
 from kustos.protocol.exchange import ITEMS_PER_TURN
+from kustos.wire import (
+    PartReader,
+    PartWriter,
+)
 from kustos.wire.api_keys import ApiKey
-from testkit.gateway.sessions import World, heartbeat, request
-from testkit.protocol.random_requests import ALL_ALLOWED
+from testkit.gateway.sessions import World, deliver, heartbeat, request, request_struct
+from testkit.protocol import cluster_model
+from testkit.protocol.random_requests import ALL_ALLOWED, allow
 
 MANY = [f"group-{number}" for number in range(2 * ITEMS_PER_TURN)]
 
@@ -44,6 +56,133 @@ async def test_what_is_forbidden_while_a_large_request_gives_way_does_not_go_ups
     await wait_async(lambda: world.closed)
     assert world.closed == ["the ACLs changed while a large request was decided"]
     assert not world.forwarded
+
+
+async def test_small_requests_with_large_answers_take_turns() -> None:
+    """One turn of the loop works on a part of one of them, on however many connections they came."""
+    first = listing_all(World(ALL_ALLOWED))
+    worlds = [first, *(listing_all(World(ALL_ALLOWED, large_turns=first.large_turns)) for _ in range(4))]
+    decided = [sum(len(world.decided_by) for world in worlds)]
+    while not all(world.answers for world in worlds):
+        await asyncio.sleep(0)
+        decided.append(sum(len(world.decided_by) for world in worlds))
+    assert {later - earlier for earlier, later in pairwise(decided)} == {0, 1}
+
+
+async def test_small_requests_with_large_answers_do_not_keep_large_ones_out() -> None:
+    """A principal's own ones, on any number of connections, are one of those that take turns."""
+    turns: list[str] = []
+    queue = LargeTurns(call_later=lambda _, callback: asyncio.get_running_loop().call_soon(callback))
+    small = [queue.place(KafkaPrincipal("User", "small")) for _ in range(20)]
+    large = queue.place(KafkaPrincipal("User", "large"))
+
+    def take(place: QueuePlace) -> None:
+        if place.may_go_on(False, True, partial(take, place)):
+            turns.append("small")
+            take(place)
+
+    def begin() -> None:
+        if large.may_begin(True, begin):
+            turns.append("large")
+
+    for place in small:
+        take(place)
+    begin()
+    await wait_async(lambda: "large" in turns)
+    assert turns == ["small", "large"]
+    for place in small:
+        place.leave()
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version"), [(ApiKey.LIST_GROUPS, 4), (ApiKey.CONSUMER_GROUP_DESCRIBE, 1)]
+)
+async def test_a_large_answer_is_read_and_written_in_turns(
+    monkeypatch: pytest.MonkeyPatch, api_key: int, version: int
+) -> None:
+    """A list of the answer, at any depth, may have any number of items; one turn takes a thousand."""
+    worked = [0]
+    for part, method in ((PartReader, "read"), (PartWriter, "write")):
+        monkeypatch.setattr(part, method, counting(getattr(part, method), worked))
+    world = World(ALL_ALLOWED)
+    names = [f"topic-{number}" for number in range(3 * ITEMS_PER_TURN)]
+    for name in names:
+        world.world.create(name)
+    is_listing = api_key == ApiKey.LIST_GROUPS
+    world.world.groups = {name: [] for name in names} if is_listing else {"group-one": names}
+    fields: dict[str, object] = {} if is_listing else {"group_ids": ["group-one"]}
+    world.session.take([request(api_key, version, 9, **fields)])
+    assert world.answer_one()
+    while not world.answers:
+        assert not world.closed
+        await asyncio.sleep(0)
+        worked.append(0)
+    assert max(worked) <= ITEMS_PER_TURN + len(fields)
+    assert sum(worked) >= len(names) * (1 if is_listing else 2)
+    assert world.answers[0].count(b"topic-") >= len(names)
+
+
+def counting(work: Callable[[Any, int], int], worked: list[int]) -> Callable[[Any, int], int]:
+    """Return a method that adds what it returns to the last number."""
+
+    def counted(self: Any, elements_max: int) -> int:
+        count = work(self, elements_max)
+        worked[-1] += count
+        return count
+
+    return counted
+
+
+async def test_a_topic_of_thousands_of_partitions_is_read_and_written_in_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worked = [0]
+    for part, method in ((PartReader, "read"), (PartWriter, "write")):
+        monkeypatch.setattr(part, method, counting(getattr(part, method), worked))
+    monkeypatch.setattr(cluster_model, "PARTITIONS", 3 * ITEMS_PER_TURN)
+    world = World(ALL_ALLOWED)
+    topic = request_struct(ApiKey.METADATA, 9, "MetadataRequestTopic", name="alpha-topic")
+    world.session.take([request(ApiKey.METADATA, 9, 9, topics=[topic])])
+    assert world.answer_one()
+    while not world.answers:
+        assert not world.closed
+        await asyncio.sleep(0)
+        worked.append(0)
+    assert max(worked) <= ITEMS_PER_TURN
+    assert sum(worked) >= 2 * 3 * ITEMS_PER_TURN
+
+
+async def test_a_large_answer_that_cannot_be_read_closes_the_connection() -> None:
+    world = World(ALL_ALLOWED)
+    world.world.groups = {f"group-{number}": [] for number in range(2 * ITEMS_PER_TURN)}
+    world.session.take([request(ApiKey.LIST_GROUPS, 4, 9)])
+    answer = world.world.answer(world.forwarded.popleft())
+    assert answer is not None
+    deliver(world.link, answer + b"\0")
+    await wait_async(lambda: world.closed)
+    assert world.closed == ["1 bytes follow after `ListGroupsResponse` v4"]
+    assert not world.answers
+
+
+async def test_what_is_forbidden_while_a_large_answer_is_read_is_not_shown() -> None:
+    world = World([allow(ResourceType.GROUP, "*", AclOperation.DESCRIBE)])
+    world.world.groups = {f"group-{number}": [] for number in range(2 * ITEMS_PER_TURN)}
+    world.session.take([request(ApiKey.LIST_GROUPS, 4, 9)])
+    assert world.answer_one()
+    await wait_async(lambda: len(world.decided_by) > 1)
+    world.replace_acls([])
+    await wait_async(lambda: world.closed)
+    assert world.closed == ["the ACLs changed while a large request was decided"]
+    assert not world.answers
+
+
+def listing_all(world: World) -> World:
+    """Let a session have the answer to a request for all topics: few bytes, and many topics."""
+    for number in range(3 * ITEMS_PER_TURN):
+        world.world.create(f"topic-{number}")
+    world.session.take([request(ApiKey.METADATA, 1, 9, topics=None)])
+    assert world.answer_one()
+    return world
 
 
 async def test_a_connection_that_ends_amid_a_large_request_leaves_the_queue() -> None:

@@ -15,7 +15,6 @@ from kustos.metadata.control.token_secrets import TokenSecret
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.store.store import MetadataStore
 from kustos.protocol import Guard, Opened, Reply, Serve
-from kustos.wire import Message
 from testkit.protocol.driver import OFFERED, GatewayAddresses
 from testkit.protocol.random_requests import allow
 from tests.unit.protocol_requests import connection, frame
@@ -73,9 +72,8 @@ class Node:
             for each in opened.exchange.decided
         ]
         self.listings = {each.listing for each in opened.exchange.decided}
-        assert isinstance(end.content, Message)
-        assert opened.exchange.response_codec.encode(end.content)
-        return end.content.to_dict()
+        assert isinstance(end.content, bytes)
+        return opened.exchange.response_codec.decode(end.content).message.to_dict()
 
     async def create(
         self, who: KafkaPrincipal = ALICE, owner: KafkaPrincipal | None = None, **fields: Any

@@ -21,12 +21,13 @@ import structlog
 from kustos.gateway.session.answer_budget import AnswerShare
 from kustos.gateway.session.large_turns import PRODUCE, QueuePlace, TurnBudget
 from kustos.gateway.session.parts import (
-    OWN_REQUEST,
     SessionOwner,
     SessionServices,
     Upstream,
     answer_after_drain,
+    answered_in_turns,
     asked_of_cluster,
+    is_read_in_turns,
     owed,
     owed_again,
     read_answer,
@@ -36,6 +37,7 @@ from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.protocol import (
+    OWN_REQUEST,
     AllTopics,
     Ask,
     AskStreamed,
@@ -121,7 +123,9 @@ class ClientSession:
             if (
                 self._learnt
                 and self._can_decide()
-                and self._place.may_work(self._learnt[0][0].is_large, self.go_on, amid=True)
+                and self._place.may_go_on(
+                    self._learnt[0][0].is_large, self._learnt[0][0].gave_way, self.go_on
+                )
             ):
                 slot, result = self._learnt.popleft()
                 self._turn.take(0)
@@ -129,7 +133,7 @@ class ClientSession:
             elif self._frames and self._may_begin(self._frames[0]) and self._can_decide():
                 frame = self._frames[0]
                 is_large = self._place.must_wait(frame)
-                if not self._place.may_work(is_large, self.go_on, amid=False):
+                if not self._place.may_begin(is_large, self.go_on):
                     break
                 self._turn.take(len(self._frames.popleft()))
                 if not (self._owner.wants(frame) and self._owner.take(frame)):
@@ -237,7 +241,7 @@ class ClientSession:
                 self._report(slot, opened)
                 if isinstance(effect, GiveWay):
                     slot.gave_way = True
-                    self._loop.call_soon(self._resume, slot)
+                    self._learnt.append((slot, None))
                     return
                 slot.require_still_allowed()
                 known = self._perform(slot, opened, effect)
@@ -287,12 +291,6 @@ class ClientSession:
         self._task = self._loop.create_task(question)
         self._task.add_done_callback(lambda done: self._take_result(slot, done))
 
-    def _resume(self, slot: Slot) -> None:
-        """Let a request go on that gave way to others, in another turn of the loop."""
-        if not self._closed:
-            self._learnt.append((slot, None))
-            self.go_on()
-
     def _take_result(self, slot: Slot, task: asyncio.Task[Any]) -> None:
         """Let a held request go on with the result of its coroutine."""
         self._task = None
@@ -336,6 +334,11 @@ class ClientSession:
     def _answered(self, slot: Slot, opened: Opened, ask: Ask, frame: bytes) -> None:
         """Let the handler go on with upstream's answer; raise `WireError` if it is none."""
         streamed = None if slot.stream is None else slot.stream.end(frame)
+        if streamed is None and is_read_in_turns(opened, frame):
+            self._throttle(opened.throttle_time_ms(frame, ask))
+            opened.handler = answered_in_turns(opened, opened.handler, frame, ask)
+            self._advance(slot, None)
+            return
         answer = streamed or read_answer(opened, frame, ask)
         self._throttle(answer.message.get("throttle_time"))
         self._advance(slot, answer)

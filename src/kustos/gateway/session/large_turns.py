@@ -6,6 +6,8 @@ turns: a handler yields during its work (`GiveWay`), and a long turn is followed
 long, in which small requests are worked on. A request that was begun goes on first; else principals take
 turns, and so do the connections of one principal, in order of arrival, so that more connections do not
 shorten the wait. A request waits for its first turn before it is read, so that reconnecting does not help.
+A small request may have a large answer, which nobody knows before: it waits once it has yielded, among the
+large ones that were not begun, so that many small ones do not keep large ones out.
 
 A large Produce is mostly records, which cost nothing here: it waits only if its principal had costly requests
 recently.
@@ -81,17 +83,20 @@ class LargeTurns:
             return False
         return frame[:2] != PRODUCE or self._now_s() < self._costly.get(principal, 0.0)
 
-    def has_come(self, place: "QueuePlace", go_on: Callable[[], None], *, amid: bool) -> bool:
+    def has_come(
+        self, place: "QueuePlace", go_on: Callable[[], None], *, amid: bool, is_small: bool = False
+    ) -> bool:
         """Return whether the turn has come; if not, queue the place: `go_on` is called when it may have.
 
-        `amid`: a request was begun already; it always yields for one turn of the loop.
+        `amid`: a request was begun already; it always yields for one turn of the loop. `is_small`: it did not
+        wait before.
         """
         if place is self._granted:
             self._granted = None
             return True
         if not (amid or self._amid or self._waiting) and self._now_s() >= self._rest_ends_s:
             return True
-        line = self._amid if amid else self._waiting.setdefault(place.principal, {})
+        line = self._amid if amid and not is_small else self._waiting.setdefault(place.principal, {})
         line[place] = go_on
         self._arm()
         return False
@@ -191,13 +196,15 @@ class QueuePlace:
         """Return whether a request waits for turns."""
         return self._turns.must_wait(self.principal, frame)
 
-    def has_come(self, go_on: Callable[[], None], *, amid: bool) -> bool:
-        """Return whether the turn has come; if not, `go_on` is called when it may have."""
-        return self._turns.has_come(self, go_on, amid=amid)
+    def may_begin(self, is_large: bool, go_on: Callable[[], None]) -> bool:
+        """Return whether a request may be begun: a large one only when its turn has come."""
+        return not is_large or self._turns.has_come(self, go_on, amid=False)
 
-    def may_work(self, is_large: bool, go_on: Callable[[], None], *, amid: bool) -> bool:
-        """Return whether a request may be worked on: a large one only when its turn has come."""
-        return not is_large or self.has_come(go_on, amid=amid)
+    def may_go_on(self, is_large: bool, gave_way: bool, go_on: Callable[[], None]) -> bool:
+        """Return whether a request may go on: a large one, or one that gave way, only when its turn comes."""
+        if not (is_large or gave_way):
+            return True
+        return self._turns.has_come(self, go_on, amid=True, is_small=not is_large)
 
     def work(self, is_large: bool, work: Callable[..., None], *arguments: Any) -> None:
         """Do a part of the work on a request; after one of a large request others wait."""

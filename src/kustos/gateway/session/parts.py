@@ -11,22 +11,27 @@ from kustos.gateway.upstream.awaited import AnswerStream, Awaited
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
 from kustos.protocol import (
+    OWN_REQUEST,
     AllTopics,
     Ask,
     Decided,
+    Handler,
     ListTopics,
     Opened,
+    Outcome,
     Record,
     Repetition,
     ResolveTopicIds,
     Unwrap,
     UpstreamAnswer,
     WrittenAt,
+    encoded,
+    read_through,
 )
-from kustos.wire import ItemReader, Message, read_response_header, response_header_is_flexible
+from kustos.wire import ItemReader, Message, PartReader, read_response_header, response_header_is_flexible
 
-OWN_REQUEST: Final = Ask()
-"""A request of the client's API and version."""
+LARGE_ANSWER_BYTES: Final = 8 * 1024
+"""Smaller answers have no more items than one turn has room for: most take more than eight bytes."""
 
 ACKS_OF_THE_LEADER: Final = frozenset({0, 1})
 """`acks` of a Produce that the leader answers by itself."""
@@ -99,6 +104,30 @@ def read_answer(opened: Opened, frame: bytes, ask: Ask = OWN_REQUEST) -> Upstrea
     if had_unknown_tags:
         return UpstreamAnswer(message, codec.encode(message))
     return UpstreamAnswer(message, frame[body_at:], frame)
+
+
+def is_read_in_turns(opened: Opened, frame: bytes) -> bool:
+    """Return whether upstream's answer may have more items than one turn has room for."""
+    return len(frame) >= LARGE_ANSWER_BYTES and opened.row.large_list is None
+
+
+def answered_in_turns(opened: Opened, handler: Handler, frame: bytes, ask: Ask) -> Handler:
+    """Return a handler that reads upstream's answer in turns and then goes on as `handler`."""
+    exchange, codec = opened.exchange, opened.answer_codec(ask.api_version, ask.api_key)
+    _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
+    reader = PartReader(codec, frame, body_at)
+    message = yield from read_through(exchange, reader)
+    if reader.had_unknown_tags:
+        result: Any = UpstreamAnswer(message, (yield from encoded(exchange, codec, message)))
+    else:
+        result = UpstreamAnswer(message, frame[body_at:], frame)
+    while True:
+        try:
+            effect = handler.send(result)
+        except StopIteration as done:
+            outcome: Outcome = done.value
+            return outcome
+        result = yield effect
 
 
 class LocalApis(Protocol):

@@ -26,7 +26,7 @@ from kustos.protocol.steps import (
     Rewrite,
     Row,
 )
-from kustos.protocol.turns import allowed_names, each, next_items, next_names
+from kustos.protocol.turns import allowed_names, begin_item, each, next_names, read_through
 from kustos.wire import ZERO_UUID, ApiKey, ItemReader, Message, MessageCodec, request_codec, response_codec
 
 LISTED_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC, log_if_denied=False)
@@ -159,24 +159,20 @@ def ask_upstream(exchange: Exchange, topics: list[Message] | None, *, creating: 
     answer: UpstreamAnswer = yield Ask(message, version)
     if answer.items is None:
         raise TypeError("the row of Metadata says that its answers are read in turns")
-    reading = visible if topics is None else every_item
-    found = yield from reading(exchange, answer.items)
-    answer.message.topics = []
+    if topics is None:
+        found, response = (yield from visible(exchange, answer.items)), answer.message
+    else:
+        # one topic may have thousands of partitions
+        response = yield from read_through(exchange, answer.items.whole())
+        found = response.topics
     if version == exchange.version:
-        answer.message.topics = found
-        return answer.message
+        response.topics = found
+        return response
+    response.topics = []
     own_codec = response_codec(ApiKey.METADATA, exchange.version)
-    response = converted(answer.message, own_codec.root)
+    response = converted(response, own_codec.root)
     response.topics = yield from converted_items(exchange, found, own_codec)
     return response
-
-
-def every_item(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
-    """Return all topics of an answer."""
-    found: list[Message] = []
-    while part := (yield from next_items(exchange, reader)):
-        found += part
-    return found
 
 
 def visible(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
@@ -193,9 +189,15 @@ def visible(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
 def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCodec) -> Asking[list[Message]]:
     """Return the topics in another version."""
     topic_type = codec.root.ELEMENTS["topics"]
-    return each(
-        exchange, topics, lambda topic: topic if type(topic) is topic_type else converted(topic, topic_type)
-    )
+    found: list[Message] = []
+    for topic in topics:
+        if type(topic) is topic_type:
+            yield from begin_item(exchange)
+            found.append(topic)
+        else:
+            yield from begin_item(exchange, 1 + len(topic.get("partitions") or ()))
+            found.append(converted(topic, topic_type))
+    return found
 
 
 def finished(exchange: Exchange, response: Message) -> Asking[Reply]:
