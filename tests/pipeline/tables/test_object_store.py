@@ -80,13 +80,14 @@ def lines_of_days(*numbers: int) -> list[str]:
 def audit(tmp_path: Path) -> Path:
     folder = tmp_path / "audit"
     folder.mkdir()
-    (folder / "a").write_text("\n".join([*lines_of_days(*range(8)), "junk", kafka_line(), kafka_line()]))
+    lines = [*lines_of_days(*range(8)), "junk", kafka_line(), kafka_line()]
+    (folder / "a").write_text("".join(f"{line}\n" for line in lines))
     return folder
 
 
 def add_more(audit: Path) -> None:
     lines = [*lines_of_days(*range(4, 12)), "junk of another file", kafka_line(principal="User:eve")]
-    (audit / "b").write_text("\n".join(lines))
+    (audit / "b").write_text("".join(f"{line}\n" for line in lines))
 
 
 def test_short_and_long_runs_there_write_the_tables_that_they_write_on_a_disk(
