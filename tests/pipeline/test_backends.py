@@ -1,0 +1,35 @@
+"""Which tests run over Spark Connect is known before they run there."""
+
+import ast
+from pathlib import Path
+from typing import Final
+
+from tests.pipeline.backends import CLASSIC_ONLY, CONNECT_ONLY, LONG
+
+ROOM: Final = Path(__file__).parent
+
+CLASSIC_CALLS: Final = frozenset({"run_stream", "sparkContext", "_jvm", "_jsc", "_jsparkSession"})
+"""What a Spark Connect session refuses, as `kustos.pipeline` and PySpark name it."""
+
+OTHER_SESSIONS: Final = CLASSIC_ONLY.keys() | CONNECT_ONLY.keys()
+
+
+def names_in(text: str) -> frozenset[str]:
+    """Return the names and attributes that a Python text uses."""
+    nodes = list(ast.walk(ast.parse(text)))
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return frozenset(names | {node.attr for node in nodes if isinstance(node, ast.Attribute)})
+
+
+def test_tests_that_need_a_classic_session_are_left_out_over_spark_connect() -> None:
+    found = {
+        path.name: names & CLASSIC_CALLS
+        for path in sorted(ROOM.rglob("test_*.py"))
+        if (names := names_in(path.read_text())) & CLASSIC_CALLS and path.name not in OTHER_SESSIONS
+    }
+    assert found == {}, "name these files in `tests/pipeline/backends.py`"
+
+
+def test_files_left_out_over_spark_connect_exist() -> None:
+    files = {path.name for path in ROOM.rglob("test_*.py")}
+    assert OTHER_SESSIONS | LONG.keys() <= files
