@@ -13,7 +13,6 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.message.RequestHeaderData;
 import org.apache.kafka.common.network.ClientInformation;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.Message;
@@ -81,6 +80,11 @@ public class RequestProbe {
         }
     }
 
+    private static byte[] refused(String reason) {
+        byte[] why = String.valueOf(reason).getBytes(StandardCharsets.UTF_8);
+        return ByteBuffer.allocate(1 + why.length).put(REFUSED).put(why).array();
+    }
+
     private static byte[] read(byte[] frame) throws Exception {
         ByteBuffer buffer = ByteBuffer.wrap(frame);
         RequestHeader header;
@@ -92,13 +96,18 @@ public class RequestProbe {
                     ClientInformation.EMPTY, false);
             request = context.parseRequest(buffer).request;
         } catch (RuntimeException e) {
-            byte[] why = (e.getMessage() + ": " + e.getCause()).getBytes(StandardCharsets.UTF_8);
-            return ByteBuffer.allocate(1 + why.length).put(REFUSED).put(why).array();
+            return refused(e.getMessage() + ": " + e.getCause());
         }
-        RequestHeaderData headerData = header.data();
-        byte[] head = written(headerData, header.headerVersion());
         byte flag = transactional(request);
-        byte[] body = written(request.data(), header.apiVersion());
+        byte[] head;
+        byte[] body;
+        try {
+            head = written(header.data(), header.headerVersion());
+            body = written(request.data(), header.apiVersion());
+        } catch (RuntimeException e) {
+            // bytes that are no UTF-8 were read as three bytes each, and are too long now
+            return refused(e.getMessage());
+        }
         return ByteBuffer.allocate(2 + head.length + body.length).put(READ).put(flag).put(head).put(body).array();
     }
 

@@ -28,7 +28,6 @@ from kustos.authorizer import (
 )
 from kustos.authorizer.audit import AUDIT_FIELDS
 from kustos.authorizer.audit.events import AUDITED_NAME_CHARACTERS_MAX, AuditEvent
-from kustos.authorizer.audit.lines import JsonLines
 from kustos.gateway.audit.entries import AuditEntry, AuditEvents
 from kustos.gateway.audit.log4j import KafkaLinesSink
 from kustos.protocol import Decided
@@ -106,6 +105,7 @@ def spec(events: AuditEvents, entry: AuditEntry) -> list[dict[str, Any]]:
             event_id=events.event_id(number),
             time_ms=entry.time_ms,
             node_id=events.node_id,
+            cluster_id=events.cluster_id,
             acl_offset=entry.acl_offset,
             change_offset=entry.change_offset,
             latency_us=entry.latency_us,
@@ -114,12 +114,12 @@ def spec(events: AuditEvents, entry: AuditEntry) -> list[dict[str, Any]]:
     ]
 
 
-@given(st.lists(ENTRIES, max_size=4), st.integers(0, 2**31 - 1), st.integers(0, 2**64 - 1))
+@given(st.lists(ENTRIES, max_size=4), st.integers(0, 2**31 - 1), st.integers(0, 2**64 - 1), NAMES)
 def test_compiled_lines_are_those_of_the_specification(
-    entries: list[AuditEntry], node_id: int, random_half: int
+    entries: list[AuditEntry], node_id: int, random_half: int, cluster_id: str | None
 ) -> None:
-    events = AuditEvents(node_id, random_half)
-    writer = JsonLines(node_id)
+    events = AuditEvents(node_id, random_half, cluster_id)
+    writer = events.writer()
     for entry in entries + entries:  # the second time from what the writer remembers
         assert list(events.json_lines(entry, writer)) == list(map(line_of, spec(events, entry)))
 
@@ -128,8 +128,8 @@ def test_compiled_lines_are_those_of_the_specification(
 def test_lines_of_repetitions_are_those_of_the_specification(
     first: AuditEntry, later: AuditEntry, latency_us: int, node_id: int, random_half: int
 ) -> None:
-    events = AuditEvents(node_id, random_half)
-    repeated = events.repeated(first.context, first.decided, JsonLines(node_id))
+    events = AuditEvents(node_id, random_half, "5L6g3nShT-eMCtK--X86sw")
+    repeated = events.repeated(first.context, first.decided, events.writer())
     numbers = later.number, later.time_ms, later.context.correlation_id, later.acl_offset
     entry = repeated.entry(*numbers, latency_us)
     context = replace(first.context, correlation_id=later.context.correlation_id)

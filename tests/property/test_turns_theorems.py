@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from types import FrameType
 from typing import Any, cast
 
@@ -12,15 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclOperation
-from kustos.protocol import ADMIN_TABLE, GiveWay, Opened, Outcome
+from kustos.protocol import ADMIN_TABLE, Decided, GiveWay, Guard, Opened, RefusedFrameError
+from kustos.protocol import Outcome as Concluded
 from kustos.protocol.admin_table import ADMIN_OFFERED
 from kustos.protocol.effects import Handler
 from kustos.protocol.exchange import ITEMS_PER_TURN, Exchange
 from kustos.protocol.limits import items_max
 from kustos.protocol.share_sessions import ShareSession as GuardedShares
-from kustos.wire import Message, WireError, request_codec
+from kustos.protocol.turns import CHARACTERS_PER_ITEM, DECISION_COST
+from kustos.wire import ApiKey, Message, WireError, request_codec
 from testkit.protocol.cluster_model import Model
-from testkit.protocol.driver import OFFERED, Driver
+from testkit.protocol.driver import OFFERED, Driver, Outcome
 from testkit.protocol.random_requests import ALL_ALLOWED, KINDS, allow, batch, frame_of
 from testkit.protocol.shares import ShareSession
 
@@ -140,6 +142,7 @@ class Turn:
     """The work of a handler since it last gave way."""
 
     decisions: int = 0
+    characters: int = 0
     messages: int = 0
 
 
@@ -170,12 +173,16 @@ class Watcher(Driver):
                 with self.counting_messages():
                     effect = handler.send(result)
             except StopIteration as stop:
-                self.turns[-1].decisions += len(exchange.decided) - before
-                return cast("Outcome", stop.value)
-            self.turns[-1].decisions += len(exchange.decided) - before
+                self.count(exchange.decided[before:])
+                return cast("Concluded", stop.value)
+            self.count(exchange.decided[before:])
             if isinstance(effect, GiveWay):
                 self.turns.append(Turn())
             result = yield effect
+
+    def count(self, decided: list[Decided]) -> None:
+        self.turns[-1].decisions += len(decided)
+        self.turns[-1].characters += sum(len(item.action.resource_name) for item in decided)
 
     @contextmanager
     def counting_messages(self) -> Iterator[None]:
@@ -219,8 +226,76 @@ def test_no_turn_is_about_more_than_its_share_of_items(
     which: tuple[bool, int, int, tuple[str, ...]], count: int, rights: str
 ) -> None:
     for turn in watched_run(*which, count, rights):
-        assert turn.decisions <= ITEMS_PER_TURN + OF_THE_WHOLE
+        assert turn.decisions <= ITEMS_PER_TURN // DECISION_COST + OF_THE_WHOLE
         assert turn.messages <= ITEMS_PER_TURN + OF_THE_WHOLE
+
+
+@given(
+    lengths=st.lists(st.sampled_from([1, 249, 1025, 32_767]), min_size=1, max_size=60),
+    times=st.sampled_from([1, 5]),
+)
+@settings(max_examples=20, deadline=None)
+def test_no_turn_is_about_more_than_its_share_of_long_names(lengths: list[int], times: int) -> None:
+    names = [str(number).ljust(length, "n") for number, length in enumerate(lengths * times)]
+    codec = request_codec(ApiKey.FIND_COORDINATOR, 4)
+    watcher = Watcher(Model(), [])
+    watcher.run(frame_of(ApiKey.FIND_COORDINATOR, 4, codec.new(key_type=0, coordinator_keys=names)))
+    assert sum(turn.decisions for turn in watcher.turns) == len(names)
+    assert max(turn.characters for turn in watcher.turns) <= ITEMS_PER_TURN * CHARACTERS_PER_ITEM
+
+
+class ReadsInTurns(Guard):
+    """Opens each request as a session opens a large one."""
+
+    def open(self, frame: bytes) -> Opened | bytes:
+        return self.open_in_turns(frame)
+
+
+DAMAGES = (
+    st.sampled_from([b"", b"\0", b"abc"])
+    | st.integers(1, 200)
+    | st.tuples(st.integers(0), st.binary(min_size=1, max_size=2))
+)
+
+
+def damaged(frame: bytes, damage: bytes | int | tuple[int, bytes]) -> bytes:
+    """Return the frame with bytes behind it, without its end, or with other bytes in it."""
+    match damage:
+        case bytes():
+            return frame + damage
+        case int():
+            return frame[:-damage]
+        case at, other:
+            return frame[: at % len(frame)] + other + frame[at % len(frame) + len(other) :]
+
+
+@given(
+    which=st.sampled_from(LISTS),
+    count=st.integers(1, 60),
+    rights=st.sampled_from(sorted(RIGHTS)),
+    damage=DAMAGES,
+)
+@settings(max_examples=200, deadline=None)
+def test_a_request_that_is_read_in_turns_is_the_same(
+    which: tuple[bool, int, int, tuple[str, ...]],
+    count: int,
+    rights: str,
+    damage: bytes | int | tuple[int, bytes],
+) -> None:
+    is_admin, api_key, version, path = which
+    for frame in frames(api_key, version, path, count, world(count // 2)):
+        ends = []
+        for kind in (Guard, ReadsInTurns):
+            driver = Driver(world(count // 2), RIGHTS[rights])
+            driver.guard = kind(**{each.name: getattr(driver.guard, each.name) for each in fields(Guard)})
+            if is_admin:
+                driver.guard = replace(driver.guard, offered=ADMIN_OFFERED, table=ADMIN_TABLE)
+            try:
+                outcome = driver.run(damaged(frame, damage))
+                ends.append(replace(outcome, opened=None))
+            except RefusedFrameError as refusal:
+                ends.append(Outcome(closed=str(refusal)))
+        assert ends[0] == ends[1]
 
 
 @pytest.mark.parametrize("api_key", sorted({api_key for _, api_key, _, _ in LISTS}))

@@ -65,7 +65,7 @@ def line(
     name = None if any_resource else ACTION.resource_name
     decided = Decided(ACTION, decision, listing, name)
     ids = iter([str(UUID(int=1))])
-    (written,) = JsonLines(3).lines(
+    (written,) = JsonLines(3, "5L6g3nShT-eMCtK--X86sw").lines(
         CONTEXT, "InitProducerId", [decided], ids, 1_700_000_000_123, 2**40, change_offset
     )
     return written
@@ -93,6 +93,7 @@ def test_event_says_who_what_and_why() -> None:
         "event_id": "00000000-0000-0000-0000-000000000001",
         "time_ms": 1_700_000_000_123,
         "node_id": 3,
+        "cluster_id": "5L6g3nShT-eMCtK--X86sw",
         "listener_name": "CLIENTS",
         "security_protocol": "SASL_SSL",
         "principal_type": "User",
@@ -171,10 +172,10 @@ def test_what_is_no_event_is_refused(wrong: str, named: str) -> None:
 
 def test_a_field_that_came_later_is_null_in_older_lines() -> None:
     later = [field.name for field in AUDIT_FIELDS if field.came_later]
-    assert later[:4] == ["change_offset", "latency_us", "distinct_names", "sampled_one_in"]
+    assert later[:5] == ["cluster_id", "change_offset", "latency_us", "distinct_names", "sampled_one_in"]
     assert all(field.came_later for field in AUDIT_FIELDS if field.scope == "shadow")
     older = {name: value for name, value in json.loads(line()).items() if name not in later}
-    assert AuditEvent.from_json(json.dumps(older)) == event()
+    assert AuditEvent.from_json(json.dumps(older)) == dataclasses.replace(event(), cluster_id=None)
     assert accepts(audit_json_schema(), older)
 
 

@@ -12,6 +12,7 @@ from kustos.protocol.subscriptions import BYTES_PER_CONNECTION, MATCHED_BYTES_MA
 from kustos.protocol.topic_patterns import (
     PATTERN_CHARACTERS_MAX,
     PATTERNS_KEPT_MAX,
+    UNICODE_CLASSES_MAX,
     ClusterTopics,
     TopicPattern,
     shown_to_clients,
@@ -188,6 +189,7 @@ def test_a_leaving_member_s_expression_goes_nowhere() -> None:
         ("a" * (PATTERN_CHARACTERS_MAX + 1), f"it is longer than {PATTERN_CHARACTERS_MAX} characters"),
         ("((a{20}){20}){20}", "invalid repetition size: {20}"),
         (r"(\pL|0){100}", "pattern too large"),
+        (r"\pL\PN" * 9, f"it has more than {UNICODE_CLASSES_MAX} classes of Unicode characters"),
         ("(ab|cd|ef|gh){400}", "it repeats too much"),
     ],
 )

@@ -25,7 +25,10 @@ def serve(path: PropertiesFile) -> int:
 
     if not path.is_file():
         raise usage_error(f"there is no properties file `{path}`")
-    from kustos.server import serve as run_server
+    from kustos.runtime import garbage_collection_paused
+
+    with garbage_collection_paused():  # as in `kustos.server.warm_up`
+        from kustos.server import serve as run_server
 
     exit_code: int = run_server(path)
     return exit_code

@@ -17,7 +17,7 @@ from kustos.protocol.api_versions import (
     unsupported_version_response,
 )
 from kustos.protocol.codes import INVALID_REQUEST, UNSUPPORTED_VERSION
-from kustos.protocol.effects import OWN_REQUEST, Ask, Handler, Reply
+from kustos.protocol.effects import OWN_REQUEST, Ask, Handler, Hangup, Reply
 from kustos.protocol.envelopes import FORWARDABLE
 from kustos.protocol.escapes.produce import take_answer
 from kustos.protocol.exchange import Addresses, ContextAuthorizer, Decider, Exchange, UndecidedDecider
@@ -29,11 +29,13 @@ from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.steps import RefuseRequestError, Row
 from kustos.protocol.subscriptions import Subscriptions, Topologies
 from kustos.protocol.table import OWN_APIS, TABLE
+from kustos.protocol.turns import read_through
 from kustos.wire import (
     ApiKey,
     MalformedMessageError,
     Message,
     MessageCodec,
+    PartReader,
     RequestHeader,
     UnsupportedMessageError,
     api_name,
@@ -53,6 +55,12 @@ SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Valid names of client software and versions in ApiVersions (KIP-511)."""
 
 INT32_BYTES: Final = 4
+
+READ_AT_ONCE: Final = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH})
+"""APIs whose requests are read whole: what they may fetch or repeat is settled before their handlers run."""
+
+UNREAD: Final = Message.__new__(Message)
+"""Stands for a request that was not read yet: it has no fields."""
 
 ContextOf = Callable[[RequestHeader], AuthorizableRequestContext]
 """Returns the context of a request with this header: its requester and listener."""
@@ -147,8 +155,18 @@ class Guard:
 
         Raise `RefusedFrameError` for a frame that is not an allowed request.
         """
+        return self._now()._open(frame)
+
+    def open_in_turns(self, frame: bytes) -> Opened | bytes:
+        """Return what `open` does, but let the handler read the request first, in turns.
+
+        It raises then what `open` raises.
+        """
+        return self._now()._open(frame, in_turns=True)
+
+    def _now(self) -> "Guard":
         error = self.refusal()
-        return self._open(frame) if error is None else self._undecided(error)._open(frame)
+        return self if error is None else self._undecided(error)
 
     def _undecided(self, error: AuthorizerError) -> "Guard":
         """Return the guard of the same connection that refuses whatever needs a decision."""
@@ -160,7 +178,7 @@ class Guard:
             is_shadow=False,
         )
 
-    def _open(self, frame: bytes) -> Opened | bytes:
+    def _open(self, frame: bytes, *, in_turns: bool = False) -> Opened | bytes:
         try:
             api_key, api_version, _ = peek_api(frame)
             row = self.table.get(api_key)
@@ -171,7 +189,7 @@ class Guard:
                 if api_key == ApiKey.API_VERSIONS:
                     return self._unsupported_api_versions(frame)
                 raise RefusedFrameError(f"{api_name(api_key)} v{api_version} is not offered here")
-            return self._opened(frame, row)
+            return self._opened(frame, row, in_turns=in_turns and api_key not in READ_AT_ONCE)
         except (MalformedMessageError, UnsupportedMessageError) as error:
             raise RefusedFrameError(str(error)) from None
 
@@ -227,21 +245,43 @@ class Guard:
         opened.exchange.is_forwarded = True
         return opened
 
-    def _opened(self, frame: bytes, row: Row) -> Opened:
+    def _opened(self, frame: bytes, row: Row, *, in_turns: bool = False) -> Opened:
         api_key, api_version, _ = peek_api(frame)
         codec = request_codec(api_key, api_version)
         header = read_request_header(frame, codec.flexible)
         bytes_max = frame_bytes_max(api_key)
         if bytes_max is not None and len(frame) > bytes_max:
             raise RefusedFrameError(f"{api_name(api_key)} of {len(frame)} bytes is too large")
+        if in_turns:
+            opened = Opened(self._exchange(header, codec, UNREAD), _unread(), row, frame, is_exact=False)
+            opened.handler = self._read_in_turns(opened)
+            return opened
         request, end, had_unknown_tags = codec.read(frame, header.body_offset, items_max(api_key))
-        if row.unparsable(request):
-            raise RefusedFrameError(f"{api_name(api_key)} has elements of type UNKNOWN")
         exchange = self._exchange(header, codec, request)
         is_exact = end == len(frame) and not had_unknown_tags and not header.had_unknown_tags
-        exchange.frame = frame if is_exact else None
-        handler = self._checked_api_versions(exchange) or handle(exchange, row)
+        handler = self._handler(exchange, row, frame if is_exact else None)
         return Opened(exchange, handler, row, frame, is_exact)
+
+    def _read_in_turns(self, opened: Opened) -> Handler:
+        """Read the request, and go on with its own handler; raise `RefusedFrameError`."""
+        exchange, frame = opened.exchange, opened.frame
+        codec, header = exchange.codec, exchange.header
+        reader = PartReader(codec, frame, header.body_offset, codec.name, items_max(header.api_key))
+        try:
+            exchange.request = yield from read_through(exchange, reader)
+        except MalformedMessageError as error:
+            raise RefusedFrameError(str(error)) from None
+        opened.is_exact = (
+            reader.end == len(frame) and not reader.had_unknown_tags and not header.had_unknown_tags
+        )
+        return (yield from self._handler(exchange, opened.row, frame if opened.is_exact else None))
+
+    def _handler(self, exchange: Exchange, row: Row, frame: bytes | None) -> Handler:
+        """Return the handler of a request that was read, with its exact frame; raise `RefusedFrameError`."""
+        if row.unparsable(exchange.request):
+            raise RefusedFrameError(f"{api_name(exchange.header.api_key)} has elements of type UNKNOWN")
+        exchange.frame = frame
+        return self._checked_api_versions(exchange) or handle(exchange, row)
 
     def _exchange(self, header: RequestHeader, codec: MessageCodec, request: Message) -> Exchange:
         return Exchange(
@@ -277,6 +317,12 @@ class Guard:
         if all(SOFTWARE_NAME.fullmatch(name) for name in names):
             return None
         return _reply_at_once(Reply(invalid_request_response(exchange.version)))
+
+
+def _unread() -> Handler:
+    """Stand for a handler that is not made yet."""
+    yield from ()
+    return Hangup("a request was handled before it was read")
 
 
 def _reply_at_once(reply: Reply) -> Handler:

@@ -32,7 +32,7 @@ from kustos.protocol.steps import (
     Row,
     Strip,
 )
-from kustos.protocol.turns import allowed_each, allowed_names, answers, each
+from kustos.protocol.turns import DECISION_COST, allowed_each, allowed_names, answers, each
 from kustos.wire import ZERO_UUID, Message
 
 SomePartition = TypeVar("SomePartition", bound=tuple[str | bytes, int])
@@ -258,7 +258,7 @@ def annotate(exchange: Exchange, step: Operations, response: Message) -> Asking[
         exchange,
         items,
         annotate_one,
-        len(SUPPORTED_OPERATIONS[step.resource_type]) if wants_operations else 1,
+        DECISION_COST * len(SUPPORTED_OPERATIONS[step.resource_type]) if wants_operations else 1,
     )
     return True
 

@@ -27,6 +27,11 @@ PROGRAM_INSTRUCTIONS_MAX: Final = 2_000
 """Of RE2's compiled program: one name then takes 5 ms at most, a turn of the event loop. An alternation of a
 hundred long names has a thousand."""
 
+UNICODE_CLASS: Final = re.compile(r"\\[pP]")
+UNICODE_CLASSES_MAX: Final = 16
+"""Of Unicode characters (`\\pL`) in one expression: each takes RE2 0.1 ms to read, before it limits the
+program, and hardly any name of a topic needs one."""
+
 MEMORY_MAX_BYTES: Final = 256 * 1024
 """RE2's limit for one expression and what it remembers while it matches: RE2 keeps 128 expressions."""
 
@@ -72,6 +77,8 @@ class TopicPattern:
             import re2
         if len(text) > PATTERN_CHARACTERS_MAX:
             raise TopicPatternError(f"it is longer than {PATTERN_CHARACTERS_MAX} characters")
+        if len(UNICODE_CLASS.findall(text)) > UNICODE_CLASSES_MAX:
+            raise TopicPatternError(f"it has more than {UNICODE_CLASSES_MAX} classes of Unicode characters")
         options = re2.Options()
         options.max_mem = MEMORY_MAX_BYTES
         options.log_errors = False

@@ -19,6 +19,12 @@ from kustos.wire import ItemReader, Message, MessageCodec, PartReader, PartWrite
 ITEM_BYTES: Final = 64
 """How much of an answer is read in the time of an item: a topic of one partition."""
 
+DECISION_COST: Final = 2
+"""How long a decision takes, in items: its event is written down in the same turn, before the deed."""
+
+CHARACTERS_PER_ITEM: Final = 256
+"""How much of a long name takes as long as an item: its event has it escaped, and truncated with a hash."""
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -90,7 +96,19 @@ def allowed_each(
     exchange: Exchange, questions: Sequence[Question], *, listing: bool = False
 ) -> Asking[list[bool]]:
     """Return whether each check passes for its name."""
-    return in_turns(exchange, questions, lambda part: exchange.allows_each(part, listing=listing))
+    verdicts: list[bool] = []
+    part: list[Question] = []
+    for question in questions:
+        cost = DECISION_COST + len(question[1]) // CHARACTERS_PER_ITEM
+        if exchange.turn_room < cost:
+            verdicts += exchange.allows_each(part, listing=listing)
+            part = []
+            yield GiveWay()
+            exchange.turn_room = ITEMS_PER_TURN
+        exchange.turn_room -= cost
+        part.append(question)
+    verdicts += exchange.allows_each(part, listing=listing)
+    return verdicts
 
 
 def allowed_names(

@@ -14,9 +14,12 @@ NODE: Final = "node"
 """The name of the journal of a node in one process, or of the process that starts the workers."""
 
 
-async def open_audit_log(settings: KustosSettings, name: str) -> AuditLog:
-    """Return the audit log of the process of this name, its sinks opened; raise `AuditError`."""
-    events = AuditEvents.of_node(settings.node_id, SystemEntropy())
+async def open_audit_log(settings: KustosSettings, name: str, cluster_id: str) -> AuditLog:
+    """Return the audit log of the process of this name, its sinks opened; raise `AuditError`.
+
+    `cluster_id` is that of the metadata, and of every event.
+    """
+    events = AuditEvents.of_node(settings.node_id, SystemEntropy(), cluster_id)
     keeper = _keeper(settings, name, events)
     try:
         sinks = await open_audit_sinks(settings.audit, settings.upstream, events)

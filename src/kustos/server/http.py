@@ -9,7 +9,8 @@ request has to arrive soon.
 import asyncio
 import math
 import socket
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import uvicorn
@@ -37,8 +38,46 @@ REQUEST_HEAD_MAX_BYTES: Final = 16 * 1024
 STOP_TIMEOUT_S: Final = 2
 """How long stopping waits for requests in flight."""
 
+REST_PER_TEXT: Final = 9.0
+"""How long no metrics are written after some were, as a multiple of the time that it took: they may take a
+tenth of the event loop, however many scrapers there are."""
+
+REST_MAX_S: Final = 1.0
+"""The longest such rest: scrapers wait ten seconds."""
+
 Readiness = Callable[[], Mapping[str, bool]]
 Details = Callable[[], Mapping[str, object]]
+
+
+class SharedText:
+    """A text that takes a while to write: whoever wants it meanwhile, or within a rest, gets the next one.
+
+    So each gets a text that was begun after the request, and strangers cannot have it written all the time.
+    """
+
+    def __init__(self, write: Callable[[], Awaitable[bytes]]) -> None:
+        self._write: Final = write
+        self._next: asyncio.Task[bytes] | None = None
+        self._turn: Final = asyncio.Lock()
+        self._rest_ends_s = 0.0
+
+    async def read(self) -> bytes:
+        """Return the text as of a moment from now on."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_task(self._written())
+        # others wait for the same: one that goes must not end it
+        return await asyncio.shield(self._next)
+
+    async def _written(self) -> bytes:
+        async with self._turn:
+            await asyncio.sleep(self._rest_ends_s - time.perf_counter())
+            self._next = None
+            begun_s = time.perf_counter()
+            try:
+                return await self._write()
+            finally:
+                now_s = time.perf_counter()
+                self._rest_ends_s = now_s + min(REST_PER_TEXT * (now_s - begun_s), REST_MAX_S)
 
 
 class HttpConnection(H11Protocol):
@@ -110,6 +149,7 @@ class HttpEndpoint:
         self._metrics: Final = metrics
         self._readiness: Final = readiness
         self._details: Final = details
+        self._shared: Final = SharedText(self.metrics_text)
         self._server: uvicorn.Server | None = None
         self._socket: socket.socket | None = None
         self._loop: asyncio.Task[None] | None = None
@@ -171,7 +211,7 @@ class HttpEndpoint:
         return self._readiness()
 
     async def _show_metrics(self, _: Request) -> Response:
-        return Response(await self.metrics_text(), headers={"content-type": CONTENT_TYPE_LATEST})
+        return Response(await self._shared.read(), headers={"content-type": CONTENT_TYPE_LATEST})
 
     async def _show_readiness(self, _: Request) -> Response:
         parts = dict(await self.readiness())

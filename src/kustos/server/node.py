@@ -133,7 +133,7 @@ class Node:
         if writer is None:
             writer = MetadataWriter(embedded_store(settings)) if quorum is None else quorum.writer
         try:
-            audit = await open_audit_log(settings, part.name)
+            audit = await open_audit_log(settings, part.name, str(writer.store.properties.cluster_id))
         except BaseException:
             await writer.close()
             raise

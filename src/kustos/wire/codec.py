@@ -139,10 +139,14 @@ class MessageCodec:
         own = frozenset(plan.tag for plan in self._plans[name] if plan.tag is not None)
         return self._newest_tags.get(name, frozenset()) - own
 
-    def in_parts(self, action: Literal["read", "write"]) -> Callable[..., Generator[None, None, Any]]:
-        """Return the generated `read_<name>_in_parts` or `write_<name>_in_parts` of the message."""
-        function = f"{action}_{self.name}_in_parts"
-        if function not in self._namespace:
+    def in_parts(
+        self, action: Literal["read", "write"], struct: str | None = None
+    ) -> Callable[..., Generator[None, None, Any]]:
+        """Return the generated `read_<name>_in_parts` or `write_<name>_in_parts` of the message.
+
+        `struct`: of a nested struct, whose elements have arrays.
+        """
+        if f"{action}_{self.name}_in_parts" not in self._namespace:
             root = self.name
             # a struct whose elements have no arrays is read and written in one go
             names = {root} | {
@@ -156,7 +160,8 @@ class MessageCodec:
                 plans = self._plans[name]
                 make_reader(plans, name, self._namespace, self.flexible, self._other_tags(name), names)
                 make_writer(plans, name, self._namespace, self.flexible, names)
-        made: Callable[..., Generator[None, None, Any]] = self._namespace[function]
+        made: Callable[..., Generator[None, None, Any]]
+        made = self._namespace[f"{action}_{struct or self.name}_in_parts"]
         return made
 
     def struct(self, name: str) -> type[Message]:

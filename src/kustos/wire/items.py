@@ -28,6 +28,7 @@ class ItemReader:
         self._limits: Final[list[int]] = [ELEMENTS_PER_MESSAGE_MAX]
         around = codec.split(codec.root, at)
         self._tail: Final = around.tail
+        self._item_name: Final = codec.root.ELEMENTS[at].__name__
         self._read_item: Final = codec.reader(codec.root.ELEMENTS[at])
         self._outline: Final = codec.outliner(codec.root.ELEMENTS[at], "name")
         self.is_done = False
@@ -81,6 +82,15 @@ class ItemReader:
         with self._errors():
             item, _ = self._read_item(self._buffer, offset, len(self._buffer), self._limits)
         return item
+
+    def large_item_at(self, offset: int) -> PartReader:
+        """Return the reader of the item at an offset that `outline` gave, however large the item is."""
+        return PartReader(self._codec, self._buffer, offset, self._item_name)
+
+    @property
+    def position(self) -> int:
+        """The offset up to which the message was read."""
+        return self._position
 
     def _advance(self, position: int) -> None:
         """Go on from here; read what follows the list where it ends."""

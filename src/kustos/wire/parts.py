@@ -13,17 +13,30 @@ from kustos.wire.message import Message
 class PartReader:
     """The message that exactly fills the buffer from `offset` to its end, still to be read.
 
-    `message` is None until its last part was read; `had_unknown_tags` is then whether tagged fields unknown
-    to its schema were skipped.
+    With `struct` it is of this class instead, and may end before. `message` is None until its last part was
+    read; then `end` is the offset after it, and `had_unknown_tags` whether tagged fields unknown to its
+    schema were skipped.
     """
 
-    def __init__(self, codec: MessageCodec, buffer: bytes, offset: int) -> None:
+    def __init__(
+        self,
+        codec: MessageCodec,
+        buffer: bytes,
+        offset: int,
+        struct: str | None = None,
+        element_limit: int = ELEMENTS_PER_MESSAGE_MAX,
+    ) -> None:
         self._codec: Final = codec
         self._size: Final = len(buffer)
-        self._unknown: Final = [ELEMENTS_PER_MESSAGE_MAX]
+        self._is_whole: Final = struct is None
+        self._limit: Final = element_limit
+        self._unknown: Final = [element_limit]
         self._pause: Final = [0]
-        self._steps: Final = codec.in_parts("read")(buffer, offset, self._size, self._unknown, self._pause)
+        self._steps: Final = codec.in_parts("read", struct)(
+            buffer, offset, self._size, self._unknown, self._pause
+        )
         self.message: Message | None = None
+        self.end = offset
         self.had_unknown_tags = False
 
     def read(self, elements_max: int) -> int:
@@ -33,11 +46,11 @@ class PartReader:
             next(self._steps)
         except StopIteration as done:
             message, position = done.value
-            if position != self._size:
+            if self._is_whole and position != self._size:
                 raise self._codec.bytes_follow(self._size - position) from None
-            self.message, self.had_unknown_tags = message, len(self._unknown) > 1
+            self.message, self.end, self.had_unknown_tags = message, position, len(self._unknown) > 1
         except READER_ERRORS as error:
-            raise self._codec.error_of(error) from None
+            raise self._codec.error_of(error, self._limit) from None
         return elements_max - self._pause[0]
 
 

@@ -1,17 +1,19 @@
 """Nobody fills the audit log with what came to nothing, and what had an effect is always in it."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kustos.authorizer import AuthorizableRequestContext, Decision
+from kustos.authorizer import AuthorizableRequestContext, Decision, ShadowDecision
 from kustos.gateway.audit import budget as audit_budget
 from kustos.gateway.audit.budget import EVENT_BYTES, AuditBudget
+from kustos.gateway.audit.entries import AuditEntry
 from kustos.gateway.audit.log import AuditLog
 from kustos.protocol import Decided
-from testkit.gateway.audit import ALLOWED, DENIED, context_of, decided, until, willing
+from testkit.gateway.audit import ALLOWED, DENIED, EVENTS, context_of, decided, until, willing
 
 BURST = 5 * (EVENT_BYTES + 1)
 """Room for five events of names of one character."""
@@ -37,17 +39,33 @@ def admit(budget: AuditBudget, context: AuthorizableRequestContext, *items: Deci
     return list(budget.admit(context, items, 0, 7))
 
 
+SHADOWS = st.sampled_from(
+    [
+        None,
+        ShadowDecision(ALLOWED, "", "new"),
+        ShadowDecision(DENIED, "", "new"),
+        ShadowDecision(None, "Error"),
+    ]
+)
+
+
 @given(
     st.lists(
-        st.tuples(st.sampled_from("abc"), st.sampled_from([ALLOWED, DENIED]), st.booleans()), max_size=40
+        st.tuples(
+            st.sampled_from("abc"), st.sampled_from([ALLOWED, DENIED]), st.booleans(), SHADOWS, SHADOWS
+        ),
+        max_size=40,
     )
 )
 def test_a_listing_is_summed_up_as_its_names_would_be_one_by_one(
-    items: list[tuple[str, Decision, bool]],
+    items: list[tuple[str, Decision, bool, ShadowDecision | None, ShadowDecision | None]],
 ) -> None:
     context = context_of("alice")
     at_once, one_by_one = (AuditBudget(ROOM, lambda: 0) for _ in range(2))
-    named = [decided(name, decision)._replace(listing=listing) for name, decision, listing in items]
+    named = [
+        decided(name, decision)._replace(listing=listing, shadow=shadow, candidate=candidate)
+        for name, decision, listing, shadow, candidate in items
+    ]
     together = admit(at_once, context, *named)
     assert together == [each for item in named for each in admit(one_by_one, context, item)]
     assert at_once.summarized == one_by_one.summarized == len(named) - len(together)
@@ -94,6 +112,18 @@ def test_every_decision_is_in_an_event_and_every_use_has_its_own(
         written[name, item.decision.allowed] += item.action.reference_count
     assert written == asked
     assert budget.take_summaries() == []
+
+
+@pytest.mark.parametrize("text", ["x", "\x01", "\u2028", "é", "\U0001f600"])
+@pytest.mark.parametrize("characters", [1, 249, 20_000])
+@pytest.mark.parametrize("client_id", ["", "\x00" * 255, "c" * 255])
+def test_no_choice_of_bytes_writes_more_than_the_budget(text: str, characters: int, client_id: str) -> None:
+    budget = AuditBudget(100 * ROOM, Clock().monotonic_ms)
+    context = replace(context_of("mallory"), client_id=client_id)
+    names = (f"{number}{text * characters}" for number in range(2_000))
+    admitted = admit(budget, context, *(decided(name, DENIED) for name in names))
+    lines = EVENTS.json_lines(AuditEntry(0, 1, context, tuple(admitted), 7, latency_us=9))
+    assert 0 < sum(len(line.encode()) for line in lines) <= 10 * ROOM
 
 
 def test_one_principals_flood_takes_nothing_from_another() -> None:

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kustos.authorizer.audit import AUDITED_NAME_CHARACTERS_MAX, audited_name
 from kustos.gateway.audit import log as audit_log
+from kustos.gateway.audit.entries import AuditEntry
 from kustos.gateway.audit.lanes import AuditLogClosedError, EventsLostError, OnFull
 from kustos.gateway.audit.log import AuditLog
 from testkit.gateway.audit import (
@@ -107,6 +109,24 @@ async def test_mode_drop_never_stops_and_counts_what_a_full_queue_loses() -> Non
     assert sound.names == TOPICS
     assert slow.names == TOPICS[:2]
     assert [lane.dropped for lane in log.lanes] == [8, 0]
+
+
+async def test_long_names_are_truncated_before_they_wait() -> None:
+    sink = ControlledSink()
+    log = AuditLog([sink])
+    long_name = "n" * 32_767
+    put(log, "short", long_name)
+    sink.may_write.set()
+    await log.close()
+    logged = audited_name(long_name)
+    assert sink.names == ["short", logged]
+    assert len(logged) < 2 * AUDITED_NAME_CHARACTERS_MAX
+    assert audited_name(logged) == logged
+    whole, truncated = (
+        list(EVENTS.json_lines(AuditEntry(0, 1, CONTEXT, (decided(name),), 77)))
+        for name in (long_name, logged)
+    )
+    assert whole == truncated
 
 
 async def test_mode_drop_counts_what_a_failing_sink_loses() -> None:

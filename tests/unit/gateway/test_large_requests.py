@@ -10,8 +10,12 @@ import pytest
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.gateway.session.large_turns import LargeTurns, QueuePlace
+from kustos.protocol.convert import converted
+from kustos.protocol.escapes import metadata
 from kustos.protocol.exchange import ITEMS_PER_TURN
+from kustos.protocol.topic_patterns import TopicPattern
 from kustos.wire import (
+    Message,
     PartReader,
     PartWriter,
 )
@@ -46,6 +50,27 @@ async def test_a_large_request_that_is_allowed_goes_upstream_whole() -> None:
     world.session.take([frame])
     await wait_async(lambda: world.forwarded)
     assert list(world.forwarded) == [frame]
+
+
+async def test_a_large_request_is_read_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked = [0]
+    monkeypatch.setattr(PartReader, "read", counting(PartReader.read, worked))
+    world = World(ALL_ALLOWED)
+    world.session.take([describe_groups(1)])
+    while not world.forwarded:
+        assert not world.closed
+        await asyncio.sleep(0)
+        worked.append(0)
+    assert max(worked) <= ITEMS_PER_TURN
+    assert sum(worked) >= len(MANY)
+
+
+async def test_a_large_request_that_cannot_be_read_closes_the_connection() -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([describe_groups(1)[:-3]])
+    await wait_async(lambda: world.closed)
+    assert world.closed == ["`DescribeGroupsRequest` v5: the message ends inside a field"]
+    assert not world.decided_by
 
 
 async def test_what_is_forbidden_while_a_large_request_gives_way_does_not_go_upstream() -> None:
@@ -133,23 +158,58 @@ def counting(work: Callable[[Any, int], int], worked: list[int]) -> Callable[[An
     return counted
 
 
+@pytest.mark.parametrize("is_listed", [False, True])
+@pytest.mark.parametrize("version", [1, 9])
 async def test_a_topic_of_thousands_of_partitions_is_read_and_written_in_turns(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, version: int, is_listed: bool
 ) -> None:
+    """Read, converted for an old client, and written."""
     worked = [0]
     for part, method in ((PartReader, "read"), (PartWriter, "write")):
         monkeypatch.setattr(part, method, counting(getattr(part, method), worked))
     monkeypatch.setattr(cluster_model, "PARTITIONS", 3 * ITEMS_PER_TURN)
+    is_old = version < metadata.ASKS_NOT_TO_CREATE_SINCE
+
+    def counting_conversions(message: Message, message_type: type[Message]) -> Message:
+        worked[-1] += 1 + len(message.get("partitions") or ())
+        return converted(message, message_type)
+
+    monkeypatch.setattr(metadata, "converted", counting_conversions)
     world = World(ALL_ALLOWED)
-    topic = request_struct(ApiKey.METADATA, 9, "MetadataRequestTopic", name="alpha-topic")
-    world.session.take([request(ApiKey.METADATA, 9, 9, topics=[topic])])
+    topic = request_struct(ApiKey.METADATA, version, "MetadataRequestTopic", name="alpha-topic")
+    topics = None if is_listed else [topic]
+    world.session.take([request(ApiKey.METADATA, version, 9, topics=topics)])
     assert world.answer_one()
     while not world.answers:
         assert not world.closed
         await asyncio.sleep(0)
         worked.append(0)
-    assert max(worked) <= ITEMS_PER_TURN
-    assert sum(worked) >= 2 * 3 * ITEMS_PER_TURN
+    assert max(worked) <= ITEMS_PER_TURN + len(world.world.topics)
+    times = (3 if is_old else 2) * (len(world.world.topics) if is_listed else 1)
+    assert sum(worked) >= times * 3 * ITEMS_PER_TURN
+
+
+async def test_expressions_are_compiled_in_turns_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small heartbeat may have an expression that takes milliseconds, and dozens of them come at once."""
+    compiled, compile_pattern = [0], TopicPattern.compile
+
+    def counting_compile(text: str) -> TopicPattern:
+        compiled[-1] += 1
+        return compile_pattern(text)
+
+    monkeypatch.setattr(TopicPattern, "compile", counting_compile)
+    world = World([allow(ResourceType.GROUP, "group-one", AclOperation.READ)])
+    fields = {"group_id": "group-one", "member_id": "m", "member_epoch": 0, "subscribed_topic_names": []}
+    beats = [
+        request(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, number, **fields, subscribed_topic_regex=f"[{number}")
+        for number in range(20)
+    ]
+    world.session.take(beats)
+    while len(world.answers) < len(beats):
+        assert not world.closed
+        await asyncio.sleep(0)
+        compiled.append(0)
+    assert (max(compiled), sum(compiled)) == (1, len(beats))
 
 
 async def test_a_large_answer_that_cannot_be_read_closes_the_connection() -> None:

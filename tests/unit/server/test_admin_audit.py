@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kustos.authorizer import AUDIT_SCHEMA_VERSION
+from kustos.authorizer import AUDIT_SCHEMA_VERSION, SECURITY_SCHEMA_VERSION
 from kustos.protocol.envelopes import principal_bytes
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.admin_node import ALICE, OPS, admin_node, frame_of
@@ -31,10 +31,13 @@ async def events(directory: Path) -> tuple[list[dict[str, Any]], int]:
         forwarder = await node.talk("forwarder")
         inner = frame_of(ApiKey.CREATE_ACLS, 3, 77, creations=[ACL])[4:]
         await forwarder.forward(inner, principal_bytes(OPS), bytes((10, 0, 0, 7)))
-        offset = node.node.store.last_offset
+        store = node.node.store
+        offset = store.last_offset
         await forwarder.forward(inner, principal_bytes(ALICE))
     files = sorted((directory / "audit").glob("audit-*.jsonl"))
     lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert {line["schema_version"] for line in lines} == {AUDIT_SCHEMA_VERSION, SECURITY_SCHEMA_VERSION}
+    assert {line["cluster_id"] for line in lines} == {store.properties.cluster_id}
     return [line for line in lines if line["schema_version"] == AUDIT_SCHEMA_VERSION], offset
 
 

@@ -1,7 +1,7 @@
 """Health checks are answered, whoever else is connected."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -12,6 +12,8 @@ from kustos.server.http import CONNECTIONS_MAX, HttpEndpoint
 from testkit.ports import LOOPBACK
 
 PATIENCE_S = 60.0
+METRICS = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n"
+SCRAPERS = 20
 HEALTH = b"GET /health HTTP/1.1\r\nHost: here\r\n\r\n"
 
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -61,6 +63,63 @@ async def test_strangers_who_say_nothing_do_not_keep_a_probe_from_its_answer(
     assert await is_ended(strangers[0])
     for _, writer in strangers:
         writer.close()
+
+
+class GatedEndpoint(HttpEndpoint):
+    """Counts how often its metrics are written, each time once it is let."""
+
+    def __init__(self) -> None:
+        super().__init__(NodeAddress(LOOPBACK, 0), GatewayMetrics(), dict)
+        self.begun = 0
+        self.may_write = asyncio.Event()
+
+    async def metrics_text(self) -> bytes:
+        self.begun += 1
+        begun = self.begun
+        await self.may_write.wait()
+        return b"%d" % begun
+
+
+async def metrics_of(asking: Line) -> int:
+    asking[1].write(METRICS)
+    async with asyncio.timeout(PATIENCE_S):
+        assert await asking[0].readline() == b"HTTP/1.1 200 OK\r\n"
+        while (await asking[0].readline()).strip():
+            pass
+        return int(await asking[0].readexactly(1))
+
+
+async def test_many_scrapers_share_what_is_written_after_they_asked() -> None:
+    """Strangers may ask for the metrics as fast as they like, and others are served meanwhile."""
+    endpoint = GatedEndpoint()
+    await endpoint.start()
+    first = asyncio.create_task(metrics_of(await line(endpoint)))
+    await until(lambda: endpoint.begun == 1)
+    asked = await asking_all(endpoint, SCRAPERS)
+    assert endpoint.begun == 1
+    endpoint.may_write.set()
+    assert await first == 1
+    assert set(await asyncio.gather(*asked)) == {2}
+    assert await metrics_of(await line(endpoint)) == 3
+    await endpoint.stop()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return once the loop has come to it; the test's own time limit holds."""
+    while not condition():  # noqa: ASYNC110 (nothing else tells)
+        await asyncio.sleep(0)
+
+
+async def asking_all(endpoint: HttpEndpoint, count: int) -> list[asyncio.Task[int]]:
+    """Return scrapers whose requests the endpoint has read."""
+    asked: list[asyncio.Task[int]] = []
+    for _ in range(count):
+        asking = await line(endpoint)
+        asked.append(asyncio.create_task(metrics_of(asking)))
+    assert endpoint._server is not None
+    connections = endpoint._server.server_state.tasks
+    await until(lambda: len(connections) == count + 1)
+    return asked
 
 
 @pytest.mark.slow

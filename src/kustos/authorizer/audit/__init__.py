@@ -2,6 +2,7 @@
 
 from kustos.authorizer.audit.envelopes import AuditFormat, formatter, rfc3339
 from kustos.authorizer.audit.events import (
+    AUDITED_NAME_CHARACTERS_MAX,
     NO_OFFSET,
     Access,
     AuditEvent,
@@ -26,6 +27,7 @@ from kustos.authorizer.audit.security import (
 )
 
 __all__ = [
+    "AUDITED_NAME_CHARACTERS_MAX",
     "AUDIT_FIELDS",
     "AUDIT_SCHEMA_VERSION",
     "NO_OFFSET",

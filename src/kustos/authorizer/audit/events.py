@@ -109,6 +109,7 @@ class AuditEvent:
     event_id: str
     time_ms: int
     node_id: int
+    cluster_id: str | None = None
     listener_name: str
     security_protocol: str
     principal_type: str
@@ -216,12 +217,20 @@ def _fits(field: AuditField, value: object) -> bool:
     return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
+class TruncatedName(str):
+    """A name that was truncated for the log."""
+
+    __slots__ = ()
+
+
 def audited_name(name: str) -> str:
-    """Return a name as logged: a too long one is truncated and identified by a digest."""
-    if len(name) <= AUDITED_NAME_CHARACTERS_MAX:
+    """Return a name as logged: a too long one is truncated and identified by a digest, once."""
+    if len(name) <= AUDITED_NAME_CHARACTERS_MAX or isinstance(name, TruncatedName):
         return name
     digest = sha256(name.encode(errors="surrogatepass")).hexdigest()
-    return f"{name[:AUDITED_NAME_CHARACTERS_MAX]}... ({len(name)} characters, SHA-256 {digest})"
+    return TruncatedName(
+        f"{name[:AUDITED_NAME_CHARACTERS_MAX]}... ({len(name)} characters, SHA-256 {digest})"
+    )
 
 
 def audit_json_schema() -> dict[str, Any]:

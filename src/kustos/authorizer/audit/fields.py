@@ -49,6 +49,15 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
     ),
     AuditField("node_id", "int", False, "the kustos node that decided", "node_id", "request"),
     AuditField(
+        "cluster_id",
+        "string",
+        True,
+        "id of the cluster whose ACLs decided, as `meta.properties` of the node has it",
+        "cluster_id",
+        "request",
+        came_later=True,
+    ),
+    AuditField(
         "listener_name",
         "string",
         False,

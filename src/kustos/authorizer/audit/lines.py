@@ -6,10 +6,9 @@ request share is formatted once for them, and the text of a decision once for as
 the same one.
 
 The source of a field is an expression over these names. Of a decision's event: `event_id`, `time_ms`,
-`node_id`, `context` (the request's), `api_name`, `item` (an `AuditedDecision`), its `action` and `decision`,
-its `shadow` and `candidate`, the `binding` of the rule or None, `acl_offset`, `change_offset` and
-`latency_us`. Of a security event: `event`, `event_id`
-and `node_id`.
+`node_id`, `cluster_id`, `context` (the request's), `api_name`, `item` (an `AuditedDecision`), its `action`
+and `decision`, its `shadow` and `candidate`, the `binding` of the rule or None, `acl_offset`,
+`change_offset` and `latency_us`. Of a security event: `event`, `event_id`, `node_id` and `cluster_id`.
 """
 
 import json
@@ -181,7 +180,7 @@ def _lines_writer() -> Callable[..., Iterator[str]]:
     each.append(f"yield f'{{{{{','.join(pieces)}{{beside}}}}}}'")
     arguments = (
         "context, api_name, decided, event_ids, time_ms, acl_offset, change_offset, latency_us, node_id, "
-        "decision_text"
+        "cluster_id, decision_text"
     )
     source = (
         f"def lines({arguments}):\n{_indented(before, 1)}"
@@ -227,10 +226,10 @@ def _repeatable(marked: str) -> LineOfRepetition:
 class JsonLines:
     """Writes the events of decisions, and keeps the texts of decisions. One thread at a time may use it."""
 
-    __slots__ = ("_decisions", "_node_id")
+    __slots__ = ("_decisions", "_node")
 
-    def __init__(self, node_id: int) -> None:
-        self._node_id: Final = node_id
+    def __init__(self, node_id: int, cluster_id: str | None = None) -> None:
+        self._node: Final = node_id, cluster_id
         # by identity, as comparing by value costs more than writing; the object is kept so that its
         # identity stays its own
         self._decisions: dict[int, tuple[Decision, str]] = {}
@@ -248,7 +247,7 @@ class JsonLines:
     ) -> Iterator[str]:
         """Yield the line of each decision, without a line feed."""
         of_request = time_ms, acl_offset, change_offset, latency_us
-        return _LINES(context, api_name, decided, event_ids, *of_request, self._node_id, self._text_of)
+        return _LINES(context, api_name, decided, event_ids, *of_request, *self._node, self._text_of)
 
     def repeated(
         self, context: AuthorizableRequestContext, api_name: str, decided: Sequence[AuditedDecision]

@@ -39,6 +39,14 @@ SECURITY_FIELDS: Final[tuple[AuditField, ...]] = (
     ),
     AuditField("node_id", "int", False, "the kustos node where it happened", "node_id"),
     AuditField(
+        "cluster_id",
+        "string",
+        True,
+        "id of the node's cluster, as `meta.properties` has it",
+        "cluster_id",
+        came_later=True,
+    ),
+    AuditField(
         "listener_name",
         "string",
         False,
@@ -171,10 +179,10 @@ class SecurityEvent:
     subject: str | None = None
     detail: str | None = None
 
-    def to_json(self, *, event_id: str, node_id: int) -> str:
+    def to_json(self, *, event_id: str, node_id: int, cluster_id: str | None = None) -> str:
         """Return the event as one line of JSON, fields in the table's order."""
         # escape everything: strangers choose these names, and other tools must not render their tricks
-        return _LINE(self, event_id, node_id)
+        return _LINE(self, event_id, node_id, cluster_id)
 
 
 def cut(text: str) -> str:
@@ -189,7 +197,7 @@ def _ascii(text: str) -> str:
 
 
 _LINE: Final = line_writer(
-    "event, event_id, node_id",
+    "event, event_id, node_id, cluster_id",
     SECURITY_FIELDS,
     {"text": _ascii, "SECURITY_SCHEMA_VERSION": SECURITY_SCHEMA_VERSION},
 )

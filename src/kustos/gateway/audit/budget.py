@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext
+from kustos.authorizer.audit import AUDITED_NAME_CHARACTERS_MAX
 from kustos.protocol import Decided
 
 HOUR_S: Final = 3600.0
@@ -23,7 +24,13 @@ BURST_SHARE: Final = 0.1
 for which everybody waits in mode `block`. By default some 13,000 events, of the 65,536 that may wait."""
 
 EVENT_BYTES: Final = 800
-"""The approximate size of an event as JSON without its name; a name counts by its characters."""
+"""The approximate size of an event as JSON without its name and client id, which clients choose."""
+
+LOGGED_NAME_CHARACTERS_MAX: Final = AUDITED_NAME_CHARACTERS_MAX + 128
+"""Of a name that is truncated, with its length and digest."""
+
+ESCAPED_BYTES: Final = 6
+"""Bytes of a character in JSON at most: of an escaped one, as `\\u2028`; in UTF-8 it has four at most."""
 
 SUMMARY_S: Final = 60.0
 """How often summaries are written."""
@@ -61,6 +68,11 @@ class _Account:
     gathered: dict[tuple[object, ...], _Gathered] = field(default_factory=dict)
 
 
+def written_bytes(text: str) -> int:
+    """Return about how many bytes a text takes in a line at most."""
+    return len(text) if text.isascii() and text.isprintable() else ESCAPED_BYTES * len(text)
+
+
 def has_budget(decided: Decided) -> bool:
     """Return whether events of this kind are limited: denials, and names that were filtered."""
     return not decided.decision.allowed or decided.listing
@@ -88,13 +100,14 @@ class AuditBudget:
         if not any(has_budget(item) for item in decided):
             return tuple(decided)
         account = self._account(context.principal)
+        of_request = EVENT_BYTES + written_bytes(context.client_id or "")
         admitted: list[Decided] = []
         over: list[Decided] = []
         for item in decided:
             if not has_budget(item):
                 admitted.append(item)
                 continue
-            cost = EVENT_BYTES + len(item.action.resource_name)
+            cost = of_request + written_bytes(item.action.resource_name[:LOGGED_NAME_CHARACTERS_MAX])
             if cost <= account.room_bytes:
                 account.room_bytes -= cost
                 admitted.append(item)
@@ -203,4 +216,6 @@ def _is_alike(one: Decided, other: Decided) -> bool:
         and action.log_if_denied is than.log_if_denied
         and one.listing is other.listing
         and (one.name is None) is (other.name is None)
+        and one.shadow is other.shadow
+        and one.candidate is other.candidate
     )

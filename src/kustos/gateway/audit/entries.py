@@ -7,13 +7,20 @@ id follows from the entry's number.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
 
 from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
-from kustos.authorizer.audit import AuditFormat, JsonLines, LineOfRepetition, formatter
+from kustos.authorizer.audit import (
+    AUDITED_NAME_CHARACTERS_MAX,
+    AuditFormat,
+    JsonLines,
+    LineOfRepetition,
+    audited_name,
+    formatter,
+)
 from kustos.protocol import Decided
 from kustos.runtime import Entropy
 from kustos.wire import api_name
@@ -21,6 +28,23 @@ from kustos.wire import api_name
 _VERSION_AND_VARIANT: Final = (0x8 << 76) | (0b10 << 62)
 _FREE_BITS: Final = ~((0xF << 76) | (0b11 << 62))
 """A UUID of version 8, with custom content (RFC 9562): a random half and a number."""
+
+
+def with_logged_names(decided: tuple[Decided, ...]) -> tuple[Decided, ...]:
+    """Return decisions with their names as they are logged.
+
+    Clients choose names of up to 32,767 characters, and tens of thousands of decisions wait in a lane.
+    """
+    if all(len(item.action.resource_name) <= AUDITED_NAME_CHARACTERS_MAX for item in decided):
+        return decided
+    return tuple(_with_logged_name(item) for item in decided)
+
+
+def _with_logged_name(item: Decided) -> Decided:
+    name = audited_name(item.action.resource_name)
+    return item._replace(
+        action=replace(item.action, resource_name=name), name=None if item.name is None else name
+    )
 
 
 class AuditEntry(NamedTuple):
@@ -126,11 +150,16 @@ class AuditEvents:
     node_id: int
     random_half: int
     """64 random bits of this process, so that no two runs give the same id."""
+    cluster_id: str | None = None
 
     @classmethod
-    def of_node(cls, node_id: int, entropy: Entropy) -> "AuditEvents":
+    def of_node(cls, node_id: int, entropy: Entropy, cluster_id: str | None = None) -> "AuditEvents":
         """Return the instance for this run of a node."""
-        return cls(node_id, int.from_bytes(entropy.token_bytes(8), "big"))
+        return cls(node_id, int.from_bytes(entropy.token_bytes(8), "big"), cluster_id)
+
+    def writer(self) -> JsonLines:
+        """Return a writer of lines, for one thread."""
+        return JsonLines(self.node_id, self.cluster_id)
 
     def event_id(self, number: int) -> UUID:
         """Return the id of the event with this number, counted since the process began."""
@@ -147,12 +176,12 @@ class AuditEvents:
         if isinstance(entry, RecoveredEntry):
             return iter((entry.line,))
         if isinstance(entry, SecurityEntry):
-            return iter(
-                (entry.event.to_json(event_id=str(self.event_id(entry.number)), node_id=self.node_id),)
-            )
+            event_id = str(self.event_id(entry.number))
+            line = entry.event.to_json(event_id=event_id, node_id=self.node_id, cluster_id=self.cluster_id)
+            return iter((line,))
         if entry.lines is not None:
             return iter(entry.lines)
-        writer = writer or JsonLines(self.node_id)
+        writer = writer or self.writer()
         ids = map(self.event_id_text, count(entry.number))
         of_request = entry.time_ms, entry.acl_offset, entry.change_offset, entry.latency_us
         name = api_name(entry.context.request_type)

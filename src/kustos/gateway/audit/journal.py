@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Final, Self
 
 from kustos.authorizer import AuthorizableRequestContext
-from kustos.authorizer.audit import JsonLines
 from kustos.gateway.audit.entries import AuditEntry, AuditEvents, Entry, RecoveredEntry, RepeatedEntry
 from kustos.gateway.audit.lanes import AuditError, nothing
 from kustos.protocol import Decided
@@ -40,7 +39,8 @@ SIZE_BYTES: Final = 64 * 1024 * 1024
 request."""
 
 FULL_AT: Final = 0.5
-"""The fraction from which nothing more is decided: a request already being decided adds 20 MB at most."""
+"""The fraction from which nothing more is decided in mode `block`: a turn that began adds 5 MB at most. In
+mode `deny` requests that were begun go on, and end with their connections if they find no room."""
 
 FILE_MODE: Final = 0o600
 
@@ -195,7 +195,7 @@ class AuditKeeper:
     def __init__(self, journal: AuditJournal, events: AuditEvents) -> None:
         self._journal: Final = journal
         self._events: Final = events
-        self._lines: Final = JsonLines(events.node_id)
+        self._lines: Final = events.writer()
 
     @classmethod
     def open(cls, directory: Path, name: str, living: Collection[str], events: AuditEvents) -> Self:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from kustos.authorizer.audit import AuditFormat, JsonLines
+from kustos.authorizer.audit import AuditFormat
 from kustos.gateway.audit.entries import AuditEvents, Entry
 from kustos.gateway.audit.lanes import AuditSinkError, append_whole
 from kustos.runtime import Clock, FileSystemStorage, StorageLock, SystemClock
@@ -61,7 +61,7 @@ class JsonFilesSink:
         self._max_files: Final = max_files
         self._roll_ms: Final = roll_ms
         self._clock: Final = clock or SystemClock()
-        self._lines: Final = JsonLines(events.node_id)
+        self._lines: Final = events.writer()
         self._descriptor: int | None = None
         self._path = directory
         self._size_bytes = 0

@@ -29,7 +29,7 @@ import structlog
 
 from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
 from kustos.gateway.audit.budget import SUMMARY_S, AuditBudget, has_budget
-from kustos.gateway.audit.entries import AuditEntry, Entry, RepeatedEntry, SecurityEntry
+from kustos.gateway.audit.entries import AuditEntry, Entry, RepeatedEntry, SecurityEntry, with_logged_names
 from kustos.gateway.audit.journal import AuditKeeper
 from kustos.gateway.audit.lanes import (
     AuditLogClosedError,
@@ -193,7 +193,8 @@ class AuditLog:
         acl_offset: int,
         latency_us: int | None = None,
     ) -> AuditEntry:
-        entry = AuditEntry(self._number, time_ms, context, decided, acl_offset, latency_us=latency_us)
+        logged = with_logged_names(decided)
+        entry = AuditEntry(self._number, time_ms, context, logged, acl_offset, latency_us=latency_us)
         self._number += len(decided)
         return entry
 

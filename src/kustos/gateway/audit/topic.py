@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from kustos.authorizer.audit import AuditFormat, JsonLines
+from kustos.authorizer.audit import AuditFormat
 from kustos.client import NONE, ClientError, KafkaConnection, KafkaError, NodeAddress, ProtocolViolationError
 from kustos.gateway.audit.batches import EventBatch, EventRecord, batches_of
 from kustos.gateway.audit.entries import AuditEvents, Entry
@@ -80,7 +80,7 @@ class KafkaTopicSink:
         self._bootstrap: Final = tuple(bootstrap)
         self._connect: Final = connect
         self._timeout_ms: Final = timeout_ms
-        self._lines: Final = JsonLines(events.node_id)
+        self._lines: Final = events.writer()
         self._links: dict[NodeAddress, KafkaConnection] = {}
         self._brokers: tuple[NodeAddress, ...] = ()
         self._leaders: dict[int, NodeAddress] = {}

@@ -180,7 +180,7 @@ class ClientSession:
             self._turn.give_back(len(frame))
             return
         try:
-            opened = self._guard.open(frame)
+            opened = self._guard.open_in_turns(frame) if is_large else self._guard.open(frame)
         except RefusedFrameError as refusal:
             self._fail(str(refusal))
             return

@@ -6,6 +6,8 @@ that may CREATE them. So no lookup creates a topic unchecked, and only missing t
 which can turn it off.
 """
 
+from functools import partial
+
 from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import (
     INVALID_REQUEST,
@@ -45,6 +47,9 @@ BROKERS = Rewrite("brokers", "node_id")
 ASKS_NOT_TO_CREATE_SINCE = 4
 NAMES_MAY_BE_NULL_SINCE = 12
 INVALID_TOPIC = 17
+LARGE_TOPIC_BYTES = 16 * 1024
+"""The size of a topic from which it is read in parts: of some 500 partitions, or a millisecond."""
+
 MISSING = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC})
 
 
@@ -181,8 +186,16 @@ def visible(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
     while part := (yield from next_names(exchange, reader)):
         names = [name or "" for name, _ in part]
         shown = yield from allowed_names(exchange, LISTED_TOPIC, names, listing=True)
-        offsets = [offset for name, (_, offset) in zip(names, part, strict=True) if name in shown]
-        found += yield from each(exchange, offsets, reader.item_at)
+        offsets = [offset for _, offset in part]
+        ends = (*offsets[1:], reader.position)
+        for name, offset, end in zip(names, offsets, ends, strict=True):
+            if name not in shown:
+                continue
+            if end - offset > LARGE_TOPIC_BYTES:
+                found.append((yield from read_through(exchange, reader.large_item_at(offset))))
+            else:
+                yield from begin_item(exchange)
+                found.append(reader.item_at(offset))
     return found
 
 
@@ -191,12 +204,19 @@ def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCod
     topic_type = codec.root.ELEMENTS["topics"]
     found: list[Message] = []
     for topic in topics:
+        yield from begin_item(exchange)
         if type(topic) is topic_type:
-            yield from begin_item(exchange)
             found.append(topic)
-        else:
-            yield from begin_item(exchange, 1 + len(topic.get("partitions") or ()))
+            continue
+        partitions = topic.get("partitions")
+        if not partitions:
             found.append(converted(topic, topic_type))
+            continue
+        convert = partial(converted, message_type=topic_type.ELEMENTS["partitions"])
+        made = converted(topic.replace(partitions=[]), topic_type)
+        # one topic may have thousands of partitions
+        made.partitions = yield from each(exchange, partitions, convert)
+        found.append(made)
     return found
 
 

@@ -7,7 +7,6 @@ from typing import Final
 
 import structlog
 
-from kustos.authorizer.audit import JsonLines
 from kustos.gateway.audit.entries import Entry
 from kustos.gateway.audit.syslog.messages import SyslogMessages
 from kustos.gateway.audit.syslog.ways import SyslogReceiver, Way, failure, open_way
@@ -34,7 +33,7 @@ class SyslogSink:
         self._receiver: Final = receiver
         self._messages: Final = messages
         self._tls: Final = tls
-        self._lines: Final = JsonLines(messages.events.node_id)
+        self._lines: Final = messages.events.writer()
         self._way: Way | None = None
 
     async def open(self) -> None:
