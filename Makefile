@@ -27,11 +27,12 @@ QUICK := -m 'not slow' --hypothesis-profile=quick
 QUICK_SIDES := "property: $(QUICK) tests/property" "unit: $(QUICK) tests/unit"
 
 # sides of `make test`, the longest first; `rest` is what no other names, so none is left out
+# tests of clients mostly wait, so two processes share their files (`testkit/parts.py`)
 # `fuzz` searches seven targets for 10 s each, one after the other; KUSTOS_FUZZ_S=60 as in CI takes some eight minutes of a core
-SIDES := 'pipeline: tests/pipeline' 'clients: tests/e2e tests/quorum' 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'brokers: tests/conformance' 'fuzz: tests/fuzz'
+SIDES := 'pipeline: tests/pipeline' 'clients-1: -p testkit.parts --part=1/2 tests/e2e' 'clients-2: -p testkit.parts --part=2/2 tests/e2e' 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'brokers: tests/conformance' 'quorum: tests/quorum' 'fuzz: tests/fuzz'
 CONNECT_SIDE := 'connect: KUSTOS_TEST_SPARK=connect-short tests/pipeline'
 
-.PHONY: help setup demo test test-quick test-connect test-python check bench docs differential fuzz fuzz-soak mutation simulation faults soak lock clean
+.PHONY: help setup demo test test-quick test-connect test-python check bench docs differential fuzz fuzz-soak mutation simulation faults score-anomalies soak lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -42,7 +43,7 @@ setup: ## bring Python packages, Java, Maven and Kafka's jars (the others do it 
 demo: setup ## show a guarded Kafka, start to report
 	@$(BIN)/python -m demo
 
-test: setup ## run every test, two pytest at a time; SEED=s draws as that run did; CONNECT=1 adds test-connect SHORT=1; PYTEST_ARGS=... goes to one
+test: setup ## run every test, three pytest at a time; SEED=s draws as that run did; CONNECT=1 adds test-connect SHORT=1; PYTEST_ARGS=... goes to one
 ifeq ($(strip $(PYTEST_ARGS)),)
 	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/side_by_side.py $(SIDES) $(if $(CONNECT),$(CONNECT_SIDE))
 else
@@ -84,6 +85,10 @@ fuzz: setup ## search, guided by coverage, for inputs that break a property; TAR
 
 fuzz-soak: setup ## search all that anybody can send for long; INPUTS=n SEED=s; adds to soak/fuzz.md
 	@$(BIN)/python -m fuzz.searching --inputs $(INPUTS) $(if $(SEED),--seed $(SEED))
+
+score-anomalies: setup ## print precision and recall of the anomaly detectors on stories and months that were made for it
+	@$(BIN)/python -m testkit.months.incidents
+	@$(BIN)/python -m testkit.months.score --held-out
 
 mutation: setup ## break the authorizer line by line and ask the tests; ROOMS=acl SAMPLE=n faults a module or SHARE=percent SEED=s
 	@$(BIN)/python scripts/mutation.py $(ROOMS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SHARE),--share $(SHARE)) $(if $(SEED),--seed $(SEED))

@@ -1,7 +1,7 @@
 """Runs pytest processes side by side, as `make test` does: `side_by_side.py 'NAME: ARGUMENTS'...`.
 
 Each side is a pytest of its own with its arguments, before them `VARIABLE=value` for its environment as in
-a shell. Two run at a time, in the order given, so the longest is named first. What a side says is kept and
+a shell. Three run at a time, in the order given, so the longest is named first. What a side says is kept and
 printed whole when it ends; meanwhile lines tell at which file each is. The last line counts all tests.
 
 Exits with 0 only if every side ran tests and all of them passed; one that was killed, or found none, failed.
@@ -25,8 +25,10 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-AT_ONCE: Final = 2
-"""Sides that run at a time: with more, tests would wait longer for a core than they allow a broker."""
+AT_ONCE: Final = 3
+"""Sides that run at a time: one more than two cores, since tests of clients wait half of the time.
+
+With many more, tests would wait longer for a core than they allow a broker."""
 
 LOOK_S: Final = 0.5
 """How often the sides are looked at."""
@@ -44,8 +46,8 @@ INTERRUPTED: Final = 130
 FOUND_NONE: Final = 5
 """Pytest's exit code where it has found no test."""
 
-SLOWEST: Final = ("--durations=12", "--durations-min=5")
-"""Each side says what took it longest."""
+SLOWEST: Final = ("--durations=12", "--durations-min=5", "-p", "testkit.processor_time")
+"""Each side says what took it longest, and which files took most processor time."""
 
 FILE: Final = re.compile(r"^(\S+\.py)\b", re.MULTILINE)
 PERCENT: Final = re.compile(r"\[ *(\d+)%\]$", re.MULTILINE)

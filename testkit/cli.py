@@ -113,10 +113,10 @@ class Cli:
         )
 
     def clear(self) -> None:
-        for kind in ("--topic", "--group", "--transactional-id", "--delegation-token", "--user-principal"):
-            for acl in {a for a in self.settled_acls() if a[0] == _KINDS[kind]}:
-                flags = (kind, acl[1], "--resource-pattern-type", acl[2].lower())
-                assert self("acls", "remove", *flags, "--force").exit_code == 0
+        flags = {kind: flag for flag, kind in _KINDS.items()}
+        for kind, name, pattern in {acl[:3] for acl in self.settled_acls() if acl[0] in flags}:
+            resource = (flags[kind], name, "--resource-pattern-type", pattern.lower())
+            assert self("acls", "remove", *resource, "--force").exit_code == 0
         assert self("acls", "remove", "--cluster", "--force").exit_code == 0
         assert self.settled_acls() == set()
 

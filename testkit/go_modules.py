@@ -7,6 +7,7 @@ Prometheus operator accept.
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -53,8 +54,10 @@ class GoModule:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not made.exists():
                 fresh = made.with_name(f"{made.name}.new")
-                _go("build", "-mod=readonly", "-o", str(fresh), package, cwd=self.source())
-                _go("clean", "-cache")
+                # a cache of its own, since other runs compile other programs at the same time
+                cache = HOME / "build" / made.name
+                _go("build", "-mod=readonly", "-o", str(fresh), package, cwd=self.source(), cache=cache)
+                shutil.rmtree(cache)
                 fresh.rename(made)
         return made
 
@@ -68,16 +71,16 @@ def _environment() -> Mapping[str, str]:
         "GOTOOLCHAIN": "local",
         "CGO_ENABLED": "0",
     }
-    return {**os.environ, **own, "GOCACHE": str(HOME / "build")}
+    return {**os.environ, **own}
 
 
-def _go(*arguments: str, cwd: Path | None = None) -> str:
+def _go(*arguments: str, cwd: Path | None = None, cache: Path = HOME / "build") -> str:
     HOME.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         # the package's own script names the interpreter of the environment that it was installed into
         [sys.executable, "-c", "from go import main; main()", *arguments],
         cwd=cwd or HOME,
-        env=_environment(),
+        env={**_environment(), "GOCACHE": str(cache)},
         capture_output=True,
         text=True,
         timeout=GO_TIMEOUT_S,

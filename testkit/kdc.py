@@ -8,6 +8,7 @@ from typing import Self
 
 from testkit.ports import LOOPBACK, free_port
 from testkit.processes import ChildError, Server
+from testkit.waiting import whole_lines
 
 REALM = "EXAMPLE.COM"
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"
@@ -95,7 +96,7 @@ class Kdc:
 
     def logins(self, principal: str) -> int:
         """Return how often the KDC gave this principal a ticket of its own."""
-        lines = (self.directory / "kdc.log").read_text().splitlines()
+        lines = whole_lines(self.directory / "kdc.log")
         wanted = f"{principal}@{REALM} for krbtgt/{REALM}@{REALM}"
         return sum("AS_REQ" in line and "ISSUE" in line and line.endswith(wanted) for line in lines)
 

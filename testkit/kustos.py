@@ -1,6 +1,7 @@
 """A kustos node on this machine in front of a real Kafka: formatted, started, checked for readiness."""
 
 import json
+import os
 import sys
 import urllib.error
 import urllib.request
@@ -13,8 +14,10 @@ from typing import Any, Self
 from kustos.acl import AclBinding
 from kustos.metadata import ScramMechanism, scram_credential
 from kustos.metadata.directory import InitialScramUser, format_directory
+from testkit.paths import ROOT
 from testkit.ports import LOOPBACK, free_port, free_port_range
 from testkit.processes import Server
+from testkit.waiting import whole_lines
 
 START_TIMEOUT_S = 120.0
 """A start takes a second on an idle machine."""
@@ -23,6 +26,9 @@ STOP_TIMEOUT_S = 60.0
 SCRAM_ITERATIONS = 4096
 BROKER_PORTS = 8
 """Ports reserved for upstream brokers: more than any test has."""
+
+AS_INSTALLED = ROOT / "testkit" / "as_installed"
+"""What is first on a node's path."""
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -119,7 +125,8 @@ class KustosNode:
             self.format()
         self.write_properties()
         command = [*self.before_command, sys.executable, "-m", "kustos", "serve", str(self.properties_file)]
-        self.server = Server("kustos", command, self.directory / "kustos.log")
+        path = os.pathsep.join(filter(None, (str(AS_INSTALLED), os.environ.get("PYTHONPATH"))))
+        self.server = Server("kustos", command, self.directory / "kustos.log", {"PYTHONPATH": path})
         self.server.wait_ready(self.is_ready, timeout_s=START_TIMEOUT_S)
         return self
 
@@ -147,7 +154,7 @@ class KustosNode:
 
     def _audited(self) -> Iterator[dict[str, Any]]:
         for path in sorted(self.audit_directory.rglob("*.jsonl")):
-            for line in path.read_text().splitlines():
+            for line in whole_lines(path):
                 yield json.loads(line)
 
     def client_properties(self, user: str, mechanism: str = "SCRAM-SHA-256") -> str:

@@ -12,6 +12,12 @@ TINY: Final = {
     "spark.sql.codegen.wholeStage": "false",  # compiling costs more than tiny frames do
 }
 
+INTERPRETED: Final = {
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # compiling each projection costs more, too
+    "spark.sql.ui.explainMode": "simple",  # else a text of several pages is made of each plan, for nobody
+}
+"""For a session of many small jobs, which interprets expressions. Over Connect generated code is tested."""
+
 SETTINGS: Final = {**TINY, "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {archive_option()}"}
 """For a session that starts its own Spark."""
 

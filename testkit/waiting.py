@@ -8,6 +8,7 @@ topic, an ACL, a user, a token or a setting from the metadata log. A test that c
 import asyncio
 import time
 from collections.abc import Callable
+from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
@@ -72,3 +73,8 @@ async def let_pass(seconds: float) -> None:
         await over
     finally:
         timer.cancel()
+
+
+def whole_lines(path: Path) -> list[str]:
+    """Return the lines that a running process has written whole: a reader may see half of the last one."""
+    return path.read_bytes().decode(errors="replace").split("\n")[:-1]

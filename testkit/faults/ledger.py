@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from testkit.waiting import whole_lines
+
 Place = tuple[str, int, int]
 """Topic, partition, offset."""
 
@@ -48,9 +50,8 @@ class Ledger:
 
     def add(self, path: Path) -> None:
         """Add a program's notes; a last line that is not whole was never said."""
-        for line in path.read_text().splitlines(keepends=True):
-            if line.endswith("\n"):
-                self._note(path.stem, *line.rstrip("\n").split("\t"))
+        for line in whole_lines(path):
+            self._note(path.stem, *line.split("\t"))
 
     def _note(self, program: str, kind: str, *fields: str) -> None:
         match kind:

@@ -5,7 +5,7 @@ from testkit.kafka.cluster import ClusterFactory, KafkaCluster
 from testkit.kafka.listeners import PLAINTEXT, SASL_PLAINTEXT, Listener
 from testkit.kafka.node import STANDARD_AUTHORIZER, KafkaNode, NodeFactory, NodeSettings
 from testkit.kafka.tools import KafkaTools, ToolResult
-from testkit.kafka.topics import make_topics
+from testkit.kafka.topics import count_records, make_topics
 from testkit.processes import ChildError
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "NodeFactory",
     "NodeSettings",
     "ToolResult",
+    "count_records",
     "make_topics",
 ]

@@ -1,17 +1,15 @@
 """A broker with a plug-in for its clients' metrics (KIP-714): only such a broker offers them to send any."""
 
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from zipfile import ZipFile
 
-from testkit.jars import KAFKA
-from testkit.processes import ChildError
+from testkit.kafka.compiled import compiled
+from testkit.waiting import whole_lines
 
 SOURCE: Final = Path(__file__).with_name("TelemetryWriter.java")
-COMPILE_TIMEOUT_S: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +21,11 @@ class TelemetryPlugin:
 
     @classmethod
     def made_in(cls, directory: Path) -> "TelemetryPlugin":
-        """Compile the plug-in into a directory, which need not exist; raise `ChildError` if that fails."""
-        classes = directory / "classes"
-        classes.mkdir(parents=True)
-        line = ["javac", "-proc:none", "-cp", KAFKA.classpath, "-d", str(classes), str(SOURCE)]
-        outcome = subprocess.run(line, capture_output=True, text=True, timeout=COMPILE_TIMEOUT_S, check=False)
-        if outcome.returncode:
-            raise ChildError(f"the plug-in does not compile\n{outcome.stdout}{outcome.stderr}")
+        """Pack the plug-in into a directory, made if necessary; raise `ChildError` if it does not compile."""
+        directory.mkdir(parents=True, exist_ok=True)
         jar = directory / "telemetry-writer.jar"
         with ZipFile(jar, "w") as archive:
-            for file in sorted(classes.iterdir()):
+            for file in sorted(compiled(SOURCE).iterdir()):
                 archive.write(file, file.name)
         return cls(jar, directory / "pushes")
 
@@ -45,5 +38,5 @@ class TelemetryPlugin:
         """Return the pushes so far: the client instance, the bytes, whether it was the last."""
         if not self.lines.exists():
             return []
-        lines = [line.split() for line in self.lines.read_text().splitlines()]
+        lines = [line.split() for line in whole_lines(self.lines)]
         return [(instance, int(size), last == "true") for instance, size, last in lines]

@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools, each run in its own JVM."""
+"""Kafka's own command-line tools: those that administer share a JVM, others have one of their own."""
 
 import subprocess
 import tempfile
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testkit.kafka.java import command
+from testkit.kafka.tool_server import ToolServer, ToolTimeoutError
 from testkit.processes import ChildError, spawn
 
 TOOL_TIMEOUT_S = 60.0
@@ -29,6 +30,37 @@ SHORT_NAMES = {
 }
 """Tools that are not in `org.apache.kafka.tools`."""
 
+SERVED = frozenset(
+    {
+        "AclCommand",
+        "BrokerApiVersionsCommand",
+        "ClientMetricsCommand",
+        "ClusterTool",
+        "ConfigCommand",
+        "ConsumerGroupCommand",
+        "DelegationTokenCommand",
+        "DeleteRecordsCommand",
+        "DumpLogSegments",
+        "FeatureCommand",
+        "GetOffsetShell",
+        "GroupsCommand",
+        "LeaderElectionCommand",
+        "LogDirsCommand",
+        "MetadataQuorumCommand",
+        "ReassignPartitionsCommand",
+        "ShareGroupCommand",
+        "StorageTool",
+        "TopicCommand",
+        "TransactionsCommand",
+    }
+)
+"""Tools that do one thing and end, which share a JVM: a start of one costs ten times what they do.
+
+Producers and consumers are clients that we have to serve: each has a JVM of its own, as at its users'.
+"""
+
+_server = ToolServer()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
@@ -43,10 +75,6 @@ class ToolResult:
         if self.exit_code:
             raise ChildError(f"the tool ended with {self.exit_code}\n{self.stdout}{self.stderr}")
         return self.stdout
-
-
-class ToolTimeoutError(ChildError):
-    """A tool was killed because it did not end in time."""
 
 
 class KafkaTools:
@@ -66,7 +94,8 @@ class KafkaTools:
         """Run a tool to its end; `ChildError` if it takes longer than `timeout_s`.
 
         `client_properties` are written to a file that `properties_flag` passes to the tool
-        (`--producer.config` and `--consumer.config` in some tools). `environment` is added to our own.
+        (`--producer.config` and `--consumer.config` in some tools). `environment` is added to our own; a
+        tool that needs any, or reads its standard input, has a JVM of its own.
         """
         main = main_class if "." in main_class else full_name(main_class)
         with tempfile.TemporaryDirectory(prefix="kafka-tool-") as scratch:
@@ -74,6 +103,10 @@ class KafkaTools:
                 file = Path(scratch) / "client.properties"
                 write_properties(file, client_properties)
                 arguments = (*arguments, properties_flag, str(file))
+            if main_class in SERVED and stdin is None and not (environment or archiving):
+                served = _server.run(main, arguments, timeout_s)
+                if served is not None:
+                    return _result(*served)
             line = command(main, *arguments, heap="256m", archive_name="tools", archiving=archiving)
             return _run(main, line, stdin, timeout_s, environment)
 
@@ -127,8 +160,10 @@ def _run(
         out, err = process.communicate()
         said = (out + err).decode(errors="replace")
         raise ToolTimeoutError(f"{name} did not end within {timeout_s:g} s\n{said}") from error
+    return _result(process.returncode, out, err)
+
+
+def _result(exit_code: int, out: bytes, err: bytes) -> ToolResult:
     return ToolResult(
-        exit_code=process.returncode,
-        stdout=out.decode(errors="replace"),
-        stderr=err.decode(errors="replace"),
+        exit_code=exit_code, stdout=out.decode(errors="replace"), stderr=err.decode(errors="replace")
     )

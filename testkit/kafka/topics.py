@@ -1,4 +1,4 @@
-"""Creates topics in a real Kafka and waits until they are usable.
+"""Creates topics in a real Kafka, waits until they are usable, and counts their records.
 
 The controller answers CreateTopics before any broker has read of the topic, and a broker lists a partition a
 moment before it has it. A request in between gets UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER.
@@ -39,11 +39,24 @@ def make_topics(nodes: Sequence[KafkaNode], *topics: NewTopic) -> None:
     )
 
 
+def count_records(node: KafkaNode, topic: str) -> int:
+    """Return how many records were written to a topic outside of transactions, by its end offsets.
+
+    With it a consumer knows when it has read all, and need not wait whether another one comes.
+    """
+    return sum(_ends(AdminClient(node.internal_client), frozenset({topic})))
+
+
 def _served(admin: AdminClient, names: frozenset[str]) -> bool:
     """Return whether each leader serves each partition; raise `KafkaException` if one does not."""
+    return all(end >= 0 for end in _ends(admin, names))
+
+
+def _ends(admin: AdminClient, names: frozenset[str]) -> list[int]:
+    """Return the end offset of each partition; raise `KafkaException` if a leader does not serve one."""
     known = admin.list_topics(timeout=PATIENCE_S).topics
     latest = Offset.latest()  # type: ignore[no-untyped-call]
     asked = admin.list_offsets(
         {TopicPartition(name, number): latest for name in names for number in known[name].partitions}
     )
-    return all(future.result(PATIENCE_S).offset >= 0 for future in asked.values())
+    return [future.result(PATIENCE_S).offset for future in asked.values()]

@@ -90,7 +90,12 @@ def joining(stage: Stage) -> Head:
     member.join()
     member.sync()
     frame = stage.request(JOIN_GROUP, **frames.join_group(stage.group))
-    return Head(JOIN_GROUP, frame, member.join, (Type.GROUP, stage.group))
+
+    def release() -> None:
+        wait_joining(stage)  # a member that came before the request would be a group without it
+        member.join()
+
+    return Head(JOIN_GROUP, frame, release, (Type.GROUP, stage.group))
 
 
 def syncing(stage: Stage) -> Head:

@@ -49,7 +49,7 @@ def _add(counts: Counts, series: str, key: Access, amount: float) -> None:
 SERIES: dict[str, tuple[Kind, ...]] = {
     "new resource": ("FIRST_SEEN_ACCESS",),
     "new host": ("NEW_HOST",),
-    "denied": ("BRUTE_FORCE", "MISCONFIGURATION"),
+    "denied": ("BRUTE_FORCE", "MISSING_RIGHT"),
     "night": ("UNUSUAL_HOURS",),
     "resources": ("TOPIC_ENUMERATION",),
     "super": ("SUPER_USER_USE",),

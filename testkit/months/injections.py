@@ -132,7 +132,7 @@ def misconfiguration(world: World, trail: Trail, plan: Plan) -> Labels:
         for host in one.hosts:
             at = [(hour, traffic.amount(world, rate / len(one.hosts) / len(broken))) for hour in hours]
             trail.use(one.name, host, operation, resource, at, decision="DENIED")
-    yield label("MISCONFIGURATION", one, hours)
+    yield label("MISSING_RIGHT", one, hours)
 
 
 def unusual_hours(world: World, trail: Trail, plan: Plan) -> Labels:
@@ -211,7 +211,7 @@ INJECTIONS: dict[Kind, Callable[[World, Trail, Plan], Labels]] = {
     "FIRST_SEEN_ACCESS": first_seen,
     "NEW_HOST": new_host,
     "BRUTE_FORCE": brute_force,
-    "MISCONFIGURATION": misconfiguration,
+    "MISSING_RIGHT": misconfiguration,
     "UNUSUAL_HOURS": unusual_hours,
     "TOPIC_ENUMERATION": enumeration,
     "SUPER_USER_USE": super_user,

@@ -29,15 +29,14 @@ def search(spark: Any, month: Month, folder: Path, seed: int) -> list[tuple[Foun
     """Return the detectors' findings in a month, with their reasons."""
     import pyarrow.parquet
 
-    from kustos.pipeline.anomalies import Window, find_anomalies, keeping
+    from kustos.pipeline.anomalies import Window, find_anomalies, kept
 
     path = folder / f"{seed}.parquet"
     pyarrow.parquet.write_table(rollup_table(month), path, coerce_timestamps="us")
     start = month.start + timedelta(days=month.history_days)
     window = Window(start, start + timedelta(days=month.window_days))
     rollup = spark.read.parquet(str(path))
-    with keeping() as keep:
-        rows = find_anomalies(spark, rollup=rollup, window=window, keep=keep).collect()
+    rows = find_anomalies(spark, rollup=rollup, window=window, keep=kept).collect()
     return [
         (Found(row["kind"], row["principal"], (row["day"] - month.start).days), row["reason"]) for row in rows
     ]

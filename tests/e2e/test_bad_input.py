@@ -24,7 +24,7 @@ from testkit.guarded.raw_client import (
     request_bytes,
 )
 from testkit.kafka import PLAINTEXT, SASL_PLAINTEXT, NodeSettings
-from testkit.waiting import wait_until
+from testkit.waiting import wait_until, whole_lines
 
 METADATA, API_VERSIONS = 3, 18
 SEED = 20_090_617
@@ -164,7 +164,7 @@ def outcome(address: str, case: Case, *, login: bool) -> list[bytes]:
 
 
 def reasons(scene: GuardedCluster) -> list[dict[str, Any]]:
-    lines = (scene.kustos.directory / "kustos.log").read_text().splitlines()
+    lines = whole_lines(scene.kustos.directory / "kustos.log")
     told = [json.loads(line) for line in lines if line.startswith("{")]
     return [line for line in told if line["event"] in {"connection closed", "authentication failed"}]
 

@@ -1,6 +1,5 @@
 """Sessions that end with their tokens, several processes, and listeners that believe unsigned tokens."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,12 @@ from tests.e2e.test_bearer_tokens import CLIENTS, LISTENER, MODULE, properties
 
 LIFE_S = 12
 """Long enough to log in on a busy machine, short enough to wait for the end of two."""
+
+RENEWALS = 2
+"""Of a client's session, so that it has lived with three tokens."""
+
+RATE = 10
+"""Records a second."""
 
 UNSECURED = (
     "org.apache.kafka.common.security.oauthbearer.internals.unsecured."
@@ -117,9 +122,17 @@ def test_a_client_produces_on_while_tokens_of_its_session_come_and_go(
     with KustosNode(tmp_path, kafka.bootstrap, settings) as node:
         errors: list[object] = []
         producer = Producer(oidc(node.bootstrap, provider))
-        until = time.monotonic() + 2 * LIFE_S
-        while time.monotonic() < until:
+
+        def renewals() -> int:
             producer.produce("tokens-come-and-go", b"x", on_delivery=lambda error, _: errors.append(error))
             assert producer.flush(60) == 0
-        assert len(errors) > LIFE_S
+            return sum(event["event_type"] == "REAUTHENTICATION" for event in node.security_events())
+
+        wait_until(
+            renewals,
+            holds=lambda count: count >= RENEWALS,
+            pause=lambda _: producer.poll(1 / RATE),
+            what="sessions are re-authenticated",
+        )
+        assert len(errors) > RENEWALS
         assert set(errors) == {None}

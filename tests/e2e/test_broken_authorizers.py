@@ -20,6 +20,7 @@ from testkit.guarded.common_settings import TOPICS
 from testkit.guarded.raw_client import RawClient
 from testkit.kustos import KustosSettings
 from testkit.protocol.random_requests import batch
+from testkit.waiting import whole_lines
 from tests.e2e.authorizers import FAULTS
 from tests.e2e.test_raw_requests import commit, coordinators, list_offsets, offsets
 
@@ -185,7 +186,7 @@ def test_without_a_fault_the_same_requests_pass(scene: GuardedCluster) -> None:
 
 
 def test_the_log_says_what_was_wrong_and_clients_are_not_told(scene: GuardedCluster) -> None:
-    lines = [json.loads(line) for line in (scene.kustos.directory / "kustos.log").read_text().splitlines()]
+    lines = [json.loads(line) for line in whole_lines(scene.kustos.directory / "kustos.log")]
     reasons = {line.get("reason") for line in lines if line["event"].startswith("the authorizer failed")}
     assert "RuntimeError: a secret of the store" in reasons
     assert any("not an AuthorizationResult" in str(reason) for reason in reasons)

@@ -25,7 +25,7 @@ from testkit.kafka.listeners import PLAINTEXT
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.late_passage.fields import FETCH, VERSIONS, fetch
 from testkit.tap.frames import read_response
-from testkit.waiting import wait_until
+from testkit.waiting import wait_until, whole_lines
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +77,7 @@ class Scene:
 
     def reasons(self) -> list[str]:
         """Return why connections ended, by the log of kustos."""
-        lines = (self.node.directory / "kustos.log").read_text().splitlines()
+        lines = whole_lines(self.node.directory / "kustos.log")
         return [json.loads(line).get("reason", "") for line in lines if line.startswith("{")]
 
 

@@ -22,7 +22,7 @@ from testkit.guarded.cluster import GuardedCluster
 from testkit.guarded.raw_client import RawClient
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.paths import ROOT
-from testkit.waiting import wait_until
+from testkit.waiting import wait_until, whole_lines
 
 USERS = {name: f"{name}-secret" for name in ("admin", "alice", "bob")}
 PATIENCE_S = 60.0
@@ -69,7 +69,7 @@ def produced(scene: GuardedCluster, user: str, topic: str) -> int | None:
 
 
 def log(node: KustosNode) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (node.directory / "kustos.log").read_text().splitlines()]
+    return [json.loads(line) for line in whole_lines(node.directory / "kustos.log")]
 
 
 def reloaded(scene: GuardedCluster) -> dict[str, Any]:

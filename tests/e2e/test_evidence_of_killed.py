@@ -24,7 +24,7 @@ from testkit.guarded.workers import (
     worker_pids,
 )
 from testkit.kustos import KustosNode
-from testkit.waiting import wait_until
+from testkit.waiting import wait_until, whole_lines
 
 CREATE_ACLS = 30
 
@@ -50,7 +50,7 @@ class Evidence(WorkerCluster):
 
     def written(self, principal: str, api: str) -> int:
         """Return how many decisions for requests of this API are in the file."""
-        lines = self.lines.read_text().splitlines()
+        lines = whole_lines(self.lines)
         return sum(f"Principal = User:{principal} " in line and f"request = {api} " in line for line in lines)
 
     def log_size(self) -> int:

@@ -17,7 +17,7 @@ from cryptography import x509
 
 from testkit.certificates import STORE_PASSWORD, Authority
 from testkit.guarded.cluster import PREFIXED, Op, Type, acl
-from testkit.kafka import KafkaCluster, KafkaTools, make_topics
+from testkit.kafka import KafkaCluster, KafkaTools, count_records, make_topics
 from testkit.kafka.tools import write_properties
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.loopback_names import LoopbackNames
@@ -192,7 +192,7 @@ async def test_aiokafka_reaches_every_leader_by_its_name(scene: NamedScene, host
 
 @pytest.mark.parametrize("host", [CLIENTS, MACHINES])
 def test_the_tools_of_java_reach_every_leader_and_coordinator_by_name(
-    scene: NamedScene, kafka_tools: KafkaTools, host: str
+    scene: NamedScene, cluster: KafkaCluster, kafka_tools: KafkaTools, host: str
 ) -> None:
     properties = scene.java(host)
     to = ("--bootstrap-server", scene.at(host))
@@ -206,10 +206,12 @@ def test_the_tools_of_java_reach_every_leader_and_coordinator_by_name(
         client_properties=properties,
         environment=scene.names.java,
     ).require()
-    group = f"named-java-{host}"
+    group = f"named-java-{host}-{scene.ports[host]}"
+    count = str(count_records(cluster.nodes[0], TOPIC))
     read = kafka_tools.run(
         "ConsoleConsumer",
-        *(*to, "--topic", TOPIC, "--from-beginning", "--group", group, "--timeout-ms", "20000"),
+        *(*to, "--topic", TOPIC, "--from-beginning", "--group", group),
+        *("--max-messages", count, "--timeout-ms", "20000"),
         client_properties=properties,
         environment=scene.names.java,
     )

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.cimpl import NewTopic
 
 from testkit.certificates import STORE_PASSWORD, keytool
-from testkit.kafka import KafkaNode, KafkaTools, make_topics
+from testkit.kafka import KafkaNode, KafkaTools, count_records, make_topics
 from testkit.ports import LOOPBACK
 from testkit.waiting import wait_until
 from tests.e2e.tls_scene import ALICE, FORBIDDEN, TOPIC, USERS, TlsScene
@@ -160,7 +160,7 @@ def java_login(scene: TlsScene) -> dict[str, str]:
 
 @pytest.mark.parametrize("by", ["certificate", "login"])
 def test_the_tools_of_java_produce_and_consume(
-    scene: TlsScene, topics: tuple[str, str], kafka_tools: KafkaTools, by: str
+    scene: TlsScene, topics: tuple[str, str], kafka: KafkaNode, kafka_tools: KafkaTools, by: str
 ) -> None:
     has_certificate = by == "certificate"
     properties = java_stores(scene) if has_certificate else java_login(scene)
@@ -171,7 +171,8 @@ def test_the_tools_of_java_produce_and_consume(
     read = kafka_tools.run(
         "ConsoleConsumer",
         *to,
-        *("--from-beginning", "--group", f"{TOPIC}-{by}", "--timeout-ms", "20000"),
+        *("--from-beginning", "--group", f"{TOPIC}-{by}"),
+        *("--max-messages", str(count_records(kafka, topics[0])), "--timeout-ms", "20000"),
         client_properties=properties,
     )
     assert value in read.stdout.splitlines(), read.stderr

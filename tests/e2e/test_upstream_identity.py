@@ -29,7 +29,7 @@ from testkit.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.ports import LOOPBACK
 from testkit.tap import Tap
-from testkit.waiting import wait_until
+from testkit.waiting import wait_until, whole_lines
 
 pytestmark = pytest.mark.slow
 
@@ -179,7 +179,7 @@ def test_a_client_without_a_token_is_turned_away_and_never_served_as_kustos(scen
     before = len(scene.tap.connections)
     assert scene.produce("carol", **{"message.timeout.ms": 3000}) == ["_MSG_TIMED_OUT"]
     assert scene.outcomes("refused") >= 1
-    lines = (scene.node.directory / "kustos.log").read_text().splitlines()
+    lines = whole_lines(scene.node.directory / "kustos.log")
     told = [line for line in lines if "no delegation token for `User:carol`" in line]
     assert told
     assert "DELEGATION_TOKEN_AUTHORIZATION_FAILED; the principal of kustos needs `CREATE_TOKENS`" in told[0]

@@ -19,7 +19,7 @@ from testkit.kdc import Kdc, client_keys, jaas
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.ports import LOOPBACK
 from testkit.tap import Tap
-from testkit.waiting import wait_until
+from testkit.waiting import let_pass, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -30,6 +30,9 @@ SESSION_MS = 2_000
 """A broker refuses a login within a second of the last."""
 
 RENEWALS = 3
+PACE_S = 0.02
+"""Between rounds of requests: hundreds of them for each login, and time for others."""
+
 TOPIC = "renewed"
 USERS = {"admin": "admin-secret"}
 
@@ -175,5 +178,6 @@ async def test_our_own_connections_log_in_again_between_requests(upstream: Upstr
         async with asyncio.timeout(60):
             while upstream.logins_of(since) <= RENEWALS:
                 await asked()
+                await let_pass(PACE_S)
         assert connection.is_open
     assert len(upstream.tap.connections) == since + 1

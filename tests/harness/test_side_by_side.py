@@ -23,11 +23,11 @@ import os
 from pathlib import Path
 from testkit.waiting import wait_until
 
-def test_meets_the_other() -> None:
+def test_meets_the_others() -> None:
     folder = Path(__file__).parent
     (folder / os.environ["SIDE"]).touch()
-    other = folder / os.environ["OTHER"]
-    wait_until(other.exists, what="the other side is there")
+    for name in os.environ["OTHERS"].split():
+        wait_until((folder / name).exists, what="the other side is there")
 """
 
 HANGING = """
@@ -122,17 +122,18 @@ def test_a_side_without_tests_or_killed_or_cut_short_fails(tmp_path: Path) -> No
     assert summary.endswith("tests: 0 passed, 4 failed, 1 skipped\n")
 
 
-def test_two_sides_run_at_once_each_in_its_environment_and_a_third_after(tmp_path: Path) -> None:
+def test_three_sides_run_at_once_each_in_its_environment_and_a_fourth_after(tmp_path: Path) -> None:
     meeting = written(tmp_path, "meeting", MEETING)
-    third = written(
-        tmp_path, "third", "import os\ndef test_a(): assert os.environ['WORD'] == 'of two words'\n"
+    fourth = written(
+        tmp_path, "fourth", "import os\ndef test_a(): assert os.environ['WORD'] == 'of two words'\n"
     )
     code, said = ended(
-        f"one: SIDE=one OTHER=two {meeting}",
-        f"two: SIDE=two OTHER=one {meeting}",
-        f"three: WORD='of two words' {third}",
+        f"one: SIDE=one OTHERS='two three' {meeting}",
+        f"two: SIDE=two OTHERS='one three' {meeting}",
+        f"three: SIDE=three OTHERS='one two' {meeting}",
+        f"four: WORD='of two words' {fourth}",
     )
-    assert (code, said.splitlines()[-1]) == (0, "tests: 3 passed, 0 failed"), said
+    assert (code, said.splitlines()[-1]) == (0, "tests: 4 passed, 0 failed"), said
 
 
 def begun(path: Path) -> int:
@@ -147,17 +148,17 @@ def gone(pids: Sequence[int]) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_ends_every_side_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
-    paths = [written(tmp_path, name, HANGING) for name in ("left", "right", "later")]
-    with begin(*(f"{path.stem[5:]}: {path}" for path in paths)) as process:
-        pids = [begun(path) for path in paths[:2]]
-        pids += [int(path.with_suffix(".child").read_text()) for path in paths[:2]]
+    *paths, later = [written(tmp_path, name, HANGING) for name in ("left", "middle", "right", "later")]
+    with begin(*(f"{path.stem[5:]}: {path}" for path in (*paths, later))) as process:
+        pids = [begun(path) for path in paths]
+        pids += [int(path.with_suffix(".child").read_text()) for path in paths]
         process.send_signal(number)
         said, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 130
-    assert all(path.with_suffix(".ended").exists() for path in paths[:2])
-    assert not paths[2].with_suffix(".begun").exists()
+    assert all(path.with_suffix(".ended").exists() for path in paths)
+    assert not later.with_suffix(".begun").exists()
     wait_until(lambda: gone(pids), what="the sides and their children are gone")
-    assert said.count("KeyboardInterrupt") >= 2
+    assert said.count("KeyboardInterrupt") >= len(paths)
     assert "##### left\n" in said
     assert "##### right\n" in said
 
@@ -196,6 +197,13 @@ def test_the_sides_of_make_test_leave_no_test_out() -> None:
     [line] = re.findall(r"^SIDES := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     sides = dict(side.split(": ") for side in shlex.split(line))
     rest = shlex.split(sides.pop("rest"))
-    places = {word for words in sides.values() for word in shlex.split(words)}
-    assert all((ROOT / place).is_dir() for place in places)
-    assert rest == ["tests", *(f"--ignore={place}" for place in sorted(places))]
+    parts: dict[str, list[str]] = {}
+    for text in sides.values():
+        options, _, place = text.rpartition(" ")
+        assert (ROOT / place).is_dir()
+        parts.setdefault(place, []).append(options)
+    assert rest == ["tests", *(f"--ignore={place}" for place in sorted(parts))]
+    for given in parts.values():
+        count = len(given)
+        whole = [f"-p testkit.parts --part={number}/{count}" for number in range(1, count + 1)]
+        assert given == ([""] if count == 1 else whole)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
 from operator import itemgetter
+from typing import Any
 
 import pytest
 import yaml
@@ -19,10 +20,12 @@ from kustos.cli.output import (
     OutputFormat,
     StreamFormat,
     Words,
+    document_text,
     print_document,
     print_rows,
     printable,
     shown_width,
+    stream_document,
     stream_rows,
     table_lines,
 )
@@ -197,3 +200,15 @@ def test_a_row_is_printed_before_the_next_is_read(rows: list[Row], output: Strea
 def test_names_are_lines_each_once(rows: list[Row]) -> None:
     lines = printed(rows, OutputFormat.NAME, io.StringIO()).split("\n")[:-1]
     assert lines == [printable(name) for name in dict.fromkeys(row[0] for row in rows)]
+
+
+@given(ROWS, st.dictionaries(st.sampled_from(["as_of", "count", "found"]), st.none() | st.lists(st.text())))
+def test_a_document_whose_list_comes_item_by_item_is_printed_as_if_it_were_held(
+    rows: list[Row], head: dict[str, Any]
+) -> None:
+    items = [[a, b, n, {"c": list(c)}] for a, b, n, c in rows]
+    for output in (OutputFormat.JSON, OutputFormat.YAML):
+        stream = io.StringIO()
+        with redirect_stdout(stream):
+            stream_document(head, "rows", iter(items), output)
+        assert stream.getvalue() == document_text({**head, "rows": items}, output)

@@ -31,7 +31,7 @@ from testkit.quorum.nodes import (
     readiness,
     topic_error,
 )
-from testkit.waiting import wait_until
+from testkit.waiting import wait_until, whole_lines
 
 CONTROLLER_HOST = "127.77.0.2"
 STALENESS_MS = 5_000
@@ -150,7 +150,7 @@ def story(quorum: Quorum, node: KustosNode) -> dict[str, Any]:
     told["seen of the new"] = seen(node, "new") == UNKNOWN_TOPIC
     told["log"] = [
         json.loads(line)["event"]
-        for line in (node.directory / "kustos.log").read_text().splitlines()
+        for line in whole_lines(node.directory / "kustos.log")
         if "metadata" in line or "quorum" in line
     ]
     return told

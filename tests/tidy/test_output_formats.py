@@ -36,7 +36,7 @@ WITHOUT_ROWS: Final = {
     "pipeline reach": "identities, each with the steps that lead there",
     "pipeline recommend": "counts; the ACLs are the file of `--out`",
     "pipeline report": "counts; the page is the file of `--out`",
-    "pipeline review": "counts; its rows are the table `access_review`, and the file of `--csv`",
+    "pipeline review": "counts, with its rows in one document; for a spreadsheet there is `--csv`",
     "pipeline run": "counts of what was taken into the tables",
     "pipeline signoff check": "answers one question: the state of a document",
     "pipeline signoff close": "does one thing",

@@ -3,7 +3,6 @@
 `{"error": {"code": ..., "message": ...}}` on standard error with `--output json`, one line of text else.
 """
 
-import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,11 +36,6 @@ EXIT_CODE_MEANINGS: Final[dict[ExitCode, str]] = {
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
 }
 
-
-_DENIED: Final = re.compile(
-    r"file '(?P<quoted>[^'\n]+)'\. Detail: \[errno 13\]|(?P<bare>/[^\n]*?) \(Permission denied\)"
-)
-"""Messages of a missing permission: from Arrow in a Python worker, and from Java's streams."""
 
 _NO_RANGES: Final = "CIDR-based ACL host patterns require"
 """The message of Kafka and kustos for an address range below metadata.version 4.4-IV1."""
@@ -132,18 +126,7 @@ def _core_failure(error: Exception) -> Failure | None:
         loaded = sys.modules.get(module)
         if loaded is not None and isinstance(error, getattr(loaded, root)):
             return Failure(exit_code, code, str(error))
-    return _denied_to_spark(error)
-
-
-def _denied_to_spark(error: Exception) -> Failure | None:
-    """Return the error text for a file that Spark's processes may not use; only their messages name it."""
-    if not type(error).__module__.startswith(("pyspark.", "py4j.")):
-        return None
-    found = _DENIED.search(str(error))
-    if found is None:
-        return None
-    path = found["quoted"] or found["bare"]
-    return Failure(ExitCode.FAILED, "IO", f"cannot use `{path}`: permission denied, check its permissions")
+    return None
 
 
 def kafka_error_text(error: Exception) -> str:

@@ -25,7 +25,7 @@ from kustos.cli.metadata.dump import record_columns
 from kustos.cli.metadata.history import event_columns
 from kustos.cli.minimize import edit_columns
 from kustos.cli.output import Columns, OutputFormat
-from kustos.cli.pipeline.anomalies import anomaly_columns
+from kustos.cli.pipeline.findings import finding_columns
 from kustos.cli.pipeline.flows import path_columns
 from kustos.cli.pipeline.jars import jar_columns
 from kustos.cli.pipeline.replay import flip_columns
@@ -102,7 +102,10 @@ ROWS: Final[dict[str, Columns[Any]]] = {
     "metadata dump": record_columns(),
     "metadata history": event_columns(with_audit=True),
     "minimize": edit_columns(),
-    "pipeline anomalies": anomaly_columns(),
+    "pipeline anomalies": finding_columns(),
+    "pipeline findings acknowledge": finding_columns(),
+    "pipeline findings list": finding_columns(),
+    "pipeline findings reopen": finding_columns(),
     "pipeline flows": path_columns(),
     "pipeline jars": jar_columns(),
     "pipeline replay": flip_columns(),

@@ -111,6 +111,10 @@ RULES_OF: dict[int, dict[str, Callable[[Any], Any]]] = {
         "client_instance_id": lambda value: value if value in {None, ZERO_UUID} else "AN INSTANCE",
         "subscription_id": lambda value: "A SUBSCRIPTION" if value else value,
     },
+    # a broker assigns in the background, a second after it did so before at the earliest
+    ApiKey.LIST_GROUPS: {
+        "group_state": lambda state: "AN ASSIGNMENT" if state in {"Assigning", "Reconciling"} else state
+    },
     ApiKey.ADD_RAFT_VOTER: VOTER_RULES,
     ApiKey.REMOVE_RAFT_VOTER: VOTER_RULES,
     ApiKey.DESCRIBE_LOG_DIRS: {

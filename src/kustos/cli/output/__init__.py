@@ -6,7 +6,7 @@ prints its own text, or the document with `print_document`. No command handles t
 
 from kustos.cli.output.documents import OutputFormat, document_text, print_document, print_error
 from kustos.cli.output.rows import Column, ColumnFormats, Columns, print_rows, words_of
-from kustos.cli.output.streams import StreamFormat, stream_rows
+from kustos.cli.output.streams import StreamFormat, stream_document, stream_rows
 from kustos.cli.output.tables import ALIGNED_WIDTH_MAX, Cell, Words, print_table, table_lines
 from kustos.cli.output.text import (
     counted,
@@ -39,6 +39,7 @@ __all__ = [
     "print_table",
     "printable",
     "shown_width",
+    "stream_document",
     "stream_rows",
     "table_lines",
     "words_of",

@@ -2,9 +2,10 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from kustos.cli.output.documents import OutputFormat, document_text
@@ -16,6 +17,9 @@ Row = TypeVar("Row")
 
 PAGE_ROWS: Final = 1000
 """Rows of a table that are buffered and aligned together."""
+
+
+_NO_HEAD: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class StreamFormat(StrEnum):
@@ -67,17 +71,28 @@ def stream_rows(
             _print_pages(columns, iter(rows), table)
 
 
-def _print_json(items: Iterable[Any], member: str) -> None:
-    empty = document_text({member: []}, OutputFormat.JSON)
-    head, tail = empty.replace("[]\n}\n", "[\n"), "\n  ]\n}\n"
+def stream_document(head: Mapping[str, Any], member: str, items: Iterable[Any], output: OutputFormat) -> None:
+    """Print one document in `json` or `yaml`: `head`, then the list `member`, item by item as they come."""
+    print_items = _print_yaml if output is OutputFormat.YAML else _print_json
+    print_items(items, member, head)
+
+
+def _print_json(items: Iterable[Any], member: str, head: Mapping[str, Any] = _NO_HEAD) -> None:
+    around = document_text({member: []}, OutputFormat.JSON)
+    begin, end = around.replace("[]\n}\n", "[\n"), "\n  ]\n}\n"
+    empty = document_text({**head, member: []}, OutputFormat.JSON)
     count = 0
     for count, item in enumerate(items, start=1):
         text = document_text({member: [item]}, OutputFormat.JSON)
-        sys.stdout.write((head if count == 1 else ",\n") + text[len(head) : -len(tail)])
-    sys.stdout.write(tail if count else empty)
+        if count == 1:
+            sys.stdout.write(empty.removesuffix("]\n}\n") + "\n")
+        sys.stdout.write((",\n" if count > 1 else "") + text[len(begin) : -len(end)])
+    sys.stdout.write(end if count else empty)
 
 
-def _print_yaml(items: Iterable[Any], member: str) -> None:
+def _print_yaml(items: Iterable[Any], member: str, head: Mapping[str, Any] = _NO_HEAD) -> None:
+    if head:
+        sys.stdout.write(document_text(dict(head), OutputFormat.YAML))
     count = 0
     for count, item in enumerate(items, start=1):
         text = document_text({member: [item]}, OutputFormat.YAML)

@@ -1,0 +1,71 @@
+"""Tools that share a JVM say what they say in one of their own; one that hangs holds up no other."""
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from testkit.kafka import ChildError, KafkaNode, KafkaTools, ToolResult
+from testkit.kafka.tool_server import ToolServer, ToolTimeoutError
+from testkit.kafka.tools import full_name
+from testkit.ports import LOOPBACK
+
+OWN_JVM = {"KUSTOS_TEST_OF_TOOLS": "1"}
+"""A tool that needs an environment has a JVM of its own."""
+
+
+def said(result: ToolResult) -> tuple[int, list[str], list[str]]:
+    """Return all but the frames of a trace, which go on to the caller of `main`."""
+    out, err = (
+        [line for line in text.splitlines() if not line.startswith("\tat ")]
+        for text in (result.stdout, result.stderr)
+    )
+    return result.exit_code, out, err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("TopicCommand", "--list"),
+        ("TopicCommand", "--no-such-option"),
+        ("TopicCommand", "--help"),
+        ("ConfigCommand", "--describe", "--entity-type", "brokers", "--entity-name", "1"),
+        ("AclCommand", "--list"),
+        ("StorageTool", "format"),
+        ("DumpLogSegments", "--files", "/no/such/file"),
+    ],
+    ids=" ".join,
+)
+def test_a_tool_says_what_it_says_in_a_jvm_of_its_own(
+    kafka: KafkaNode, kafka_tools: KafkaTools, words: tuple[str, ...]
+) -> None:
+    tool, *arguments = words
+    server = () if tool in {"StorageTool", "DumpLogSegments"} else ("--bootstrap-server", kafka.bootstrap)
+    shared = kafka_tools.run(tool, *server, *arguments)
+    assert said(shared) == said(kafka_tools.run(tool, *server, *arguments, environment=OWN_JVM))
+    assert shared.stdout or shared.stderr
+
+
+def test_a_tool_that_hangs_is_killed_and_the_next_one_runs(kafka: KafkaNode, kafka_tools: KafkaTools) -> None:
+    with socket.create_server((LOOPBACK, 0)) as silent:
+        address = f"{LOOPBACK}:{silent.getsockname()[1]}"
+        with pytest.raises(ToolTimeoutError):
+            kafka_tools.run("TopicCommand", "--bootstrap-server", address, "--list", timeout_s=2)
+    assert kafka_tools.run("TopicCommand", "--bootstrap-server", kafka.bootstrap, "--list").exit_code == 0
+
+
+def test_a_tool_is_not_kept_waiting_by_one_that_hangs(kafka: KafkaNode) -> None:
+    server, topics = ToolServer(), full_name("TopicCommand")
+    with socket.create_server((LOOPBACK, 0)) as silent, ThreadPoolExecutor() as others:
+        address = f"{LOOPBACK}:{silent.getsockname()[1]}"
+        hanging = others.submit(server.run, topics, ["--bootstrap-server", address, "--list"], 600)
+        silent.accept()
+        listing = ["--bootstrap-server", kafka.bootstrap, "--list"]
+        assert server.run(topics, listing, 60) is None
+        server.stop()
+        with pytest.raises(ChildError):
+            hanging.result()
+        answer = server.run(topics, listing, 60)
+        assert answer is not None
+        assert answer[0] == 0
+        server.stop()
