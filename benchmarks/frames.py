@@ -5,8 +5,8 @@ and refused, or written anew for upstream. For each list of a request there are 
 distinct names up to the limit of the API (`kustos.protocol.limits`), with and without something in each
 element, all of it in one element, too; of a user without ACLs and of one who may do everything. What is
 printed is the longest turn of all, and the whole of the costliest, in milliseconds of processor time, the
-least of some rounds, since the machine may be shared. Writing down the decisions comes besides, on another
-thread.
+least of some rounds, since the machine may be shared. Writing down the decisions comes besides: a
+handler leaves as much time for it as for deciding.
 
 `python -m benchmarks.frames [API ...]`: of these APIs only, by Kafka's names.
 """

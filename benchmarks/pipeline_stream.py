@@ -24,9 +24,9 @@ from pyspark.sql import SparkSession
 
 from benchmarks.figures import QUICK, Figure, emit, progress
 from benchmarks.sources.lines import event
-from kustos.pipeline.inputs import TopicSettings, stream_topic
+from kustos.pipeline.run.stream import StreamOptions, run_stream
+from kustos.pipeline.run.topic import TopicSettings, stream_topic
 from kustos.pipeline.session import open_session
-from kustos.pipeline.streaming import StreamOptions, run_stream
 from kustos.pipeline.tables import RunSummary, Tables
 from testkit.kafka import KafkaNode
 from testkit.spark_jars import SPARK_KAFKA, spark_jars

@@ -6,6 +6,7 @@ ids, correlation ids.
 
 import json
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from benchmarks.figures import progress
 from benchmarks.replaying.estate import SEED, Estate, estate
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, QUESTION_COLUMNS
+from kustos.pipeline.tables.rollup.days import DayFiles
 
 CACHE: Final = Path(__file__).parents[2] / ".cache" / "pipeline-benchmark"
 WARM_EVENTS: Final = 100_000
@@ -51,12 +53,16 @@ def folder_of(event_count: int, acl_count: int) -> Path:
     return CACHE / f"events-{event_count}-{acl_count}"
 
 
-def files_by_day(folder: Path) -> list[list[Path]]:
+def files_by_day(folder: Path) -> list[DayFiles]:
     """Return the files of each day."""
     days: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("day-*.parquet")):
         days.setdefault(path.name.split("-")[1], []).append(path)
-    return list(days.values())
+    first = datetime.fromtimestamp(START_MS / 1000, UTC).date()
+    return [
+        DayFiles((first + timedelta(days=number)).isoformat(), tuple(files))
+        for number, files in enumerate(days.values())
+    ]
 
 
 def recorded(event_count: int, acl_count: int) -> tuple[Path, Estate]:

@@ -25,14 +25,13 @@ from benchmarks.replaying.processor import tree_seconds
 from kustos.pipeline.deciding import AclsInForce, decide_each, distinct_questions, ship
 from kustos.pipeline.replay import (
     Replay,
-    accesses_of_events,
-    flips,
     flips_of_files,
+    flips_of_rows,
     verdict_on_each_event,
 )
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA
 from kustos.pipeline.session import open_session
-from kustos.pipeline.tables.rollups import rollup_of_files
+from kustos.pipeline.tables.rollup.days import write_rollup
 
 OF_ROLLUP: Final = ("replay-rollup", "decide-distinct")
 """Cases that need a roll-up, which only the full size has: their first round is the one that warms up."""
@@ -83,11 +82,15 @@ class Cases:
         return self._replay_of_files("audit_events", self._folder, with_example=True)
 
     def replay_rows(self) -> Found:
-        accesses = accesses_of_events(self.events(), with_rule=False, with_example=False)
-        return answer(flips(accesses, ship(self._spark, self._candidate), rule_changes=False))
+        shipped = ship(self._spark, self._candidate)
+        return answer(
+            flips_of_rows(self.events(), "audit_events", shipped, rule_changes=False, with_example=False)
+        )
 
     def rollup_build(self) -> Found:
-        self._write(rollup_of_files(self._spark, files_by_day(self._folder)), self._rollup)
+        shutil.rmtree(self._rollup, ignore_errors=True)
+        partial = self._rollup.with_name("partial")
+        write_rollup(self._spark, files_by_day(self._folder), self._rollup, partial, "bench")
         return {}
 
     def replay_rollup(self) -> Found:

@@ -15,20 +15,21 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.events import DAYS, START_MS, files_by_day
 from kustos.pipeline.files import list_audit_files
-from kustos.pipeline.jobs import ReviewQuestion, read_lines, replay_of_tables, run_pipeline, run_review
+from kustos.pipeline.findings.job import ReviewQuestion, run_review
+from kustos.pipeline.replay.job import replay_of_tables
+from kustos.pipeline.run import read_lines, run_pipeline
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA
 from kustos.pipeline.session import open_session
-from kustos.pipeline.stages import classify
-from kustos.pipeline.stages.rollup import rollup
 from kustos.pipeline.tables import Tables
-from kustos.pipeline.tables.rollups import rollup_of_files
+from kustos.pipeline.tables.deduplication import frames
+from kustos.pipeline.tables.rollup.days import write_rollup
+from kustos.pipeline.tables.rollup.frames import rollup
 from kustos.pipeline.tables.runs import RUNS, UPKEEP
-from kustos.pipeline.tables.staging import stage_by_day
 from kustos.pipeline.tables.store import AUDIT_ROLLUP, stored_schema
 from kustos.pipeline.tables.transaction import Write
 
@@ -37,21 +38,19 @@ UNBOUNDED: Final = "8g"
 
 
 def rollup_of_rows(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
-    """Make the roll-up of events over rows of Spark."""
+    """Make the roll-up of events over rows of Spark, as a declared pipeline does."""
     events = spark.read.schema(AUDIT_EVENTS_SCHEMA).parquet(str(source))
-    _commit(events.transform(rollup), target)
+    events.transform(rollup).write.parquet(str(target / AUDIT_ROLLUP))
 
 
 def rollup_by_column(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
     """Make the same roll-up by column, as a run does."""
-    _commit(rollup_of_files(spark, files_by_day(source)), target)
-
-
-def _commit(rows: DataFrame, target: Path) -> None:
     with Tables(target).transaction() as change:
-        schema = stored_schema(AUDIT_ROLLUP)
-        stage_by_day(rows, change, AUDIT_ROLLUP, schema)
-        change.commit("roll-up", UPKEEP, [Write(table=AUDIT_ROLLUP, schema=schema)])
+        place, partial = change.place(AUDIT_ROLLUP), change.stage("partial")
+        files = write_rollup(spark, files_by_day(source), place, partial, change.mark)
+        change.add(AUDIT_ROLLUP, files)
+        written = Write(table=AUDIT_ROLLUP, schema=stored_schema(AUDIT_ROLLUP))
+        change.commit("roll-up", UPKEEP, [written])
 
 
 def replay_with_rules(spark: SparkSession, source: Path, target: Path, acls: int) -> None:
@@ -86,9 +85,9 @@ def take_in(spark: SparkSession, source: Path, target: Path, _acls: int) -> None
 
 
 def settle(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
-    """Bring the same lines together over rows, as long runs do."""
+    """Bring the same lines together in a frame, as a declared pipeline does."""
     lines = read_lines(spark, list_audit_files(source))
-    classify.audit_events(classify.classify(lines)).write.parquet(str(target / "audit_events"))
+    frames.audit_events(frames.classify(lines)).write.parquet(str(target / "audit_events"))
 
 
 CASES: Final[dict[str, Callable[[SparkSession, Path, Path, int], None]]] = {

@@ -16,7 +16,10 @@ CLASSIC_ONLY: Final = {
     "test_stream.py": "a stream runs in the driver, a Connect session is refused",
     "test_kills.py": "a driver is killed together with its Spark",
     "test_object_store.py": "workers are started anew in the environment that names the store",
+    "test_hdfs.py": "likewise",
+    "test_logs_in_a_store.py": "likewise",
     "test_topic_ids.py": "streams, as in test_stream.py",
+    "test_spark_failures.py": "a Spark of its own fails to start, or lacks what it stands on",
     "test_other_readers.py": "Spark reads with Delta's own jars, which a Connect client does not have",
 }
 """Files of tests that need a driver with a Spark of its own, and why."""

@@ -3,6 +3,8 @@
 `KUSTOS_TEST_SPARK=connect` asks for the server; `backends` says what does not run there.
 """
 
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +12,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.session import open_session
+from testkit.object_store import ObjectStore, object_store
 from testkit.spark_connect import connect_server
 from testkit.spark_jars import SPARK_DELTA, SPARK_KAFKA, spark_jars
-from testkit.spark_quick import SETTINGS, TINY
+from testkit.spark_quick import INTERPRETED, SETTINGS, TINY
 from tests.pipeline.backends import IS_CONNECT, left_out, runs_here
 
 ROOM = Path(__file__).parent
+
+# rows of Spark have the local time of the driver, and tests write in UTC what they expect
+os.environ["TZ"] = "UTC"
+time.tzset()
 
 
 def at_start() -> dict[str, str]:
@@ -35,9 +42,27 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     if IS_CONNECT:
         lent = open_session("kustos tests", remote=request.getfixturevalue("spark_server"), settings=TINY)
     else:
-        lent = open_session("kustos tests", settings=at_start())
+        lent = open_session("kustos tests", settings={**at_start(), **INTERPRETED})
     with lent as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with object_store(tmp_path_factory.mktemp("s3")) as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        yield server
+
+
+@pytest.fixture
+def near(spark: SparkSession, store: ObjectStore) -> Iterator[SparkSession]:
+    """Return the session with workers that were started in the store's environment."""
+    environment = spark.sparkContext.environment
+    environment.update(store.environment)
+    yield spark
+    for name in store.environment:
+        del environment[name]
 
 
 def pytest_report_header() -> list[str]:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
+from kustos.pipeline.queries import access
 from kustos.pipeline.schemas import ACCESS_COUNTS_SCHEMA, AUDIT_EVENTS_SCHEMA
-from kustos.pipeline.stages import access
-from kustos.pipeline.stages.rollup import rollup
+from kustos.pipeline.tables.rollup.frames import rollup
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 Event = tuple[str, str, str | None, str, str, int]
@@ -71,9 +71,9 @@ def test_an_access_is_counted_with_its_first_and_last_time(spark: SparkSession) 
     at = [START + timedelta(seconds=seconds) for seconds in (1, 5, 9)]
     expected = spark.createDataFrame(
         [
-            ("User:bob", "READ", "TOPIC", "a", "ALLOWED", 2, 1, 0, at[0], at[1]),
-            ("User:bob", "READ", "TOPIC", None, "DENIED", 1, 0, 0, at[2], at[2]),
-            ("User:bob", "READ", "TOPIC", "b", "DENIED", 2, 0, 1, at[2], at[2]),
+            ("", "User:bob", "READ", "TOPIC", "a", "ALLOWED", 2, 1, 0, at[0], at[1]),
+            ("", "User:bob", "READ", "TOPIC", None, "DENIED", 1, 0, 0, at[2], at[2]),
+            ("", "User:bob", "READ", "TOPIC", "b", "DENIED", 2, 0, 1, at[2], at[2]),
         ],
         ACCESS_COUNTS_SCHEMA,
     )

@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 
 from pyspark.sql import SparkSession
 
+from kustos.pipeline.queries import answers
 from kustos.pipeline.report.answers import collect_findings, collect_grants, collect_replayed
-from kustos.pipeline.stages import answers
 from tests.pipeline.answer_rows import ALLOW_READ, at, findings, flips, review
 
 

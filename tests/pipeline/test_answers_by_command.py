@@ -1,6 +1,7 @@
 """The commands that answer, over one set of tables: review, sign-off, recommendation, anomalies, flows."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -63,18 +64,26 @@ def test_a_review_finds_the_unused_grant_and_is_signed_off(
 ) -> None:
     document, csv = place / "review.json", place / "review.csv"
     counts = said(capsys, place, "review", "--sign-off", str(document), "--csv", str(csv))
-    assert counts["used"] == 2
+    assert counts["accesses"]["used"] == 2
+    named = {one["breadth"]: one for one in counts["entitlements"]}["NAMED"]
+    # READ implies DESCRIBE, which nobody used by itself
+    assert (named["rows"], named["used"], named["unused"], named["void"]) == (4, 1, 3, 0)
     found = Tables(place / "tables").read(spark, "findings")
     unused = [row for row in found.collect() if row["kind"] == "UNUSED_ACL"]
     assert [(row["principal"], row["is_safe_to_remove"]) for row in unused] == [("User:eve", True)]
-    assert csv.read_bytes().startswith("\ufeffas_of,".encode())
+    assert csv.read_bytes().startswith("\ufeffcluster,as_of,".encode())
 
     signoff = ["pipeline", "signoff"]
     revoke = [*signoff, "decide", str(document), "revoke", "--by", "alice", "--principal", "User:eve"]
     assert run(revoke) == ExitCode.FAILED
     assert "does not say why" in capsys.readouterr().err
-    assert run([*revoke, "--reason", "left"]) == ExitCode.OK
-    keep = [*signoff, "decide", str(document), "keep", "--by", "alice", "--undecided", "--principal"]
+    before = document.read_text()
+    assert run([*revoke, "--reason", "left"]) == ExitCode.USAGE, "a choice of rows needs a confirmation"
+    assert "give `--yes` to revoke 2 rows of 4 without one" in capsys.readouterr().err
+    assert document.read_text() == before
+    assert run([*revoke, "--reason", "left", "--yes"]) == ExitCode.OK
+    assert "decided 2 rows of 4\n" in capsys.readouterr().out
+    keep = [*signoff, "decide", str(document), "keep", "--by", "alice", "--yes", "--undecided", "--principal"]
     for principal in sorted({row["principal"] for row in json.loads(document.read_text())["review"]["rows"]}):
         if principal != "User:eve":
             assert run([*keep, principal]) == ExitCode.OK
@@ -89,6 +98,50 @@ def test_a_review_finds_the_unused_grant_and_is_signed_off(
     assert "User:bob" not in changes
     document.write_text(document.read_text().replace("left", "stays"))
     assert run([*signoff, "check", str(document)]) == ExitCode.FAILED
+
+
+def test_who_may_read_payments_and_what_is_new_since_the_former_review(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mallory gets an ACL on everything, bob's is taken out of payments by a DENY, and eve loses hers."""
+    former, csv, details = place / "former.json", place / "now.csv", place / "details.csv"
+    said(capsys, place, "review", "--sign-off", str(former))
+    head, bobs = ACLS.splitlines()[:2]
+    denied, mallorys = bobs.replace("ALLOW", "DENY"), bobs.replace("bob", "mallory").replace("READ", "ALL")
+    now = [head, bobs, denied, head.replace("payments", "*"), mallorys]
+    (place / "acls.txt").write_text("\n".join([*now, ""]))
+    try:
+        asked = ["--operation", "read", "--resource-name", "payments", "--details", str(details)]
+        found = said(capsys, place, "review", *asked, "--csv", str(csv), "--former", str(former))
+        rows = {(row["principal"], row["change"]): row for row in found["rows"]}
+        assert {who: row["effect"] for who, row in rows.items()} == {
+            ("User:bob", "CHANGED"): "VOID",
+            ("User:mallory", "NEW"): "WHOLE",
+            ("User:eve", "GONE"): "WHOLE",
+        }
+        assert rows["User:bob", "CHANGED"]["use_count"] == 30
+        assert details.read_text().count("User:bob") > 0
+        everything = said(capsys, place, "review", "--csv", str(csv), "--former", str(former))
+        whole = everything["since"]
+        # of eve READ and DESCRIBE are gone; of bob READ is denied now; ALL is each operation on topics
+        assert (whole["NEW"], whole["GONE"], whole["CHANGED"], whole["SAME"]) == (8, 2, 1, 1)
+        assert Counter(row["change"] for row in everything["rows"]) == {
+            name: whole[name] for name in ("NEW", "GONE", "CHANGED", "SAME")
+        }
+        unused = said(capsys, place, "review", "--team", "basics", "--unused", "--pattern-type", "literal")
+        assert [(row["operation"], row["change"]) for row in unused["rows"]] == [("DESCRIBE", None)]
+        lines = csv.read_text(encoding="utf-8-sig").splitlines()
+        assert sum(",GONE," in line for line in lines) == 2
+        command = ["pipeline", "review", "--config", str(place / "pipeline.yml"), "--principal", "User:bob"]
+        assert run([*command, "--sign-off", str(former)]) == ExitCode.USAGE
+        capsys.readouterr()
+        assert run([*command, "--former", str(former)]) == ExitCode.OK
+        shown = capsys.readouterr().out
+        assert "denied" in shown
+        assert "changed: effect, denies" in shown
+        assert "User:mallory" not in shown
+    finally:
+        (place / "acls.txt").write_text(ACLS)
 
 
 def test_the_recommended_acls_allow_what_was_used_and_no_more(
@@ -125,7 +178,7 @@ def test_flows_and_anomalies_answer(
     assert dot.read_text().startswith("digraph")
     found = said(capsys, place, "anomalies", "--until", "2026-11-21", "--days", "5")
     assert found["period"] == "2026-11-17 to 2026-11-21"
-    assert set(found) == {"period", "kinds", "anomalies"}
+    assert set(found) == {"cluster", "period", "kinds", "states", "new", "anomalies"}
 
 
 def test_changes_that_would_take_a_use_that_nobody_revoked_are_held_back(
@@ -138,7 +191,7 @@ def test_changes_that_would_take_a_use_that_nobody_revoked_are_held_back(
     signoff = ["pipeline", "signoff"]
     try:
         said(capsys, place, "review", "--sign-off", str(document))
-        why = ["revoke", "--by", "alice", "--reason", "unused", "--principal", "User:eve"]
+        why = ["revoke", "--by", "alice", "--reason", "unused", "--principal", "User:eve", "--yes"]
         assert run([*signoff, "decide", str(document), *why]) == ExitCode.OK
         changes = [*signoff, "changes", str(document), "--replay", "--exit-code", *config]
         capsys.readouterr()

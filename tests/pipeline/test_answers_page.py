@@ -25,7 +25,22 @@ def report_of(name: str) -> Report:
     """Return a report all of whose names are the given one."""
     flip = Flip(name, "READ", "TOPIC", name, False, 5, 1, at(0), at(1), name)
     grant = DormantGrant(name, name, "WRITE", "TOPIC", name, "PREFIXED", None, None, None)
-    finding = FindingRow("NEW_HOST", "HIGH", 0.5, name, "TOPIC", name, at(0), at(1), f"seen `{name}`", False)
+    finding = FindingRow(
+        "f" * 64,
+        "OPEN",
+        True,
+        name,
+        "NEW_HOST",
+        "HIGH",
+        0.5,
+        name,
+        "TOPIC",
+        name,
+        at(0),
+        at(1),
+        f"seen `{name}`",
+        False,
+    )
     access = AccessRow(name, "READ", "TOPIC", name, "ALLOWED", 1, 1, at(0), at(1))
     source = FailureSource(name, name, 1, 0, at(0), at(1), (name,))
     return Report(
@@ -87,6 +102,8 @@ def test_a_grant_of_unknown_age_is_not_called_old() -> None:
     page = render_report(report_of("User:alice"))
     assert "Of 1 of these kustos does not know for how long" in page
     assert '<td data-label="days">unknown</td>' in page
+    assert "no use recorded" in page
+    assert "never used" not in page
     assert '<td class="t" data-label="last use">none recorded</td>' in page
 
 
@@ -116,3 +133,21 @@ def test_the_page_shows_one_principal_without_a_script(tmp_path: Path) -> None:
     assert alice == everybody.replace("1", "")
     assert bob == everybody.replace("0", "")
     assert len(alice) > len(bob) > 0
+
+
+MEASURE = """
+for (const each of document.querySelectorAll("details")) each.open = true;
+const room = document.documentElement.clientWidth;
+const wide = [...document.querySelectorAll("main, section, section *")].filter(each =>
+  !each.closest(".scroll") && each.getBoundingClientRect().right > room + 1).map(each => each.tagName);
+document.title = [room <= 500, wide.length, ...new Set(wide)].join(" ");
+"""
+
+
+def test_a_narrow_window_holds_the_longest_names(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    text = render_report(report_of("User:CN=" + "n" * 200))
+    text = text.replace("default-src 'none'", "default-src 'unsafe-inline'")
+    page.write_text(text.replace("</body>", f"<script>{MEASURE}</script></body>"), encoding="utf-8")
+    shown = browse(page, tmp_path / "profile", "--dump-dom", "--window-size=420,2000").stdout
+    assert shown[shown.index("<title>") + 7 : shown.index("</title>")] == "true 0"

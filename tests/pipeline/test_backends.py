@@ -11,21 +11,26 @@ ROOM: Final = Path(__file__).parent
 CLASSIC_CALLS: Final = frozenset({"run_stream", "sparkContext", "_jvm", "_jsc", "_jsparkSession"})
 """What a Spark Connect session refuses, as `kustos.pipeline` and PySpark name it."""
 
+CLASSIC_FIXTURES: Final = frozenset({"near"})
+"""Fixtures of this room that use it."""
+
 OTHER_SESSIONS: Final = CLASSIC_ONLY.keys() | CONNECT_ONLY.keys()
 
 
-def names_in(text: str) -> frozenset[str]:
-    """Return the names and attributes that a Python text uses."""
+def classic_names_in(text: str) -> frozenset[str]:
+    """Return which of these calls and fixtures a Python text uses."""
     nodes = list(ast.walk(ast.parse(text)))
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    return frozenset(names | {node.attr for node in nodes if isinstance(node, ast.Attribute)})
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    arguments = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    return CLASSIC_CALLS & (names | attributes) | CLASSIC_FIXTURES & arguments
 
 
 def test_tests_that_need_a_classic_session_are_left_out_over_spark_connect() -> None:
     found = {
-        path.name: names & CLASSIC_CALLS
+        path.name: names
         for path in sorted(ROOM.rglob("test_*.py"))
-        if (names := names_in(path.read_text())) & CLASSIC_CALLS and path.name not in OTHER_SESSIONS
+        if (names := classic_names_in(path.read_text())) and path.name not in OTHER_SESSIONS
     }
     assert found == {}, "name these files in `tests/pipeline/backends.py`"
 

@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 
 from kustos.pipeline.session import open_session
-from kustos.pipeline.stages.rollup import rollup
+from kustos.pipeline.tables.rollup.frames import rollup
 from kustos.pipeline.tables import Tables
 
 def where(batches):

@@ -1,7 +1,7 @@
 """The configuration is understood whole, or refused with line, key and rule."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import get_args, get_origin
 
@@ -99,7 +99,7 @@ def keys_of(model: type[BaseModel], path: str = "") -> Iterator[str]:
     for name, field in model.model_fields.items():
         args = [field.annotation, *get_args(field.annotation)]
         inner = next((arg for arg in args if isinstance(arg, type) and issubclass(arg, BaseModel)), None)
-        if inner is None:
+        if inner is None or get_origin(field.annotation) is Mapping:
             yield f"{path}{name}"
         else:
             is_list = get_origin(field.annotation) is tuple

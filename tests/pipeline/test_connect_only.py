@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import StreamError
-from kustos.pipeline.inputs import TopicSettings
-from kustos.pipeline.streaming import run_stream
+from kustos.pipeline.run.stream import run_stream
+from kustos.pipeline.run.topic import TopicSettings
 from kustos.pipeline.tables import Tables
 from tests.pipeline.events import event_line
 

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from pyspark.sql import DataFrame, SparkSession
 
-from kustos.pipeline.jobs import run_pipeline
+from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.tables import Tables
 from testkit.paths import ROOT
 from testkit.spark_cluster import HOME, START_S, clean_environment

@@ -199,7 +199,7 @@ def test_only_who_was_refused_is_an_anomaly(
     day = spark.sql(f"select date(timestamp_millis({last_ms}))").collect()[0][0]
     found = said(capsys, place, "anomalies", "--until", str(day))
     assert {(row["kind"], row["principal"]) for row in found["anomalies"]} == {
-        ("BRUTE_FORCE", "User:mallory")
+        ("MISSING_RIGHT", "User:mallory")
     }
 
 

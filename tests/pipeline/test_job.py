@@ -5,12 +5,11 @@ import json
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import AuditInputError, LinesLostError
-from kustos.pipeline.jobs import run_access_report
-from kustos.pipeline.stages.dedupe import resolve_alone
-from kustos.pipeline.tables import staging
+from kustos.pipeline.run import run_access_report
+from kustos.pipeline.tables import line_writing
 from tests.pipeline.events import event_line, kafka_line, login_line
 
 
@@ -77,10 +76,8 @@ def test_a_damaged_gzip_stops_the_run_by_name_and_keeps_the_former_output(
 def test_a_stage_that_loses_a_line_is_found_out(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lossy(identified: DataFrame) -> DataFrame:
-        return identified.transform(resolve_alone).filter("reason IS NULL")
-
-    monkeypatch.setattr(staging, "resolve_alone", lossy)
+    nothing = line_writing._QUARANTINE.empty_table()
+    monkeypatch.setattr(line_writing._Writer, "_quarantined", lambda *_: nothing)
     audit, out = audit_folder(tmp_path / "audit"), tmp_path / "out"
     with pytest.raises(LinesLostError, match="8 lines were read but"):
         run_access_report(spark, audit, out)

@@ -15,10 +15,12 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import SparkSession
 
+from kustos.acl.forms import AclForm, texts_of, write_acls
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.pipeline.tables import Tables
 from testkit.kafka.legacy import ADMIN, LegacyBroker, legacy_broker
+from testkit.review_rows import acl as reviewed
 from testkit.waiting import wait_until
 
 USERS = dict.fromkeys((ADMIN, "alice", "bob", "eve"), "of-a-test-broker")
@@ -120,3 +122,19 @@ def test_what_clients_of_a_legacy_broker_did_is_what_its_events_say(
     }
     assert {key[-1] for key in did if key[0] == "eve" and key[2] == "TOPIC"} == {"DENIED"}
     assert {row["host"] for row in events} == {"127.0.0.1"}
+
+    # the lines name no rule, yet no ACL that decided there is unused
+    idle = reviewed("User:bob", "READ", "TOPIC", "invoices")
+    acls = [
+        reviewed("User:alice", "WRITE", "TOPIC", TOPIC),
+        reviewed("User:bob", "READ", "TOPIC", TOPIC[:3], prefixed=True),
+        reviewed("User:bob", "READ", "GROUP", GROUP),
+        idle,
+    ]
+    (tmp_path / "acls.yaml").write_text(write_acls(acls, AclForm.YAML))
+    with (tmp_path / "pipeline.yml").open("a") as configuration:
+        configuration.write(f"acls: {{source: acls.yaml, super_users: 'User:{ADMIN}'}}\n")
+    command[1] = "review"
+    assert run(command) == ExitCode.OK
+    found = Tables(tmp_path / "tables").read(spark, "findings").filter("kind = 'UNUSED_ACL'").collect()
+    assert [tuple(row["acl"]) for row in found] == [tuple(texts_of(idle).values())]

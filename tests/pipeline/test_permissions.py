@@ -14,7 +14,7 @@ from testkit.kafka import NodeFactory, NodeSettings
 from testkit.paths import ROOT
 from testkit.permissions import held_to_permissions
 from tests.pipeline.events import event_line
-from tests.pipeline.inputs.topics import make_topic
+from tests.pipeline.run.topics import make_topic
 from tests.pipeline.test_commands import ACLS
 
 SECONDS_MAX = 240
@@ -88,6 +88,7 @@ CASES = [
         for words in (
             "review --csv",
             "review --sign-off",
+            "review --details",
             "recommend --out",
             "recommend --commands",
             "flows --out",

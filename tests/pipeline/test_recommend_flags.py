@@ -11,7 +11,8 @@ from kustos.acl import PatternType, ResourcePattern, ResourceType
 from kustos.cli.failures import CommandError, ExitCode
 from kustos.cli.pipeline.recommend_flags import choices, resource_of
 from kustos.cli.run import run
-from kustos.pipeline.configuration import RecommendSettings, parse_configuration
+from kustos.pipeline.answer_settings import RecommendSettings
+from kustos.pipeline.configuration import parse_configuration
 from kustos.pipeline.errors import ConfigurationError
 from kustos.pipeline.privilege import DEFAULT_OPTIONS, EVERY_USE, HostChoice, Legitimate, PrivilegeOptions
 
@@ -27,8 +28,9 @@ def chosen(text: str = "{}", **flags: Any) -> tuple[PrivilegeOptions, Legitimate
 
 def test_the_section_has_every_option_of_python() -> None:
     known = {field.name for kind in (PrivilegeOptions, Legitimate) for field in fields(kind)}
-    # the period is that of `--since` and `--until`
-    assert set(RecommendSettings.model_fields) - {"within_today"} == known - {"from_day", "to_day"}
+    # the period is that of `--since` and `--until`, the super users are those of `acls`
+    elsewhere = {"from_day", "to_day", "super_users"}
+    assert set(RecommendSettings.model_fields) - {"within_today"} == known - elsewhere
 
 
 def test_without_a_word_the_defaults_of_python_hold() -> None:

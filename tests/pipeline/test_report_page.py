@@ -145,6 +145,13 @@ def test_no_name_becomes_markup_and_nothing_is_fetched(made: Made) -> None:
     assert "n" * 81 not in text
 
 
+def test_the_page_says_what_its_numbers_count(made: Made) -> None:
+    """A gateway may record a sample of what it allowed, and sum up denials."""
+    text = made.page.read_text(encoding="utf-8")
+    assert "All numbers count recorded events." in text
+    assert "<code>kustos.audit.allowed.one.in</code>" in text
+
+
 def test_failed_logins_are_told_by_who_from_where_and_how_often(made: Made) -> None:
     text = made.page.read_text(encoding="utf-8")
     section = text[text.index('<section id="logins">') :]
@@ -282,3 +289,4 @@ def test_names_are_shown_as_they_are_cells_in_few_characters() -> None:
         "mixed h3",
     ]
     assert [short(n) for n in (9_999, 10_000, 123_456_789, 10**12)] == ["9999", "10k", "123M", "1000G"]
+    assert [short(n) for n in (999_999, 10**6, 5_870_000, 9_999_999_999)] == ["999k", "1M", "5.8M", "9.9G"]

@@ -4,8 +4,8 @@ from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.stages import classify
-from kustos.pipeline.stages.rollup import rollup
+from kustos.pipeline.tables.deduplication import frames
+from kustos.pipeline.tables.rollup.frames import rollup
 
 
 def spark() -> SparkSession:
@@ -35,19 +35,19 @@ def lines() -> DataFrame:
 def classified() -> DataFrame:
     """Every line as an event, a duplicate or quarantined."""
     time_zone = setting("kustos.time.zone")
-    return spark().read.table("lines").transform(classify.classify, time_zone=time_zone)
+    return spark().read.table("lines").transform(frames.classify, time_zone=time_zone)
 
 
 @dp.materialized_view
 def audit_events() -> DataFrame:
     """Each decision once."""
-    return spark().read.table("classified").transform(classify.audit_events)
+    return spark().read.table("classified").transform(frames.audit_events)
 
 
 @dp.materialized_view
 def security_events() -> DataFrame:
     """Each login and each change of a user, token or setting once."""
-    return spark().read.table("classified").transform(classify.security_events)
+    return spark().read.table("classified").transform(frames.security_events)
 
 
 @dp.materialized_view
@@ -59,4 +59,4 @@ def audit_rollup() -> DataFrame:
 @dp.materialized_view
 def quarantine() -> DataFrame:
     """Lines that are no events, each with the reason."""
-    return spark().read.table("classified").transform(classify.quarantine)
+    return spark().read.table("classified").transform(frames.quarantine)

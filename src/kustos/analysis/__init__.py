@@ -5,7 +5,7 @@ from kustos.analysis.difference import Difference, diff
 from kustos.analysis.explain import Explanation, NearMiss, Overruled, SmallestChange, explain, is_allow
 from kustos.analysis.explain_scope import ExplainScope, Part, ScopeExplanation, explain_scope, meets
 from kustos.analysis.headline import Claim, Consequence, Headline, Rest, headline_of
-from kustos.analysis.host_sets import ANYWHERE, HostSet
+from kustos.analysis.host_sets import ANYWHERE, HostSet, hosts_are_covered
 from kustos.analysis.importance import ShownChanges, by_importance, most_important
 from kustos.analysis.minimize import Minimized, minimize
 from kustos.analysis.name_sets import EVERY_NAME, NOUNS, WILDCARD_NAMES, NameSet, NameTerm, Site
@@ -87,6 +87,7 @@ __all__ = [
     "explain",
     "explain_scope",
     "headline_of",
+    "hosts_are_covered",
     "is_allow",
     "listed",
     "meets",

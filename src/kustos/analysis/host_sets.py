@@ -1,7 +1,7 @@
 """Sets of client hosts, exact and in canonical form."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -15,6 +15,7 @@ from kustos.analysis.by_host import (
     ipv6_number,
     mapped,
     place_of,
+    summed,
 )
 from kustos.analysis.wording import SHOWN_MAX, listed
 
@@ -146,6 +147,13 @@ def _range_text(start: int, end: int, origin: int, bits: int) -> str:
 
 ANYWHERE: Final = HostSet(constant(1))
 NOWHERE: Final = HostSet(constant(0))
+
+
+def hosts_are_covered(host: str, others: Iterable[str]) -> bool:
+    """Return whether each client that the host of an entry matches, one of the others matches too."""
+    row = dict.fromkeys(others, 2)
+    row[host] = row.get(host, 0) | 1
+    return 1 not in summed(row, lambda bits: bits).values()
 
 
 def by_bits(function: ByHost, first: int) -> Iterator[tuple[int, HostSet]]:

@@ -8,6 +8,7 @@
         time_zone: Europe/Berlin
       - topic: kustos-audit
         command_config: client.properties
+        cluster: east
     acls:
       source: acls.yaml
       super_users: User:admin
@@ -16,6 +17,12 @@
       dormant_days: 90
       teams:
         User:pay-*: payments
+    anomalies:
+      suppressions:
+        - kind: SWEEP
+          principal: User:pentest
+          until: 2026-12-31
+          reason: penetration test
 
 Paths are relative to the file. It holds no passwords: a topic's `command_config` is a properties file
 of Kafka's clients.
@@ -29,9 +36,7 @@ from zoneinfo import ZoneInfo
 import yaml
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainValidator,
     ValidationError,
@@ -39,6 +44,7 @@ from pydantic import (
     model_validator,
 )
 
+from kustos.pipeline.answer_settings import AnomalySettings, RecommendSettings, Section, without_bool
 from kustos.pipeline.errors import ConfigurationError
 from kustos.pipeline.places import Place, StorePath, place_of
 from kustos.runtime import TextFileError, read_text_file
@@ -61,7 +67,7 @@ def _checked_time_zone(name: str) -> str:
 
 
 def _checked_layout(pattern: str) -> str:
-    from kustos.pipeline.stages.layouts import compiled
+    from kustos.pipeline.lines.layouts import compiled
 
     try:
         return compiled(pattern).pattern
@@ -69,19 +75,24 @@ def _checked_layout(pattern: str) -> str:
         raise ValueError(str(error)) from None
 
 
+def _checked_cluster(name: str) -> str:
+    from kustos.pipeline.lines.clusters import is_cluster_name
+
+    if not is_cluster_name(name):
+        raise ValueError("is no name of a cluster, take up to 255 letters, digits and `._:+-`")
+    return name
+
+
+def _checked_id(text: str) -> str:
+    return text and _checked_cluster(text)
+
+
 def _resolved(path: Path, info: ValidationInfo) -> Path:
     folder: Path = (info.context or {}).get("folder", Path())
     return folder / path.expanduser()
 
 
-def _without_bool(value: Any) -> Any:
-    # YAML's `yes` would otherwise be the number 1
-    if isinstance(value, bool):
-        raise ValueError("takes a number")  # noqa: TRY004 - pydantic turns ValueError into its own
-    return value
-
-
-def _table_place(value: Any, info: ValidationInfo) -> Place:
+def _place(value: Any, info: ValidationInfo) -> Place:
     if not isinstance(value, str | Path):
         raise ValueError("takes a path, or an address like `s3://BUCKET/FOLDER`")  # noqa: TRY004 - as above
     place = place_of(str(value).strip())
@@ -89,17 +100,12 @@ def _table_place(value: Any, info: ValidationInfo) -> Place:
 
 
 LocalPath = Annotated[Path, AfterValidator(_resolved)]
-TablePlace = Annotated[Path | StorePath, PlainValidator(_table_place)]
-Count = Annotated[int, BeforeValidator(_without_bool)]
-Number = Annotated[float, BeforeValidator(_without_bool)]
-Days = Annotated[int, BeforeValidator(_without_bool), Field(ge=1, le=36_500)]
+AnyPlace = Annotated[Path | StorePath, PlainValidator(_place)]
+ClusterName = Annotated[str, AfterValidator(_checked_cluster)]
+Days = Annotated[int, BeforeValidator(without_bool), Field(ge=1, le=36_500)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
-
-
-class TableSettings(_Section):
+class TableSettings(Section):
     """Where the tables are: a folder, or an address in an object store (`s3://BUCKET/FOLDER`).
 
     `checkpoints` is the folder for the progress of streams, by default `_streams` in that of the tables; with
@@ -108,7 +114,7 @@ class TableSettings(_Section):
     `rollup_retention_days`: the roll-up. None: for ever.
     """
 
-    path: TablePlace
+    path: AnyPlace
     checkpoints: LocalPath | None = None
     keep_raw: bool = False
     watermark_days: Days | None = None
@@ -134,10 +140,15 @@ class TableSettings(_Section):
         return self.path / "_streams"
 
 
-class InputSettings(_Section):
-    """A folder of audit files, or a topic. `source` names what wrote all files, such as a broker."""
+class InputSettings(Section):
+    """A folder of audit files, also in an object store (`s3://BUCKET/FOLDER`), or a topic.
 
-    files: LocalPath | None = None
+    `source` names what wrote all files, such as a broker. `cluster` is whose all lines are: an event that
+    names another cluster is quarantined. None: each event's own, the unnamed one if it names none.
+    """
+
+    files: AnyPlace | None = None
+    cluster: ClusterName | None = None
     source: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     time_zone: Annotated[str, AfterValidator(_checked_time_zone)] = "UTC"
     layout: Annotated[str, AfterValidator(_checked_layout)] | None = None
@@ -150,8 +161,6 @@ class InputSettings(_Section):
     def _one_kind(self) -> Self:
         if (self.files is None) == (self.topic is None):
             raise ValueError("an input has either `files` or `topic`")
-        if self.topic is not None and self.layout is not None:
-            raise ValueError("`layout` is for `files`; lines of a topic are in Kafka's own layout, or JSON")
         if self.topic is not None and self.source is not None:
             raise ValueError("`source` is for `files`; a topic has a name and an id of its own")
         if self.topic is not None and self.command_config is None:
@@ -159,7 +168,7 @@ class InputSettings(_Section):
         return self
 
 
-class AclSettings(_Section):
+class AclSettings(Section):
     """Today's ACLs: a file in any form, a metadata directory, or `git:REVISION:PATH`.
 
     The other two are the brokers' settings.
@@ -170,48 +179,14 @@ class AclSettings(_Section):
     allow_everyone_if_no_acl_found: bool = False
 
 
-class ReviewSettings(_Section):
+class ReviewSettings(Section):
     """`teams` maps principals (`User:pay-*` for all with this prefix) to the team that answers for them."""
 
     dormant_days: Days = 90
     teams: Mapping[str, str] = Field(default_factory=dict)
 
 
-class RecommendSettings(_Section):
-    """The choices of `recommend`, under the names of `PrivilegeOptions` and `Legitimate`, which check them.
-
-    A missing key takes the default there. `resources_excluded` are written `TOPIC:secret` or
-    `TOPIC:PREFIXED:secret.`.
-    """
-
-    over_grant_weight: Number | None = None
-    future_name_count: Number | None = None
-    separators: str | None = None
-    prefix_length_min: Count | None = None
-    prefix_members_min: Count | None = None
-    wildcard_share: Number | None = None
-    wildcard_members_min: Count | None = None
-    all_operations_min: Count | None = None
-    hosts: Literal["any", "exact", "ranges"] | None = None
-    hosts_max: Count | None = None
-    range_hosts_min: Count | None = None
-    range_bits_min_ipv4: Count | None = None
-    range_bits_min_ipv6: Count | None = None
-    principals_excluded: tuple[str, ...] | None = None
-    resources_excluded: tuple[str, ...] | None = None
-    uses_min: Count | None = None
-    with_listing: bool | None = None
-    keeps_hidden: bool | None = None
-    with_super_users: bool | None = None
-    coverage: Number | None = None
-    within_today: bool = False
-
-    def stated(self) -> dict[str, Any]:
-        """Return the keys that the file sets, `null` ones too, without `within_today`."""
-        return self.model_dump(exclude_unset=True, exclude={"within_today"})
-
-
-class SparkSettings(_Section):
+class SparkSettings(Section):
     """Which Spark: `master` as for spark-submit, or `remote` for Spark Connect (`sc://host:port`).
 
     `jars` is a folder of jars for Spark's class path: the Kafka connector.
@@ -232,19 +207,62 @@ class SparkSettings(_Section):
         return {"spark.jars": ",".join(found), **self.settings}
 
 
-class PipelineConfiguration(_Section):
-    """The contents of a configuration file."""
+class ClusterSettings(Section):
+    """What differs from cluster to cluster, in place of the same keys of the file.
 
-    version: Annotated[Literal[1], BeforeValidator(_without_bool)]
+    `ids` are what events and older rows name the cluster by: its id, or the empty text for those that name
+    none.
+    """
+
+    ids: tuple[Annotated[str, AfterValidator(_checked_id)], ...] = ()
+    acls: AclSettings | None = None
+    metadata: LocalPath | None = None
+    duties: LocalPath | None = None
+    policy: LocalPath | None = None
+
+
+class PipelineConfiguration(Section):
+    """The contents of a configuration file.
+
+    `cluster` is the one that questions are about if they do not say, and the one that `acls`, `metadata`,
+    `duties` and `policy` are of; without it they are of every cluster that has none of its own.
+    """
+
+    version: Annotated[Literal[1], BeforeValidator(without_bool)]
     tables: TableSettings
     inputs: Annotated[tuple[InputSettings, ...], Field(max_length=INPUTS_MAX)] = ()
+    cluster: ClusterName | None = None
+    clusters: Mapping[ClusterName, ClusterSettings] = Field(default_factory=dict)
     acls: AclSettings | None = None
     metadata: LocalPath | None = None
     duties: LocalPath | None = None
     policy: LocalPath | None = None
     review: ReviewSettings = ReviewSettings()
     recommend: RecommendSettings = RecommendSettings()
+    anomalies: AnomalySettings = AnomalySettings()
     spark: SparkSettings = SparkSettings()
+
+    @model_validator(mode="after")
+    def _ids_of_one_cluster(self) -> Self:
+        names = [each for name, one in self.clusters.items() for each in {name, *one.ids}]
+        repeated = next((name for name in names if names.count(name) > 1), None)
+        if repeated is not None:
+            raise ValueError(f"`{repeated}` is named for two clusters")
+        return self
+
+    @property
+    def cluster_ids(self) -> dict[str, tuple[str, ...]]:
+        """By the name of a cluster what rows also name it by."""
+        return {name: one.ids for name, one in self.clusters.items()}
+
+    def of_cluster(self, name: str) -> Self:
+        """Return the configuration for questions about this cluster."""
+        own = self.clusters.get(name, ClusterSettings())
+        keys = ("acls", "metadata", "duties", "policy")
+        is_other = self.cluster is not None and self.cluster != name
+        stated = dict.fromkeys(keys) if is_other else {}
+        stated |= {key: getattr(own, key) for key in keys if getattr(own, key) is not None}
+        return self.model_copy(update=stated)
 
 
 def read_configuration(path: Path) -> PipelineConfiguration:

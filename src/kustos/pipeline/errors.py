@@ -9,6 +9,10 @@ class SparkMissingError(PipelineError):
     """Java is not installed; the text says what to install."""
 
 
+class SparkFailedError(PipelineError):
+    """Spark does not start, or what it needs failed: a cluster, a disk, memory; the text says what to do."""
+
+
 class ConfigurationError(PipelineError):
     """The configuration file is not a valid configuration; the text names line, key and rule."""
 
@@ -27,6 +31,10 @@ class ReviewError(PipelineError):
 
 class AnomalyInputError(PipelineError):
     """Parameters, a window or a suppression of the search for anomalies are not valid."""
+
+
+class TriageError(PipelineError):
+    """A finding that is to be acknowledged is unknown, or the acknowledgement is not valid."""
 
 
 class AuditInputError(PipelineError):
@@ -67,6 +75,10 @@ class TablesInUseError(TablesError):
 
 class TablesDamagedError(TablesError):
     """A committed file is missing, or a log or the table `runs` cannot be read."""
+
+
+class ClusterError(TablesError):
+    """A question is about one cluster, and the tables have several, or not this one; the text lists them."""
 
 
 class SchemaConflictError(TablesError):

@@ -3,17 +3,15 @@
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kustos.pipeline.errors import AuditInputError, ReportOutputError
+from kustos.pipeline.places import FileState, Place, StorePath, state_of, states_below
 from kustos.runtime import reason_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 MAXIMUM_FILES: Final = 100_000
 """Each file is a path in the driver's plan; beyond this, report on one period at a time."""
@@ -21,74 +19,123 @@ MAXIMUM_FILES: Final = 100_000
 _LOCK_NAME: Final = ".kustos-report.lock"
 _STAGING_NAME: Final = ".kustos-report-staging"
 _FORMER_SUFFIX: Final = ".former"
-_MARKER: Final = "_SUCCESS"
+TABLE_MARKER: Final = "_SUCCESS"
+"""The file by which Spark, too, says that the table in a folder is finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditFiles:
-    """What lies in an audit folder: files to read, and hidden ones (`.` or `_`) passed over."""
+    """What lies in an audit folder: files to read with their states, and hidden ones passed over.
 
-    root: Path
-    files: tuple[Path, ...]
-    passed_over: tuple[Path, ...]
+    A name is hidden that begins with `.` or `_`.
+    """
+
+    root: Place
+    states: Mapping[Place, FileState]
+    passed_over: tuple[str, ...]
+
+    @property
+    def files(self) -> tuple[Place, ...]:
+        """The files to read, folder by folder."""
+        return tuple(self.states)
 
 
-def list_audit_files(root: Path) -> AuditFiles:
-    """Return the files below `root`, sorted; raise `AuditInputError` unless each can be opened."""
+def list_audit_files(root: Place) -> AuditFiles:
+    """Return the files below `root`; raise `AuditInputError` unless each local one can be opened."""
+    found = _listed_in_store(root) if isinstance(root, StorePath) else _listed(root)
+    if not found.states:
+        raise AuditInputError(
+            f"audit folder `{root}` holds no audit files"
+            + (
+                "; one is being written: a running node finishes it after `kustos.audit.json.roll.ms`"
+                if any(Path(name).name.startswith("_audit-") for name in found.passed_over)
+                else ""
+            )
+        )
+    return found
+
+
+def _listed(root: Path) -> AuditFiles:
     if not root.exists():
         raise AuditInputError(f"audit folder `{root}` does not exist, give the folder of the audit files")
     if not root.is_dir():
         raise AuditInputError(f"`{root}` is not a folder, give the folder that holds the audit files")
     root = root.resolve()
     files: list[Path] = []
-    passed_over: list[Path] = []
+    passed_over: list[str] = []
     for folder, folders, names in os.walk(root, onerror=_refuse_folder, followlinks=False):
         folders.sort()
         for name in sorted(names):
             path = Path(folder, name)
-            hidden = any(part.startswith((".", "_")) for part in path.relative_to(root).parts)
-            (passed_over if hidden else files).append(path)
-        if len(files) > MAXIMUM_FILES:
-            raise AuditInputError(
-                f"audit folder `{root}` holds more than {MAXIMUM_FILES} files, report on a part of it"
-            )
-    for path in files:
-        _check_readable(path)
-    if not files:
+            relative = path.relative_to(root)
+            if _is_hidden(relative):
+                passed_over.append(str(relative))
+            else:
+                files.append(path)
+        _check_count(root, len(files))
+    return AuditFiles(root, {path: _checked_state(path) for path in files}, tuple(passed_over))
+
+
+def _listed_in_store(root: StorePath) -> AuditFiles:
+    states: dict[Place, FileState] = {}
+    passed_over: list[str] = []
+    try:
+        found = states_below(root)
+    except OSError as error:
+        raise AuditInputError(f"cannot list `{root}`: {reason_of(error)}") from error
+    for name, state in found.items():
+        if _is_hidden(Path(name)):
+            passed_over.append(name)
+            continue
+        try:
+            states[root / name] = state
+        except ValueError as error:
+            raise AuditInputError(f"cannot read `{name}` below `{root}`: {error}") from error
+    _check_count(root, len(states))
+    return AuditFiles(root, states, tuple(passed_over))
+
+
+def _is_hidden(relative: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in relative.parts)
+
+
+def _check_count(root: Place, count: int) -> None:
+    if count > MAXIMUM_FILES:
         raise AuditInputError(
-            f"audit folder `{root}` holds no audit files"
-            + (
-                "; one is being written: a running node finishes it after `kustos.audit.json.roll.ms`"
-                if any(path.name.startswith("_audit-") for path in passed_over)
-                else ""
-            )
+            f"audit folder `{root}` holds more than {MAXIMUM_FILES} files, report on a part of it"
         )
-    return AuditFiles(root, tuple(files), tuple(passed_over))
 
 
 def _refuse_folder(error: OSError) -> None:
     raise AuditInputError(f"cannot list `{error.filename}`: {reason_of(error)}") from error
 
 
-def _check_readable(path: Path) -> None:
+def _checked_state(path: Path) -> FileState:
     if not path.is_file():
         raise AuditInputError(f"`{path}` is not a regular file, take it out of the audit folder")
     try:
         with path.open("rb") as file:
             file.read(1)
+        return state_of(path)
     except OSError as error:
         raise AuditInputError(f"cannot read `{path}`: {reason_of(error)}") from error
 
 
+def are_nested(one: Place, other: Place) -> bool:
+    """Return whether two resolved folders are one, or one lies in the other."""
+    short, long = sorted((f"{str(each).rstrip('/')}/" for each in (one, other)), key=len)
+    return long.startswith(short)
+
+
 @contextmanager
-def staging(out: Path, audit: Path) -> Iterator[Path]:
+def staging(out: Path, audit: Place) -> Iterator[Path]:
     """Lock the output folder and yield an empty folder in it, removed at the end.
 
     Raises `ReportOutputError` if the folder cannot be written, another run holds it, or it lies in the
     audit folder (or the other way round), where a later run would read its own output.
     """
-    out, audit = out.resolve(), audit.resolve()
-    if out == audit or out in audit.parents or audit in out.parents:
+    out = out.resolve()
+    if isinstance(audit, Path) and are_nested(out, audit.resolve()):
         raise ReportOutputError(f"output folder `{out}` and audit folder `{audit}` must lie apart")
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -113,7 +160,7 @@ def check_replaceable(out: Path, tables: tuple[str, ...]) -> None:
     """Raise `ReportOutputError` if there is something else than a finished table at a table's path."""
     for table in tables:
         former = out / table
-        if former.exists() and not (former / _MARKER).is_file():
+        if former.exists() and not (former / TABLE_MARKER).is_file():
             raise ReportOutputError(f"`{former}` is in the way and is no finished table, move it elsewhere")
 
 
@@ -133,14 +180,3 @@ def publish(folder: Path, out: Path, tables: tuple[str, ...], files: tuple[str, 
         shutil.rmtree(aside, ignore_errors=True)
     for name in files:
         (folder / name).replace(out / name)
-
-
-def read_files(spark: "SparkSession", folder: Path) -> "DataFrame":
-    """Return every line of the files below a folder as LINES_SCHEMA: plain, rotated and gzip files.
-
-    Raises `AuditInputError` if the folder is missing, empty, or has a file that cannot be opened; a damaged
-    file fails the action that reads it.
-    """
-    from kustos.pipeline.jobs import read_lines
-
-    return read_lines(spark, list_audit_files(folder))

@@ -1,28 +1,28 @@
 """Places of files: a local path, or one in an object store.
 
-An object store is reached by delta-rs, which commits to Delta's logs there, too: one client, with one set
-of credentials, those of the environment (or of the machine, as the cloud gives them). An address holds none.
-Local paths stay `Path`, and are read and written without it.
+An object store, or HDFS, is reached by delta-rs, which commits to Delta's logs there, too: one client, with
+one set of credentials, those of the environment (or of the machine, as the cloud gives them). An address
+holds none. Local paths stay `Path`, and are read and written without it.
 """
 
 import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
-SCHEMES: Final = ("s3", "abfss", "gs")
-
 _ADDRESS: Final = re.compile(
-    r"(?P<root>(?:s3|gs)://[a-z0-9][a-z0-9._-]{1,62}|abfss://[a-z0-9-]{3,63}@[a-z0-9][a-z0-9.-]{2,252})"
+    r"(?P<root>(?:s3|gs)://[a-z0-9][a-z0-9._-]{1,62}|abfss://[a-z0-9-]{3,63}@[a-z0-9][a-z0-9.-]{2,252}"
+    r"|hdfs://[A-Za-z0-9][A-Za-z0-9.-]{0,252}(?::\d{1,5})?)"
     r"(?P<path>(?:/[A-Za-z0-9_=][A-Za-z0-9_=.+-]*)*)/?"
 )
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -42,9 +42,9 @@ class StorePath:
         match = _ADDRESS.fullmatch(self.address)
         if match is None:
             raise ValueError(
-                "an address in an object store is `s3://BUCKET/FOLDER`, `gs://BUCKET/FOLDER` or "
-                "`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER`, in letters, digits and `_=.+-`; "
-                "credentials belong into the environment"
+                "an address in an object store is `s3://BUCKET/FOLDER`, `gs://BUCKET/FOLDER`, "
+                "`abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER` or `hdfs://HOST:PORT/FOLDER`, in "
+                "letters, digits and `_=.+-`; credentials belong into the environment"
             )
         object.__setattr__(self, "address", match["root"] + match["path"])
 
@@ -94,6 +94,16 @@ def place_of(text: str | Place) -> Place:
     return StorePath(text) if is_address(text) else Path(text)
 
 
+def spark_path(path: Path) -> str:
+    """Return a local path as Spark's writers take it, whatever file system Hadoop's configuration names."""
+    return f"file://{path.absolute()}"
+
+
+def spark_paths_read(*paths: Path) -> list[str]:
+    """Return local paths as Spark's readers take them, with the characters of glob patterns escaped."""
+    return [re.sub(r"([\\*?\[\]{}])", r"\\\1", spark_path(path)) for path in paths]
+
+
 @lru_cache(maxsize=CLIENTS_MAX)
 def _client(root: str, _process: int) -> Any:
     """Return the file system of a bucket; a forked process makes its own."""
@@ -106,12 +116,17 @@ def _files(place: StorePath) -> Any:
     return _client(place.root, os.getpid())
 
 
+def native_file(place: StorePath) -> "pa.NativeFile":
+    """Return an object opened for reading; each read is a request. Raises OSError."""
+    with plain_errors(place):
+        return _files(place).open_input_file(place.key)
+
+
 def source_of(place: Place) -> "str | pa.NativeFile":
     """Return what Arrow's readers read a file from; raise OSError."""
     if isinstance(place, Path):
         return str(place)
-    with plain_errors(place):
-        return _files(place).open_input_file(place.key)
+    return native_file(place)
 
 
 @contextmanager
@@ -122,7 +137,8 @@ def sink_of(place: Place) -> "Iterator[str | pa.NativeFile]":
     """
     if isinstance(place, Path):
         place.parent.mkdir(parents=True, exist_ok=True)
-        yield str(place)
+        with _named_errors(place):
+            yield str(place)
         sync(place)
         return
     with plain_errors(place), _files(place).open_output_stream(place.key) as sink:
@@ -160,16 +176,39 @@ def names_in(place: Place) -> list[str]:
     return sorted(each.path.rstrip("/").rpartition("/")[2] for each in found)
 
 
-def names_below(place: Place) -> list[str]:
-    """Return the files in a folder and all below it, as paths relative to it, sorted. Raises OSError."""
-    if isinstance(place, Path):
-        return sorted(str(each.relative_to(place)) for each in place.rglob("*") if each.is_file())
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """Size, time of change, and the inode of a local file; an object has none: 0."""
+
+    size_bytes: int
+    modified_ns: int
+    inode: int = 0
+
+
+def state_of(path: Path) -> FileState:
+    """Return the state of a local file; raise OSError."""
+    status = path.stat()
+    return FileState(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+def states_below(place: StorePath) -> dict[str, FileState]:
+    """Return the objects below an address by their keys relative to it, sorted; raise OSError."""
     with plain_errors(place):
         found = _files(place).get_file_info(
             arrow_fs.FileSelector(place.key, recursive=True, allow_not_found=True)
         )
-    of_files = [each.path for each in found if each.type == arrow_fs.FileType.File]
-    return sorted(path.removeprefix(place.key).lstrip("/") for path in of_files)
+    return {
+        each.path.removeprefix(place.key).lstrip("/"): FileState(int(each.size), int(each.mtime_ns or 0))
+        for each in sorted(found, key=lambda each: each.path)
+        if each.type == arrow_fs.FileType.File
+    }
+
+
+def names_below(place: Place) -> list[str]:
+    """Return the files in a folder and all below it, as paths relative to it, sorted. Raises OSError."""
+    if isinstance(place, Path):
+        return sorted(str(each.relative_to(place)) for each in place.rglob("*") if each.is_file())
+    return list(states_below(place))
 
 
 def remove_file(place: Place) -> None:
@@ -205,6 +244,17 @@ def sync(place: Place) -> None:
 
 
 @contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    """Raise errors of Arrow, which name a file in their text alone, as Python's own with number and path."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+
+
+@contextmanager
 def plain_errors(place: StorePath) -> Iterator[None]:
     """Raise errors of an object store with a number and a short reason, without the whole answer."""
     try:
@@ -230,10 +280,25 @@ def reason_in_store(error: Exception) -> tuple[int | None, str]:
     told = code[1] if code is not None else status[0] if status is not None else ""
     if isinstance(error, FileNotFoundError) or ("404 Not Found" in text and not code):
         return errno.ENOENT, os.strerror(errno.ENOENT)
-    if "403 Forbidden" in text or "necessary privileges" in text:
+    if "403 Forbidden" in text or "AccessControlException" in text or "necessary privileges" in text:
         return errno.EACCES, os.strerror(errno.EACCES)
     if "error sending request" in text or "onnection refused" in text:
         return None, "the store does not answer, check its address and the network"
     if "redentials" in text:
         return None, "no credentials, set those of the store in the environment"
     return None, f"the store answers {told}" if told else "the store failed"
+
+
+AT_ONCE: Final = 8
+"""Files opened or brought to the disk at a time: a small one is mostly waited for."""
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def in_parallel(items: Sequence[_Item], function: Callable[[_Item], _Result]) -> list[_Result]:
+    """Return the function's results, in the order of the items; raise what it raises."""
+    if len(items) < 2:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(min(AT_ONCE, len(items))) as pool:
+        return list(pool.map(function, items))

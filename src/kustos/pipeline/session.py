@@ -2,15 +2,20 @@
 
 import os
 import shutil
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from kustos.extras import EXTRAS, needs_extra
-from kustos.pipeline.errors import SparkMissingError
+from kustos.pipeline.errors import SparkFailedError, SparkMissingError
+from kustos.pipeline.spark_failures import JAVA_MIN, spark_failure, start_failure
+from kustos.runtime import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +24,15 @@ SHUFFLE_PARTITIONS: Final = 8
 """For one machine: enough for its cores, few enough that small inputs don't pay for empty tasks."""
 
 STANDARD_ERROR: Final = 2
+
+OUTPUT_MAX: Final = 65_536
+"""Bytes read of what a JVM that did not start has said."""
+
+CONNECT_S: Final = 10.0
+"""For the connection to a Connect server: PySpark by itself tries for many minutes without a word."""
+
+CONNECT_PORT: Final = 15002
+"""Of a Connect server whose address names none."""
 
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit for the program that it starts."""
@@ -59,30 +73,55 @@ def check_spark_installed(*, needs_java: bool = True) -> None:
         import pyspark  # noqa: F401
     if not needs_java:
         return
+    _java()
+
+
+def _java() -> str:
+    """Return the Java that Spark starts; raise `SparkMissingError` if there is none."""
     java_home = os.environ.get("JAVA_HOME")
     java = shutil.which(str(Path(java_home, "bin", "java")) if java_home else "java")
     if java is None:
         where = f"in JAVA_HOME `{java_home}`" if java_home else "on the PATH"
-        raise SparkMissingError(f"no java {where}, install a Java runtime 17 or later (or set JAVA_HOME)")
+        raise SparkMissingError(
+            f"no java {where}, install a Java runtime {JAVA_MIN} or later (or set JAVA_HOME)"
+        )
+    return java
 
 
 @contextmanager
-def _quiet_start() -> Iterator[None]:
-    """Hide the JVM's standard error on a terminal, where it would break the progress bar.
+def _readable_start() -> Iterator[None]:
+    """Raise `SparkFailedError` for a Spark that does not start.
 
+    On a terminal the JVM's standard error, which would break the progress bar, goes to a file without a name.
     The JVM inherits the descriptor when it starts. Without a terminal nothing is hidden.
     """
-    if not os.isatty(STANDARD_ERROR):
-        yield
-        return
-    kept, nowhere = os.dup(STANDARD_ERROR), os.open(os.devnull, os.O_WRONLY)
+    with TemporaryFile() as output:
+        is_terminal, kept = os.isatty(STANDARD_ERROR), os.dup(STANDARD_ERROR)
+        try:
+            if is_terminal:
+                os.dup2(output.fileno(), STANDARD_ERROR)
+            yield
+        except Exception as error:
+            output.seek(0)
+            failure = start_failure(error, _java(), output.read(OUTPUT_MAX).decode(errors="replace"))
+            if failure is None:
+                raise
+            raise failure from error
+        finally:
+            os.dup2(kept, STANDARD_ERROR)
+            os.close(kept)
+
+
+@contextmanager
+def _readable_failures() -> Iterator[None]:
+    """Raise `SparkFailedError` for the failures of Spark, and of disks, that have a known cause."""
     try:
-        os.dup2(nowhere, STANDARD_ERROR)
         yield
-    finally:
-        os.dup2(kept, STANDARD_ERROR)
-        os.close(kept)
-        os.close(nowhere)
+    except Exception as error:
+        failure = spark_failure(error)
+        if failure is None:
+            raise
+        raise failure from error
 
 
 def is_connect(spark: "SparkSession") -> bool:
@@ -100,6 +139,8 @@ def open_session(
 ) -> Iterator["SparkSession"]:
     """Yield a session and stop it at the end; raise `SparkMissingError` or `ExtraMissingError`.
 
+    Raises `SparkFailedError` if Spark does not start, also for known failures of the work done with it.
+
     `remote` (`sc://host:port`) uses a Spark Connect server. Under spark-submit the cluster is that of
     spark-submit, and `master` is ignored. `settings` override ours. A session that is already running is
     used as it is, but for the time zone, and left running.
@@ -110,7 +151,8 @@ def open_session(
     running = SparkSession.getActiveSession()
     if running is not None:
         running.conf.set("spark.sql.session.timeZone", SETTINGS["spark.sql.session.timeZone"])
-        yield running
+        with _readable_failures():
+            yield running
         return
     if remote is not None:
         spark = _connected(remote, settings)
@@ -127,11 +169,12 @@ def open_session(
         ours = {**SETTINGS, **(LOCAL_SETTINGS if local else {}), **settings}
         for key, value in ours.items():
             builder = builder.config(key, value)
-        with _quiet_start():
+        with _readable_start():
             spark = builder.getOrCreate()
         spark.sparkContext.setLogLevel("OFF")  # failures reach people as typed errors, not as Java traces
     try:
-        yield spark
+        with _readable_failures():
+            yield spark
     finally:
         spark.stop()
 
@@ -150,8 +193,22 @@ def _connected(remote: str, settings: Mapping[str, str]) -> "SparkSession":
     with needs_extra("connect", "Spark Connect"):
         for module in EXTRAS["connect"]:
             import_module(module)  # PySpark's own error names no module
+    _check_answers(remote)
     spark = SparkSession.builder.remote(remote).create()
     for key, value in {**SETTINGS, **settings}.items():
         if key.startswith("spark.sql."):
             spark.conf.set(key, value)
     return spark
+
+
+def _check_answers(remote: str) -> None:
+    """Raise `SparkFailedError` unless the server of an address accepts connections."""
+    server = urlsplit(remote)
+    host, port = server.hostname or "localhost", server.port or CONNECT_PORT
+    try:
+        socket.create_connection((host, port), CONNECT_S).close()
+    except OSError as error:
+        raise SparkFailedError(
+            f"the Spark Connect server at `{host}:{port}` does not answer ({reason_of(error)}), check "
+            f"`spark.remote` and that the server runs"
+        ) from error

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from statistics import median
@@ -63,14 +63,19 @@ class Plain:
             for place, gap in enumerate(gaps):
                 rate = (place + 1) / (days[place] - self.began + 1)
                 is_new = max(gaps[:place], default=0) < gap * p.periodic_share
-                if days[place + 1] >= self.first and gap >= p.dormant_days and is_new:
+                is_leave = rate < p.daily_share and gap < p.leave_days and self.is_back(name, days[place + 1])
+                if days[place + 1] >= self.first and gap >= p.dormant_days and is_new and not is_leave:
                     yield "DORMANT_WAKING", name, days[place + 1], rate * gap
+
+    def is_back(self, principal: str, day: int) -> bool:
+        wide = [(use.day, use.host.rsplit(".", 2)[0]) for use in self.uses if use.principal == principal]
+        return {net for on, net in wide if on == day} <= {net for on, net in wide if on < day}
 
     def super_users(self) -> Iterator[Finding]:
         p = self.parameters
         mine: dict[tuple[str, str, str], set[int]] = defaultdict(set)
         for use in self.uses:
-            if use.rule == "SuperUser":
+            if use.is_super:
                 mine[use.principal, use.operation, use.resource_type].add(use.day)
         before: dict[str, set[int]] = defaultdict(set)
         for (name, *_), days in mine.items():
@@ -114,10 +119,13 @@ class Plain:
     def hours(self) -> Iterator[Finding]:
         p = self.parameters
         masks: dict[tuple[str, int], set[int]] = defaultdict(set)
+        judged: dict[tuple[str, int], set[int]] = defaultdict(set)
         for use in self.uses:
             masks[use.principal, use.day] |= set(use.hours)
+            if use.decision == "ALLOWED":
+                judged[use.principal, use.day] |= set(use.hours)
         alone: dict[tuple[str, int, int], float] = {}
-        for (name, day), hours in masks.items():
+        for (name, day), hours in judged.items():
             if day < self.first or not self.is_grown_up(name, day) or not self.active_days(name):
                 continue
             weeks = max((self.first - self.days[name][0]) // 7, 1)
@@ -130,14 +138,47 @@ class Plain:
                 surprise = rarity(sum(near), self.active_days(name))
                 regular = sum(count > 0 and count >= weeks * p.regular_share for count in near)
                 if regular >= p.regular_weekdays and not near[day % 7]:
-                    surprise = max(surprise, rarity(0, weeks))
+                    known = range(self.days[name][0], self.first)
+                    times = [sum(d % 7 == weekday for d in known) for weekday in range(7)]
+                    against = sum(min(n, max(of - n, 0)) for n, of in zip(near, times, strict=True))
+                    surprise = max(surprise, rarity(against, len(known)))
                 if surprise >= p.hours_surprise:
                     alone[name, day, hour] = surprise
+        rare: dict[tuple[str, int], list[tuple[float, int]]] = defaultdict(list)
         for (name, day, hour), surprise in alone.items():
-            company = sum((d, h) == (day, hour) for _, d, h in alone) - 1
-            times = sum((n, h) == (name, hour) for n, _, h in alone)
-            if times < p.habit_days:
-                yield "UNUSUAL_HOURS", name, day, surprise - company * p.company_surprise
+            together = sum((d, h) == (day, hour) for _, d, h in alone)
+            if sum((n, h) == (name, hour) for n, _, h in alone) < p.habit_days:
+                rare[name, day].append((surprise, together))
+        for (name, day), found in rare.items():
+            yield "UNUSUAL_HOURS", name, day, max(s for s, _ in found) / max(n for _, n in found)
+
+    def sweeps(self) -> Iterator[Finding]:
+        p = self.parameters
+        tried: dict[tuple[str, str, str], dict[int, list[Use]]] = defaultdict(lambda: defaultdict(list))
+        for use in self.uses:
+            if use.operation == "ALTER" and not use.is_super:
+                tried[use.principal, use.operation, str(use.resource_name)][use.day].append(use)
+        names: dict[str, dict[int, dict[str, bool]]] = defaultdict(lambda: defaultdict(dict))
+        for (principal, _, name), days in tried.items():
+            for day, uses in days.items():
+                is_denied = any(use.decision != "ALLOWED" for use in uses)
+                is_few = sum(use.count for use in uses) <= p.attempts_per_name
+                if is_few and (is_denied or day == min(days)):
+                    names[principal][day][name] = is_denied
+        for principal, by_day in names.items():
+            counts: dict[int, tuple[int, int]] = {}
+            for day in by_day:
+                near = [by_day[other] for other in by_day if 0 <= day - other < p.sweep_days]
+                denied = {name for each in near for name, is_denied in each.items() if is_denied}
+                counts[day] = len({name for each in near for name in each}), len(denied)
+            before = [count for day, (count, _) in counts.items() if day < self.first]
+            looks = max(self.active_days(principal), 1)
+            mean = (sum(before) + 0.5) / looks
+            variance = (sum(count * count for count in before) + 0.5) / looks + mean
+            for day, (count, denied_count) in counts.items():
+                is_many = count >= p.swept_names and denied_count >= p.swept_names_denied
+                if day >= self.first and is_many:
+                    yield "SWEEP", principal, day, negative_binomial(count, mean, variance)
 
     def pairs(self) -> "Pairs":
         return Pairs(self)
@@ -154,7 +195,7 @@ class Pairs:
             assert use.resource_name is not None
             name = use.resource_name
             self.known[name] = min(self.known.get(name, 10**6), use.day)
-            if use.rule != "SuperUser":
+            if not use.is_super:
                 self.used[use.principal, name].append(use)
 
     def allowed_since(self, principal: str, name: str) -> float:
@@ -210,18 +251,23 @@ class Pairs:
 
     def enumeration(self) -> Iterator[Finding]:
         p = self.plain.parameters
-        by_day: dict[tuple[str, int], list[list[Use]]] = defaultdict(list)
-        for name, day, today, *_ in self.fresh():
-            by_day[name, day].append(today)
+        tried: dict[tuple[str, int], int] = defaultdict(int)
+        for name, day, today, _, used_days in self.fresh():
+            if sum(use.count for use in today) <= p.attempts_per_name and used_days < p.habit_days:
+                tried[name, day] += 1
+        by_day = {
+            (name, day): sum(tried.get((name, day - age), 0) for age in range(p.sweep_days))
+            for name, day in tried
+        }
         for (name, day), topics in by_day.items():
-            counts = [len(them) for (n, d), them in by_day.items() if n == name and d < self.plain.first]
+            counts = [many for (n, d), many in by_day.items() if n == name and d < self.plain.first]
             looks = max(self.plain.active_days(name), 1)
             mean = (sum(counts) + 0.5) / looks
             variance = (sum(count * count for count in counts) + 0.5) / looks + mean
-            events = sum(use.count for today in topics for use in today)
-            is_tour = len(topics) >= p.enumerated_topics and events <= len(topics) * p.attempts_per_name
-            if day >= self.plain.first and is_tour:
-                yield "TOPIC_ENUMERATION", name, day, negative_binomial(len(topics), mean, variance)
+            on_day, least = tried[name, day], p.enumerated_topics
+            became_many = topics >= least and (on_day >= least or topics - on_day < least)
+            if day >= self.plain.first and became_many:
+                yield "TOPIC_ENUMERATION", name, day, negative_binomial(topics, mean, variance)
 
 
 def spread(values: Sequence[float]) -> float:
@@ -237,8 +283,11 @@ def spread(values: Sequence[float]) -> float:
     return (quantile(0.75) - quantile(0.25)) / 1.349
 
 
-def denials(plain: Plain) -> Iterator[tuple[str, int, float]]:
-    """Yield principal, day and deviations of each burst, whichever of the two kinds it is."""
+def denials(plain: Plain, swept: Collection[tuple[str, int]]) -> Iterator[tuple[str, int, float]]:
+    """Yield principal, day and deviations of each burst, whichever of the two kinds it is.
+
+    `swept`: the principals and days with a sweep or an enumeration, whose few attempts count no more.
+    """
     p = plain.parameters
     tried: dict[tuple[str, str, str], dict[int, dict[int, float]]] = defaultdict(dict)
     for use in plain.uses:
@@ -262,6 +311,9 @@ def denials(plain: Plain) -> Iterator[tuple[str, int, float]]:
                 ]
                 if max(swings) < 10:
                     continue
+            if (name, day) in swept and sum(at.values()) <= p.attempts_per_name:
+                continue
+            if len(before) >= p.habit_days:
                 over = max(count - median(usual) for count, usual in pairs)
             excess[name, day] += over
             hours[name, day] |= set(at)

@@ -25,9 +25,14 @@ class Use:
     resource_name: str | None = "shop.orders"
     decision: str = "ALLOWED"
     access: str = "ACCESS"
-    rule: str = "MatchingAcl"
+    rule: str | None = "MatchingAcl"
     count: int = 10
     hours: tuple[int, ...] = (9, 10)
+
+    @property
+    def is_super(self) -> bool:
+        """Whether a super user decided it: who was denied was none."""
+        return self.decision == "ALLOWED" and self.rule == "SuperUser"
 
     def row(self) -> dict[str, Any]:
         start = datetime.combine(START + timedelta(days=self.day), datetime.min.time(), UTC)

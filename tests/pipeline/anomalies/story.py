@@ -60,7 +60,11 @@ def ordinary() -> list[Use]:
 
 
 def look_alikes() -> list[Use]:
-    """Return a new pod, a pool that grew, a deploy with new topics, a long evening, a blip, a newcomer."""
+    """Return a new pod, a pool that grew, a deploy with new topics, a long evening, a blip, a newcomer.
+
+    And a person on a Saturday, one back from leave, two on call, a retry at night, and monitoring that may
+    not describe all that it asks for.
+    """
     new_topics = [
         Use(day=day, principal="User:team1-0", host="10.1.1.1", resource_name=f"team1.new{n}")
         for day in range(50, END)
@@ -81,7 +85,44 @@ def look_alikes() -> list[Use]:
             **denied,
         ),
         *service("newcomer", "team2", "10.2.1", range(44, END)),
+        *people(),
+        Use(day=49, principal="User:office", host="10.0.1.1", hours=NIGHT, count=25, **denied),
+        *(
+            Use(
+                day=day,
+                principal="User:team3-0",
+                host="10.3.1.1",
+                resource_name=f"hidden{n}",
+                **denied | {"count": 2},
+            )
+            for day in range(47, END)
+            for n in range(20)
+        ),
     ]
+
+
+def people() -> list[Use]:
+    """Return people who stay away on a day now and then: it tells them from programs."""
+    uses = []
+    for name in ("ann", "ben", "cat"):
+        days = [day for day in range(END) if day % 7 < 5 and day % 9 != 4]
+        if name == "ann":
+            days = [day for day in days if day not in range(15, 45)]
+        if name == "ben":
+            days.append(47)
+        for day in days:
+            hours = (*range(8, 16), *(NIGHT if day == 53 and name != "ann" else ()))
+            uses += [
+                Use(
+                    day=day,
+                    principal=f"User:{name}",
+                    host="10.0.1.9",
+                    resource_name=f"team0.{topic}",
+                    hours=hours,
+                )
+                for topic in ("created", "deleted")
+            ]
+    return uses
 
 
 def anomalies() -> dict[tuple[str, str, int], list[Use]]:
@@ -104,7 +145,7 @@ def anomalies() -> dict[tuple[str, str, int], list[Use]]:
             for operation in operations
             for team in (1, 2, 3)
         ],
-        ("MISCONFIGURATION", "User:team1-1", 50): [
+        ("MISSING_RIGHT", "User:team1-1", 50): [
             use("User:team1-1", day=50, hours=(5, 6, 7, 8), **denied),
         ],
         ("UNUSUAL_HOURS", "User:office", 51): [use("User:office", day=51, hours=NIGHT)],
@@ -117,6 +158,16 @@ def anomalies() -> dict[tuple[str, str, int], list[Use]]:
                 **denied | {"count": 2},
             )
             for n in range(40)
+        ],
+        ("TOPIC_ENUMERATION", "User:team3-1", 46): [
+            use(
+                "User:team3-1",
+                day=44 + n // 5,
+                operation="DESCRIBE",
+                resource_name=f"slow{n}",
+                **denied | {"count": 2},
+            )
+            for n in range(25)
         ],
         ("SUPER_USER_USE", "User:broker", 53): [
             use("User:broker", day=53, host="10.9.9.9", rule="SuperUser", resource_name="team1.created")

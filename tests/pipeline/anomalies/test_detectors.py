@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from kustos.pipeline.anomalies import AnomalyParameters, Suppression, Window, find_anomalies, keeping
+from kustos.pipeline.anomalies import AnomalyParameters, Suppression, Window, find_anomalies, kept
 from kustos.pipeline.errors import AnomalyInputError
 from kustos.pipeline.schemas import FINDINGS_SCHEMA
 from tests.pipeline.anomalies import plain, story
@@ -19,7 +19,8 @@ LENIENT = AnomalyParameters(
     history_days=60, learning_days=5, settled_days=3, habit_days=4, first_seen_surprise=1.0,
     new_host_surprise=0.5, company_surprise=0.4, known_range_surprise=0.8, denials_min=10,
     denials_deviations=1.0, denials_lasting_deviations=0.5, enumerated_topics=2, enumeration_surprise=0.2,
-    attempts_per_name=200.0, hours_surprise=1.5, dormant_days=3, dormant_surprise=0.5,
+    attempts_per_name=200.0, swept_names=2, swept_names_denied=1, hours_surprise=1.5, dormant_days=3,
+    leave_days=6, dormant_surprise=0.5,
 )  # fmt: skip
 """So that random uses hold findings of every kind."""
 DAYS, FIRST = 60, 40
@@ -47,10 +48,9 @@ def told(spark: SparkSession) -> list[Row]:
     uses += [replace(use, principal="User:twin") for use in uses if use.principal == "User:team2-2"]
     rows = [half for use in uses for half in halves(use)]
     Random(5).shuffle(rows)
-    with keeping() as keep:
-        found: list[Row] = find_anomalies(
-            spark, rollup=frame(spark, rows), window=story.WINDOW, keep=keep
-        ).collect()
+    found: list[Row] = find_anomalies(
+        spark, rollup=frame(spark, rows), window=story.WINDOW, keep=kept
+    ).collect()
     return found
 
 
@@ -80,7 +80,7 @@ def test_a_burst_is_an_anomaly_if_it_was_refused_and_none_if_it_was_probes(spark
     rows = [probes, replace(probes, principal="User:refused", access="ACCESS")]
     found = find_anomalies(spark, rollup=frame(spark, rows), window=window_of(FIRST, DAYS)).collect()
     assert [(row["kind"], row["principal"], row["severity"]) for row in found] == [
-        ("BRUTE_FORCE", "User:refused", "HIGH")
+        ("MISSING_RIGHT", "User:refused", "MEDIUM")
     ]
 
 
@@ -92,30 +92,56 @@ def expected_findings(uses: list[Use], parameters: AnomalyParameters) -> Iterato
         "SUPER_USER_USE": parameters.super_user_surprise,
         "NEW_HOST": parameters.new_host_surprise,
         "UNUSUAL_HOURS": parameters.hours_surprise,
+        "SWEEP": parameters.enumeration_surprise,
         "TOPIC_ENUMERATION": parameters.enumeration_surprise,
         "FIRST_SEEN_ACCESS": parameters.first_seen_surprise,
     }
     tours = [one for one in pairs.enumeration() if one[3] >= parameters.enumeration_surprise]
     met = [one for one in pairs.first_seen() if one[1:3] not in {tour[1:3] for tour in tours}]
-    for one in (*known.dormant(), *known.super_users(), *known.hosts(), *known.hours(), *tours, *met):
+    sweeps = [one for one in known.sweeps() if one[3] >= parameters.enumeration_surprise]
+    for one in (
+        *known.dormant(),
+        *known.super_users(),
+        *known.hosts(),
+        *known.hours(),
+        *tours,
+        *met,
+        *sweeps,
+    ):
         if one[3] >= thresholds[one[0]]:
             yield one
-    for principal, day, deviations in plain.denials(known):
+    for principal, day, deviations in plain.denials(known, {one[1:3] for one in (*tours, *sweeps)}):
         yield "BURST", principal, day, deviations**2 / 2
+
+
+def test_super_users_are_told_by_the_settings_where_no_rule_is_recorded(spark: SparkSession) -> None:
+    """Lines of brokers before rules were in them: daily uses of a topic, and ALTER on the last day."""
+    names = ("User:root", "User:bob", "User:eve")
+    daily = [Use(day=day, principal=name, rule=None) for name in names for day in range(DAYS)]
+    altering = Use(day=DAYS - 1, operation="ALTER", resource_name="shop.paid", rule=None)
+    last = [replace(altering, principal=name) for name in names]
+    last[2] = replace(last[2], decision="DENIED")
+    found = {}
+    for super_users in ((), names[::2]):
+        rows = find_anomalies(
+            spark, rollup=frame(spark, [*daily, *last]), window=window_of(FIRST, DAYS),
+            super_users=super_users, keep=kept,
+        ).collect()  # fmt: skip
+        found[super_users] = {key(row) for row in rows if row["kind"] == "SUPER_USER_USE"}
+    assert found == {(): set(), names[::2]: {("SUPER_USER_USE", "User:root", DAYS - 1)}}
 
 
 def test_random_uses_have_the_findings_of_plain_python(spark: SparkSession) -> None:
     uses = random_uses(3, DAYS, 30)
-    with keeping() as keep:
-        found = find_anomalies(
-            spark, rollup=frame(spark, uses), window=window_of(FIRST, DAYS), parameters=LENIENT, keep=keep
-        ).collect()
+    found = find_anomalies(
+        spark, rollup=frame(spark, uses), window=window_of(FIRST, DAYS), parameters=LENIENT, keep=kept
+    ).collect()
     kinds = {row["kind"] for row in found}
     assert len(kinds) >= 7, f"random uses should hold most kinds, not only {sorted(kinds)}"
     actual: dict[tuple[str, str, int], float] = {}
     for row in found:
         kind, principal, day = key(row)
-        kind = "BURST" if kind in ("BRUTE_FORCE", "MISCONFIGURATION") else kind
+        kind = "BURST" if kind in ("BRUTE_FORCE", "MISSING_RIGHT") else kind
         actual[kind, principal, day] = json.loads(row["evidence"])["surprise"]
     expected: dict[tuple[str, str, int], float] = {}
     for kind, principal, day, surprise in expected_findings(uses, LENIENT):

@@ -45,7 +45,22 @@ OLD_PASSWORD = [
     row("batch", "10.0.0.4", day, count=500)
     for day in (*(BEFORE + timedelta(days=n) for n in range(5)), IN_WINDOW)
 ]
+MOVED = [
+    row("pods", f"10.7.{place}.4", day, count=500)
+    for place, day in enumerate((*(BEFORE + timedelta(days=n) for n in range(5)), IN_WINDOW))
+]
+"""A service with an old password whose pods move within their wider network."""
+HOME = [row("rotated", "10.0.1.1", BEFORE, ok=True), row("rotated", "10.0.1.1", count=900)]
+"""A client that retries a new password from where it logged in before, and gets in at last."""
+SLOW = [
+    row("patient", f"10.0.{2 + n % 3}.1", IN_WINDOW - timedelta(days=6 - n), count=3, at=n) for n in range(7)
+]
+"""Three guesses a day for a week, from three addresses."""
 NOTHING = [
+    *HOME,
+    row("rotated", "10.0.1.1", ok=True, at=9),
+    *(row("mistyped", f"10.0.1.{2 + n % 2}", BEFORE, ok=True) for n in range(2)),
+    *(row("mistyped", f"10.0.1.{2 + n % 2}", IN_WINDOW - timedelta(days=6 - n), count=4) for n in range(7)),
     *(row("forgetful", "10.0.0.5", count=19, at=1), row("forgetful", "10.0.0.5", ok=True, at=2)),
     *(row(f"person-{n}", "10.0.0.6") for n in range(40)),
     *(row(f"person-{n}", "10.0.0.6", ok=True, at=1) for n in range(40)),
@@ -92,6 +107,38 @@ def test_a_finding_says_who_from_where_and_how_often(told: list[Row]) -> None:
     assert guessed["reason"].startswith("31 logins as `admin` failed from 10.0.0.1: somebody guesses")
     assert sprayed["reason"].startswith("100 logins from 10.0.0.3 failed, of 10 names or more (`user-0`, ")
     assert json.loads(sprayed["evidence"])["host"] == "10.0.0.3"
+
+
+def test_an_old_password_may_move_nearby_but_not_far_and_not_get_in(spark: SparkSession) -> None:
+    assert found(spark, MOVED).collect() == []
+    far = [row("pods", "172.16.1.1", count=500)]
+    [guessed] = found(spark, MOVED, far).collect()
+    assert (guessed["kind"], json.loads(guessed["evidence"])["host"]) == ("PASSWORD_GUESSING", "172.16.1.1")
+    near = [row("pods", "10.7.99.1", count=500), row("pods", "10.7.99.1", ok=True, at=1)]
+    [right] = found(spark, MOVED, near).collect()
+    assert (right["kind"], json.loads(right["evidence"])["host"]) == ("LOGIN_AFTER_FAILURES", "10.7.99.1")
+
+
+def test_patient_guesses_from_several_addresses_add_up(spark: SparkSession) -> None:
+    [slow] = found(spark, SLOW).collect()
+    assert (slow["kind"], slow["principal"], slow["day"]) == ("PASSWORD_GUESSING", "User:patient", IN_WINDOW)
+    evidence = json.loads(slow["evidence"])
+    assert (evidence["failed"], evidence["addresses"], evidence.get("host")) == (21, 3, None)
+    assert found(spark, SLOW[1:]).collect() == [], "18 in a week are fewer than the least number"
+    assert found(spark, [{**each, "host": "10.0.2.1"} for each in SLOW]).collect() == [], "one address"
+    last = SLOW[-1]["host"]
+    [right] = found(spark, SLOW, [row("patient", last, ok=True, at=600)]).collect()
+    assert right["kind"] == "LOGIN_AFTER_FAILURES"
+
+
+def test_an_address_is_a_name_s_own_from_the_day_after_it_got_in_and_unless_many_share_it(
+    spark: SparkSession,
+) -> None:
+    assert found(spark, HOME).collect() == []
+    others = [row(f"person-{n}", "10.0.1.1", BEFORE, ok=True) for n in range(12)]
+    assert [each["kind"] for each in found(spark, HOME, others).collect()] == ["PASSWORD_GUESSING"]
+    today = [HOME[1], row("rotated", "10.0.1.1", ok=True, at=1)]
+    assert [each["kind"] for each in found(spark, today).collect()] == ["LOGIN_AFTER_FAILURES"]
 
 
 def test_two_addresses_of_one_day_are_two_findings(spark: SparkSession) -> None:

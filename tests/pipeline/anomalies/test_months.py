@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.anomalies import Window, find_anomalies, keeping
+from kustos.pipeline.anomalies import Window, find_anomalies, kept
 from testkit.months import score_values, sets
 from testkit.months.frames import event_rows, rollup_rows, rollup_table
 from testkit.months.month import make_month
@@ -63,11 +63,11 @@ def test_labels_and_findings_are_matched_one_by_one() -> None:
         Found("NEW_HOST", "User:a", 40),
         Found("NEW_HOST", "User:a", 42),
         Found("NEW_HOST", "User:a", 43),
-        Found("MISCONFIGURATION", "User:b", 40),
+        Found("MISSING_RIGHT", "User:b", 40),
     ]
     tally = score_values.tally(labels, found)
     assert (dict(tally.found), dict(tally.missed)) == ({"NEW_HOST": 1}, {"BRUTE_FORCE": 1})
-    assert dict(tally.wrong) == {"NEW_HOST": 1, "MISCONFIGURATION": 1}
+    assert dict(tally.wrong) == {"NEW_HOST": 1, "MISSING_RIGHT": 1}
     assert tally.recall() == 0.5
     assert tally.precision() == pytest.approx(1 / 3)
 
@@ -77,8 +77,7 @@ def test_a_small_month_is_searched_from_end_to_end(spark: SparkSession, month: M
     start = month.start + timedelta(days=month.history_days)
     window = Window(start, start + timedelta(days=month.window_days))
     rollup = spark.read.parquet(str(tmp_path / "rollup.parquet"))
-    with keeping() as keep:
-        rows = find_anomalies(spark, rollup=rollup, window=window, keep=keep).collect()
+    rows = find_anomalies(spark, rollup=rollup, window=window, keep=kept).collect()
     found = [Found(row["kind"], row["principal"], (row["day"] - month.start).days) for row in rows]
     tally = score_values.tally(month.labels, found)
     assert tally.recall() >= 0.8, tally.table()

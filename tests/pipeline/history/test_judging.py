@@ -172,6 +172,29 @@ def test_a_roll_up_agrees_if_its_answer_was_right_at_any_moment(spark: SparkSess
     ]
 
 
+def test_who_is_a_super_user_is_not_known_where_neither_the_line_nor_the_settings_say_it(
+    spark: SparkSession,
+) -> None:
+    after = T0_MS + 61_000
+    rows = [
+        rollup_row(after, after, 1, sample_event_id="a", principal="User:root", kind=None),
+        rollup_row(after, after, 2, sample_event_id="b", principal="User:root", rule=None),
+        rollup_row(after, after, 3, sample_event_id="c", principal="User:root", kind="DefaultAllow"),
+        rollup_row(T0_MS + 1, T0_MS + 1, 4, sample_event_id="d", kind=None),
+        rollup_row(T0_MS + 1, T0_MS + 1, 5, sample_event_id="e", kind=None, decision="DENIED"),
+    ]
+    found = {
+        setting: {name: verdict for name, verdict, _ in verdicts(spark, rows, super_users=setting)}
+        for setting in (None, "", "User:root")
+    }
+    of_others = {"c": "DIFFERS", "d": "AGREES", "e": "DIFFERS"}
+    assert found == {
+        None: {"a": "UNCERTAIN", "b": "UNCERTAIN", **of_others},
+        "": {"a": "DIFFERS", "b": "DIFFERS", **of_others},
+        "User:root": {"a": "AGREES", "b": "AGREES", **of_others, "c": "AGREES"},
+    }
+
+
 def test_without_a_reach_the_first_snapshot_is_the_beginning(spark: SparkSession) -> None:
     history = [{**HISTORY[0], "is_in_first_snapshot": True}]
     rows = [

@@ -172,12 +172,14 @@ QUESTION = dict(zip(QUESTION_COLUMNS, ("User:p", HOST, "READ", "TOPIC", "a"), st
     [
         ({"kind": "MatchingAcl", **ACL}, True),
         ({"kind": "MatchingAcl", **ACL, "host": HOST}, False),
+        ({"kind": "MatchingAcl", **ACL, "operation": None}, None),
+        ({"kind": "MatchingAcl", **ACL, "operation": None, "host": HOST}, False),
         ({"kind": "SuperUser"}, False),
         ({"kind": None}, None),
         (None, None),
     ],
 )
-def test_the_recorded_rule_is_compared(rule: dict[str, str] | None, expected: bool | None) -> None:
+def test_the_recorded_rule_is_compared(rule: dict[str, Any] | None, expected: bool | None) -> None:
     added = row(3, ADDED, acl_id="AAAAAAAAAAAAAAAAAAAAAQ", acl=ACL)
     asked = row(3, QUERY, until=3, recorded_decision="ALLOWED", recorded_rule=rule, number=0, **QUESTION)
     answer = walked([added, asked], Settings(), 10)[0]

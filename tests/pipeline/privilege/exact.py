@@ -3,7 +3,7 @@
 Candidates and what they cost are written down here once more, as plainly as possible.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 import highspy
@@ -14,6 +14,8 @@ from kustos.pipeline.privilege import HostChoice, PrivilegeOptions, Problem, Rec
 
 FAMILIES = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
 PROBED = "hardcode"
+
+Questions = Set[tuple[str, AclOperation, str]]
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,12 @@ class Candidate:
             )
         )
 
-    def answers(self, host: str, operation: AclOperation) -> bool:
-        return self.operation in (operation, AclOperation.ALL) and host_matches(self.host, host)
+    def answers(self, host: str, operation: AclOperation, excepted: Questions = frozenset()) -> bool:
+        """Return whether it allows a question for any resource: Kafka authorizes one name first, by name."""
+        is_denied = self.kind == "literal" and (host, operation, self.name) in excepted
+        by_type = self.operation in (operation, AclOperation.ALL) and not is_denied
+        by_name = self.allows(host, operation, PROBED) and (host, operation, PROBED) not in excepted
+        return host_matches(self.host, host) and (by_type or by_name)
 
 
 class World:
@@ -62,6 +68,7 @@ class World:
         self.excepted = self.refused & implied
         self.refused -= implied
         needed = {(h, o) for h, o, _ in self.needs}
+        needed |= {(h, o) for h, o, n in implied - self.excepted if n == PROBED}
         self.closed = {(d.host, d.operation) for d in denials if d.name is None} - needed
 
     def used(self, candidate: Candidate, operation: AclOperation) -> int:
@@ -155,11 +162,7 @@ class World:
         for host, operation, name in sorted(self.needs):
             solver.addConstr(sum(x for each, x in chosen if each.allows(host, operation, name)) >= 1)
         for host, operation in sorted(self.probes):
-            able = [
-                x
-                for each, x in chosen
-                if each.answers(host, operation) and (host, operation, each.name) not in self.excepted
-            ]
+            able = [x for each, x in chosen if each.answers(host, operation, self.excepted)]
             if able:
                 solver.addConstr(sum(able) >= 1)
         solver.minimize()

@@ -32,7 +32,7 @@ def _row(
     resource_type: str = "TOPIC",
     decision: str = "ALLOWED",
     access: str = "ACCESS",
-    kind: str = "MatchingAcl",
+    kind: str | None = "MatchingAcl",
     count: int = 1,
     hours: float = 0,
 ) -> dict[str, Any]:

@@ -113,6 +113,31 @@ def test_a_question_that_only_an_implied_operation_would_answer_stays_denied() -
     assert least_privilege(Problem("User:a", described, (denied,))).overruled == (denied,)
 
 
+def test_a_question_for_any_resource_is_not_answered_on_a_name_that_would_answer_a_denied_one() -> None:
+    """Kafka authorizes the name `hardcode` first, where READ implies DESCRIBE (`KUSTOS_SEED=203`)."""
+    asked, other = Use(HOST, READ, TOPIC, None), "10.0.0.2"
+    elsewhere = Problem("User:a", (asked,), (Denial(other, DESCRIBE, TOPIC, None),))
+    answer = least_privilege(elsewhere)
+    assert [(acl.binding.pattern.name, acl.binding.entry.host) for acl in answer.acls] == [("hardcode", HOST)]
+    here = least_privilege(Problem("User:a", (asked,), (Denial(HOST, DESCRIBE, TOPIC, None),)))
+    assert (here.acls, [each.use for each in here.unserved]) == ((), [asked])
+
+
+def test_a_denied_question_is_overruled_where_the_name_that_kafka_asks_about_is_used() -> None:
+    denied = Denial(HOST, DESCRIBE, TOPIC, None)
+    assert least_privilege(Problem("User:a", uses(["hardcode"]), (denied,))).overruled == (denied,)
+    refused = Denial(HOST, DESCRIBE, TOPIC, "hardcode")
+    assert least_privilege(Problem("User:a", uses(["hardcode"]), (denied, refused))).overruled == ()
+
+
+def test_a_wildcard_that_would_answer_a_denied_question_is_not_granted() -> None:
+    options = {"wildcard_share": 0.5, "wildcard_members_min": 5, "over_grant_weight": 0}
+    names = [f"t{number}" for number in range(9)]
+    denied = Denial(HOST, DESCRIBE, TOPIC, None)
+    assert acls(Problem("User:a", uses(names)), **options) == ["READ TOPIC:*"]
+    assert len(acls(Problem("User:a", uses(names), (denied,)), **options)) == len(names)
+
+
 @pytest.mark.parametrize(
     ("principal", "use", "reason"),
     [

@@ -139,6 +139,13 @@ def test_what_counts_as_a_need(spark: SparkSession, legitimate: Legitimate, need
     assert not any(row["is_denied"] for row in rows.values())
 
 
+def test_a_super_user_whose_event_names_no_rule_needs_no_acl(spark: SparkSession) -> None:
+    rows = [used("old", kind=None), used("new", kind="SuperUser"), used("by-acl")]
+    for super_users, needs in ((frozenset[str](), {"old", "by-acl"}), (frozenset({"User:app"}), {"by-acl"})):
+        accesses = distinct_accesses(rollup(spark, *rows), Legitimate(super_users=super_users))
+        assert {row["resource_name"] for row in accesses.collect()} == needs
+
+
 def test_a_name_left_out_of_a_list_is_a_denial_by_choice(spark: SparkSession) -> None:
     rows = rollup(spark, denied("hidden", "DESCRIBE", access="LISTING"), denied("tried", "DESCRIBE"))
     for keeps_hidden, names in ((True, {"hidden", "tried"}), (False, {"tried"})):

@@ -10,7 +10,9 @@ from kustos.pipeline.privilege import Denial, Problem, Use
 HOSTS = ("10.0.0.1", "10.0.0.2", "2001:db8:0:0:0:0:0:1")
 SEGMENTS = ("pay.", "pay.eu.", "pay.us-", "logs_", "x.", "")
 TAILS = ("a", "b", "c", "d.", "*", "")
-NAMES = tuple(sorted({segment + tail for segment in SEGMENTS for tail in TAILS} | {"*pay.a", "*pay.b"}))
+NAMES = tuple(
+    sorted({segment + tail for segment in SEGMENTS for tail in TAILS} | {"*pay.a", "*pay.b", "hardcode"})
+)
 TYPES = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID)
 
 Key = tuple[str, AclOperation, ResourceType, str | None]

@@ -12,13 +12,11 @@ from pyspark.testing import assertDataFrameEqual
 
 from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.replay import (
-    accesses_of_events,
-    accesses_of_rollup,
     decisions,
-    flips,
     flips_by_kind,
     flips_by_principal,
     flips_by_resource,
+    flips_of_rows,
     replay,
     top_flips,
     verdict_on_each_event,
@@ -210,16 +208,14 @@ def test_flips_are_those_of_plain_python(spark: SparkSession, seed: int, nth: in
     now = answered(candidate.authorizer(), questions)
     before = answered(today.authorizer(), questions)
     shipped = ship(spark, candidate)
-    of_events = event_frame(spark, events).transform(accesses_of_events)
-    of_rollup = rollup_frame(spark, events).transform(accesses_of_rollup)
-    quick = found_flips(of_rollup.transform(flips, shipped, rule_changes=False))
-    assert quick == {k: v for k, v in expected_flips(events, now, None).items() if k[0] != "RULE_CHANGED"}
-    assert found_flips(of_events.transform(flips, shipped)) == expected_flips(events, now, None)
-    assert found_flips(of_rollup.transform(flips, shipped)) == expected_flips(events, now, None)
+    of_events, of_rollup = event_frame(spark, events), rollup_frame(spark, events)
+    told = found_flips(of_events.transform(flips_of_rows, "audit_events", shipped))
+    assert told == expected_flips(events, now, None)
+    assert found_flips(replay(spark, of_rollup, candidate).flips) == expected_flips(events, now, None)
     without = replay(spark, rollup_frame(spark, events), candidate, today, rule_changes=False).flips
     against_today = expected_flips(events, now, before)
     assert found_flips(without) == {k: v for k, v in against_today.items() if k[0] != "RULE_CHANGED"}
-    assert found_flips(of_rollup.transform(flips, shipped, ship(spark, today))) == against_today
+    assert found_flips(replay(spark, of_rollup, candidate, today).flips) == against_today
     decided = of_rollup.transform(decisions, shipped)
     assert relaxed(decided.schema) == relaxed(DECISIONS_SCHEMA)
     rows = decided.collect()
@@ -243,8 +239,7 @@ def test_sums_are_those_of_duckdb(spark: SparkSession, seed: int) -> None:
     today, asks = made_world(seed, acl_count=300)
     questions = [q for q in asked_around(asks, seed) if q[0] is not None and ":" in q[0]]
     events = recorded(today, questions, 2000, seed)
-    found = rollup_frame(spark, events).transform(accesses_of_rollup)
-    kept = flips(found, ship(spark, changed(today, seed)))
+    kept = replay(spark, rollup_frame(spark, events), changed(today, seed)).flips
     said = kept.toArrow()
     assert said.num_rows > 20
     database = duckdb.connect()

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kustos.pipeline.columns import reading
 from kustos.pipeline.deciding import ship
-from kustos.pipeline.replay import accesses_of_rollup, flips, flips_of_files
+from kustos.pipeline.replay import flips_of_files, flips_of_rows
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA
 from kustos.pipeline.tables import Tables
 from tests.pipeline.deciding.worlds import asked_around, made_world
@@ -43,10 +43,10 @@ def lost_and_gained(found: Found) -> Found:
     return {key: sums for key, sums in found.items() if key[0] != "RULE_CHANGED"}
 
 
-def known_only_now(found: Found, baseline: bool) -> Found:
-    """Return expected flips without the recorded rules, which a replay over files does not tell."""
+def without_recorded_rules(found: Found) -> Found:
+    """Return expected flips without the recorded rules, which only a replay with rule changes tells."""
     place = 8
-    return found if baseline else {(*key[:place], None, *key[place + 1 :]): of for key, of in found.items()}
+    return {(*key[:place], None, *key[place + 1 :]): of for key, of in found.items()}
 
 
 @pytest.mark.parametrize("nth", range(2))
@@ -69,10 +69,13 @@ def test_flips_of_files_are_those_of_plain_python(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(reading, "PART_BYTES_MAX", 30_000 + seed)
         for table, files in tables.items():
-            found = found_flips(flips_of_files(spark, table, files, shipped))
-            assert found == known_only_now(lost_and_gained(expected_flips(events, now, None)), False)
-            against_today = found_flips(flips_of_files(spark, table, files, shipped, shipped_today))
-            assert against_today == lost_and_gained(expected_flips(events, now, before))
+            for known, baseline in ((None, None), (before, shipped_today)):
+                wanted = expected_flips(events, now, known)
+                with_rules = flips_of_files(spark, table, files, shipped, baseline, rule_changes=True)
+                assert found_flips(with_rules) == wanted
+                wanted = lost_and_gained(wanted)
+                without = found_flips(flips_of_files(spark, table, files, shipped, baseline))
+                assert without == (without_recorded_rules(wanted) if baseline is None else wanted)
 
 
 def test_questions_that_are_none_and_columns_that_are_not_there_are_as_in_rows(
@@ -85,10 +88,11 @@ def test_questions_that_are_none_and_columns_that_are_not_there_are_as_in_rows(
     [old] = written(tmp_path / "old", rollup, 1, without=["access", "reference_count", "sample_event_id"])
     [new] = written(tmp_path / "new", rollup, 1)
     rows = spark.read.schema(AUDIT_ROLLUP_SCHEMA).parquet(str(old), str(new))
-    by_rows = flips(rows.transform(accesses_of_rollup, with_rule=False), candidate, rule_changes=False)
-    by_files = flips_of_files(spark, "audit_rollup", [old, new], candidate)
-    assert len(found_flips(by_files)) > 20
-    assert found_flips(by_files) == found_flips(by_rows)
+    for rule_changes in (False, True):
+        by_rows = flips_of_rows(rows, "audit_rollup", candidate, rule_changes=rule_changes)
+        by_files = flips_of_files(spark, "audit_rollup", [old, new], candidate, rule_changes=rule_changes)
+        assert len(found_flips(by_files)) > 20
+        assert found_flips(by_files) == found_flips(by_rows)
 
 
 def test_without_examples_all_else_is_told(spark: SparkSession, tmp_path: Path) -> None:
@@ -125,7 +129,9 @@ def test_each_row_group_is_in_one_part(
         patched.setattr(reading, "PART_BYTES_MAX", part_bytes)
         patched.setattr(reading, "CHUNK_ROWS_MAX", 16)
         read: list[dict[str, Any]] = [
-            chunk for part in reading.parts_of([path]) for chunk in reading.chunks(part, ["name"], ["number"])
+            chunk
+            for part in reading.parts_of([path])
+            for chunk in reading.chunks([part], ["name"], ["number"])
         ]
     expected = parquet.read_table(path)
     assert [n for chunk in read for n in chunk["number"].to_pylist()] == list(range(start))

@@ -3,6 +3,7 @@
 import copy
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from kustos.acl.forms import texts_of
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
+from kustos.pipeline.review.choosing import Choice
 from kustos.pipeline.review.signing import sign_review, verify_signed_review
 from kustos.pipeline.review.signoff import (
     Document,
@@ -31,11 +33,12 @@ from testkit.review_rows import AS_OF, acl
 READ_PAY = acl("User:alice", "READ", "TOPIC", "pay.", prefixed=True)
 WRITE_OLD = acl("User:bob", "WRITE", "TOPIC", "old")
 ACLS = AclsInForce.of("prod", [READ_PAY, WRITE_OLD], super_users="User:root")
+DATA = Path(__file__).parent.parent / "data"
 AT = datetime(2026, 12, 1, 9, tzinfo=UTC)
 
 
-def review_row(principal: str, operation: str, name: str | None, **changed: Any) -> dict[str, Any]:
-    row = {
+def entitlement_row(principal: str, operation: str, name: str, **changed: Any) -> dict[str, Any]:
+    row: dict[str, Any] = {
         "as_of": AS_OF,
         "team": None,
         "principal": principal,
@@ -43,24 +46,38 @@ def review_row(principal: str, operation: str, name: str | None, **changed: Any)
         "resource_type": "TOPIC",
         "resource_name": name,
         "pattern_type": "LITERAL",
-        "hosts": ["*"],
+        "host": "*",
+        "breadth": "NAMED",
         "basis": "MatchingAcl",
+        "is_implied": False,
+        "effect": "WHOLE",
+        "denied_by": [],
+        "deny_count": 0,
         "granted_by": [],
         "granted_since": None,
-        "last_used": None,
+        "principal_count": 1,
+        "name_count": 1,
         "use_count": 0,
-        "denied_count": 0,
+        "used_by_count": 0,
+        "used_name_count": 0,
+        "last_used": None,
         "dormant_days": None,
         "is_dormant": True,
     }
     return row | changed
 
 
+OF_PAY: dict[str, Any] = {
+    "granted_by": [texts_of(READ_PAY)],
+    "pattern_type": "PREFIXED",
+    "breadth": "PREFIXED",
+    "name_count": 2,
+}
 ROWS = [
-    review_row("User:alice", "READ", "pay.in", granted_by=[texts_of(READ_PAY)], use_count=3, last_used=AT),
-    review_row("User:alice", "READ", "pay.out", granted_by=[texts_of(READ_PAY)], use_count=1, last_used=AT),
-    review_row("User:bob", "WRITE", "old", granted_by=[texts_of(WRITE_OLD)]),
-    review_row("User:root", "ALL", "*", resource_type="ANY", pattern_type="ANY", basis="SuperUser"),
+    entitlement_row("User:alice", "READ", "pay.", use_count=3, last_used=AT, **OF_PAY),
+    entitlement_row("User:alice", "DESCRIBE", "pay.", is_implied=True, use_count=1, last_used=AT, **OF_PAY),
+    entitlement_row("User:bob", "WRITE", "old", granted_by=[texts_of(WRITE_OLD)]),
+    entitlement_row("User:root", "ALL", "*", resource_type="ANY", pattern_type="ANY", basis="SuperUser"),
 ]
 
 
@@ -68,42 +85,65 @@ def document() -> Document:
     return review_document(ROWS, ACLS, as_of=AS_OF, dormant_days=90, created_at=AT)
 
 
-def row_id(made: Document, principal: str, name: str) -> str:
+def row_id(made: Document, principal: str, operation: str) -> str:
     (found,) = [
         row["row_id"]
         for row in made["review"]["rows"]
-        if (row["principal"], row["resource_name"]) == (principal, name)
+        if (row["principal"], row["operation"]) == (principal, operation)
     ]
     return str(found)
 
 
 def decided(made: Document, **verdicts: str) -> Document:
-    """Return a document with each row kept but those given, by the names of their resources."""
+    """Return a document with each row kept but those given, by their operations."""
     for row in made["review"]["rows"]:
-        name = {"*": "root", "pay.in": "in_", "pay.out": "out"}.get(
-            row["resource_name"], row["resource_name"]
-        )
-        decision = ReviewDecision(verdicts.get(name, "keep"))
+        decision = ReviewDecision(verdicts.get(row["operation"], "keep"))
         made = with_decision(made, row["row_id"], decision, by="Ann", at=AT, reason="seen")
     return made
 
 
 def test_a_review_is_read_back_as_it_was_written_and_counts_its_decisions() -> None:
-    made = decided(document(), old="revoke", root="ask")
+    made = decided(document(), WRITE="revoke", ALL="ask")
     state = verify_review(read_review(write_review(made)))
     assert read_review(write_review(made)) == made
     assert (state.rows, state.keep, state.revoke, state.ask, state.undecided) == (4, 2, 1, 1, 0)
     assert not state.is_complete
     with pytest.raises(ReviewError, match="1 asked about"):
         sign_off(made, by="Ann", at=AT)
-    closed = sign_off(decided(document(), old="revoke"), by="Ann", at=AT)
+    closed = sign_off(decided(document(), WRITE="revoke"), by="Ann", at=AT)
     assert verify_review(closed).is_signed_off
     with pytest.raises(ReviewError, match="no row `x`"):
-        with_decisions(made, [row_id(made, "User:bob", "old"), "x"], ReviewDecision.KEEP, by="Eve", at=AT)
+        with_decisions(made, [row_id(made, "User:bob", "WRITE"), "x"], ReviewDecision.KEEP, by="Eve", at=AT)
     with pytest.raises(ReviewError, match="signed off"):
-        with_decision(closed, row_id(closed, "User:bob", "old"), ReviewDecision.KEEP, by="Eve", at=AT)
+        with_decision(closed, row_id(closed, "User:bob", "WRITE"), ReviewDecision.KEEP, by="Eve", at=AT)
     with pytest.raises(ReviewError, match="already"):
         sign_off(closed, by="Ann", at=AT)
+
+
+def test_a_document_of_accesses_from_before_is_still_checked_and_decided_on() -> None:
+    """Auditors keep the reviews of former years: version 1 had a row for each access."""
+    old = read_review((DATA / "review-version-1.json").read_text())
+    assert verify_review(old).is_signed_off
+    opened = {**old, "sign_off": None}
+    some = old["review"]["rows"][0]["row_id"]
+    again = with_decision(opened, some, ReviewDecision.REVOKE, by="Ann", at=AT, reason="left")
+    assert sign_off(again, by="Ann", at=AT)["sign_off"]["by"] == "Ann"
+    altered = copy.deepcopy(old)
+    altered["review"]["rows"][0]["principal"] = "User:eve"
+    with pytest.raises(ReviewError, match="altered"):
+        verify_review(altered)
+
+
+def test_a_document_whose_acls_are_none_is_refused_though_its_digest_fits() -> None:
+    """Anybody can compute a digest, and what is compared with the document is written again."""
+    evil: list[Any] = [None, {}, [{}], ["x"], [texts_of(READ_PAY) | {"host": 7}]]
+    for denied_by in evil:
+        with pytest.raises(ReviewError, match="ACLs that are none"):
+            verify_review(
+                review_document(
+                    [ROWS[0] | {"denied_by": denied_by}], ACLS, as_of=AS_OF, dormant_days=90, created_at=AT
+                )
+            )
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
@@ -122,7 +162,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path]
 
 
-CLOSED = sign_off(decided(document(), old="revoke"), by="Ann", at=AT)
+CLOSED = sign_off(decided(document(), WRITE="revoke"), by="Ann", at=AT)
 
 
 @given(
@@ -150,7 +190,9 @@ def test_no_value_of_a_closed_review_can_be_changed_unseen(place: tuple[Any, ...
         ("[]", "no review"),
         ('{"format": 1, "format": 2}', "twice"),
         ('{"format": NaN}', "no JSON"),
-        (write_review({**CLOSED, "version": 2}), "version 1"),
+        (write_review({**CLOSED, "version": 1}), "not just"),
+        (write_review({**CLOSED, "version": 3}), "version 1 or 2"),
+        (write_review({**CLOSED, "version": True}), "version 1 or 2"),
         (write_review({**CLOSED, "sign_off": None, "decisions": {"x": {}}}), "does not have"),
         (write_review({**CLOSED, "extra": 1}), "no review"),
         ("[" * 100_000, "no JSON"),
@@ -224,3 +266,30 @@ def test_a_signature_of_something_else_is_none_of_a_review() -> None:
     unsigned = "eyJhbGciOiJub25lIn0.e30."
     with pytest.raises(ReviewError, match="not one of this key"):
         verify_signed_review(unsigned, public)
+
+
+def test_a_verdict_is_on_rows_as_they_are_written() -> None:
+    """A choice for a verdict takes no row that is for others too; the same choice for a question does."""
+    everyone = entitlement_row("User:*", "READ", "pay.in", team="shops")
+    rows = [*ROWS, everyone]
+
+    def taken(*, as_written: bool = True, **asked: Any) -> set[tuple[str, str]]:
+        choice = Choice.of(as_written=as_written, **asked)
+        return {(row["principal"], row["operation"]) for row in rows if choice.takes(row)}
+
+    assert taken(principal="User:alice") == {("User:alice", "READ"), ("User:alice", "DESCRIBE")}
+    assert taken(principal="User:alice", as_written=False) >= {("User:*", "READ")}
+    assert taken(resource_name="pay.in") == {("User:*", "READ")}
+    assert taken(resource_name="pay.in", operation="read", as_written=False) == {
+        ("User:*", "READ"),
+        ("User:alice", "READ"),
+        ("User:root", "ALL"),
+    }
+    assert taken(operation="all") == {("User:root", "ALL")}
+    assert taken(pattern_type="prefixed", resource_type="topic", operation="DESCRIBE") == {
+        ("User:alice", "DESCRIBE")
+    }
+    assert taken(is_unused=True) == {("User:bob", "WRITE"), ("User:root", "ALL"), ("User:*", "READ")}
+    assert taken(team="shops") == {("User:*", "READ")}
+    with pytest.raises(ReviewError, match="`match` is no pattern"):
+        Choice.of(pattern_type="match")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kustos.pipeline.jobs import run_pipeline
+from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables, delta
 from testkit.spark_quick import SETTINGS

@@ -22,7 +22,7 @@ CHANGING: tuple[tuple[type | object, str], ...] = (
     (Path, "rename"),
     (Path, "unlink"),
     (shutil, "rmtree"),
-    (parquet, "write_table"),
+    (parquet.ParquetWriter, "write_table"),
 )
 """All by which a run changes the disk; it dies before each call, which is after the one before."""
 

@@ -11,15 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kustos.pipeline.errors import LinesLostError
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA, LINES_SCHEMA
-from kustos.pipeline.stages import classify
 from kustos.pipeline.tables import (
     IngestOptions,
     RunSummary,
     Tables,
     TablesError,
     ingest,
+    line_writing,
     refresh_rollup,
-    short_writing,
 )
 from kustos.pipeline.tables.transaction import data_files
 from tests.pipeline.events import event_line, kafka_line, login_line
@@ -153,7 +152,7 @@ def test_lines_with_a_place_are_known_by_it_and_faults_are_quarantined(
     tables = Tables(tmp_path)
 
     def take(run_id: str, lines: Sequence[tuple[str | None, int, str | None]]) -> RunSummary:
-        placed = [("t/0", line, "topic-0", position, fault, None) for line, position, fault in lines]
+        placed = [("t/0", line, "topic-0", position, fault, None, None) for line, position, fault in lines]
         return ingest(spark, spark.createDataFrame(placed, INPUT_LINES_SCHEMA), tables, run_id)
 
     first = [(kafka_line(), 7, None), (kafka_line(), 8, None), (None, 9, "null_value")]
@@ -162,16 +161,11 @@ def test_lines_with_a_place_are_known_by_it_and_faults_are_quarantined(
     assert rows(tables, spark, "quarantine", "file", "reason") == [("t/0", "null_value")]
 
 
-@both_ways
 def test_a_run_that_loses_a_line_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lossy(classified: DataFrame) -> DataFrame:
-        return honest(classified).limit(0)
-
-    honest = classify.quarantine
-    monkeypatch.setattr(classify, "quarantine", lossy)
-    monkeypatch.setattr(short_writing, "_quarantined", lambda *_: short_writing._QUARANTINE.empty_table())
+    nothing = line_writing._QUARANTINE.empty_table()
+    monkeypatch.setattr(line_writing._Writer, "_quarantined", lambda *_: nothing)
     with pytest.raises(LinesLostError, match="2 lines were read but 1 accounted for"):
         ingest(spark, lines_of(spark, event_line(1), "junk"), Tables(tmp_path), "a")
     assert data_files(tmp_path) == ()

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.jobs import run_pipeline
+from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.tables import Tables
 from kustos.pipeline.tables.transaction import data_files
 from testkit.paths import ROOT
@@ -28,7 +28,7 @@ LONGEST_RUN_S = 240.0
 SOON_S = 4.0
 """Within this a run on a quiet machine has done all its steps."""
 
-POINTS = ("writing quarantine", "committing two tables")
+POINTS = ("writing audit_rollup", "committing two tables")
 """Before the commit and within it; the protocol alone dies at every step elsewhere."""
 
 

@@ -5,44 +5,43 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import repeat
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from threading import Barrier
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from kustos.pipeline.anomalies import Window
+from kustos.pipeline.anomalies.job import run_anomalies
 from kustos.pipeline.deciding import AclsInForce
-from kustos.pipeline.inputs import TopicSettings
-from kustos.pipeline.jobs import run_pipeline
-from kustos.pipeline.jobs.judging import replay_of_tables
-from kustos.pipeline.jobs.tables_report import run_tables_report
 from kustos.pipeline.places import StorePath, names_in
-from kustos.pipeline.streaming import StreamOptions, run_stream
+from kustos.pipeline.replay.job import replay_of_tables
+from kustos.pipeline.run import run_pipeline
+from kustos.pipeline.run.stream import StreamOptions, run_stream
+from kustos.pipeline.run.tables_report import run_tables_report
+from kustos.pipeline.run.topic import TopicSettings
 from kustos.pipeline.tables import (
     IngestOptions,
     Retention,
     SchemaConflictError,
     Tables,
     TablesError,
-    TablesInUseError,
     compact_tables,
-    delta,
     drop_expired,
-    ingest,
+    line_writing,
 )
-from kustos.pipeline.tables.runs import RUN
-from kustos.pipeline.tables.transaction import Transaction, Write
+from kustos.pipeline.tables.deduplication import of_runs
+from kustos.pipeline.tables.rollup import days
+from kustos.pipeline.triage import acknowledge, reopen, stored_states
 from testkit.kafka import KafkaNode
-from testkit.object_store import KEY, ObjectStore, object_store
+from testkit.object_store import KEY, ObjectStore
 from testkit.paths import ROOT
 from testkit.processes import spawn
 from tests.pipeline.events import event_line, kafka_line
-from tests.pipeline.inputs.topics import fill, make_topic
+from tests.pipeline.run.topics import fill, make_topic
 from tests.pipeline.tables.driver import BEGUN
+from tests.pipeline.tables.races import one_of_writers_wins
 from tests.pipeline.tables.test_ingest import StoppedClock
 from tests.pipeline.tables.test_runs import contents
 
@@ -50,26 +49,6 @@ TIME_MS = 1_795_233_600_123
 DAY_MS = 86_400_000
 LONGEST_RUN_S = 240.0
 SOON_S = 4.0
-WRITERS, ROUNDS = 6, 4
-SCHEMA = pa.schema([("text", pa.string()), ("day", pa.date32())])
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with object_store(tmp_path_factory.mktemp("s3")) as server, pytest.MonkeyPatch.context() as patch:
-        for name, value in server.environment.items():
-            patch.setenv(name, value)
-        yield server
-
-
-@pytest.fixture
-def near(spark: SparkSession, store: ObjectStore) -> Iterator[SparkSession]:
-    """Return the session with workers that were started in the store's environment."""
-    environment = spark.sparkContext.environment
-    environment.update(store.environment)
-    yield spark
-    for name in store.environment:
-        del environment[name]
 
 
 def lines_of_days(*numbers: int) -> list[str]:
@@ -98,7 +77,9 @@ def test_short_and_long_runs_there_write_the_tables_that_they_write_on_a_disk(
     for more in (False, True):
         if more:
             add_more(audit)
-            monkeypatch.setattr(sys.modules[ingest.__module__], "SHORT_LINES_MAX", 0)
+            monkeypatch.setattr(of_runs, "BUCKET_LINES_MAX", 2)
+            monkeypatch.setattr(line_writing, "FEW_LINES", 0)
+            monkeypatch.setattr(days, "DRIVER_FILES_MAX", 0)
         summaries = [
             run_pipeline(near, tables=tables, audit=audit, options=options) for tables in (there, here)
         ]
@@ -130,6 +111,57 @@ def test_answers_there_are_those_of_tables_on_a_disk(
         rows = [sorted(map(repr, tables.read(near, name).collect())) for tables in (there, here)]
         assert rows[0] == rows[1] != []
     assert (tmp_path / "True.html").read_text() == (tmp_path / "False.html").read_text()
+
+
+def denied_lines(day: int, who: str) -> list[str]:
+    """Return the lines of a client that retries a missing right for an hour and a half."""
+    return [
+        event_line(
+            1_000 * (day + 1) + number, time_ms=TIME_MS + day * DAY_MS + number * 40_000, principal_name=who,
+            operation="WRITE", decision="DENIED", rule__kind="DefaultDeny",
+        )
+        for number in range(140)
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def quick(near: SparkSession) -> Iterator[SparkSession]:
+    """Return the session with settings for large plans over few rows, as the tests of anomalies have them."""
+    settings = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+    before = {name: near.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        near.conf.set(name, value)
+    yield near
+    for name, old in before.items():
+        assert old is not None
+        near.conf.set(name, old)
+
+
+def test_findings_there_outlive_runs_with_what_was_said_of_them(
+    quick: SparkSession, store: ObjectStore, audit: Path
+) -> None:
+    (audit / "denied").write_text("\n".join(denied_lines(0, "poor") + denied_lines(2, "typo")) + "\n")
+    tables = Tables.at(store.address("findings"))
+    first = datetime.fromtimestamp(TIME_MS / 1000, UTC).date()
+
+    def judged(*days: int) -> tuple[int, dict[str, int]]:
+        window = Window(*(first + timedelta(days=day) for day in days))
+        made = run_anomalies(quick, tables, window, limit=10)
+        return made["new"], made["states"]
+
+    run_pipeline(quick, tables=tables, audit=audit)
+    assert judged(0, 3) == (2, {"OPEN": 2})
+    once = stored_states(tables)
+    assert judged(0, 3) == (0, {"OPEN": 2})
+    assert stored_states(tables) == once, "the same run again changes nothing"
+    ids = {row["principal"]: row["finding_id"] for row in once}
+    at = datetime(2026, 12, 1, tzinfo=UTC)
+    acknowledge(tables, [each[:8] for each in ids.values()], by="alice", reason="INC-7", at=at)
+    reopen(tables, [ids["User:typo"]])
+    assert judged(2, 3) == (0, {"OPEN": 1})
+    states = {row["principal"]: row["state"] for row in stored_states(tables)}
+    assert states == {"User:poor": "ACKNOWLEDGED", "User:typo": "OPEN"}, "a run of one day forgets nothing"
+    assert tables.read(quick, "anomalies").count() == 2
 
 
 def test_days_there_are_compacted_and_dropped(near: SparkSession, store: ObjectStore, audit: Path) -> None:
@@ -175,7 +207,7 @@ def drive(store: ObjectStore, audit: Path, tables: str, point: str) -> subproces
     return driver
 
 
-@pytest.mark.parametrize("point", ["writing quarantine", "committing two tables", "random"])
+@pytest.mark.parametrize("point", ["writing audit_rollup", "committing two tables", "random"])
 def test_killed_there_and_run_again_no_event_is_there_twice(
     near: SparkSession, store: ObjectStore, tmp_path: Path, audit: Path, point: str, seed: int
 ) -> None:
@@ -202,34 +234,7 @@ def test_killed_there_and_run_again_no_event_is_there_twice(
 
 def test_of_runs_at_once_one_wins_and_the_others_say_so(store: ObjectStore) -> None:
     """There is no lock: the server takes one commit of `runs` with a number, by a conditional put."""
-    place = StorePath(store.address("race"))
-
-    def attempt(writer: int, start: Barrier) -> bool:
-        change = Transaction(place)
-        name = delta.new_name(change.mark, "2026-11-20")
-        rows = pa.table({"text": [f"of {writer} in {change.state.number}"]})
-        change.add("audit_events", [delta.write_file(change.place("audit_events"), name, rows, "2026-11-20")])
-        start.wait()
-        write = Write(table="audit_events", schema=SCHEMA)
-        try:
-            change.commit(f"run-{change.state.number}-{writer}", RUN, [write])
-        except TablesInUseError:
-            return False
-        finally:
-            change.end()
-        return True
-
-    won = 0
-    with ThreadPoolExecutor(WRITERS) as threads:
-        for _ in range(ROUNDS):
-            outcomes = list(threads.map(attempt, range(WRITERS), repeat(Barrier(WRITERS))))
-            assert sum(outcomes) <= 1
-            won += sum(outcomes)
-            state = Tables(place).state()
-            assert len(state.runs) == state.number == won
-            rows = sum(file.rows for file in Tables(place).snapshot("audit_events"))
-            assert rows == won, "a loser's rows are not seen"
-    assert attempt(0, Barrier(1)), "and alone a run is not refused"
+    one_of_writers_wins(StorePath(store.address("race")))
 
 
 def test_errors_tell_the_place_and_the_reason_and_no_secret(

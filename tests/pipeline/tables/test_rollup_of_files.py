@@ -1,6 +1,9 @@
 """The roll-up of files is the roll-up of their rows, however they are cut, read and put together."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +16,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.testing import assertDataFrameEqual
 
-from kustos.pipeline.columns import reading, rolling
-from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, ROLLUP_GRAIN
-from kustos.pipeline.stages.rollup import merge_rollups, rollup
-from kustos.pipeline.tables import Tables
-from kustos.pipeline.tables import rollups as module
-from kustos.pipeline.tables.rollups import rolled_up, rollup_of_files
+from kustos.pipeline.columns import reading
+from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
+from kustos.pipeline.tables.reading import read_parquet
+from kustos.pipeline.tables.rollup import columns
+from kustos.pipeline.tables.rollup import days as module
+from kustos.pipeline.tables.rollup.days import DayFiles, write_rollup
+from kustos.pipeline.tables.rollup.frames import rollup
 from tests.pipeline.tables.test_rollup import by_python, event, frame, milliseconds, some_events
 
 SCHEMA = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
+ROLLUP = to_arrow_schema(AUDIT_ROLLUP_SCHEMA, timezone="UTC")
 
 
 def written(path: Path, rows: list[dict[str, Any]], *, without: tuple[str, ...] = ()) -> Path:
@@ -56,32 +61,54 @@ def test_however_it_is_read_it_is_plain_pythons(
     cut = len(rows) // 3
     files = [written(folder / "a.parquet", rows[:cut]), written(folder / "b.parquet", rows[cut:])]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(rolling, "CHUNK_ROWS_MAX", chunk_rows)
-        patched.setattr(rolling, "KEPT_GROUPS_MAX", kept_groups)
-        patched.setattr(rolling, "OUT_ROWS", 7)
-        batches = list(rolling.rolled_up_parts(reading.FilePart(str(path)) for path in files))
+        patched.setattr(columns, "CHUNK_ROWS_MAX", chunk_rows)
+        patched.setattr(columns, "KEPT_GROUPS_MAX", kept_groups)
+        patched.setattr(columns, "OUT_ROWS", 7)
+        batches = list(columns.rolled_up_parts(reading.FilePart(str(path)) for path in files))
     assert of_batches(batches) == by_python(rows)
     assert all(batch.num_rows <= 7 for batch in batches)
 
 
-def test_a_table_written_before_there_were_probes_is_rolled_up_as_it_was(
-    spark: SparkSession, tmp_path: Path
+def rolled_up(spark: SparkSession, folder: Path, days: Sequence[DayFiles]) -> DataFrame:
+    """Return the roll-up of these days as it is stored."""
+    files = write_rollup(spark, days, folder / "rollup", folder / "partial", "mark")
+    return read_parquet(spark, folder / "rollup", [file.name for file in files], AUDIT_ROLLUP_SCHEMA)
+
+
+@given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 300), max_size=3))
+def test_parts_add_up_to_the_whole(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, cuts: list[int]
 ) -> None:
+    folder = tmp_path_factory.mktemp("parts")
+    rows = some_events(seed)
+    at = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    events = [written(folder / f"{number}.parquet", rows[a:b]) for number, (a, b) in enumerate(pairwise(at))]
+    rollups = []
+    for number, path in enumerate(events[1:]):
+        batches = list(columns.rolled_up_parts([reading.FilePart(str(path))]))
+        rollups.append(folder / f"rollup-{number}.parquet")
+        table = pa.Table.from_batches(batches, schema=ROLLUP)
+        parquet.write_table(table, rollups[-1])
+    first, others = [reading.FilePart(str(events[0]))], [reading.FilePart(str(path)) for path in rollups]
+    assert of_batches(list(columns.rolled_up_parts(first, others))) == by_python(rows)
+
+
+def test_a_table_written_before_there_were_probes_is_rolled_up_as_it_was(tmp_path: Path) -> None:
     rows = [event(1, decision="DENIED", log_if_denied=False), event(2, decision="DENIED", log_if_denied=True)]
-    counts = {}
+    parts = {}
     for name, without in (("new", ()), ("old", ("log_if_denied",))):
         path = written(tmp_path / f"{name}.parquet", rows, without=without)
-        of_rows = spark.read.schema(AUDIT_EVENTS_SCHEMA).parquet(str(path)).transform(rollup)
-        assertDataFrameEqual(rollup_of_files(spark, [[path]]), of_rows)
-        counts[name] = {row["access"]: row["event_count"] for row in of_rows.collect()}
-        if name == "old":
-            merged = merge_rollups(of_rows, frame(spark, rows).transform(rollup)).collect()
-            counts["both"] = {row["access"]: row["event_count"] for row in merged}
-    assert counts == {
-        "new": {"ACCESS": 1, "PROBE": 1},
-        "old": {"ACCESS": 2},
-        "both": {"ACCESS": 3, "PROBE": 1},
-    }
+        parts[name] = [reading.FilePart(str(path))]
+    old = tmp_path / "rollup.parquet"
+    parquet.write_table(pa.Table.from_batches(columns.rolled_up_parts(parts["old"])), old)
+
+    def counts(batches: Iterable[pa.RecordBatch]) -> dict[str, int]:
+        return {row["access"]: row["event_count"] for batch in batches for row in batch.to_pylist()}
+
+    assert counts(columns.rolled_up_parts(parts["new"])) == {"ACCESS": 1, "PROBE": 1}
+    assert counts(columns.rolled_up_parts(parts["old"])) == {"ACCESS": 2}
+    both = columns.rolled_up_parts(parts["new"], [reading.FilePart(str(old))])
+    assert counts(both) == {"ACCESS": 3, "PROBE": 1}
 
 
 def test_a_rule_that_is_not_there_is_none_of_nulls(tmp_path: Path) -> None:
@@ -89,13 +116,13 @@ def test_a_rule_that_is_not_there_is_none_of_nulls(tmp_path: Path) -> None:
     rows[0]["rule"] = None
     rows[1]["rule"] = dict.fromkeys(rows[2]["rule"])
     path = written(tmp_path / "events.parquet", rows)
-    rules = {grain[-1] for grain in of_batches(list(rolling.rolled_up_parts([reading.FilePart(str(path))])))}
+    rules = {grain[-1] for grain in of_batches(list(columns.rolled_up_parts([reading.FilePart(str(path))])))}
     assert rules == {None, (None,) * len(rows[2]["rule"]), tuple(rows[2]["rule"].values())}
 
 
-@pytest.mark.parametrize("task_bytes_max", [1 << 30, 1])
+@pytest.mark.parametrize("limits", [{}, {"TASK_BYTES_MAX": 1}, {"DRIVER_FILES_MAX": 0, "GROUP_FILES_MAX": 3}])
 def test_the_files_of_days_are_rolled_up_as_their_rows(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task_bytes_max: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]
 ) -> None:
     rows = some_events(5)
     rows[3]["rule"] = None
@@ -103,31 +130,22 @@ def test_the_files_of_days_are_rolled_up_as_their_rows(
     for row in rows:
         by_day[row["time_ms"] // 86_400_000].append(row)
     days = [
-        [
-            written(tmp_path / f"{day}-{number}.parquet", some, without=("node_id", "token_authenticated"))
-            for number, some in enumerate((members[::2], members[1::2]))
-        ]
+        DayFiles(
+            (date(1970, 1, 1) + timedelta(days=day)).isoformat(),
+            tuple(
+                written(
+                    tmp_path / f"{day}-{number}.parquet", some, without=("node_id", "token_authenticated")
+                )
+                for number, some in enumerate((members[::2], members[1::2]))
+            ),
+        )
         for day, members in by_day.items()
     ]
     assert len(days) > 2
-    monkeypatch.setattr(module, "TASK_BYTES_MAX", task_bytes_max)
+    for name, limit in limits.items():
+        monkeypatch.setattr(module, name, limit)
     monkeypatch.setattr(reading, "PART_BYTES_MAX", 20_000)
-    found: DataFrame = rollup_of_files(spark, days)
+    found = rolled_up(spark, tmp_path, days)
     assertDataFrameEqual(found, frame(spark, rows).transform(rollup))
     assert found.dtypes == frame(spark, []).transform(rollup).dtypes
-
-
-def test_no_files_have_no_rows(spark: SparkSession) -> None:
-    assert rollup_of_files(spark, []).collect() == []
-
-
-def test_what_a_task_writes_are_whole_days_only_where_it_takes_them_alone(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "day=2026-11-21"
-    folder.mkdir()
-    files = [written(folder / "a.parquet", [event(1)]), written(folder / "b.parquet", [event(2)])]
-    days = ["2026-11-21"]
-    assert rolled_up(spark, Tables(tmp_path / "tables"), files, days, days).is_by_day
-    monkeypatch.setattr(module, "TASK_BYTES_MAX", 1)
-    assert not rolled_up(spark, Tables(tmp_path / "tables"), files, days, days).is_by_day
+    assert rolled_up(spark, tmp_path, []).collect() == []

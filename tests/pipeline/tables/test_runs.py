@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import AuditInputError
-from kustos.pipeline.jobs import run_pipeline
+from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.tables import IngestOptions, RunSummary, Tables
 from tests.pipeline.events import event_line, kafka_line
 
@@ -21,9 +21,12 @@ def counts(summary: RunSummary) -> tuple[int, int, int, int]:
     return (summary.lines, summary.events, summary.quarantined, summary.duplicates)
 
 
-def json_log(random: Random) -> list[str]:
-    """Make a log of events: some twice, some late by days, and junk."""
-    lines = []
+def json_log(random: Random, node: int) -> list[str]:
+    """Make a log of events: some twice, some late by days, and junk.
+
+    It begins with an event of its own: of two logs that begin alike the second is named by its path.
+    """
+    lines = [event_line(100 + node, time_ms=TIME_MS)]
     for _ in range(40):
         number = random.randrange(30)
         late_ms = number % 3 * 86_400_000  # the same event is always the same
@@ -69,7 +72,7 @@ def test_any_split_of_logs_over_any_runs_gives_the_tables_of_one_run(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     random, home = Random(seed), tmp_path_factory.mktemp("split")
-    logs = [json_log(random), json_log(random), kafka_log(random, 1), kafka_log(random, 2)]
+    logs = [json_log(random, 1), json_log(random, 2), kafka_log(random, 1), kafka_log(random, 2)]
     pieces, whole = Tables(home / "pieces"), Tables(home / "whole")
     (home / "audit").mkdir()
     (home / "audit" / "empty").touch()

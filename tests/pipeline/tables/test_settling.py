@@ -2,24 +2,16 @@
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
-from kustos.pipeline.stages.classify import classify, parse_lines
-from kustos.pipeline.stages.dedupe import (
-    DUPLICATE,
-    EVENT,
-    QUARANTINED,
-    identify,
-    of_keys,
-    repeated_keys,
-    resolve_alone,
-    resolve_copies,
-)
-from kustos.pipeline.stages.dedupe_known import conflicting_events, judge, known_events
+from kustos.pipeline.tables import IngestOptions, Tables, ingest
+from kustos.pipeline.tables.deduplication.frames import classify
+from kustos.pipeline.tables.deduplication.outcomes import DUPLICATE, EVENT, QUARANTINED
 from tests.pipeline.events import event_line, kafka_line
 
 WORLDS = 40
@@ -37,8 +29,16 @@ class Line:
     position: int | None
 
     @property
-    def row(self) -> tuple[str, str, str, int | None, None, None]:
-        return (f"{self.world}/{self.file}", self.text, f"{self.world}-{self.log}", self.position, None, None)
+    def row(self) -> tuple[str, str, str, int | None, None, None, None]:
+        return (
+            f"{self.world}/{self.file}",
+            self.text,
+            f"{self.world}-{self.log}",
+            self.position,
+            None,
+            None,
+            None,
+        )
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -79,7 +79,11 @@ def kept_by_python(lines: list[Line]) -> Counter[tuple[int, str]]:
 
 
 def classified(spark: SparkSession, lines: list[Line]) -> DataFrame:
-    return spark.createDataFrame([line.row for line in lines], INPUT_LINES_SCHEMA).transform(classify)
+    return frame(spark, lines).transform(classify)
+
+
+def frame(spark: SparkSession, lines: list[Line]) -> DataFrame:
+    return spark.createDataFrame([line.row for line in lines], INPUT_LINES_SCHEMA)
 
 
 def tally(rows: DataFrame) -> Counter[tuple[int, str]]:
@@ -93,7 +97,7 @@ def kept(counted: Counter[tuple[int, str]]) -> Counter[tuple[int, str]]:
 
 
 def test_one_run_keeps_what_plain_python_keeps_and_two_runs_keep_no_more(
-    spark: SparkSession, seed: int
+    spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     random = Random(seed)
     lines = [line for world in range(WORLDS) for line in lines_of(world, random)]
@@ -105,44 +109,23 @@ def test_one_run_keeps_what_plain_python_keeps_and_two_runs_keep_no_more(
     first_files = {
         (world, file) for world in range(WORLDS) for file in random.sample(["a", "a.gz", "b", "t/0"], 2)
     }
-    first = classified(spark, [line for line in lines if (line.world, line.file) in first_files])
-    then = classified(spark, [line for line in lines if (line.world, line.file) not in first_files])
-    stored = first.filter(sql.col("outcome") == EVENT)
-    known = known_events(then, stored)
-    second = judge(
-        then,
-        known=known,
-        conflicting=conflicting_events(then, stored, known),
-        known_lines=first.filter(sql.col("outcome") == QUARANTINED),
-    )
-    both = tally(first) + tally(second)
-    assert kept(both) == wanted
-    assert both.total() == len(lines)
-
-
-def test_lines_without_a_copy_need_not_be_brought_together(spark: SparkSession, seed: int) -> None:
-    random = Random(seed)
-    lines = [line for world in range(WORLDS) for line in lines_of(world, random)]
-    lines += [  # a forged id that is what a line without one is known by
-        Line(
-            WORLDS,
-            "a",
-            event_line(1).replace("00000000-0000-0000-0000-000000000001", row["line_key"]),
-            "a",
-            None,
-        )
-        for row in identified(spark, [line for line in lines if "Principal" in line.text][:4]).collect()
+    parts: list[list[Line]] = [[], []]
+    for line in lines:
+        parts[(line.world, line.file) in first_files].append(line)
+    tables, options = Tables(tmp_path), IngestOptions(with_rollup=False)
+    runs = [
+        ingest(spark, frame(spark, part), tables, f"s@{number}", options=options)
+        for number, part in enumerate(parts)
     ]
-    known = identified(spark, lines)
-    keys = repeated_keys(known)
-    apart = of_keys(known, keys).transform(resolve_copies)
-    alone = of_keys(known, keys, others=True).transform(resolve_alone)
-    assert alone.columns == apart.columns
-    assert 0 < alone.count() < len(lines)
-    found = Counter(apart.collect()) + Counter(alone.collect())
-    assert found == Counter(known.transform(resolve_copies).collect())
-
-
-def identified(spark: SparkSession, lines: list[Line]) -> DataFrame:
-    rows = spark.createDataFrame([line.row for line in lines], INPUT_LINES_SCHEMA)
-    return rows.transform(parse_lines).transform(identify)
+    assert sum(run.lines for run in runs) == len(lines)
+    both: Counter[tuple[int, str]] = Counter()
+    for table, column, outcome in (
+        ("audit_events", "source_file", EVENT),
+        ("quarantine", "file", QUARANTINED),
+    ):
+        both += tally(
+            tables.read(spark, table).select(
+                sql.col(column).alias("source_file"), sql.lit(outcome).alias("outcome")
+            )
+        )
+    assert both == wanted

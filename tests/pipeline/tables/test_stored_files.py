@@ -1,23 +1,26 @@
-"""The driver's way of a short run beside files that others wrote, and beside ids that somebody forged."""
+"""A run beside files that others wrote, and beside ids that somebody forged; no Spark is needed for it."""
 
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kustos.pipeline.stages.dedupe import EVENT
-from kustos.pipeline.stages.generated_ids import line_digest
-from kustos.pipeline.tables.short_runs import StoredFiles, deduplicate_short
-from kustos.pipeline.tables.short_writing import Places, _write
-from kustos.pipeline.tables.staging import StagedLines, _staged
-from kustos.pipeline.tables.stored import event_ids, files_of_time
+from kustos.pipeline.lines.generated_ids import line_digest
+from kustos.pipeline.tables.deduplication.of_runs import deduplicate_lines
+from kustos.pipeline.tables.deduplication.outcomes import EVENT
+from kustos.pipeline.tables.line_writing import Places, write_lines
+from kustos.pipeline.tables.staging import _staged, staged_of
+from kustos.pipeline.tables.stored import StoredFile, StoredFiles
 from tests.pipeline.events import event_line, kafka_line
 
 TIME_MS = 1_795_233_600_123
 HOUR_MS = 3_600_000
 ID = "00000000-0000-0000-0000-000000000001"
+NO_SPARK: Any = None
 
 
 def taken(folder: Path, *runs: Sequence[str]) -> list[str]:
@@ -29,14 +32,16 @@ def taken(folder: Path, *runs: Sequence[str]) -> list[str]:
         batch = pa.RecordBatch.from_pydict({"file": ["f"] * len(lines), "line": list(lines)})
         staging = folder / f"staged{len(list(folder.glob('staged*')))}"
         staging.mkdir(parents=True)
-        ((row,),) = (each.to_pylist() for each in _staged([batch], staging, "UTC"))
-        staged = StagedLines((staging / row.pop("file"),), **row)
-        files = StoredFiles.of(stored[0], stored[1], staged.around(HOUR_MS))
-        assert files is not None
-        verdicts = deduplicate_short(staged, files, None)
-        assert verdicts is not None
-        _write([(staged.files[0], verdicts)], places)
-        outcomes = {each.row: each.outcome for each in verdicts}
+        found = [row for each in _staged([batch], staging, "UTC") for row in each.to_pylist()]
+        staged = staged_of(found, staging)
+        files = StoredFiles(
+            tuple(StoredFile(path, 1, date.fromisoformat(path.parent.name[4:])) for path in stored[0]),
+            tuple(StoredFile(path, 1) for path in stored[1]),
+            *staged.around(HOUR_MS),
+        )
+        judged = deduplicate_lines(NO_SPARK, staged, files, staging / "outcomes")
+        write_lines(NO_SPARK, staged, judged, places)
+        outcomes = {row["row"]: row["outcome"] for row in judged.of_file(0).to_pylist()}
         told.append("".join(outcomes.get(row, EVENT)[0] for row in range(len(lines))))
     return told
 
@@ -89,8 +94,6 @@ def test_a_file_without_rows_hinders_no_run(tmp_path: Path) -> None:
     empty = file.with_name("part-0.parquet")
     parquet.ParquetWriter(empty, parquet.read_schema(file)).close()
     assert parquet.read_metadata(empty).num_row_groups == 0
-    assert files_of_time([empty], 0, TIME_MS) == ([], 0)
-    assert event_ids([empty, file], 0, TIME_MS).to_pylist() == [ID]
     assert taken(tmp_path, [event_line(), event_line(2)]) == ["de"]
 
 

@@ -1,26 +1,24 @@
-"""The two ways in which a run is settled: a test that goes both must end alike."""
+"""Runs in one bucket, compared by the driver, and in many, compared by tasks: a test of both ends alike."""
 
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import wraps
-from importlib import import_module
 from typing import Any
 
 import pytest
 
-INGEST = import_module("kustos.pipeline.tables.ingest")
-"""The module; in the package its name is that of the function."""
+from kustos.pipeline.tables.deduplication import of_runs
 
-LIMITS = {"by the driver": INGEST.SHORT_LINES_MAX, "by Spark": -1}
-"""So many lines are settled by the driver."""
+LIMITS = {"in one bucket": of_runs.BUCKET_LINES_MAX, "in many buckets": 2}
+"""So many lines are a bucket."""
 
 
 @contextmanager
-def settled(way: str) -> Iterator[None]:
-    """Have runs within settled in this way."""
+def compared(way: str) -> Iterator[None]:
+    """Have runs within compared in this way."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(INGEST, "SHORT_LINES_MAX", LIMITS[way])
+        patch.setattr(of_runs, "BUCKET_LINES_MAX", LIMITS[way])
         yield
 
 
@@ -30,7 +28,7 @@ def both_ways(test: Any) -> Any:
     @pytest.mark.parametrize("way", LIMITS)
     @wraps(test)
     def one_way(*, way: str, **fixtures: Any) -> None:
-        with settled(way):
+        with compared(way):
             test(**fixtures)
 
     signature = inspect.signature(test)

@@ -6,6 +6,7 @@ from kustos.cli.commands import register
 from kustos.cli.pipeline import (
     anomalies,
     convert,
+    findings,
     flows,
     jars,
     judge,
@@ -26,6 +27,7 @@ app.add_typer(signoff.app, name="signoff")
 register(app, "judge", judge.judge, judge.EXAMPLES)
 register(app, "recommend", recommend.recommend, recommend.EXAMPLES)
 register(app, "anomalies", anomalies.anomalies, anomalies.EXAMPLES)
+app.add_typer(findings.app, name="findings")
 register(app, "reach", reach.reach, reach.EXAMPLES)
 register(app, "flows", flows.flows, flows.EXAMPLES)
 register(app, "jars", jars.jars, jars.EXAMPLES)

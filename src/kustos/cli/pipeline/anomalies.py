@@ -1,133 +1,143 @@
 """`kustos pipeline anomalies`."""
 
-from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, DryRun, Limit, Until, configured, working
+from kustos.cli.pipeline.findings import finding_columns, print_findings
+from kustos.cli.pipeline.working import (
+    DEFAULT_CONFIG,
+    ClusterOption,
+    Config,
+    DryRun,
+    Limit,
+    Until,
+    configured,
+    working,
+)
 
 if TYPE_CHECKING:
-    from kustos.cli.output import Columns
+    from kustos.pipeline.anomalies import Suppression
+    from kustos.pipeline.configuration import PipelineConfiguration
 
 EXAMPLES = """
 kustos pipeline anomalies
 kustos pipeline anomalies --until 2026-10-31 --days 31
 kustos pipeline anomalies --days 1 --exit-code
+kustos pipeline anomalies --suppressed
 """
 
 Days = Annotated[
     int,
     typer.Option("--days", metavar="N", min=1, max=3660, help="How many days to judge; habits come before."),
 ]
-ExitCodeFlag = Annotated[bool, exit_code_if("anything was found")]
+Suppressed = Annotated[
+    bool, typer.Option("--suppressed", help="Also show what the configuration suppresses.")
+]
+ExitCodeFlag = Annotated[bool, exit_code_if("a finding is open")]
 
 
 def anomalies(
     config: Config = DEFAULT_CONFIG,
     until: Until = None,
     days: Days = 30,
+    cluster: ClusterOption = None,
     limit: Limit = 20,
+    suppressed: Suppressed = False,
     exit_code: ExitCodeFlag = False,
     dry_run: DryRun = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
     """Find what does not fit the habits of the days before.
 
-    First uses of foreign resources, new hosts, bursts of denials, unusual hours, enumeration of topics,
-    use of super users, credentials that wake after a long time; passwords that are guessed or tried on
-    many names, and logins that succeed after many failures. Each finding has a score, the reason in
-    words, and its evidence; all go to the table `anomalies`.
+    First uses of foreign resources, new hosts, many attempts and sweeps over names, rights that are
+    missing, unusual hours, enumeration of topics, use of super users, credentials that wake after a long
+    time; passwords that are guessed or tried on many names, and logins that succeed after many failures.
+    Each finding has a score, the reason in words, and its evidence.
+
+    The tables `anomalies` and `finding_states` keep what earlier runs found: `kustos pipeline findings`
+    lists and acknowledges it. `anomalies.suppressions` of the configuration names what is known.
     """
     from datetime import UTC, datetime, timedelta
 
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_rows
-    from kustos.cli.pipeline.inputs import day_of, filled_tables
+    from kustos.cli.pipeline.inputs import asked, day_of, super_users_of
     from kustos.cli.pipeline.shown import plain, print_plan
 
     configuration = configured(config)
     last = day_of("--until", until) or datetime.now(UTC).date() - timedelta(days=1)
-    tables = filled_tables(configuration)
-    from kustos.pipeline.anomalies import Window, find_anomalies, keeping
+    suppressions = suppressions_of(configuration)
+    configuration, tables = asked(configuration, cluster)
+    super_users = super_users_of(configuration)
+    from kustos.pipeline.anomalies import Window
+    from kustos.pipeline.anomalies.job import ANOMALY_STEPS, run_anomalies
 
     window = Window.before(last + timedelta(days=1), days)
     period = f"{window.start} to {last}"
     if dry_run:
         print_plan([f"would judge {period} by the days before"], output)
         return ExitCode.OK
-    with working("anomalies", configuration.spark, steps=2) as (spark, step):
-        step("looking for anomalies")
-        rollup = tables.read(spark, "audit_rollup")
-        with keeping() as keep:
-            found = find_anomalies(
-                spark,
-                window=window,
-                rollup=rollup,
-                security_events=tables.read(spark, "security_events"),
-                keep=keep,
-            )
-            tables.replace("anomalies", found)
-        step("summing up")
-        saved = tables.read(spark, "anomalies")
-        kinds = {row["kind"]: int(row["count"]) for row in saved.groupBy("kind").count().collect()}
-        gravest = saved.orderBy(saved["score"].desc(), "first_time", "finding_id").limit(limit)
-        rows = [row.asDict(recursive=True) for row in gravest.collect()]
-    document = {"period": period, "kinds": dict(sorted(kinds.items())), "anomalies": rows}
+    with working("anomalies", configuration.spark, steps=len(ANOMALY_STEPS)) as (spark, step):
+        sums = run_anomalies(
+            spark,
+            tables,
+            window,
+            suppressions=suppressions,
+            super_users=super_users,
+            limit=limit,
+            with_suppressed=suppressed,
+            progress=step,
+        )
+    rows = sums.pop("findings")
+    document = {"cluster": tables.asked_cluster.name, "period": period, **sums, "anomalies": rows}
     print_rows(
-        anomaly_columns(),
+        finding_columns(),
         rows,
         output,
         document=lambda: plain(document),
-        lead=(_headline(period, kinds),),
-        people=lambda: _print(period, kinds, rows),
+        lead=(headline(period, sums),),
+        people=lambda: _print(period, sums, rows),
     )
-    return ExitCode.NO if exit_code and kinds else ExitCode.OK
+    return ExitCode.NO if exit_code and sums["states"].get("OPEN") else ExitCode.OK
 
 
-def anomaly_columns() -> "Columns[dict[str, Any]]":
-    """Return the columns of anomalies."""
-    from kustos.cli.output import Column, ColumnFormats, Columns, Words
-    from kustos.cli.pipeline.shown import seen
+def suppressions_of(configuration: "PipelineConfiguration") -> "list[Suppression]":
+    """Return the suppressions of a configuration; raise `AnomalyInputError` and usage errors."""
+    from datetime import UTC, datetime, time, timedelta
 
-    return Columns(
-        (
-            Column("severity", itemgetter("severity")),
-            Column("score", lambda row: f"{row['score']:.2f}"),
-            Column("kind", itemgetter("kind")),
-            Column("principal", itemgetter("principal")),
-            Column("first_time", lambda row: seen(row["first_time"]), title="first"),
-            Column("last_time", lambda row: seen(row["last_time"]), ColumnFormats.WIDE, title="last"),
-            Column("finding_id", itemgetter("finding_id"), ColumnFormats.WIDE),
-            Column("reason", lambda row: Words(row["reason"])),
-        ),
-        lambda row: [row["principal"]] if row["principal"] else [],
-        "the principals, as `pipeline reach` takes them",
-    )
+    from kustos.cli.pipeline.recommend_flags import resource_of
+    from kustos.pipeline.anomalies import Suppression
 
-
-def _headline(period: str, kinds: dict[str, int]) -> str:
-    if not kinds:
-        return f"nothing unusual from {period}"
-    return f"{sum(kinds.values())} anomalies from {period}:"
-
-
-def _print(period: str, kinds: dict[str, int], rows: list[dict[str, Any]]) -> None:
-    from kustos.cli.output import print_lines, print_paragraph
-    from kustos.cli.pipeline.shown import seen
-
-    print_lines(_headline(period, kinds))
-    if not kinds:
-        return
-    for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
-        print_lines(f"{count:6,}  {kind.replace('_', ' ').lower()}")
-    for row in rows:
-        principal = row["principal"] or "nobody"
-        print_lines(
-            "",
-            f"{row['severity']} {row['score']:.2f}  {principal}  {seen(row['first_time'])}",
+    return [
+        Suppression(
+            reason=rule.reason,
+            kind=rule.kind,
+            principal=rule.principal,
+            resource=None if rule.resource is None else resource_of(rule.resource),
+            until=datetime.combine(rule.until + timedelta(days=1), time(), UTC),
         )
-        print_paragraph(row["reason"], indent="  ")
-    print_lines("", "all are in the table `anomalies`")
+        for rule in configuration.anomalies.suppressions
+    ]
+
+
+def headline(period: str, sums: dict[str, Any]) -> str:
+    """Return what was found in one sentence."""
+    states = sums["states"]
+    if not states:
+        return f"nothing unusual from {period}"
+    counts = ", ".join(f"{count} {state.lower()}" for state, count in states.items())
+    return f"{sum(states.values())} findings from {period}, {sums['new']} of them new: {counts}"
+
+
+def _print(period: str, sums: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    from kustos.cli.output import print_lines
+
+    print_lines(headline(period, sums))
+    for kind, count in sorted(sums["kinds"].items(), key=lambda item: (-item[1], item[0])):
+        print_lines(f"{count:6,}  {kind.replace('_', ' ').lower()}")
+    print_findings(rows)
+    if rows:
+        print_lines("", "all are in the table `finding_states`, see `kustos pipeline findings --help`")

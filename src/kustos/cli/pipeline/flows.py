@@ -9,7 +9,16 @@ import typer
 
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, Limit, Since, Until, configured, working
+from kustos.cli.pipeline.working import (
+    DEFAULT_CONFIG,
+    ClusterOption,
+    Config,
+    Limit,
+    Since,
+    Until,
+    configured,
+    working,
+)
 
 if TYPE_CHECKING:
     from kustos.cli.output import Columns
@@ -51,6 +60,7 @@ def flows(
     out: Out = None,
     since: Since = None,
     until: Until = None,
+    cluster: ClusterOption = None,
     limit: Limit = 40,
     output: Output = OutputFormat.TABLE,
 ) -> None:
@@ -61,17 +71,17 @@ def flows(
     """
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_rows
-    from kustos.cli.pipeline.inputs import check_writable, filled_tables, period_of
+    from kustos.cli.pipeline.inputs import asked, check_writable, period_of
 
     configuration = configured(config)
     first, last = period_of(since, until)
-    tables = filled_tables(configuration)
+    configuration, tables = asked(configuration, cluster)
     form = None if out is None else out.suffix.removeprefix(".")
     if form is not None and form not in list(GraphForm):
         raise usage_error(f"`{out}` has none of the endings .dot, .graphml and .json")
     check_writable(out)
     from kustos.pipeline.reach import edges, flow_paths
-    from kustos.pipeline.stages.rollup import within_days
+    from kustos.pipeline.tables.rollup.frames import within_days
 
     with working("flows", configuration.spark, steps=2) as (spark, step):
         step("finding who feeds whom")
@@ -86,7 +96,11 @@ def flows(
         path_columns(),
         paths,
         output,
-        document=lambda: {"paths": paths, "graph": None if out is None else str(out)},
+        document=lambda: {
+            "cluster": tables.asked_cluster.name,
+            "paths": paths,
+            "graph": None if out is None else str(out),
+        },
         tail=() if out is None else (str(out),),
     )
 

@@ -46,6 +46,18 @@ def todays_acls(configuration: "PipelineConfiguration", folder: Path) -> "AclsIn
     return acl_set(configuration.acls.source, configuration.acls, folder)
 
 
+def super_users_of(configuration: "PipelineConfiguration") -> frozenset[str]:
+    """Return the brokers' super users of the configuration; raise a usage error for what is none."""
+    from kustos.acl import AclValueError
+    from kustos.authorizer import parse_super_users
+
+    text = "" if configuration.acls is None else configuration.acls.super_users
+    try:
+        return parse_super_users(text)
+    except AclValueError as error:
+        raise usage_error(f"`acls.super_users` of the configuration: {error}") from None
+
+
 def acls_then(
     configuration: "PipelineConfiguration", folder: Path, as_of: str | None, moment: datetime
 ) -> "AclsInForce":
@@ -91,6 +103,18 @@ def filled_tables(configuration: "PipelineConfiguration") -> "Tables":
     if isinstance(tables.folder, Path) and not tables.folder.is_dir():
         raise usage_error(f"there are no tables in `{tables.folder}`, fill them with `kustos pipeline run`")
     return tables
+
+
+def asked(
+    configuration: "PipelineConfiguration", cluster: str | None
+) -> tuple["PipelineConfiguration", "Tables"]:
+    """Return configuration and tables for questions about a cluster, by default the configured or only one.
+
+    Raises a usage error if no run has filled the tables, and `ClusterError`.
+    """
+    name = configuration.cluster if cluster is None else cluster
+    tables = filled_tables(configuration).of_cluster(name, configuration.cluster_ids)
+    return configuration.of_cluster(tables.asked_cluster.name), tables
 
 
 def day_of(option: str, text: str | None) -> date | None:

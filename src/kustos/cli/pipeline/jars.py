@@ -37,7 +37,7 @@ def jars(out: Out = None, output: Output = OutputFormat.TABLE) -> None:
     from kustos.cli.terminal import progress
 
     check_installed()
-    from kustos.pipeline.inputs import KAFKA_COORDINATES, download_jars
+    from kustos.pipeline.run.topic import KAFKA_COORDINATES, download_jars
 
     if out is None:
         downloaded = []

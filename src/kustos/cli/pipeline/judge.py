@@ -9,6 +9,7 @@ from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.working import (
     DEFAULT_CONFIG,
+    ClusterOption,
     Config,
     DryRun,
     Limit,
@@ -60,6 +61,7 @@ def judge(
     rules: Rules = False,
     since: Since = None,
     until: Until = None,
+    cluster: ClusterOption = None,
     limit: Limit = 20,
     exit_code: ExitCodeFlag = False,
     dry_run: DryRun = False,
@@ -74,14 +76,14 @@ def judge(
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document, print_lines
-    from kustos.cli.pipeline.inputs import filled_tables, period_of
+    from kustos.cli.pipeline.inputs import asked, period_of
     from kustos.cli.pipeline.shown import plain, print_plan
 
     configuration = configured(config)
     first, last = period_of(since, until)
-    tables = filled_tables(configuration)
+    configuration, tables = asked(configuration, cluster)
     from kustos.pipeline.history import gravest_findings, history_reach
-    from kustos.pipeline.jobs import JUDGE_STEPS, JudgeQuestion, run_judgement
+    from kustos.pipeline.history.job import JUDGE_STEPS, JudgeQuestion, run_judgement
 
     question = JudgeQuestion(
         metadata=_metadata(configuration, metadata),
@@ -103,11 +105,21 @@ def judge(
         rows = [row.asDict(recursive=True) for row in found.collect()]
     differ = sum(one["events"] for one in judged["verdicts"] if one["verdict"] == "DIFFERS")
     if output.is_document:
-        document = {"metadata": str(question.metadata), **judged, "differ": differ, "examples": _opened(rows)}
+        document = {
+            "cluster": tables.asked_cluster.name,
+            "metadata": str(question.metadata),
+            **judged,
+            "differ": differ,
+            "examples": _opened(rows),
+        }
         print_document(plain(document), output)
     else:
         print_lines(f"judged by {question.metadata}", _reach_text(judged["history"]))
         _print(judged, rows, rules)
+        if question.super_users is None and any(one["verdict"] == "UNCERTAIN" for one in judged["verdicts"]):
+            print_lines(
+                "", "some lines name no rule: `acls.super_users` of the configuration tells super users there"
+            )
     return ExitCode.NO if exit_code and differ else ExitCode.OK
 
 

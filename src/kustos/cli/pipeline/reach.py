@@ -7,7 +7,7 @@ import typer
 
 from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, configured
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, ClusterOption, Config, configured
 
 if TYPE_CHECKING:
     from kustos.pipeline.reach import BlastRadius
@@ -39,6 +39,7 @@ def reach(
     acls: Acls = None,
     known: Known = None,
     no_tokens: NoTokens = False,
+    cluster: ClusterOption = None,
     exit_code: ExitCodeFlag = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
@@ -54,6 +55,9 @@ def reach(
     from kustos.pipeline.reach import blast_radius
 
     configuration = configured(config)
+    name = configuration.cluster if cluster is None else cluster
+    if name is not None:
+        configuration = configuration.of_cluster(name)
     chosen = (
         todays_acls(configuration, config.absolute().parent)
         if acls is None

@@ -8,7 +8,16 @@ import typer
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline import recommend_flags as flags
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, DryRun, Since, Until, configured, working
+from kustos.cli.pipeline.working import (
+    DEFAULT_CONFIG,
+    ClusterOption,
+    Config,
+    DryRun,
+    Since,
+    Until,
+    configured,
+    working,
+)
 
 if TYPE_CHECKING:
     from kustos.pipeline.privilege import Legitimate, PrivilegeNumbers, PrivilegeOptions, Recommendation
@@ -65,6 +74,7 @@ def recommend(
     today: Today = False,
     since: Since = None,
     until: Until = None,
+    cluster: ClusterOption = None,
     dry_run: DryRun = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
@@ -76,20 +86,22 @@ def recommend(
     """
     parameters = locals()
     import json
+    from dataclasses import replace
 
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document
-    from kustos.cli.pipeline.inputs import check_writable, filled_tables, period_of, todays_acls
+    from kustos.cli.pipeline.inputs import asked, check_writable, period_of, super_users_of, todays_acls
     from kustos.cli.pipeline.shown import print_plan
 
     configuration = configured(config)
     first, last = period_of(since, until)
-    tables = filled_tables(configuration)
+    configuration, tables = asked(configuration, cluster)
     check_writable(out, commands)
     from kustos.pipeline.privilege import recommendation
 
     flag_values = flags.named(parameters) | {"from_day": first, "to_day": last}
     options, legitimate = flags.choices(configuration.recommend, flag_values, literal=literal)
+    legitimate = replace(legitimate, super_users=super_users_of(configuration))
     is_within = within_today or configuration.recommend.within_today
     acls = todays_acls(configuration, config.absolute().parent) if today or is_within else None
     if dry_run:
@@ -101,7 +113,7 @@ def recommend(
         found = recommendation(spark, rollup, options, legitimate, **context, progress=step)
     files = _write(found, out, commands)
     if output.is_document:
-        print_document(json.loads(found.to_json()), output)
+        print_document({"cluster": tables.asked_cluster.name, **json.loads(found.to_json())}, output)
     else:
         _print(found.numbers, files)
     return ExitCode.OK if found.numbers.is_proven else ExitCode.FAILED

@@ -8,7 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from kustos.acl import ResourcePattern
-    from kustos.pipeline.configuration import RecommendSettings
+    from kustos.pipeline.answer_settings import RecommendSettings
     from kustos.pipeline.privilege import Legitimate, PrivilegeOptions
 
 NEVER: Final = ("wildcard_share", "all_operations_min")
@@ -135,7 +135,7 @@ WithinToday = Annotated[
 
 def named(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a command that are named like a choice."""
-    from kustos.pipeline.configuration import RecommendSettings
+    from kustos.pipeline.answer_settings import RecommendSettings
 
     return {name: parameters[name] for name in RecommendSettings.model_fields if name in parameters}
 

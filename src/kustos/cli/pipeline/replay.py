@@ -10,6 +10,7 @@ from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.working import (
     DEFAULT_CONFIG,
+    ClusterOption,
     Config,
     DryRun,
     Limit,
@@ -55,6 +56,7 @@ def replay(
     rules: Rules = False,
     since: Since = None,
     until: Until = None,
+    cluster: ClusterOption = None,
     limit: Limit = 20,
     exit_code: ExitCodeFlag = False,
     dry_run: DryRun = False,
@@ -68,19 +70,19 @@ def replay(
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_rows
-    from kustos.cli.pipeline.inputs import acl_set, filled_tables, period_of, todays_acls
+    from kustos.cli.pipeline.inputs import acl_set, asked, period_of, todays_acls
     from kustos.cli.pipeline.shown import plain, print_plan
 
     configuration = configured(config)
     first, last = period_of(since, until)
-    tables = filled_tables(configuration)
+    configuration, tables = asked(configuration, cluster)
     candidate = acl_set(acls, configuration.acls, Path.cwd(), at)
     baseline = todays_acls(configuration, config.absolute().parent) if today else None
     compared = "what was recorded" if baseline is None else f"{len(baseline.bindings)} ACLs of today"
     if dry_run:
         print_plan([f"would compare {len(candidate.bindings)} ACLs of `{acls}` with {compared}"], output)
         return ExitCode.OK
-    from kustos.pipeline.jobs import replay_of_tables
+    from kustos.pipeline.replay.job import replay_of_tables
 
     with working("replay", configuration.spark, steps=3) as (spark, step):
         step("deciding")
@@ -94,7 +96,14 @@ def replay(
         step("looking for the largest")
         top = [row.asDict() for row in saved.top(limit).collect()]
     lost = sum(kind["event_count"] for kind in kinds if (kind["kind"], kind["access"]) == ("LOST", "ACCESS"))
-    document = {"acls": acls, "compared_with": compared, "lost": lost, "kinds": kinds, "flips": top}
+    document = {
+        "cluster": tables.asked_cluster.name,
+        "acls": acls,
+        "compared_with": compared,
+        "lost": lost,
+        "kinds": kinds,
+        "flips": top,
+    }
     print_rows(
         flip_columns(),
         top,

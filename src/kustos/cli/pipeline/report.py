@@ -1,7 +1,8 @@
 """`kustos pipeline report`."""
 
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -9,6 +10,7 @@ from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.working import (
     DEFAULT_CONFIG,
+    ClusterOption,
     Config,
     Since,
     Until,
@@ -18,7 +20,7 @@ from kustos.cli.pipeline.working import (
 )
 
 if TYPE_CHECKING:
-    from kustos.pipeline.jobs import ReportSummary
+    from kustos.pipeline.run import ReportSummary
 
 EXAMPLES = """
 kustos pipeline report --out report.html
@@ -29,12 +31,21 @@ kustos pipeline report --audit kafka-logs --out report \\
     --time-zone Europe/Berlin
 """
 
+
+class OnUnknownFormat(StrEnum):
+    """What a file in no known format does."""
+
+    STOP = "stop"
+    QUARANTINE = "quarantine"
+
+
 Audit = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--audit",
         metavar="DIR",
-        help="Report on a folder of audit files, without a configuration: JSON lines, Kafka's log, `.gz`.",
+        help="Report on a folder of audit files, or s3://BUCKET/FOLDER, without a configuration: JSON lines, "
+        "Kafka's log, packed ones.",
         show_default=False,
     ),
 ]
@@ -46,6 +57,22 @@ Out = Annotated[
 ]
 TimeZone = Annotated[
     str, typer.Option("--time-zone", metavar="NAME", help="Time zone of the brokers that wrote Kafka's log.")
+]
+LayoutOption = Annotated[
+    str | None,
+    typer.Option(
+        "--layout",
+        metavar="PATTERN",
+        help="With --audit: log4j's pattern of the lines, such as `%d{ISO8601} %p %m (%c) [%t]%n`; usual "
+        "ones are recognized.",
+    ),
+]
+UnknownFormat = Annotated[
+    OnUnknownFormat,
+    typer.Option(
+        "--on-unknown-format",
+        help="With --audit: a file in no known format stops the report, or its lines are quarantined.",
+    ),
 ]
 
 _SUMMARY_COUNTS: Final = (
@@ -65,8 +92,11 @@ def report(
     config: Config = DEFAULT_CONFIG,
     audit: Audit = None,
     time_zone: TimeZone = "UTC",
+    layout: LayoutOption = None,
+    on_unknown_format: UnknownFormat = OnUnknownFormat.STOP,
     since: Since = None,
     until: Until = None,
+    cluster: ClusterOption = None,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
     """Draw one HTML page of access, with its plots and tables.
@@ -77,15 +107,16 @@ def report(
     `security_events`, `quarantine` and `summary.json` in --out. The page runs no script and fetches nothing.
     """
     if audit is not None:
-        _report_on_folder(audit, out, time_zone, output)
+        reading = {"time_zone": time_zone, "layout": layout, "on_unknown_format": on_unknown_format.value}
+        _report_on_folder(audit, out, cluster, output, reading)
         return
     from kustos.cli.output import print_document
-    from kustos.cli.pipeline.inputs import filled_tables, period_of
+    from kustos.cli.pipeline.inputs import asked, period_of
 
     configuration = configured(config)
     first, last = period_of(since, until)
-    tables = filled_tables(configuration)
-    from kustos.pipeline.jobs import REPORT_STEPS, run_tables_report
+    configuration, tables = asked(configuration, cluster)
+    from kustos.pipeline.run import REPORT_STEPS, run_tables_report
 
     steps = len(REPORT_STEPS)
     with working("report", configuration.spark, steps=steps) as (spark, step):
@@ -105,18 +136,28 @@ def report(
     _print([*rows], summary.report)
 
 
-def _report_on_folder(audit: Path, out: Path, time_zone: str, output: OutputFormat) -> None:
-
+def _report_on_folder(
+    audit: str, out: Path, cluster: str | None, output: OutputFormat, reading: dict[str, Any]
+) -> None:
     check_installed()
     import json
 
+    from kustos.cli.failures import usage_error
     from kustos.cli.output import print_document
     from kustos.pipeline.files import list_audit_files
-    from kustos.pipeline.jobs import STEPS, run_access_report
+    from kustos.pipeline.lines.layouts import compiled
+    from kustos.pipeline.places import place_of
+    from kustos.pipeline.run import STEPS, run_access_report
 
-    list_audit_files(audit)  # report a wrong folder before Spark's seconds of start-up
+    try:
+        folder = place_of(audit)
+    except ValueError as error:
+        raise usage_error(str(error)) from error
+    if reading["layout"] is not None:
+        compiled(reading["layout"])
+    list_audit_files(folder)  # report a wrong folder before Spark's seconds of start-up
     with working("report", steps=len(STEPS)) as (spark, step):
-        summary = run_access_report(spark, audit, out, time_zone=time_zone, progress=step)
+        summary = run_access_report(spark, folder, out, cluster=cluster, progress=step, **reading)
     if output.is_document:
         print_document(json.loads(summary.to_json()), output)
     else:

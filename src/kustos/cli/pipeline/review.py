@@ -1,5 +1,6 @@
 """`kustos pipeline review`."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,16 +8,22 @@ import typer
 
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, DryRun, configured, working
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, ClusterOption, Config, DryRun, configured, working
 
 if TYPE_CHECKING:
+    from kustos.cli.pipeline.entitlements import EntitlementFiles
     from kustos.pipeline.configuration import PipelineConfiguration
+    from kustos.pipeline.deciding import AclsInForce
     from kustos.pipeline.findings import Existing
+    from kustos.pipeline.findings.job import ReviewQuestion
+    from kustos.pipeline.review import Choice, Document
 
 EXAMPLES = """
 kustos pipeline review
 kustos pipeline review --as-of 2026-09-30 --csv q3.csv --sign-off q3.json
 kustos pipeline review --topics topics.txt --groups groups.txt
+kustos pipeline review --operation DELETE --resource-name payments
+kustos pipeline review --sign-off q4.json --csv q4.csv --former q3.json
 """
 
 AsOf = Annotated[
@@ -26,8 +33,46 @@ AsOf = Annotated[
     ),
 ]
 Csv = Annotated[
-    Path | None, typer.Option("--csv", metavar="FILE", help="Write the rows for a spreadsheet (UTF-8, BOM).")
+    Path | None, typer.Option("--csv", metavar="FILE", help="Write the entitlements for a spreadsheet.")
 ]
+Details = Annotated[
+    Path | None,
+    typer.Option("--details", metavar="FILE", help="Write each access behind them for a spreadsheet."),
+]
+Former = Annotated[
+    Path | None,
+    typer.Option(
+        "--former", metavar="FILE", help="The document of a former review: say what is new, gone, changed."
+    ),
+]
+FormerKey = Annotated[
+    Path | None,
+    typer.Option("--former-key", metavar="FILE", help="The former review is signed: check it by this key."),
+]
+Principal = Annotated[
+    str | None,
+    typer.Option("--principal", metavar="TYPE:NAME", help="Show what it may do, by `User:*` too."),
+]
+Operation = Annotated[
+    str | None, typer.Option("--operation", metavar="NAME", help="Show who may do this, such as DELETE.")
+]
+ResourceTypeName = Annotated[
+    str | None, typer.Option("--resource-type", metavar="TYPE", help="Show only TOPIC, GROUP, and so on.")
+]
+ResourceName = Annotated[
+    str | None,
+    typer.Option(
+        "--resource-name", metavar="NAME", help="Show what is granted on this name, by any pattern."
+    ),
+]
+PatternTypeName = Annotated[
+    str | None,
+    typer.Option("--pattern-type", metavar="TYPE", help="Show only ACLs on literal or prefixed names."),
+]
+Team = Annotated[
+    str | None, typer.Option("--team", metavar="NAME", help="Show that for which a team answers.")
+]
+Unused = Annotated[bool, typer.Option("--unused", help="Show only what nobody used.")]
 SignOff = Annotated[
     Path | None,
     typer.Option("--sign-off", metavar="FILE", help="Write the document that reviewers decide and sign off."),
@@ -52,53 +97,130 @@ def review(
     topics: Topics = None,
     groups: Groups = None,
     scram_users: ScramUsers = None,
+    cluster: ClusterOption = None,
+    details: Details = None,
+    former: Former = None,
+    former_key: FormerKey = None,
+    principal: Principal = None,
+    operation: Operation = None,
+    resource_type: ResourceTypeName = None,
+    resource_name: ResourceName = None,
+    pattern_type: PatternTypeName = None,
+    team: Team = None,
+    unused: Unused = False,
     dry_run: DryRun = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
     """Say who may do what, by which ACLs, and who used it.
 
-    Fills the tables `access_review` (each access and each unused grant, with its last use) and `findings`
-    (unused, redundant, shadowed and orphaned ACLs, each with its evidence and whether a replay shows that
-    it can go; who breaks the `duties` and the `policy` of the configuration). With `metadata` in the
-    configuration each ACL has its time of creation, and any past moment can be reviewed.
+    Fills the tables `entitlements` (each ALLOW and operation that it allows, with its uses and what DENYs
+    take from it), `access_review` (each access behind them) and `findings` (unused, redundant, shadowed and
+    orphaned ACLs, each with its evidence and whether a replay shows that it can go; who breaks the `duties`
+    and the `policy` of the configuration). With `metadata` in the configuration each ACL has its time of
+    creation, and any past moment can be reviewed. `--principal`, `--operation`, `--resource-type`,
+    `--resource-name`, `--pattern-type`, `--team` and `--unused` choose what is shown and written; a sign-off
+    is about everything. JSON and YAML have all chosen rows as `rows`, printed as they come.
     """
-    from kustos.cli.output import print_document
-    from kustos.cli.pipeline.inputs import acls_then, check_writable, filled_tables, moment_of
-    from kustos.cli.pipeline.shown import print_plan
+    from kustos.cli.output import stream_document
+    from kustos.cli.pipeline.entitlements import EntitlementFiles, print_entitlements
+    from kustos.cli.pipeline.inputs import acls_then, asked, check_writable, moment_of
+    from kustos.cli.pipeline.shown import plain, print_plan
 
+    choice = _choice(
+        sign_off,
+        principal=principal,
+        operation=operation,
+        resource_type=resource_type,
+        resource_name=resource_name,
+        pattern_type=pattern_type,
+        team=team,
+        is_unused=unused,
+    )
     configuration = configured(config)
     moment = moment_of("--as-of", as_of)
-    tables = filled_tables(configuration)
-    check_writable(csv, sign_off)
+    configuration, tables = asked(configuration, cluster)
+    before = _former(former, former_key, tables.asked_cluster.name)
+    check_writable(csv, sign_off, details)
     acls = acls_then(configuration, config.absolute().parent, as_of, moment)
+    title = f"{acls.name} as of {moment:%Y-%m-%d %H:%M} UTC"
     if dry_run:
-        plan = f"would review {len(acls.bindings)} ACLs of `{acls.name}` as of {moment:%Y-%m-%d %H:%M} UTC"
-        print_plan([plan], output)
+        print_plan([f"would review the {len(acls.bindings)} ACLs of {title}"], output)
         return
-    from kustos.pipeline.jobs import REVIEW_STEPS, ReviewQuestion, run_review
+    question = _question(configuration, acls, moment, _existing(topics, groups, scram_users))
+    written = EntitlementFiles(tables, acls, choice, before, as_of=moment, metadata=configuration.metadata)
+    counts = _review(configuration, question, written, csv=csv, sign_off=sign_off, details=details)
+    if output.is_document:
+        head = {"cluster": tables.asked_cluster.name, "as_of": moment.isoformat(), "acls": acls.name}
+        stream_document({**head, **plain(counts)}, "rows", written.documents(), output)
+    else:
+        print_entitlements(counts, written.shown, title, is_chosen=not choice.is_everything)
 
-    question = ReviewQuestion(
+
+def _question(
+    configuration: "PipelineConfiguration", acls: "AclsInForce", moment: datetime, existing: "Existing"
+) -> "ReviewQuestion":
+    from kustos.pipeline.findings.job import ReviewQuestion
+
+    return ReviewQuestion(
         acls=acls,
         as_of=moment,
         dormant_days=configuration.review.dormant_days,
         teams=configuration.review.teams,
         metadata=configuration.metadata,
-        existing=_existing(topics, groups, scram_users),
+        existing=existing,
         **_rules(configuration),
     )
+
+
+def _review(
+    configuration: "PipelineConfiguration",
+    question: "ReviewQuestion",
+    written: "EntitlementFiles",
+    *,
+    csv: Path | None,
+    sign_off: Path | None,
+    details: Path | None,
+) -> dict[str, Any]:
+    """Fill the tables and write the files; return the sums of the review and what a comparison found."""
+    from kustos.pipeline.findings.job import REVIEW_STEPS, run_review
+
     steps = len(REVIEW_STEPS) + 1
     with working("review", configuration.spark, steps=steps) as (spark, step):
-        counts = run_review(spark, tables, question, step)
+        counts = run_review(spark, written.tables, question, step)
         step("writing files")
-        rows = tables.read(spark, "access_review")
-        if csv is not None:
-            _write_csv(csv, rows)
-        if sign_off is not None:
-            _write_document(sign_off, rows, acls, moment, question.dormant_days)
-    if output.is_document:
-        print_document({"as_of": moment.isoformat(), "acls": acls.name, **counts}, output)
-    else:
-        _print(counts, f"{acls.name} as of {moment:%Y-%m-%d %H:%M} UTC")
+        if details is not None:
+            written.write_details(spark, details)
+        return counts | written.write(spark, csv, sign_off, question.dormant_days)
+
+
+def _choice(sign_off: Path | None, **asked: Any) -> "Choice":
+    """Return the chosen rows; raise `ReviewError`, and a usage error for a sign-off of a part."""
+    from kustos.cli.failures import usage_error
+    from kustos.pipeline.review import Choice
+
+    choice = Choice.of(**asked)
+    if sign_off is not None and not choice.is_everything:
+        raise usage_error("a sign-off is about everything that is granted, leave out what chooses rows")
+    return choice
+
+
+def _former(path: Path | None, key: Path | None, cluster: str) -> "Document | None":
+    """Return the former review, checked; raise `ReviewError` and usage errors before Spark starts."""
+    from kustos.cli.acl_locations import read_text
+    from kustos.cli.failures import usage_error
+    from kustos.pipeline.review import former_of, read_review, verify_signed_review
+
+    if path is None:
+        if key is not None:
+            raise usage_error("`--former-key` checks a former review, add `--former`")
+        return None
+    text = read_text(str(path))
+    document = read_review(text) if key is None else verify_signed_review(text, key.read_bytes())
+    former_of(document)
+    other = document["review"].get("cluster", "")
+    if other != cluster:
+        raise usage_error(f"the former review is of cluster `{other}`, this one of `{cluster}`")
+    return document
 
 
 def _existing(topics: Path | None, groups: Path | None, users: Path | None) -> "Existing":
@@ -119,51 +241,3 @@ def _rules(configuration: "PipelineConfiguration") -> dict[str, Any]:
         "duties": () if duties is None else parse_duties(read_text(str(duties)), str(duties)),
         "policy": None if policy is None else parse_policy(read_text(str(policy)), str(policy)),
     }
-
-
-def _write_csv(path: Path, rows: Any) -> None:
-    from kustos.pipeline.review import review_csv
-
-    ordered = rows.orderBy("team", "principal", "resource_type", "resource_name", "operation")
-    with path.open("w", encoding="utf-8", newline="") as file:
-        for line in review_csv(row.asDict(recursive=True) for row in ordered.toLocalIterator()):
-            file.write(line)
-
-
-def _write_document(path: Path, rows: Any, acls: Any, moment: Any, days: int) -> None:
-    from datetime import UTC, datetime
-
-    from kustos.pipeline.review import review_document, write_review
-
-    document = review_document(
-        (row.asDict(recursive=True) for row in rows.toLocalIterator()),
-        acls,
-        as_of=moment,
-        dormant_days=days,
-        created_at=datetime.now(UTC),
-    )
-    path.write_text(write_review(document), encoding="utf-8")
-
-
-def _print(counts: dict[str, Any], title: str) -> None:
-    from kustos.cli.output import print_lines, print_table
-
-    print_lines(title)
-    print_table(
-        ("access", "rows"),
-        [
-            ("used", counts["used"]),
-            ("never used", counts["rows"] - counts["used"]),
-            ("dormant", counts["dormant"]),
-            ("principals", counts["principals"]),
-        ],
-    )
-    if counts["findings"]:
-        print_table(
-            ("found", "count", "safe to remove"),
-            [
-                (one["kind"].replace("_", " ").lower(), one["count"], one["safe_to_remove"])
-                for one in counts["findings"]
-            ],
-        )
-    print_lines("all rows are in the tables `access_review` and `findings`")

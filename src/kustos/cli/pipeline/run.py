@@ -18,7 +18,7 @@ from kustos.cli.pipeline.working import (
 
 if TYPE_CHECKING:
     from kustos.pipeline.configuration import InputSettings, PipelineConfiguration
-    from kustos.pipeline.tables import Dropped, Retention, Tables
+    from kustos.pipeline.tables import DeclaredCluster, Dropped, Retention, Tables
 
 EXAMPLES = """
 kustos pipeline run
@@ -109,11 +109,11 @@ def _name(one: "InputSettings") -> str:
 
 def _planned(one: "InputSettings", tables: "Tables") -> dict[str, Any]:
     """Return what a run would read; raise an input's errors before Spark's seconds of start-up."""
-    from kustos.pipeline.inputs import TopicSettings
-    from kustos.pipeline.jobs import find_new_files
+    from kustos.pipeline.run import find_new_files
+    from kustos.pipeline.run.topic import TopicSettings
 
     if one.files is not None:
-        found = find_new_files(one.files, tables, source=one.source)
+        found = find_new_files(one.files, tables, source=one.source, cluster=one.cluster)
         return {
             "input": _name(one),
             "files": found.count,
@@ -137,13 +137,14 @@ def _take_files(
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from kustos.pipeline.jobs import run_pipeline
+    from kustos.pipeline.run import run_pipeline
     from kustos.pipeline.tables import IngestOptions
 
     if one.files is None:
         raise ValueError("an input without a topic has files")
     options = IngestOptions(
         time_zone=one.time_zone,
+        cluster=_declared(configuration, one),
         keep_raw=configuration.tables.keep_raw,
         watermark_days=configuration.tables.watermark_days,
         retention=_retention(configuration),
@@ -173,8 +174,8 @@ def _take_topic(
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from kustos.pipeline.inputs import TopicSettings
-    from kustos.pipeline.streaming import StreamOptions, run_stream
+    from kustos.pipeline.run.stream import StreamOptions, run_stream
+    from kustos.pipeline.run.topic import TopicSettings
     from kustos.pipeline.tables import IngestOptions
 
     if one.topic is None or one.command_config is None:
@@ -182,6 +183,7 @@ def _take_topic(
     step(f"reading {one.topic}")
     ingested = IngestOptions(
         time_zone=one.time_zone,
+        cluster=_declared(configuration, one),
         keep_raw=configuration.tables.keep_raw,
         watermark_days=configuration.tables.watermark_days,
         with_rollup=False,
@@ -190,13 +192,19 @@ def _take_topic(
     with until_interrupted() as stop:
         summary = run_stream(
             spark,
-            TopicSettings.from_file(one.topic, one.command_config),
+            TopicSettings.from_file(one.topic, one.command_config, one.layout),
             tables,
             checkpoints=configuration.tables.folder_of_checkpoints(),
             options=StreamOptions(available_now=not follow, ingest=ingested),
             stop=stop,
         )
     return asdict(summary)
+
+
+def _declared(configuration: "PipelineConfiguration", one: "InputSettings") -> "DeclaredCluster":
+    from kustos.pipeline.tables import DeclaredCluster
+
+    return DeclaredCluster(one.cluster, configuration.cluster_ids.get(one.cluster or "", ()))
 
 
 def _retention(configuration: "PipelineConfiguration") -> "Retention | None":

@@ -24,6 +24,8 @@ DECIDE_EXAMPLES = """
 kustos pipeline signoff decide q3.json revoke --by alice \\
     --reason "team has moved" --row 5c1b...
 kustos pipeline signoff decide q3.json keep --by alice --principal User:pay
+kustos pipeline signoff decide q3.json revoke --by alice --reason "dead" \\
+    --unused --operation DELETE --yes
 """
 CLOSE_EXAMPLES = """
 kustos pipeline signoff close q3.json --by "Alice, platform team"
@@ -50,6 +52,32 @@ class ReviewVerdict(StrEnum):
 
 
 Document = Annotated[Path, typer.Argument(metavar="FILE", help="The document of `review --sign-off`.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; needed to revoke and to ask.")]
+RowIds = Annotated[
+    list[str] | None, typer.Option("--row", metavar="ID", help="A row, by its id or a beginning of it.")
+]
+OfPrincipal = Annotated[
+    str | None, typer.Option("--principal", metavar="TYPE:NAME", help="All rows of a principal.")
+]
+OfOperation = Annotated[
+    str | None, typer.Option("--operation", metavar="NAME", help="All rows of an operation.")
+]
+OfResourceType = Annotated[
+    str | None, typer.Option("--resource-type", metavar="TYPE", help="All rows of TOPIC, GROUP, and so on.")
+]
+OfResourceName = Annotated[
+    str | None,
+    typer.Option("--resource-name", metavar="NAME", help="All rows of this name or prefix, as written."),
+]
+OfPatternType = Annotated[
+    str | None, typer.Option("--pattern-type", metavar="TYPE", help="All rows of LITERAL or PREFIXED names.")
+]
+OfTeam = Annotated[
+    str | None, typer.Option("--team", metavar="NAME", help="All rows for which a team answers.")
+]
+OfUnused = Annotated[bool, typer.Option("--unused", help="All rows that nobody used.")]
+Undecided = Annotated[bool, typer.Option("--undecided", help="Only rows not decided yet.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Decide without confirmation.")]
 By = Annotated[str, typer.Option("--by", metavar="NAME", help="Name of the reviewer.")]
 
 app = typer.Typer(help="Decide, close, sign and check a review.", no_args_is_help=True)
@@ -82,43 +110,76 @@ def decide(
     document: Document,
     verdict: Annotated[ReviewVerdict, typer.Argument(help="What to do with the rows.")],
     by: By,
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why; needed to revoke and to ask.")
-    ] = "",
-    row: Annotated[
-        list[str] | None, typer.Option("--row", metavar="ID", help="A row, by its id or a beginning of it.")
-    ] = None,
-    principal: Annotated[
-        str | None, typer.Option("--principal", metavar="TYPE:NAME", help="All rows of a principal.")
-    ] = None,
-    team: Annotated[
-        str | None, typer.Option("--team", metavar="NAME", help="All rows for which a team answers.")
-    ] = None,
-    undecided: Annotated[bool, typer.Option("--undecided", help="Only rows not decided yet.")] = False,
+    reason: Reason = "",
+    row: RowIds = None,
+    principal: OfPrincipal = None,
+    operation: OfOperation = None,
+    resource_type: OfResourceType = None,
+    resource_name: OfResourceName = None,
+    pattern_type: OfPatternType = None,
+    team: OfTeam = None,
+    unused: OfUnused = False,
+    undecided: Undecided = False,
+    yes: Yes = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
-    """Write a reviewer's decision on rows into the document."""
-    from kustos.cli.failures import usage_error
-    from kustos.pipeline.review import ReviewDecision, verify_review, with_decisions
+    """Write a reviewer's decision on rows into the document.
 
-    if not row and principal is None and team is None:
-        raise usage_error("say which rows: `--row`, `--principal` or `--team`")
+    Several choices mean rows that match all of them. A verdict is on a whole row: `--principal User:bob` is
+    not on what `User:*` may do, `--resource-name payments` not on a prefix or `*` that matches it. Unless
+    each row is given by `--row`, the command shows which rows it is about and asks; a script gives `--yes`.
+    """
+    from kustos.cli.failures import usage_error
+    from kustos.cli.terminal import confirm
+    from kustos.pipeline.review import Choice, ReviewDecision, verify_review, with_decisions
+
+    choice = Choice.of(
+        principal=principal,
+        operation=operation,
+        resource_type=resource_type,
+        resource_name=resource_name,
+        pattern_type=pattern_type,
+        team=team,
+        is_unused=unused,
+        as_written=True,
+    )
+    if not row and choice.is_everything:
+        raise usage_error("say which rows, such as by `--row`, `--principal`, `--team` or `--unused`")
     contents = _read(document)
     verify_review(contents)
     wanted = [
-        one["row_id"]
+        one
         for one in contents["review"]["rows"]
         if (not row or any(one["row_id"].startswith(beginning) for beginning in row))
-        and (principal is None or one["principal"] == principal)
-        and (team is None or one["team"] == team)
+        and choice.takes(one)
         and not (undecided and one["row_id"] in contents["decisions"])
     ]
     if not wanted:
         raise usage_error("the review has no such row")
-    at = datetime.now(UTC)
-    contents = with_decisions(contents, wanted, ReviewDecision(verdict.value), by=by, at=at, reason=reason)
-    _write(document, contents)
-    _print_state(verify_review(contents), output)
+    at, ids = datetime.now(UTC), [one["row_id"] for one in wanted]
+    decided = with_decisions(contents, ids, ReviewDecision(verdict.value), by=by, at=at, reason=reason)
+    # a beginning of an id may be that of several rows
+    is_named = choice.is_everything and len(wanted) <= len(row or ())
+    if not yes and not is_named:
+        confirm(f"{verdict.value} {_rows(wanted, contents)}", [_row_text(one) for one in wanted], "--yes")
+    _write(document, decided)
+    _print_state(verify_review(decided), output, decided=_rows(wanted, contents))
+
+
+def _rows(rows: list[dict[str, Any]], contents: Any) -> str:
+    """Return how many rows of the review these are, and how many were decided otherwise or alike before."""
+    from kustos.cli.output import counted
+
+    before = sum(one["row_id"] in contents["decisions"] for one in rows)
+    text = f"{counted(len(rows), 'row')} of {len(contents['review']['rows'])}"
+    return f"{text}, {before} of them decided before" if before else text
+
+
+def _row_text(row: dict[str, Any]) -> str:
+    name = "(any)" if row["resource_name"] is None else row["resource_name"]
+    how = " (prefix)" if row["pattern_type"] == "PREFIXED" else ""
+    uses = f"used {row['use_count']:,} times" if row["use_count"] else "never used"
+    return f"{row['principal']} {row['operation']} {row['resource_type']} {name}{how}, {uses}"
 
 
 def close(document: Document, by: By, output: DocumentOutput = OutputFormat.TABLE) -> None:
@@ -201,17 +262,19 @@ def changes(
 
 def _replayed(document: Any, config: Path) -> "ReviewChanges":
     """Return the changes with the result of a replay of all recorded use up to now."""
-    from kustos.cli.pipeline.inputs import filled_tables, todays_acls
+    from kustos.cli.pipeline.inputs import asked, todays_acls
     from kustos.pipeline.review import changes_of, lost_uses
 
     configuration = configured(config)
-    tables = filled_tables(configuration)
+    configuration, tables = asked(configuration, document["review"].get("cluster"))
     acls = todays_acls(configuration, config.absolute().parent)
     changes_of(document, acls)  # report ACLs other than the reviewed ones before Spark's seconds of start-up
     with working("signoff", configuration.spark, steps=1) as (spark, step):
         step("deciding recorded use without the removed ACLs")
         rollup = tables.read(spark, "audit_rollup")
-        return changes_of(document, acls, lost_uses(spark, rollup, acls, as_of=datetime.now(UTC)))
+        now, then = datetime.now(UTC), datetime.fromisoformat(document["review"]["as_of"])
+        replays = [lost_uses(spark, rollup, acls, as_of=moment) for moment in (now, then)]
+        return changes_of(document, acls, *replays)
 
 
 def _report_lost(proposed: "ReviewChanges") -> None:
@@ -253,7 +316,7 @@ def _write(path: Path, document: Any) -> None:
     beside.replace(path)
 
 
-def _print_state(state: "ReviewState", output: OutputFormat) -> None:
+def _print_state(state: "ReviewState", output: OutputFormat, decided: str | None = None) -> None:
     from dataclasses import asdict
 
     from kustos.cli.output import print_document, print_lines
@@ -261,6 +324,8 @@ def _print_state(state: "ReviewState", output: OutputFormat) -> None:
     if output.is_document:
         print_document(asdict(state), output)
         return
+    if decided is not None:
+        print_lines(f"decided {decided}")
     print_lines(
         f"{state.rows} rows: {state.keep} keep, {state.revoke} revoke, {state.ask} ask, "
         f"{state.undecided} undecided; {'signed off' if state.is_signed_off else 'open'}"

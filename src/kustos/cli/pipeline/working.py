@@ -26,6 +26,10 @@ Since = Annotated[
 Until = Annotated[
     str | None, typer.Option("--until", metavar="DAY", help="Last day (UTC) to look at, itself included.")
 ]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="NAME", help="The cluster to look at; needed if there are several."),
+]
 DryRun = Annotated[
     bool,
     typer.Option("--dry-run", help="Check everything that can be checked without Spark, and print the plan."),

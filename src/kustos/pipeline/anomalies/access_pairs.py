@@ -5,6 +5,7 @@ from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.activity import ActivityScope, is_grown_up
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
+from kustos.pipeline.anomalies.sweeps import in_days_before
 from kustos.pipeline.anomalies.tails import negative_binomial_surprise, rarity
 
 PAIR = ["principal", "resource_type", "resource_name"]
@@ -66,6 +67,9 @@ def first_seen(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
         sql.sum("event_count").alias("event_count"),
         (sql.max("surprise") + sql.ln(sql.count(sql.lit(1)))).alias("surprise"),
         sql.count(sql.lit(1)).alias("new_resources"),
+        sql.sort_array(sql.collect_set(sql.concat_ws(" ", "resource_type", "resource_name"))).alias(
+            "all_names"
+        ),
         sql.slice(sql.sort_array(sql.collect_set("resource_name")), 1, NAMES_MAX).alias("names"),
         sql.max(sql.coalesce("novel_days", sql.lit(0))).alias("novel_days"),
         sql.max("looks").alias("looks"),
@@ -80,26 +84,43 @@ def first_seen(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
         "looks",
     )
     evidence = {name: sql.col(name) for name in ("new_resources", "names", "novel_days", "looks")}
-    return candidate(grouped, "FIRST_SEEN_ACCESS", parameters.first_seen_surprise, reason, evidence)
+    return candidate(
+        grouped,
+        "FIRST_SEEN_ACCESS",
+        parameters.first_seen_surprise,
+        reason,
+        evidence,
+        pattern=("all_names",),
+    )
 
 
 def enumeration(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of kind TOPIC_ENUMERATION: many unfamiliar topics in a day, each tried a few times.
+    """Return findings of kind TOPIC_ENUMERATION: many unfamiliar topics, each tried a few times.
 
-    Compared with the principal's own history of such days. For a principal without habits only denials
-    count, since all its topics are new to it.
+    In a day, or in the days of a sweep: a finding of the day on which they became many. Topics tried more
+    often, or on several days, are left out one by one: retries of one do not hide the others, and monitoring
+    asks for the same each day. Compared with the principal's own history of such days. For a principal
+    without habits only denials count, since all its topics are new to it.
     """
     parameters = scope.parameters
-    topics = sql.col("resource_type") == "TOPIC"
+    is_tried = (
+        (sql.col("resource_type") == "TOPIC")
+        & (sql.col("event_count") <= parameters.attempts_per_name)
+        & (sql.col("used_days") < parameters.habit_days)
+    )
+    is_today = sql.col("tried_on") == sql.col("day")
     by_day = (
-        fresh.filter(topics)
+        in_days_before(fresh.filter(is_tried), scope)
         .groupBy("principal", "day")
         .agg(
             sql.count(sql.lit(1)).alias("topics"),
+            sql.count_if(is_today).alias("topics_today"),
+            sql.count_distinct("tried_on").alias("tried_days"),
             sql.count_if(~sql.col("is_allowed")).alias("denied_topics"),
-            sql.sum("event_count").alias("event_count"),
-            sql.min("first_time").alias("first_time"),
-            sql.max("last_time").alias("last_time"),
+            sql.sum("event_count").alias("attempts"),
+            sql.sum(sql.when(is_today, sql.col("event_count"))).alias("event_count"),
+            sql.min(sql.when(is_today, sql.col("first_time"))).alias("first_time"),
+            sql.max(sql.when(is_today, sql.col("last_time"))).alias("last_time"),
             sql.max("active_days").alias("active_days"),
             sql.slice(sql.sort_array(sql.collect_set("resource_name")), 1, NAMES_MAX).alias("names"),
         )
@@ -112,11 +133,11 @@ def enumeration(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
             sql.sum(sql.col("topics") * sql.col("topics")).alias("squares_before"),
         )
     )
-    judged = by_day.filter(
-        scope.is_judged()
-        & (sql.col("topics") >= parameters.enumerated_topics)
-        & (sql.col("event_count") <= sql.col("topics") * parameters.attempts_per_name)
-    ).join(history, "principal", "left")
+    least = parameters.enumerated_topics
+    became_many = (sql.col("topics") >= least) & (
+        (sql.col("topics_today") >= least) | (sql.col("topics") - sql.col("topics_today") < least)
+    )
+    judged = by_day.filter(scope.is_judged() & became_many).join(history, "principal", "left")
     looks = sql.greatest(sql.col("active_days"), sql.lit(1))
     mean = (sql.coalesce("topics_before", sql.lit(0)) + 0.5) / looks
     variance = (sql.coalesce("squares_before", sql.lit(0)) + 0.5) / looks + mean
@@ -127,12 +148,16 @@ def enumeration(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
         {"resource_type": sql.lit("TOPIC"), "resource_name": sql.lit(None).cast("string")}
     )
     reason = sql.format_string(
-        "tried %d topics new to it (%s), %d of them denied, %.1f times each; usual are %.1f a day",
+        "tried %d topics new to it (%s) on %d days, %d of them denied, %.1f times each; usual are %.1f",
         "topics",
         quoted(sql.col("names")),
+        "tried_days",
         "denied_topics",
-        sql.col("event_count") / sql.col("topics"),
+        sql.col("attempts") / sql.col("topics"),
         "mean",
     )
-    evidence = {name: sql.col(name) for name in ("topics", "denied_topics", "mean", "names", "active_days")}
+    evidence = {
+        name: sql.col(name)
+        for name in ("topics", "tried_days", "denied_topics", "mean", "names", "active_days")
+    }
     return candidate(found, "TOPIC_ENUMERATION", parameters.enumeration_surprise, reason, evidence)

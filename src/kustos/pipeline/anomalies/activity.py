@@ -9,13 +9,25 @@ from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.parameters import AnomalyParameters
 from kustos.pipeline.anomalies.parameters import Window as JudgedWindow
+from kustos.pipeline.columns.probes import ACCESS, way_of_access
+from kustos.pipeline.deciding import is_by_super_user
 from kustos.pipeline.schemas import ROLLUP_GRAIN
-from kustos.pipeline.stages.probes import ACCESS, way_of_access
 
 SEGMENTS = r"[._\-/:]+"
 """Separators between the segments of a name."""
 SEGMENTS_MAX = 4
 """Deeper prefixes add no information, and each is a row."""
+
+GOVERNING = (
+    "CREATE",
+    "DELETE",
+    "ALTER",
+    "ALTER_CONFIGS",
+    "DESCRIBE_CONFIGS",
+    "CLUSTER_ACTION",
+    "CREATE_TOKENS",
+)
+"""Operations that services hardly ever start to use: trying them suggests an attacker."""
 
 
 def unchanged(frame: DataFrame) -> DataFrame:
@@ -25,11 +37,15 @@ def unchanged(frame: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class ActivityScope:
-    """The window, the parameters, and `keep`, which gets each frame that is read more than once."""
+    """The window, the parameters, and `keep`, which gets each frame that is read more than once.
+
+    `super_users` (`Type:name`) tell super users where an event names no rule.
+    """
 
     window: JudgedWindow
     parameters: AnomalyParameters
     keep: Callable[[DataFrame], DataFrame] = unchanged
+    super_users: frozenset[str] = frozenset()
 
     def is_history(self, day: str = "day") -> Column:
         """Return whether a day lies before the window."""
@@ -78,6 +94,7 @@ def activity(rollup: DataFrame, scope: ActivityScope) -> DataFrame:
     denied. Rows without a day, principal or host are left out.
     """
     first = scope.window.start - timedelta(days=scope.parameters.history_days)
+    is_allowed = sql.col("decision") == "ALLOWED"
     return (
         rollup.filter(
             (sql.col("day") >= sql.lit(first))
@@ -95,8 +112,9 @@ def activity(rollup: DataFrame, scope: ActivityScope) -> DataFrame:
         "operation",
         "resource_type",
         "resource_name",
-        (sql.col("decision") == "ALLOWED").alias("is_allowed"),
-        sql.coalesce(sql.col("rule.kind") == "SuperUser", sql.lit(False)).alias("is_super"),
+        is_allowed.alias("is_allowed"),
+        # who was denied was no super user then
+        (is_allowed & is_by_super_user(scope.super_users)).alias("is_super"),
         "event_count",
         "first_time",
         "last_time",

@@ -1,9 +1,9 @@
-"""Bursts of denials: an attacker who tries operations, or a service that lost an ACL."""
+"""Bursts of denials: an attacker who tries operations, or a service that retries what it has no right to."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import ActivityScope, hours_in
+from kustos.pipeline.anomalies.activity import GOVERNING, ActivityScope, hours_in
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import negative_binomial_surprise
 
@@ -14,16 +14,6 @@ HABIT_SURPRISE = 10.0
 """Counts of daily denials vary; a count that chance makes once in 20,000 days is not habit."""
 FAMILIAR_AFFINITY = 0.5
 """A name counts as the principal's own, if fewer than 60 % of all resources have a prefix that it uses."""
-GOVERNING = (
-    "CREATE",
-    "DELETE",
-    "ALTER",
-    "ALTER_CONFIGS",
-    "DESCRIBE_CONFIGS",
-    "CLUSTER_ACTION",
-    "CREATE_TOKENS",
-)
-"""Operations that services hardly ever start to use: trying them suggests an attacker."""
 
 
 def attempts(days: DataFrame) -> DataFrame:
@@ -97,44 +87,67 @@ def excess(tried: DataFrame, scope: ActivityScope) -> DataFrame:
     )
 
 
-def denied_days(days: DataFrame, known: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return each principal's days with more denials than its habits, and the resources they concern."""
+def without_swept(tried: DataFrame, swept: DataFrame, scope: ActivityScope) -> DataFrame:
+    """Return the attempts without what was tried a few times on the days of `swept` (principal, day).
+
+    Those are in a finding already; what was retried on such a day is judged by itself.
+    """
+    marked = swept.select("principal", "day").distinct().withColumn("is_swept", sql.lit(True))
+    is_part = sql.col("is_swept").isNotNull() & (sql.col("denied") <= scope.parameters.attempts_per_name)
+    return tried.join(marked, ["principal", "day"], "left").filter(~is_part).drop("is_swept")
+
+
+def denied_days(days: DataFrame, known: DataFrame, swept: DataFrame, scope: ActivityScope) -> DataFrame:
+    """Return each principal's days with more denials than its habits, and the resources they concern.
+
+    Shares are of the distinct things tried, whatever their counts: retries of one thing hide nothing.
+    `missing` names those that were retried, or all if none was.
+    """
     pair = ["principal", "resource_type", "resource_name"]
     familiar = known.select(*pair, "allowed_since", "affinity")
-    over = excess(scope.keep(attempts(days)), scope).join(familiar, pair, "left")
+    tried = without_swept(excess(scope.keep(attempts(days)), scope), swept, scope)
+    over = tried.filter(sql.col("excess") > 0).join(familiar, pair, "left")
     is_own = sql.coalesce(sql.col("allowed_since") < sql.col("day"), sql.lit(False)) | (
         sql.coalesce("affinity", sql.lit(0.0)) >= FAMILIAR_AFFINITY
     )
     name = sql.concat_ws(" ", "operation", "resource_type", "resource_name")
-    return over.groupBy("principal", "day").agg(
+    is_governing = sql.col("operation").isin(*GOVERNING)
+    things = sql.count(sql.lit(1))
+    retried = sql.collect_set(sql.when(sql.col("excess") > scope.parameters.attempts_per_name, name))
+    named = over.groupBy("principal", "day").agg(
         sql.sum("excess").alias("excess"),
+        things.alias("things"),
         sql.size(sql.array_distinct(sql.flatten(sql.collect_list("denied_hours")))).alias("hours"),
         sql.count_distinct("operation").alias("operations"),
+        sql.count_distinct(sql.when(is_governing, sql.col("operation"))).alias("governing_operations"),
         sql.count_distinct("resource_type", "resource_name").alias("resources"),
-        (sql.sum(sql.when(is_own, sql.col("excess")).otherwise(0.0)) / sql.sum("excess")).alias("own_share"),
-        (
-            sql.sum(sql.when(sql.col("operation").isin(*GOVERNING), sql.col("excess")).otherwise(0.0))
-            / sql.sum("excess")
-        ).alias("governing_share"),
+        (sql.count_if(is_own) / things).alias("own_share"),
+        (sql.count_if(is_governing) / things).alias("governing_share"),
         sql.when(sql.count_distinct("resource_type") == 1, sql.min("resource_type")).alias("resource_type"),
         sql.when(sql.count_distinct("resource_type", "resource_name") == 1, sql.min("resource_name")).alias(
             "resource_name"
         ),
         sql.min("first_time").alias("first_time"),
         sql.max("last_time").alias("last_time"),
-        sql.slice(sql.sort_array(sql.collect_set(name)), 1, NAMES_MAX).alias("names"),
+        sql.sort_array(retried).alias("retried"),
+        sql.sort_array(sql.collect_set(name)).alias("names"),
+    )
+    missing = sql.when(sql.size("retried") > 0, sql.col("retried")).otherwise(sql.col("names"))
+    return named.withColumns(
+        {"missing": sql.slice(missing, 1, NAMES_MAX), "names": sql.slice("names", 1, NAMES_MAX)}
     )
 
 
-def bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return the days of the window with far more denials than a day with denials has, and a `suspicion`.
+def bursts(days: DataFrame, known: DataFrame, swept: DataFrame, scope: ActivityScope) -> DataFrame:
+    """Return the days of the window with far more denials than a day with denials has, and `is_attack`.
 
     The baseline is the days of all principals in the history, as logarithms (counts of failures are skewed).
-    `suspicion` above 0 suggests an attack, below 0 a mistake. Foreign resources, governing operations and
-    many different ones raise it.
+    Who lacks a right asks for the same few things again and again, whosever they are. Among many things,
+    `suspicion` above 0 suggests an attack: foreign resources, governing operations and many different ones
+    raise it.
     """
     parameters = scope.parameters
-    by_day = scope.keep(denied_days(days, known, scope).filter(sql.col("excess") >= 1))
+    by_day = scope.keep(denied_days(days, known, swept, scope).filter(sql.col("excess") >= 1))
     usual = (
         by_day.filter(scope.is_history())
         .agg(
@@ -160,6 +173,7 @@ def bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> DataFrame
         + sql.col("governing_share") * 2
         + (sql.lit(1.0) - sql.col("own_share") * 2) * 3
     )
+    is_few = (sql.col("things") <= parameters.retried_things) & (sql.col("governing_operations") <= 1)
     is_tour = (sql.col("resources") >= parameters.enumerated_topics) & (
         sql.col("excess") <= sql.col("resources") * parameters.attempts_per_name
     )
@@ -173,19 +187,24 @@ def bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> DataFrame
             {
                 "surprise": sql.col("deviations") * sql.col("deviations") / 2,
                 "suspicion": suspicion,
+                "is_attack": (suspicion > 0) & ~is_few,
                 "event_count": sql.round("excess").cast("long"),
             }
         )
     )
 
 
-def denial_bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of the kinds BRUTE_FORCE and MISCONFIGURATION: one for a principal and day."""
-    found = scope.keep(bursts(days, known, scope))
+def denial_bursts(days: DataFrame, known: DataFrame, swept: DataFrame, scope: ActivityScope) -> DataFrame:
+    """Return findings of the kinds BRUTE_FORCE and MISSING_RIGHT: one for a principal and day.
+
+    `swept` has the principals and days with a sweep, as in `without_swept`.
+    """
+    found = scope.keep(bursts(days, known, swept, scope))
     threshold = scope.parameters.denials_lasting_deviations**2 / 2
     facts = (
         "excess",
         "hours",
+        "things",
         "operations",
         "resources",
         "own_share",
@@ -194,11 +213,9 @@ def denial_bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> Da
         "names",
     )
     evidence = {name: sql.col(name) for name in facts}
-    summary = (
-        "%d denials above the usual in %d hours, of %d operations on %d resources (%s), %.0f %% of them on "
-        "its own resources"
-    )
-    numbers = (
+    tried = sql.format_string(
+        "%d denials above the usual in %d hours, of %d operations on %d resources (%s), %.0f %% of them its "
+        "own: somebody tries what it can do",
         "event_count",
         "hours",
         "operations",
@@ -206,10 +223,20 @@ def denial_bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> Da
         quoted(sql.col("names")),
         sql.col("own_share") * 100,
     )
-    tried = sql.format_string(f"{summary}: somebody tries what it can do", *numbers)
-    broken = sql.format_string(f"{summary}: it looks like an ACL that is missing or was taken away", *numbers)
-    return candidate(
-        found.filter(sql.col("suspicion") > 0), "BRUTE_FORCE", threshold, tried, evidence
-    ).unionByName(
-        candidate(found.filter(sql.col("suspicion") <= 0), "MISCONFIGURATION", threshold, broken, evidence)
+    retried = sql.format_string(
+        "%d denials above the usual in %d hours, all of %s: a client retries what it has no right to, an ACL "
+        "is missing or a name is misspelled",
+        "event_count",
+        "hours",
+        quoted(sql.col("missing")),
+    )
+    return candidate(found.filter("is_attack"), "BRUTE_FORCE", threshold, tried, evidence).unionByName(
+        candidate(
+            found.filter("not is_attack"),
+            "MISSING_RIGHT",
+            threshold,
+            retried,
+            evidence | {"missing": sql.col("missing")},
+            pattern=("missing",),
+        )
     )

@@ -1,7 +1,6 @@
 """The search for anomalies: all detectors over one window."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -21,7 +20,9 @@ from kustos.pipeline.anomalies.failed_logins import failed_logins
 from kustos.pipeline.anomalies.findings import without
 from kustos.pipeline.anomalies.hosts import new_hosts
 from kustos.pipeline.anomalies.parameters import SUPPRESSIONS_MAX, AnomalyParameters, Suppression, Window
+from kustos.pipeline.anomalies.probing import probed_rights
 from kustos.pipeline.anomalies.super_users import super_user_use
+from kustos.pipeline.anomalies.sweeps import sweeps
 from kustos.pipeline.anomalies.times import unusual_hours
 from kustos.pipeline.errors import AnomalyInputError
 
@@ -29,23 +30,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@contextmanager
-def keeping() -> Iterator[Callable[[DataFrame], DataFrame]]:
-    """Yield a `keep` for `find_anomalies` that persists frames read more than once, until the end.
+def kept(frame: DataFrame) -> DataFrame:
+    """Compute a frame once, and end its plan there: the `keep` for `find_anomalies`.
 
-    With it Spark plans and computes each of these frames once, and reads the input once.
+    Else Spark plans what all detectors share anew in each of them, which takes most of the time, and over
+    Spark Connect the plan becomes deeper than the hundred messages that protobuf nests. Spark drops the rows
+    with the last frame that reads them; if an executor is lost with its rows meanwhile, the search fails.
     """
-    kept: list[DataFrame] = []
-
-    def keep(frame: DataFrame) -> DataFrame:
-        kept.append(frame.persist())
-        return kept[-1]
-
-    try:
-        yield keep
-    finally:
-        for frame in kept:
-            frame.unpersist()
+    return frame.localCheckpoint()
 
 
 def find_anomalies(
@@ -57,15 +49,17 @@ def find_anomalies(
     security_events: DataFrame | None = None,
     parameters: AnomalyParameters | None = None,
     suppressions: Sequence[Suppression] = (),
+    super_users: Collection[str] = (),
     keep: Callable[[DataFrame], DataFrame] = unchanged,
 ) -> DataFrame:
     """Return the anomalies of the window's days as rows of `findings`, learnt from the days before it.
 
     Give either `audit_rollup`, or `audit_events` to judge bursts by their worst hour; with `security_events`
-    failed logins are judged too. This runs no Spark job, and does not use `spark`, which every query of the
-    pipeline takes. Spark reads the input some twenty times unless `keep` (from `keeping`) persists what is
-    read more than once. A principal has at most one finding of a kind and day; of failed logins, one for each
-    address. Raises `AnomalyInputError` for inputs that are not valid.
+    failed logins are judged too. `super_users` (`Type:name`) tell super users where an event names no rule,
+    as lines of older brokers do not. This runs no Spark job, and does not use `spark`, which every query of
+    the pipeline takes. Spark reads the input some twenty times unless `keep` (such as `kept`) computes what
+    is read more than once. A principal has at most one finding of a kind and day; of failed logins, one for
+    each address. Raises `AnomalyInputError` for inputs that are not valid.
     """
     if rollup is None and events is not None:
         source = rollup_of_events(events)
@@ -75,17 +69,19 @@ def find_anomalies(
         raise AnomalyInputError("give either a roll-up or events to search for anomalies")
     if len(suppressions) > SUPPRESSIONS_MAX:
         raise AnomalyInputError(f"{len(suppressions)} suppressions are more than {SUPPRESSIONS_MAX}")
-    scope = ActivityScope(window, parameters or AnomalyParameters(), keep)
+    scope = ActivityScope(window, parameters or AnomalyParameters(), keep, frozenset(super_users))
     days = keep(activity(source, scope))
     everybody, known = keep(principals(days, scope)), keep(known_pairs(days, scope))
     fresh = keep(unfamiliar(days, known, everybody, scope))
     tours = keep(enumeration(fresh, scope))
     met = first_seen(fresh, scope).join(tours.select("principal", "day"), ["principal", "day"], "left_anti")
+    swept = keep(sweeps(days, everybody, scope).unionByName(probed_rights(days, scope)))
     found = tours
     for more in (
         met,
+        swept,
         new_hosts(days, everybody, scope),
-        denial_bursts(days, known, scope),
+        denial_bursts(days, known, tours.unionByName(swept), scope),
         unusual_hours(days, everybody, scope),
         super_user_use(days, scope),
         dormant_waking(days, scope),

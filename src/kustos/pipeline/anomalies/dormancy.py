@@ -11,15 +11,22 @@ def dormant_waking(days: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind DORMANT_WAKING: the first day after a long silence.
 
     By the rate of its active days before, a silence of that length must be improbable (Poisson), and no
-    earlier silence may have been nearly as long: a monthly job is silent every month.
+    earlier silence may have been nearly as long: a monthly job is silent every month. Who rests at times may
+    be on leave, and comes back to where it was before.
     """
     parameters = scope.parameters
     began = days.agg(sql.min("day").alias("began"))
-    active = days.groupBy("principal", "day").agg(
-        sql.min("first_time").alias("first_time"),
-        sql.max("last_time").alias("last_time"),
-        sql.sum("event_count").alias("event_count"),
-        sql.slice(sql.sort_array(sql.collect_set("host")), 1, NAMES_MAX).alias("hosts"),
+    since = sql.min("day").over(Window.partitionBy("principal", "wide_network"))
+    active = (
+        days.withColumn("network_since", since)
+        .groupBy("principal", "day")
+        .agg(
+            sql.min("first_time").alias("first_time"),
+            sql.max("last_time").alias("last_time"),
+            sql.sum("event_count").alias("event_count"),
+            sql.slice(sql.sort_array(sql.collect_set("host")), 1, NAMES_MAX).alias("hosts"),
+            sql.min(sql.col("network_since") < sql.col("day")).alias("is_where_it_was"),
+        )
     )
     mine = Window.partitionBy("principal").orderBy("day")
     earlier = mine.rowsBetween(Window.unboundedPreceding, -1)
@@ -37,10 +44,16 @@ def dormant_waking(days: DataFrame, scope: ActivityScope) -> DataFrame:
         .crossJoin(sql.broadcast(began))
     )
     rate = sql.col("days_before") / (sql.date_diff("last_day", "began") + 1)
+    is_leave = (
+        (sql.col("rate") < parameters.daily_share)
+        & (sql.col("silent_days") < parameters.leave_days)
+        & sql.col("is_where_it_was")
+    )
     found = (
         judged.filter(sql.col("longest_before") < sql.col("silent_days") * parameters.periodic_share)
-        .withColumn("surprise", rate * sql.col("silent_days"))
-        .filter(sql.col("surprise") >= parameters.dormant_surprise)
+        .withColumn("rate", rate)
+        .withColumn("surprise", sql.col("rate") * sql.col("silent_days"))
+        .filter((sql.col("surprise") >= parameters.dormant_surprise) & ~is_leave)
         .withColumns(
             {
                 "resource_type": sql.lit(None).cast("string"),

@@ -5,9 +5,9 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import ActivityScope
+from kustos.pipeline.anomalies.activity import ActivityScope, network
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, plain, quoted
-from kustos.pipeline.stages import logins as stages
+from kustos.pipeline.queries import logins as queries
 
 SOURCE = ["claimed_name", "host"]
 
@@ -17,24 +17,30 @@ def login_days(security: DataFrame, scope: ActivityScope) -> DataFrame:
 
     `failed_before` counts those that failed before a success of the day; an event that stands for several
     attempts counts by its first one. A missing name or address is null, and so is one that stands for many.
+    `is_home`: the name got in from this address on an earlier day, and few other names ever did.
     """
     first = scope.window.start - timedelta(days=scope.parameters.history_days)
     keys = [*SOURCE, "day"]
     failed = sql.col("is_failed")
     success_ms = sql.max(sql.when(~failed, sql.col("time_ms"))).over(Window.partitionBy(*keys))
     is_before = failed & (sql.col("first_time_ms") <= sql.col("success_ms"))
+    got_in = sql.when(sql.col("succeeded") > 0, sql.col("claimed_name"))
+    names_there = sql.size(sql.collect_set(got_in).over(Window.partitionBy("host")))
+    first_in = sql.min(sql.when(sql.col("succeeded") > 0, sql.col("day"))).over(Window.partitionBy(*SOURCE))
+    is_home = (first_in < sql.col("day")) & (names_there < scope.parameters.sprayed_names_min)
     return (
-        stages.logins(security)
+        queries.logins(security)
         .filter((sql.col("day") >= sql.lit(first)) & (sql.col("day") < sql.lit(scope.window.end)))
         .withColumn("success_ms", success_ms)
         .groupBy(*keys)
         .agg(
-            stages.failed_attempts().alias("failed"),
-            stages.succeeded_attempts().alias("succeeded"),
+            queries.failed_attempts().alias("failed"),
+            queries.succeeded_attempts().alias("succeeded"),
             sql.sum(sql.when(is_before, sql.col("attempt_count")).otherwise(0)).alias("failed_before"),
             sql.timestamp_millis(sql.min(sql.when(failed, sql.col("first_time_ms")))).alias("first_time"),
             sql.timestamp_millis(sql.max("time_ms")).alias("last_time"),
         )
+        .withColumn("is_home", sql.col("host").isNotNull() & sql.coalesce(is_home, sql.lit(False)))
         .filter("failed > 0")
     )
 
@@ -55,33 +61,54 @@ def _finding(found: DataFrame, count: str, least: int) -> DataFrame:
 def guessed(days: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings PASSWORD_GUESSING and LOGIN_AFTER_FAILURES: one for a name, address and day.
 
-    Such failures on several days of the history come from a service with an old password: no finding.
+    Such failures on several days of the history come from a service with an old password: no finding. It may
+    move within its wider network, but where a login then succeeds, only the same address is such a habit. Nor
+    is one where the name got in on an earlier day: a client of its own whose password was changed.
     """
     least = scope.parameters.failed_logins_min
-    many = days.filter((sql.col("failed") >= least) & sql.col("claimed_name").isNotNull())
-    habits = (
-        many.filter(scope.is_history())
-        .groupBy(*SOURCE)
-        .agg(sql.count(sql.lit(1)).alias("failed_days"))
-        .filter(sql.col("failed_days") >= scope.parameters.habit_days)
+    many = days.filter(
+        (sql.col("failed") >= least) & sql.col("claimed_name").isNotNull() & ~sql.col("is_home")
     )
-    judged = many.filter(scope.is_judged()).join(habits, SOURCE, "left_anti")
+    near = many.withColumn("wide_network", network(sql.col("host"), is_wide=True))
+    before = near.filter(scope.is_history())
+    here, around = ([*SOURCE], ["claimed_name", "wide_network"])
+
+    def habits(keys: list[str], name: str) -> DataFrame:
+        seen = before.groupBy(*keys).agg(sql.count_distinct("day").alias(name))
+        return seen.filter(sql.col(name) >= scope.parameters.habit_days)
+
+    judged = (
+        near.filter(scope.is_judged())
+        .join(habits(here, "days_here"), here, "left")
+        .join(habits(around, "days_around"), around, "left")
+        .filter(
+            sql.col("days_here").isNull()
+            & (sql.col("days_around").isNull() | (sql.col("failed_before") >= least))
+        )
+    )
     is_in = sql.col("failed_before") >= least
-    columns = _finding(judged, "failed", least).withColumn(
+    facts = (
+        *SOURCE, "day", "failed", "succeeded", "failed_before", "first_time", "last_time", "addresses",
+    )  # fmt: skip
+    here_and_there = judged.withColumn("addresses", sql.lit(1)).select(*facts)
+    slowly = guessed_slowly(days, scope).join(
+        judged.select("claimed_name", "day"), ["claimed_name", "day"], "left_anti"
+    )
+    together = here_and_there.unionByName(slowly.select(*facts))
+    columns = _finding(together, "failed", least).withColumn(
         "principal", sql.concat(sql.lit("User:"), sql.col("claimed_name"))
     )
     text = "%d logins as `%s` failed from %s"
     source = sql.coalesce(plain(sql.col("host")), sql.lit("many addresses"))
     values = ("failed", plain(sql.col("claimed_name")), source)
-    evidence = {name: sql.col(name) for name in ("host", "failed", "succeeded", "failed_before")}
-    identity = ("principal", "host", "day")
+    evidence = {name: sql.col(name) for name in ("host", "failed", "succeeded", "failed_before", "addresses")}
     return candidate(
         columns.filter(~is_in),
         "PASSWORD_GUESSING",
         1.0,
         sql.format_string(f"{text}: somebody guesses, or a service has an old password", *values),
         evidence,
-        identity=identity,
+        pattern=("host",),
     ).unionByName(
         candidate(
             columns.filter(is_in),
@@ -89,7 +116,61 @@ def guessed(days: DataFrame, scope: ActivityScope) -> DataFrame:
             1.0,
             sql.format_string(f"{text}, and then one succeeded: a password that was guessed?", *values),
             evidence,
-            identity=identity,
+            pattern=("host",),
+        )
+    )
+
+
+def guessed_slowly(days: DataFrame, scope: ActivityScope) -> DataFrame:
+    """Return the names and days with enough failures in the days of a sweep, few from each of several.
+
+    Addresses from which the name got in before are left out, and names of which this is a habit.
+    """
+    parameters = scope.parameters
+    least = parameters.failed_logins_min
+    by_day = (
+        days.filter((sql.col("failed") < least) & sql.col("claimed_name").isNotNull() & ~sql.col("is_home"))
+        .groupBy("claimed_name", "day")
+        .agg(
+            sql.sum("failed").alias("failed"),
+            sql.sum("succeeded").alias("succeeded"),
+            sql.max(sql.col("failed_before") > 0).alias("got_in"),
+            sql.min("first_time").alias("first_time"),
+            sql.max("last_time").alias("last_time"),
+            sql.slice(sql.sort_array(sql.collect_set("host")), 1, NAMES_MAX).alias("hosts"),
+        )
+    )
+    former = by_day.select(
+        "claimed_name",
+        sql.col("day").alias("tried_on"),
+        sql.col("failed").alias("failed_then"),
+        sql.col("hosts").alias("hosts_then"),
+    )
+    age = sql.date_diff("day", "tried_on")
+    sums = (
+        by_day.join(former, "claimed_name")
+        .filter((age >= 0) & (age < parameters.sweep_days))
+        .groupBy("claimed_name", "day", "succeeded", "got_in", "first_time", "last_time")
+        .agg(
+            sql.sum("failed_then").alias("failed"),
+            sql.size(sql.array_distinct(sql.flatten(sql.collect_list("hosts_then")))).alias("addresses"),
+        )
+        .filter((sql.col("failed") >= least) & (sql.col("addresses") > 1))
+    )
+    habits = (
+        sums.filter(scope.is_history())
+        .groupBy("claimed_name")
+        .agg(sql.count(sql.lit(1)).alias("days_before"))
+        .filter(sql.col("days_before") >= parameters.habit_days)
+    )
+    return (
+        sums.filter(scope.is_judged())
+        .join(habits, "claimed_name", "left_anti")
+        .withColumns(
+            {
+                "host": sql.lit(None).cast("string"),
+                "failed_before": sql.when(sql.col("got_in"), sql.col("failed")).otherwise(sql.lit(0)),
+            }
         )
     )
 
@@ -123,9 +204,7 @@ def sprayed(days: DataFrame, scope: ActivityScope) -> DataFrame:
     )
     evidence = {name: sql.col(name) for name in ("host", "failed", "name_count", "names")}
     columns = _finding(by_host, "name_count", least)
-    return candidate(
-        columns, "PASSWORD_SPRAYING", 1.0, reason, evidence, identity=("principal", "host", "day")
-    )
+    return candidate(columns, "PASSWORD_SPRAYING", 1.0, reason, evidence, pattern=("host",))
 
 
 def failed_logins(security: DataFrame, scope: ActivityScope) -> DataFrame:

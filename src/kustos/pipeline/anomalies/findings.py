@@ -6,6 +6,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from kustos.acl import PatternType
 from kustos.pipeline.anomalies.parameters import Suppression
 from kustos.pipeline.anomalies.tails import score
 from kustos.pipeline.schemas import FINDINGS_SCHEMA
@@ -20,8 +21,17 @@ NAME_LENGTH_MAX: Final = 249
 HIGH_SCORE: Final = 0.75
 MEDIUM_SCORE: Final = 0.6
 
-ALWAYS_HIGH: Final = ("BRUTE_FORCE", "TOPIC_ENUMERATION", "PASSWORD_SPRAYING", "LOGIN_AFTER_FAILURES")
+ALWAYS_HIGH: Final = (
+    "BRUTE_FORCE",
+    "SWEEP",
+    "PRIVILEGE_PROBING",
+    "TOPIC_ENUMERATION",
+    "PASSWORD_SPRAYING",
+    "LOGIN_AFTER_FAILURES",
+)
 """Kinds that suggest intent: never less than HIGH."""
+NEVER_HIGH: Final = ("MISSING_RIGHT",)
+"""Kinds that need a repair and no alarm, however many events they have: at most MEDIUM."""
 
 
 def plain(text: Column) -> Column:
@@ -49,20 +59,22 @@ def candidate(
     reason: Column,
     evidence: Mapping[str, Column],
     *,
-    identity: Sequence[str] = ("principal", "day"),
+    pattern: Sequence[str] = (),
 ) -> DataFrame:
     """Return findings of a kind, in the schema of `findings`.
 
     `found` has principal, resource_type, resource_name, day, first_time, last_time, event_count and surprise
-    (in nats); a finding's id is a digest of its kind and the `identity` columns.
+    (in nats). A finding's id is a digest of its kind, its principal and the `pattern` columns, which say what
+    it is about: on each day of each run it is the same.
     """
+    gravest = "MEDIUM" if kind in NEVER_HIGH else "HIGH"
     points = score(sql.col("surprise"), threshold)
     severity = (
-        sql.when(sql.lit(kind in ALWAYS_HIGH) | (points >= HIGH_SCORE), sql.lit("HIGH"))
+        sql.when(sql.lit(kind in ALWAYS_HIGH) | (points >= HIGH_SCORE), sql.lit(gravest))
         .when(points >= MEDIUM_SCORE, sql.lit("MEDIUM"))
         .otherwise(sql.lit("LOW"))
     )
-    identified = sql.to_json(sql.struct(sql.lit(kind).alias("kind"), *identity))
+    identified = sql.to_json(sql.struct(sql.lit(kind).alias("kind"), "principal", *pattern))
     facts = [value.alias(name) for name, value in evidence.items()]
     columns = {
         "finding_id": sql.sha2(identified, 256),
@@ -78,17 +90,39 @@ def candidate(
     return completed.select(*(sql.col(f.name).cast(f.dataType).alias(f.name) for f in FINDINGS_SCHEMA.fields))
 
 
+def suppressed_by(suppressions: Sequence[Suppression]) -> Column:
+    """Return the reason of the first suppression that covers a finding, null if none does."""
+    reason = sql.lit(None).cast("string")
+    for suppression in reversed(suppressions):
+        reason = sql.when(_is_covered(suppression), sql.lit(suppression.reason)).otherwise(reason)
+    return reason
+
+
+def _is_covered(suppression: Suppression) -> Column:
+    covered = sql.lit(True)
+    if suppression.kind is not None:
+        covered &= sql.col("kind") == sql.lit(suppression.kind)
+    if suppression.principal is not None:
+        covered &= _has_name("principal", suppression.principal)
+    pattern = suppression.resource
+    if pattern is not None:
+        covered &= sql.col("resource_type").eqNullSafe(sql.lit(pattern.resource_type.name))
+        tail = "*" if pattern.pattern_type is PatternType.PREFIXED else ""
+        covered &= _has_name("resource_name", pattern.name + tail)
+    if suppression.since is not None:
+        covered &= sql.col("first_time") >= sql.lit(suppression.since)
+    if suppression.until is not None:
+        covered &= sql.col("last_time") < sql.lit(suppression.until)
+    return covered
+
+
+def _has_name(column: str, name: str) -> Column:
+    """Return whether a column has a name, or a prefix that ends in `*`; a missing one has none."""
+    if name.endswith("*"):
+        return sql.coalesce(sql.col(column).startswith(name[:-1]), sql.lit(False))
+    return sql.col(column).eqNullSafe(sql.lit(name))
+
+
 def without(findings: DataFrame, suppressions: Sequence[Suppression]) -> DataFrame:
     """Return the findings that no suppression covers."""
-    for suppression in suppressions:
-        covered = sql.lit(True)
-        if suppression.kind is not None:
-            covered &= sql.col("kind") == sql.lit(suppression.kind)
-        if suppression.principal is not None:
-            covered &= sql.col("principal").eqNullSafe(sql.lit(suppression.principal))
-        if suppression.since is not None:
-            covered &= sql.col("first_time") >= sql.lit(suppression.since)
-        if suppression.until is not None:
-            covered &= sql.col("last_time") < sql.lit(suppression.until)
-        findings = findings.filter(~covered)
-    return findings
+    return findings.filter(suppressed_by(suppressions).isNull()) if suppressions else findings

@@ -107,6 +107,7 @@ def new_hosts(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> Da
         sql.max("novel_days").alias("novel_days"),
         sql.max("looks").alias("looks"),
         sql.slice(sql.sort_array(sql.collect_set("host")), 1, NAMES_MAX).alias("hosts"),
+        sql.sort_array(sql.collect_set("network")).alias("networks"),
     )
     reason = sql.format_string(
         "came from %s, a network it never used: on %d of its %d active days before it came from a new one",
@@ -115,4 +116,6 @@ def new_hosts(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> Da
         "looks",
     )
     evidence = {name: sql.col(name) for name in ("hosts", "denied", "novel_days", "looks")}
-    return candidate(grouped, "NEW_HOST", parameters.new_host_surprise, reason, evidence)
+    return candidate(
+        grouped, "NEW_HOST", parameters.new_host_surprise, reason, evidence, pattern=("networks",)
+    )

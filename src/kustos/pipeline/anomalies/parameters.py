@@ -4,10 +4,28 @@ from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
 from typing import Final
 
+from kustos.acl import ResourcePattern
 from kustos.pipeline.errors import AnomalyInputError
 
 SUPPRESSIONS_MAX: Final = 1000
 """Each is a condition of the plan; for more, join a table of suppressions to the findings."""
+
+KINDS: Final = (
+    "FIRST_SEEN_ACCESS",
+    "NEW_HOST",
+    "BRUTE_FORCE",
+    "SWEEP",
+    "PRIVILEGE_PROBING",
+    "MISSING_RIGHT",
+    "UNUSUAL_HOURS",
+    "TOPIC_ENUMERATION",
+    "SUPER_USER_USE",
+    "DORMANT_WAKING",
+    "PASSWORD_GUESSING",
+    "PASSWORD_SPRAYING",
+    "LOGIN_AFTER_FAILURES",
+)
+"""All kinds of anomalies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +50,7 @@ class AnomalyParameters:
     new_host_surprise: float = 2.0
     """Lower than others, since neighbours and company are subtracted first."""
     company_surprise: float = 1.5
-    """Taken off for each other principal that came to the same network, or stayed up, at the same time."""
+    """Taken off for each other principal that came to the same network at the same time."""
     company_days: int = 3
     """How close in time that is: a team moves within days."""
     known_range_surprise: float = 3.0
@@ -51,6 +69,17 @@ class AnomalyParameters:
     """Its deviation (of the logarithm) there, and the least one ever: a factor of two is never news."""
     denials_days_min: int = 10
     """So many days with denials, of all principals, are enough for a baseline."""
+    retried_things: int = 4
+    """Operations on names that one client asks for: WRITE, DESCRIBE, CREATE of a topic, and the cluster."""
+    sweep_days: int = 7
+    """How far back the names of a sweep are counted: a day's patience hides nothing, and a week's little."""
+    swept_names: int = 10
+    """Fewer names, with an administrative operation that is new there, are what a change needs."""
+    swept_names_denied: int = 3
+    """So many of them denied: one is a typo, and all allowed are a deploy."""
+    probed_operations: int = 7
+    """Kinds of operations denied in so many days, administrative ones twice: a client that lacks every right
+    is denied READ, WRITE, DESCRIBE, IDEMPOTENT_WRITE and CREATE, which are six."""
     failed_logins_min: int = 20
     """Of one name from one address in a day: people give up sooner and ask for a new password."""
     sprayed_names_min: int = 10
@@ -73,6 +102,10 @@ class AnomalyParameters:
     """Nearly all: a new use of a super user is always worth a look once a fortnight is known."""
     dormant_days: int = 21
     """Shorter silences are leave and freezes of changes."""
+    daily_share: float = 0.9
+    """Active on this share of the days: a program, which takes no leave, unlike who rests at weekends."""
+    leave_days: int = 35
+    """Four weeks of leave, the weekends around them, and a few days on which nothing is to do."""
     dormant_surprise: float = 4.0
     """By the rate it was used at before: a silence that chance makes once in fifty."""
     periodic_share: float = 0.6
@@ -109,23 +142,28 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppression:
-    """A rule that hides known findings; a field of None matches any, and `reason` is for people.
+    """A rule for known findings; a field of None matches any, and `reason` is for people.
 
-    `since` and `until` are a maintenance window, which hides findings that lie in it as a whole. Both need a
-    time zone.
+    `principal` may end in `*`: all with this prefix. `resource` matches a finding about this one resource, or
+    about one whose name has the prefix. `since` and `until` are a maintenance window, which covers findings
+    that lie in it as a whole. Both need a time zone.
     """
 
     reason: str
     kind: str | None = None
     principal: str | None = None
+    resource: ResourcePattern | None = None
     since: datetime | None = None
     until: datetime | None = None
 
     def __post_init__(self) -> None:
-        if self.kind is None and self.principal is None and (self.since is None or self.until is None):
+        what = (self.kind, self.principal, self.resource)
+        if all(each is None for each in what) and (self.since is None or self.until is None):
             raise AnomalyInputError(
                 f"the suppression for `{self.reason}` would hide all, name a kind, a principal or a time"
             )
+        if self.kind is not None and self.kind not in KINDS:
+            raise AnomalyInputError(f"`{self.kind}` is no kind of anomaly, take one of {', '.join(KINDS)}")
         for time in (self.since, self.until):
             if time is not None and time.tzinfo is None:
                 raise AnomalyInputError(f"time `{time}` of suppression `{self.reason}` has no time zone")

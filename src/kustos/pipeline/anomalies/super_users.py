@@ -61,4 +61,6 @@ def super_user_use(days: DataFrame, scope: ActivityScope) -> DataFrame:
         quoted(sql.col("names")),
     )
     evidence = {name: sql.col(name) for name in ("uses", "names", "hosts", "super_days")}
-    return candidate(grouped, "SUPER_USER_USE", parameters.super_user_surprise, reason, evidence)
+    return candidate(
+        grouped, "SUPER_USER_USE", parameters.super_user_surprise, reason, evidence, pattern=("uses",)
+    )

@@ -33,23 +33,37 @@ def habits(days: DataFrame, scope: ActivityScope) -> DataFrame:
     )
 
 
+def weekdays_before(weekday: Column, first_day: Column, start: Column) -> Column:
+    """Return how often a weekday (1 for a Sunday) occurs from the first day to the start, excluded."""
+    until_first = sql.pmod(weekday - sql.dayofweek(first_day), sql.lit(7))
+    return sql.floor((sql.date_diff(start, first_day) - until_first - 1) / 7) + 1
+
+
 def judged_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return the hours of the window in which a grown-up principal was active, with its habits."""
+    """Return the hours of the window in which a grown-up principal was allowed something, with its habits.
+
+    `exceptions`: on how many days of the history it came against its own week, or stayed away.
+    """
     parameters = scope.parameters
     at = scope.keep(habits(days, scope))
     weeks = sql.greatest(
         sql.floor(sql.date_diff(sql.lit(scope.window.start), "principal_first_day") / 7), sql.lit(1)
     )
+    occurred = weekdays_before(
+        sql.col("weekday"), sql.col("principal_first_day"), sql.lit(scope.window.start)
+    )
+    missed = sql.greatest(occurred - sql.col("near_weeks"), sql.lit(0))
     regular = (
         at.join(everybody, "principal")
         .groupBy(*HOUR)
         .agg(
             sql.sum("near_weeks").alias("near_days"),
+            sql.sum(sql.least("near_weeks", missed)).alias("exceptions"),
             sql.count_if(sql.col("near_weeks") >= weeks * parameters.regular_share).alias("regular_weekdays"),
         )
     )
     return (
-        days.filter(scope.is_judged())
+        days.filter(scope.is_judged() & sql.col("is_allowed"))
         .groupBy("principal", "day")
         .agg(sql.bit_or(sql.col("hours").cast("long")).alias("mask"), sql.sum("event_count").alias("events"))
         .withColumn("hour", sql.explode(hours_in(sql.col("mask"))))
@@ -59,7 +73,7 @@ def judged_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) ->
         .withColumn("weeks", weeks)
         .join(at, ["principal", "weekday", "hour"], "left")
         .join(regular, HOUR, "left")
-        .fillna(0, ["near_weeks", "near_days", "regular_weekdays"])
+        .fillna(0, ["near_weeks", "near_days", "regular_weekdays", "exceptions"])
     )
 
 
@@ -67,14 +81,15 @@ def unusual_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -
     """Return findings of kind UNUSUAL_HOURS: one for a principal and day (of UTC).
 
     An hour is surprising if the principal was hardly ever active near it on any day; or on this weekday,
-    if it is active then on most others. It is not if it became a habit, or if others were active at the same
-    time, as in an incident.
+    if it is active then on most others, and seldom makes an exception: who stays away at times, as people do,
+    comes at other times too. It is not if it became a habit. Several who are up at the same time have one
+    reason, and share its surprise. Denials alone are none of it: a client retries at whatever hour.
     """
     parameters = scope.parameters
     of_day = rarity(sql.col("near_days"), sql.col("active_days"))
     of_week = sql.when(
         (sql.col("regular_weekdays") >= parameters.regular_weekdays) & (sql.col("near_weeks") == 0),
-        rarity(sql.lit(0), sql.col("weeks")),
+        rarity(sql.col("exceptions"), sql.date_diff(sql.lit(scope.window.start), "principal_first_day")),
     ).otherwise(sql.lit(0.0))
     alone = Window.partitionBy("day", "hour")
     surprising = (
@@ -84,20 +99,19 @@ def unusual_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -
         .withColumn("company", sql.count(sql.lit(1)).over(alone) - 1)
         .withColumn("times", sql.count(sql.lit(1)).over(Window.partitionBy(*HOUR)))
         .filter(sql.col("times") < parameters.habit_days)
-        .withColumn("surprise", sql.col("alone") - sql.col("company") * parameters.company_surprise)
-        .filter(sql.col("surprise") >= parameters.hours_surprise)
     )
     time = sql.unix_timestamp(sql.col("day").cast("timestamp"))
     found = (
         surprising.groupBy("principal", "day")
         .agg(
             sql.sort_array(sql.collect_set("hour")).alias("unusual"),
-            sql.max("surprise").alias("surprise"),
+            (sql.max("alone") / (sql.max("company") + 1)).alias("surprise"),
             sql.max("active_days").alias("active_days"),
             sql.max("near_days").alias("near_days"),
             sql.max("events").alias("events"),
             sql.max("mask").alias("mask"),
         )
+        .filter(sql.col("surprise") >= parameters.hours_surprise)
         .withColumns(
             {
                 "first_time": sql.timestamp_seconds(time + sql.array_min("unusual") * 3600),

@@ -1,6 +1,17 @@
 """Table files read by column in the workers: texts stay dictionary codes, and nothing becomes a row."""
 
 from kustos.pipeline.columns.coding import OR, Coded, coded, combined, grouped, joined
-from kustos.pipeline.columns.reading import FilePart, chunks, parts_of
+from kustos.pipeline.columns.reading import FilePart, chunk_of, chunks, parts_of
 
-__all__ = ["OR", "Coded", "FilePart", "chunks", "coded", "combined", "grouped", "joined", "parts_of"]
+__all__ = [
+    "OR",
+    "Coded",
+    "FilePart",
+    "chunk_of",
+    "chunks",
+    "coded",
+    "combined",
+    "grouped",
+    "joined",
+    "parts_of",
+]

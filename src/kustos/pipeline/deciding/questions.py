@@ -1,6 +1,6 @@
 """Stages that decide: questions in, the same rows with a decision out, by the gateway's own authorizer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -9,6 +9,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
+from kustos.authorizer import RuleKind
 from kustos.pipeline.deciding.shipping import ShippedAcls, compiled
 from kustos.pipeline.errors import QuestionsError
 from kustos.pipeline.schemas import QUESTION_COLUMNS
@@ -26,6 +27,19 @@ def principal_text() -> Column:
 def with_principal(events: DataFrame) -> DataFrame:
     """Return events with the column `principal`, which joins their type and name."""
     return events.withColumn("principal", principal_text())
+
+
+def is_by_super_user(super_users: Collection[str]) -> Column:
+    """Return whether a super user decided a recorded row: its rule says so.
+
+    Lines of older brokers and of Confluent may name no rule: there `super_users` (`Type:name`) tell it.
+    """
+    kind = sql.col("rule.kind")
+    is_said = kind.eqNullSafe(RuleKind.SUPER_USER.value)
+    if not super_users:
+        return is_said
+    is_one = sql.coalesce(sql.col("principal").isin(*sorted(super_users)), sql.lit(False))
+    return is_said | (kind.isNull() & is_one)
 
 
 def distinct_questions(rows: DataFrame) -> DataFrame:

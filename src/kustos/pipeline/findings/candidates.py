@@ -19,12 +19,13 @@ from kustos.acl import AclBinding
 from kustos.acl.forms import texts_of
 from kustos.analysis import Rules, necessity
 from kustos.analysis.lint import acl_text, lint
+from kustos.pipeline.columns.probes import ACCESS, PROBE
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.findings.existing import Existing
 from kustos.pipeline.findings.kinds import Cause, FindingKind, FindingSeverity, breadth, severity_of
 from kustos.pipeline.review.asking import NUMBERED_ACL_SCHEMA, numbered, rules_of
+from kustos.pipeline.review.deciding_acls import names_acl
 from kustos.pipeline.review.period import ACL_COLUMNS
-from kustos.pipeline.stages.probes import ACCESS, PROBE
 
 FOUND_SCHEMA: Final = StructType(
     [
@@ -108,24 +109,32 @@ def _of_the_set(
     return rows
 
 
-def decided(recorded: DataFrame, held: DataFrame) -> DataFrame:
+def decided(recorded: DataFrame, held: DataFrame, worked_out: DataFrame) -> DataFrame:
     """Return for each ACL (`number`) that ever was the deciding rule when and how often, without listings.
 
-    A DENY that only answered probes counts as deciding, too.
+    `worked_out` has the rules of events that do not name theirs (`with_deciding_acls`); their events are
+    counted in `worked_out_event_count`, too. A DENY that only answered probes counts as deciding.
     """
     rule = sql.col("rule")
-    by_acl = recorded.filter(rule.getField("kind") == "MatchingAcl")
+    counted = ("access", "event_count", "first_time", "last_time")
+    named = recorded.filter(names_acl()).select(
+        sql.struct(*[rule.getField(name).alias(name) for name in ACL_COLUMNS]).alias("acl"), *counted
+    )
+    told = held.select("number", "acl").join(named, "acl").select("number", *counted)
+    known = told.withColumn("is_worked_out", sql.lit(False)).unionByName(
+        worked_out.select("number", *counted).withColumn("is_worked_out", sql.lit(True))
+    )
     is_use, zero = sql.col("access").isin(ACCESS, PROBE), sql.lit(0).cast("long")
     count = sql.col("event_count")
-    deciding = by_acl.groupBy(
-        sql.struct(*[rule.getField(name).alias(name) for name in ACL_COLUMNS]).alias("acl")
-    ).agg(
+    return known.groupBy("number").agg(
         sql.min(sql.when(is_use, sql.col("first_time"))).alias("first_decided"),
         sql.max(sql.when(is_use, sql.col("last_time"))).alias("last_decided"),
         sql.sum(sql.when(is_use, count).otherwise(zero)).alias("decided_event_count"),
         sql.sum(sql.when(is_use, zero).otherwise(count)).alias("listing_event_count"),
+        sql.sum(sql.when(is_use & sql.col("is_worked_out"), count).otherwise(zero)).alias(
+            "worked_out_event_count"
+        ),
     )
-    return held.select("number", "acl").join(deciding, "acl").drop("acl")
 
 
 def last_seen(recorded: DataFrame) -> DataFrame:

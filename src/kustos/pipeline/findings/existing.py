@@ -49,6 +49,10 @@ class Existing:
         }
         return {kind: names for kind, names in known.items() if names is not None}
 
+    def known_principals(self) -> frozenset[str]:
+        """Return the principals that are known to exist."""
+        return self.principals | {f"User:{name}" for name in self.scram_users or ()}
+
     def lacks_user(self, principal: str) -> bool:
         """Return whether users are known and a principal is neither one of them nor known otherwise."""
         kind, _, name = principal.partition(":")

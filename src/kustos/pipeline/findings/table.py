@@ -1,7 +1,8 @@
 """The table `findings` of ACLs: the finding, its evidence, and whether the ACL can be removed.
 
 - `UNUSED_ACL`: it was the deciding rule of no use for `unused_days`; names that it kept in a list do not
-  count. Kafka names one of several ACLs that allow, so the evidence shows whether another replaces it.
+  count. Where an event does not name its rule, the rule is worked out (`review.deciders`). Kafka names one of
+  several ACLs that allow, so the evidence shows whether another replaces it.
 - `REDUNDANT_ACL`, `SHADOWED_ACL`: exact, by `kustos.analysis`.
 - `ORPHANED_ACL`: no resource has the name; or the principal was not seen for as long; or the user does not
   exist or was deleted, unless it was seen since (it may log in by other means than SCRAM).
@@ -21,6 +22,7 @@ from kustos.pipeline.findings.candidates import FOUND_SCHEMA, decided, deleted_u
 from kustos.pipeline.findings.existing import NOTHING_KNOWN, Existing
 from kustos.pipeline.findings.kinds import Cause, FindingKind
 from kustos.pipeline.findings.supports import carried, safe_together, supports
+from kustos.pipeline.review.deciding_acls import with_deciding_acls
 from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until
 from kustos.pipeline.schemas import ACL_SCHEMA, FINDINGS_SCHEMA
 
@@ -37,6 +39,7 @@ _EVIDENCE: Final = (
     "granted_since",
     "last_decided",
     "decided_event_count",
+    "worked_out_event_count",
     "listing_event_count",
     "matching_event_count",
     "needed_event_count",
@@ -70,7 +73,8 @@ def acl_findings(
     recorded = until(rollup, as_of)
     questions = supports(rollup, ship(spark, acls), as_of) if supported is None else supported
     held = held_acls(spark, acls, existing)
-    seen = _seen(held, recorded, history, scram_history, as_of)
+    worked_out = with_deciding_acls(spark, recorded, acls, history)
+    seen = _seen(held, recorded, worked_out, history, scram_history, as_of)
     weighed = seen.join(carried(questions), "number", "left")
     found = _found(weighed, moment(as_of), as_of - timedelta(days=unused_days), unused_days)
     rows = found.withColumn("is_safe_to_remove", sql.coalesce("needed_event_count", sql.lit(0)) == 0)
@@ -84,6 +88,7 @@ def acl_findings(
 def _seen(
     held: DataFrame,
     recorded: DataFrame,
+    worked_out: DataFrame,
     history: DataFrame | None,
     scram_history: DataFrame | None,
     as_of: datetime,
@@ -91,7 +96,7 @@ def _seen(
     """Return the ACLs with the record of each and of its principal."""
     never = sql.lit(None).cast("timestamp")
     frame = held.withColumn("principal", sql.col("acl").getField("principal"))
-    frame = frame.join(decided(recorded, held), "number", "left").join(
+    frame = frame.join(decided(recorded, held, worked_out), "number", "left").join(
         last_seen(recorded), "principal", "left"
     )
     if history is None:

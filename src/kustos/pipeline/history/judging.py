@@ -15,6 +15,7 @@ from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
 from kustos.acl import EVERY_PRINCIPAL, AclValueError
 from kustos.authorizer import RuleKind, parse_super_users
+from kustos.pipeline.columns.probes import way_of_access
 from kustos.pipeline.deciding import principal_text
 from kustos.pipeline.errors import MetadataHistoryError
 from kustos.pipeline.history.walk import (
@@ -27,7 +28,6 @@ from kustos.pipeline.history.walk import (
     Walk,
 )
 from kustos.pipeline.schemas import ACL_SCHEMA, JUDGED_SCHEMA, QUESTION_COLUMNS
-from kustos.pipeline.stages.probes import way_of_access
 
 TOLERANCE_MS: Final = 2_000
 """How far the clocks of the deciding node and of the log may differ, and a broker may be behind its log."""
@@ -89,11 +89,16 @@ def judged_by_history(
     has no offsets: its rows agree if the answer was right at any moment between first and last. `history`:
     ACL_HISTORY_SCHEMA. `reach`: METADATA_REACH_SCHEMA of the same log; without it the history begins at its
     first snapshot, or without ACLs if there is no snapshot. `super_users` as in Kafka's setting; None trusts
-    recorded super users (NOT_JUDGED), since ACLs cannot confirm them. Every event is counted in exactly one
+    recorded super users (NOT_JUDGED), since ACLs cannot confirm them, and what was allowed by a rule that the
+    event does not name is UNCERTAIN unless ACLs allow it. Every event is counted in exactly one
     row. Raises `MetadataHistoryError` for invalid super users; a history that mixes several logs fails the
     query.
     """
-    settings = Settings(_super_users(super_users), allow_everyone_if_no_acl_found)
+    settings = Settings(
+        _super_users(super_users),
+        allow_everyone_if_no_acl_found,
+        knows_super_users=super_users is not None,
+    )
     counted = _counted(rows, span_ms)
     placed = _placed(counted, _bounds(history, reach), judges_super_users=super_users is not None)
     walked = (

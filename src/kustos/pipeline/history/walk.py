@@ -51,10 +51,11 @@ _ACL_FIELDS: Final = tuple(ACL_SCHEMA.fieldNames())
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings that decide besides ACLs."""
+    """The settings that decide besides ACLs; `knows_super_users`: nobody else was a super user then."""
 
     super_users: frozenset[str] = frozenset()
     allow_everyone_if_no_acl_found: bool = False
+    knows_super_users: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +244,15 @@ class Walk:
         return allows is (pending.recorded == ALLOWED)
 
     def _answer(self, pending: _Open, decision: Decision | Fault, verdict: str, answers: _Answers) -> None:
+        if verdict == "DIFFERS" and self._may_be_of_super_user(pending):
+            verdict = "UNCERTAIN"
         answer = (*self._state.write(decision), verdict, is_same_rule(pending.rule, decision))
         answers.add(pending.row, answer)
+
+    def _may_be_of_super_user(self, pending: _Open) -> bool:
+        """Return whether nothing tells if a super user was allowed: neither the record nor the settings."""
+        names_rule = pending.rule is not None and pending.rule["kind"] is not None
+        return pending.recorded == ALLOWED and not names_rule and not self._settings.knows_super_users
 
 
 def _batches_of(answers: _Answers) -> Iterator[Any]:
@@ -253,12 +261,16 @@ def _batches_of(answers: _Answers) -> Iterator[Any]:
 
 
 def is_same_rule(recorded: dict[str, Any] | None, decision: Decision | Fault) -> bool | None:
-    """Return whether the recorded rule is the deciding one; None if either is unknown."""
+    """Return whether the recorded rule is the deciding one; None if too little of either is known."""
     if isinstance(decision, Fault) or not recorded or recorded["kind"] is None:
         return None
     rule = decision.rule
     if recorded["kind"] != rule.kind.value:
         return False
-    return rule.binding is None or all(
-        recorded[name] == text for name, text in texts_of(rule.binding).items()
-    )
+    if rule.binding is None:
+        return True
+    texts = texts_of(rule.binding)
+    if any(recorded[name] not in (None, text) for name, text in texts.items()):
+        return False
+    # Confluent's events lack the operation of the rule
+    return None if any(recorded[name] is None for name in texts) else True

@@ -8,14 +8,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.acl import WILDCARD, PatternType, ResourcePattern
+from kustos.pipeline.deciding import is_by_super_user
 from kustos.pipeline.privilege.options import PrivilegeOptionError
 from kustos.pipeline.schemas import QUESTION_COLUMNS
-from kustos.pipeline.stages.rollup import within_days
+from kustos.pipeline.tables.rollup.frames import within_days
 
 ALLOWED: Final = "ALLOWED"
 DENIED: Final = "DENIED"
 LISTING: Final = "LISTING"
-SUPER_USER: Final = "SuperUser"
 
 EXCLUSIONS_MAX: Final = 1_000
 """Principals, and resources, that a reviewer may exclude by name: each is a comparison in every row."""
@@ -30,7 +30,8 @@ class Legitimate:
     was allowed at least `uses_min` times in all. A name that only filtered a list is no use, unless
     `with_listing`; one that was left out of a list stays hidden as any other denial does, unless
     `keeps_hidden` is false: then prefixes may show it. Super users need no ACLs; `with_super_users` gives
-    them ACLs for their accesses. `coverage` below 1 leaves out a principal's rarest accesses as long as the
+    them ACLs for their accesses. `super_users` (`Type:name`) tells them where the event names no rule, as the
+    lines of older brokers do. `coverage` below 1 leaves out a principal's rarest accesses as long as the
     rest keeps that share of its allowed events. Raises `PrivilegeOptionError`.
     """
 
@@ -42,6 +43,7 @@ class Legitimate:
     with_listing: bool = False
     keeps_hidden: bool = True
     with_super_users: bool = False
+    super_users: frozenset[str] = frozenset()
     coverage: float = 1.0
 
     def __post_init__(self) -> None:
@@ -77,7 +79,7 @@ def distinct_accesses(rollup: DataFrame, legitimate: Legitimate = EVERY_USE) -> 
     principal = sql.coalesce(sql.col("principal"), sql.lit(""))
     rows = in_period(rollup, legitimate).withColumn("principal", principal)
     if not legitimate.with_super_users:
-        rows = rows.filter(~sql.col("rule.kind").eqNullSafe(SUPER_USER))
+        rows = rows.filter(~is_by_super_user(legitimate.super_users))
     allowed = sql.col("decision") == ALLOWED
     if not legitimate.keeps_hidden:
         rows = rows.filter(allowed | ~sql.col("access").eqNullSafe(LISTING))

@@ -17,6 +17,7 @@ from kustos.pipeline.privilege.terms import ByHost, Denied, cheapest_for_term
 from kustos.pipeline.privilege.tree import nothing_beyond
 from kustos.pipeline.privilege.values import (
     ALL_BIT,
+    CLOSURES,
     Denial,
     KnownNames,
     Use,
@@ -99,25 +100,36 @@ class TypePlan:
     def _make_refusals(self) -> None:
         """Resolve the conflicts that ALLOWs alone cannot: a denied operation that a needed one implies."""
         for host, names in self.needs.items():
-            denied = self.denied.get(host, {})
+            denied = self.denied[host]
+            # what must be allowed of the name that Kafka authorizes first answers by implied operations, too
+            needed = closure(names.get(PROBED_NAME, 0)) & ~denied.get(PROBED_NAME, 0)
             for name in names.keys() & denied.keys():
                 for bit in bits_of(closure(names[name]) & denied[name]):
                     self.refusals.add(ImpliedDeny(host, name, bit))
                     denied[name] &= ~bit
-            needed = 0
             for mask in names.values():
                 needed |= mask
             for bit in bits_of(needed & self.closed.get(host, 0)):
                 self.overruled.append((host, bit))
                 self.closed[host] &= ~bit
+        for host, mask in self.closed.items():
+            denied = self.denied[host]
+            denied[PROBED_NAME] = denied.get(PROBED_NAME, 0) | mask
 
     def answers(self, acl: HostedPlacement, host: str, bit: int) -> bool:
-        """Return whether an ACL answers an allowed question for any resource."""
+        """Return whether an ACL answers an allowed question for any resource, as Kafka looks for it.
+
+        First it authorizes one name, with implied operations; then it looks for an ACL of the same operation.
+        """
         placement = acl.placement
-        if not placement.bit & (bit | ALL_BIT) or not host_matches(acl.host, host):
+        if not host_matches(acl.host, host):
             return False
+        by_name = placement.matches(PROBED_NAME) and CLOSURES[placement.bit] & bit
+        if by_name and ImpliedDeny(host, PROBED_NAME, bit) not in self.refusals:
+            return True
         # a literal ALLOW does not count beside a DENY of the same name
-        return placement.is_prefix or ImpliedDeny(host, placement.name, bit) not in self.refusals
+        is_left = placement.is_prefix or ImpliedDeny(host, placement.name, bit) not in self.refusals
+        return bool(placement.bit & (bit | ALL_BIT)) and is_left
 
     def denied_at(self, term: str) -> Denied:
         """Return what a term must not be granted: a host of it is denied it, or the ceiling forbids it."""

@@ -1,7 +1,8 @@
 """Questions for any resource of a type (`authorizeByResourceType`, KIP-679), which have no name.
 
-Kafka decides them by ACLs for the same operation or ALL, without implied operations. The principal's other
-needs allow most of them. For the rest this adds one literal ACL on a name that the principal already uses.
+Kafka decides them by ACLs for the same operation or ALL, without implied operations, unless it may do it on
+the name `hardcode`, which it authorizes first as any other. The principal's other needs allow most of them.
+For the rest this adds one literal ACL on a name that the principal already uses.
 """
 
 from collections import Counter

@@ -31,6 +31,12 @@ class Placement(NamedTuple):
     bit: int
     cost: float
 
+    def matches(self, name: str) -> bool:
+        """Return whether the ACL's pattern matches a name."""
+        if self.is_prefix:
+            return name.startswith(self.name)
+        return self.name == name or (self.name == WILDCARD and name[:1] != WILDCARD)
+
 
 Beyond = Callable[[str, bool], int]
 """For a name or a prefix: the operations that must not be granted on all of its names."""

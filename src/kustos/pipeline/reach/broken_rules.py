@@ -19,12 +19,12 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, S
 from kustos.acl import AclOperation, ResourceType
 from kustos.acl.forms import texts_of
 from kustos.analysis import Policy, Statement, StatementKind, verify
+from kustos.pipeline.columns.probes import ACCESS, PROBE
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.reach.duties import Duty, breaches
 from kustos.pipeline.review.asking import rules_of
 from kustos.pipeline.review.period import moment, until
 from kustos.pipeline.schemas import FINDINGS_SCHEMA, QUESTION_COLUMNS
-from kustos.pipeline.stages.probes import ACCESS, PROBE
 
 BROKEN_DUTY: Final = "BROKEN_DUTY"
 BROKEN_POLICY: Final = "BROKEN_POLICY"

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kustos.pipeline.deciding import AclsInForce, ship
-from kustos.pipeline.replay.accesses import accesses_of_rollup
-from kustos.pipeline.replay.flips import flips
+from kustos.pipeline.replay.of_files import ROLLUP, flips_of_rows
 from kustos.pipeline.replay.summaries import flips_by_kind, flips_by_principal, flips_by_resource, top_flips
 
 if TYPE_CHECKING:
@@ -63,5 +62,5 @@ def replay(
     ACLs and runs no Spark job yet.
     """
     shipped = None if baseline is None else ship(spark, baseline)
-    accesses = accesses_of_rollup(rollup, with_rule=rule_changes and baseline is None)
-    return Replay(flips(accesses, ship(spark, candidate), shipped, rule_changes=rule_changes))
+    found = flips_of_rows(rollup, ROLLUP, ship(spark, candidate), shipped, rule_changes=rule_changes)
+    return Replay(found)

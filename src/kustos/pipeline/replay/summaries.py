@@ -6,6 +6,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from kustos.pipeline.columns.probes import ACCESS, LISTING, PROBE, is_flip_of_use
 from kustos.pipeline.replay.flips import GAINED, LOST, RULE_CHANGED
 from kustos.pipeline.schemas import (
     FLIPS_BY_KIND_SCHEMA,
@@ -13,7 +14,6 @@ from kustos.pipeline.schemas import (
     FLIPS_BY_RESOURCE_SCHEMA,
     QUESTION_COLUMNS,
 )
-from kustos.pipeline.stages.probes import ACCESS, LISTING, PROBE, is_flip_of_use
 
 _RESOURCE: Final = ("resource_type", "resource_name")
 _URGENCY: Final = {

@@ -40,6 +40,7 @@ def access_row(row: Any) -> AccessRow:
     """Return a row of `access_counts`, but for `probe_count`."""
     values = row.asDict()
     listing = values.pop("listing_count")
+    values.pop("cluster")
     values["attempts"] = values["event_count"] - listing
     return AccessRow(**{**values, "first_time": utc(row["first_time"]), "last_time": utc(row["last_time"])})
 

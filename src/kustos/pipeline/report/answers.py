@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
-from kustos.pipeline.stages import answers
+from kustos.pipeline.queries import answers
 
 FLIPS_SHOWN: Final = 15
 """Bars of each direction: more are unreadable; table `replay_flips` has them all."""
@@ -81,8 +81,15 @@ class Grants:
 
 @dataclass(frozen=True, slots=True)
 class FindingRow:
-    """One finding; `first_time` None where it is about an ACL and not about a moment."""
+    """One finding; `first_time` None where it is about an ACL and not about a moment.
 
+    `state` None: nothing is known over runs. `is_new`: first recorded since the page before.
+    """
+
+    finding_id: str
+    state: str | None
+    is_new: bool
+    acknowledged_by: str | None
     kind: str
     severity: str
     score: float | None
@@ -108,10 +115,19 @@ class FindingGroup:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """All kinds, the gravest first."""
+    """All kinds, the gravest first, and how many are in which state; suppressed ones are counted only.
+
+    `new`: first recorded since the page before, None without one. `recorded_at`: when the newest was.
+    """
 
     count: int
     kinds: tuple[FindingGroup, ...]
+    new: int | None = None
+    open: int = 0
+    acknowledged: int = 0
+    suppressed: int = 0
+    resolved: int = 0
+    recorded_at: datetime | None = None
 
 
 def utc(time: datetime | None) -> datetime | None:
@@ -140,9 +156,21 @@ def collect_grants(review: DataFrame) -> Grants:
 
 
 def collect_findings(
-    findings: DataFrame, first_time: datetime | None, last_time: datetime | None
+    findings: DataFrame,
+    first_time: datetime | None,
+    last_time: datetime | None,
+    since: datetime | None = None,
 ) -> Findings:
-    """Return the findings of a `findings` table; marks stand between the times of the report."""
+    """Return the findings of `findings` tables and of `finding_states`.
+
+    Marks stand between the times of the report. `since`: when the newest finding of the page before was
+    recorded.
+    """
+    stated = answers.with_state(findings, since)
+    sums = _in_utc(answers.finding_sums(stated).collect()[0].asDict())
+    if since is None:
+        sums["new"] = None
+    findings = stated.filter("state is null or state <> 'SUPPRESSED'")
     counts = answers.findings_by_kind(findings).limit(KINDS_MAX).collect()
     shown = _by_kind(answers.gravest_of_each_kind(findings, FINDINGS_SHOWN).collect())
     plotted = _by_kind(answers.gravest_in_time(findings, FINDINGS_PLOTTED).collect())
@@ -156,7 +184,7 @@ def collect_findings(
         )
         for row in counts
     )
-    return Findings(count=sum(kind.count for kind in kinds), kinds=kinds)
+    return Findings(count=sum(kind.count for kind in kinds), kinds=kinds, **sums)
 
 
 def _by_kind(rows: Iterable[Any]) -> Mapping[str, list[FindingRow]]:

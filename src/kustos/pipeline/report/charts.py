@@ -87,11 +87,12 @@ def round_top(peak: int) -> int:
 
 
 def short(number: int) -> str:
-    """Return a number of at most five characters for a cell or an axis."""
-    for limit, divisor, unit in ((10**4, 1, ""), (10**7, 10**3, "k"), (10**10, 10**6, "M")):
-        if number < limit:
-            return f"{number // divisor}{unit}"
-    return f"{number // 10**9}G"
+    """Return a number, rounded down, of at most five characters for a cell or an axis: `9999`, `5.8M`."""
+    if number < 10**4:
+        return str(number)
+    power, unit = next((p, u) for p, u in ((9, "G"), (6, "M"), (3, "k")) if number >= 10**p)
+    whole, tenth = number // 10**power, number // 10 ** (power - 1) % 10
+    return f"{whole}.{tenth}{unit}" if whole < 10 and tenth else f"{whole}{unit}"
 
 
 def width_text(seconds: int) -> str:

@@ -7,8 +7,8 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from kustos.pipeline.queries import logins as queries
 from kustos.pipeline.report.charts import Bar, Chart, chart_of
-from kustos.pipeline.stages import logins as stages
 
 SOURCES_SHOWN: Final = 15
 """Names and addresses that failed most; table `security_events` has them all."""
@@ -44,17 +44,17 @@ def collect_logins(
     security: DataFrame, width_for: Callable[[datetime | None, datetime | None], int]
 ) -> Logins | None:
     """Return the logins of `security_events`, None if it has none; `width_for` gives the seconds of a bar."""
-    found = stages.logins(security).cache()
+    found = queries.logins(security).cache()
     try:
-        sums = stages.login_totals(found).collect()[0].asDict()
+        sums = queries.login_totals(found).collect()[0].asDict()
         if sums["first_time_ms"] is None:
             return None
         width = width_for(_time(sums.pop("first_time_ms")), _time(sums.pop("last_time_ms")))
         buckets = {
             int(row["bucket_start"]): (int(row["succeeded"]), int(row["failed"]))
-            for row in stages.login_activity(found, width).collect()
+            for row in queries.login_activity(found, width).collect()
         }
-        sources = stages.failure_sources(found, SOURCES_SHOWN).collect()
+        sources = queries.failure_sources(found, SOURCES_SHOWN).collect()
     finally:
         found.unpersist()
     starts = range(min(buckets), max(buckets) + 1, width)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
+from kustos.pipeline.queries import access
 from kustos.pipeline.report.accesses import AccessRow, Matrix, access_row, matrix_of
 from kustos.pipeline.report.answers import (
     Findings,
@@ -21,7 +22,6 @@ from kustos.pipeline.report.charts import Bar, Chart, chart_of
 from kustos.pipeline.report.logins import Logins, collect_logins
 from kustos.pipeline.report.news import News, collect_news
 from kustos.pipeline.review import with_team
-from kustos.pipeline.stages import access
 
 MATRIX_PRINCIPALS: Final = 20
 """Rows of the heat map: what fits on a printed page; the rest is summed as others."""
@@ -109,6 +109,10 @@ class Report:
     by_team: tuple[TeamRow, ...] = ()
     news: News | None = None
     """None: there is no earlier page."""
+    cluster: str = ""
+    """The cluster that the page is about; empty for lines that name none."""
+    others: Mapping[str, int] = field(default_factory=dict)
+    """How many events other clusters have."""
 
 
 def bucket_seconds_for(first: datetime | None, last: datetime | None) -> int:
@@ -129,6 +133,7 @@ def collect_report(
     outcomes: Mapping[str, int],
     files: int,
     since: datetime | None = None,
+    findings_since: datetime | None = None,
     teams: Mapping[str, str] | None = None,
 ) -> Report:
     """Return the report over the tables; the session's time zone must be UTC.
@@ -136,7 +141,7 @@ def collect_report(
     `lines` None: the runs that filled the tables counted them, so the page leaves them out. With
     `audit_rollup` among the tables whole days are summed up from it. `security_events`, `replay_flips`,
     `access_review` and `findings` are shown if they are among the tables. `since` is the last event of the
-    page before, `teams` as in `with_team`.
+    page before, `findings_since` when its newest finding was recorded, `teams` as in `with_team`.
     """
     counts = tables["access_counts"].cache()
     sums = access.totals(counts).collect()[0].asDict()
@@ -177,7 +182,7 @@ def collect_report(
         replayed=collect_replayed(tables["replay_flips"]) if "replay_flips" in tables else None,
         grants=collect_grants(tables["access_review"]) if "access_review" in tables else None,
         findings=(
-            collect_findings(tables["findings"], totals.first_time, totals.last_time)
+            collect_findings(tables["findings"], totals.first_time, totals.last_time, findings_since)
             if "findings" in tables
             else None
         ),

@@ -8,8 +8,8 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
+from kustos.pipeline.queries import access
 from kustos.pipeline.report.accesses import AccessRow, access_row
-from kustos.pipeline.stages import access
 
 NEWS_SHOWN: Final = 15
 """Rows of new accesses, those denied first; `access_counts` has them all."""
@@ -18,6 +18,7 @@ HEAD_BYTES: Final = 4096
 """Where a page says up to when it was: in its first lines."""
 
 LAST_EVENT: Final = re.compile(rb'<meta name="kustos-last-event" content="([0-9T:.+-]{1,40})">')
+LAST_FINDING: Final = re.compile(rb'<meta name="kustos-last-finding" content="([0-9T:.+-]{1,40})">')
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,18 @@ class News:
 
 def last_event_of(page: Path) -> datetime | None:
     """Return the time of the last event of an earlier page; None if there is no page that says it."""
+    return _moment_in(page, LAST_EVENT)
+
+
+def last_finding_of(page: Path) -> datetime | None:
+    """Return when the newest finding of an earlier page was recorded; None if no page says it."""
+    return _moment_in(page, LAST_FINDING)
+
+
+def _moment_in(page: Path, name: re.Pattern[bytes]) -> datetime | None:
     try:
         with page.open("rb") as file:
-            found = LAST_EVENT.search(file.read(HEAD_BYTES))
+            found = name.search(file.read(HEAD_BYTES))
         moment = None if found is None else datetime.fromisoformat(found[1].decode())
     except (OSError, ValueError):
         return None

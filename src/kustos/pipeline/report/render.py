@@ -21,12 +21,16 @@ MAXIMUM_NAME_CHARACTERS: Final = 80
 """A longer name is cut in the page: Kafka's own names end at 249, an attacker's don't."""
 MAXIMUM_SAMPLE_CHARACTERS: Final = 300
 """How much of a quarantined line the page shows; the table `quarantine` has more."""
+OTHERS_SHOWN: Final = 20
+"""Clusters named beside the one of the page; events may name any number of them."""
 HEAT_STEPS: Final = 5
 """Shades of the heat map, one for each power of ten."""
 
 _REASONS: Final = {
     "attempts_impossible": "a login that was tried less than once, or ended before it began",
     "blank": "empty line",
+    "cluster_malformed": "the cluster that it names is no name of one",
+    "cluster_mismatch": "names another cluster than its input is of: a forgery, or a wrong `cluster`",
     "decision_unknown": "a decision other than ALLOWED, DENIED, ERROR",
     "event_id_conflict": "the id of another event with other content: forged or faulty",
     "event_id_reserved": "has an id that kustos generates for lines of Kafka's own log: a forgery?",
@@ -74,7 +78,8 @@ def utc(time: datetime | None) -> str:
 
 def kind_text(kind: str) -> str:
     """Return a kind of findings as words."""
-    return kind.replace("_", " ").lower()
+    words = kind.split("_")
+    return " ".join(word if word == "ACL" else word.lower() for word in words)
 
 
 def render_report(report: Report) -> str:
@@ -99,6 +104,7 @@ def render_report(report: Report) -> str:
         reasons=_REASONS,
         shown=shown,
         place_of=lambda principal: places.get(principal, "none"),
+        other_clusters=sorted(report.others.items(), key=lambda each: (-each[1], each[0]))[:OTHERS_SHOWN],
         team_of=lambda principal: team_of(principal, report.teams),
         most_flipped=max((flip.requests for flip in flips), default=1),
         age_count=max(1, max((n for _, n in report.grants.ages), default=0)) if report.grants else 1,

@@ -16,9 +16,13 @@ if TYPE_CHECKING:
         under,
     )
     from kustos.pipeline.review.changes import Contested, ReplayFunction, ReviewChanges, changes_of
+    from kustos.pipeline.review.choosing import Choice
     from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
-    from kustos.pipeline.review.csv_form import review_csv
+    from kustos.pipeline.review.csv_form import entitlements_csv, review_csv
+    from kustos.pipeline.review.entitled import entitlement_rows
+    from kustos.pipeline.review.former import Comparison, former_of
     from kustos.pipeline.review.period import bindings_of, in_force, team_of, until, with_team
+    from kustos.pipeline.review.revoked import with_uses_until_revoked
     from kustos.pipeline.review.signing import sign_review, verify_signed_review
     from kustos.pipeline.review.signoff import (
         Document,
@@ -36,6 +40,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DORMANT_DAYS",
     "AclAction",
+    "Choice",
+    "Comparison",
     "Contested",
     "Document",
     "ReplayFunction",
@@ -45,6 +51,9 @@ __all__ = [
     "access_review",
     "bindings_of",
     "changes_of",
+    "entitlement_rows",
+    "entitlements_csv",
+    "former_of",
     "in_force",
     "kafka_acls_commands",
     "lost_uses",
@@ -63,11 +72,14 @@ __all__ = [
     "with_decision",
     "with_decisions",
     "with_team",
+    "with_uses_until_revoked",
     "write_review",
 ]
 
 _HOMES: Final = {
     "AclAction": "commands",
+    "Choice": "choosing",
+    "Comparison": "former",
     "Contested": "changes",
     "DORMANT_DAYS": "access",
     "Document": "signoff",
@@ -78,6 +90,9 @@ _HOMES: Final = {
     "access_review": "access",
     "bindings_of": "period",
     "changes_of": "changes",
+    "entitlement_rows": "entitled",
+    "entitlements_csv": "csv_form",
+    "former_of": "former",
     "in_force": "period",
     "kafka_acls_commands": "commands",
     "lost_uses": "access",
@@ -96,6 +111,7 @@ _HOMES: Final = {
     "with_decisions": "signoff",
     "team_of": "period",
     "with_team": "period",
+    "with_uses_until_revoked": "revoked",
     "write_review": "signoff",
 }
 

@@ -81,19 +81,24 @@ def access_review(
         .unionByName(_unused_rows(used, grants))
         .unionByName(_super_user_rows(spark, matched, acls))
     )
+    finished = with_dormancy(rows, recorded, as_of, dormant_days)
+    return with_team(finished, teams or {}).select(*ACCESS_REVIEW_SCHEMA.fieldNames())
+
+
+def with_dormancy(rows: DataFrame, recorded: DataFrame, as_of: datetime, dormant_days: int) -> DataFrame:
+    """Return rows that have `last_used` and `granted_since` with `as_of`, `dormant_days` and `is_dormant`."""
     began = recorded.agg(sql.min("first_time").alias("_began"))
     dated = rows.crossJoin(sql.broadcast(began)).withColumn("as_of", moment(as_of))
-    since = sql.date_diff(sql.to_date("as_of"), sql.to_date(sql.coalesce("last_used", "granted_since")))
+    since = sql.date_diff(sql.to_date("as_of"), sql.to_date(sql.greatest("last_used", "granted_since")))
     recorded_for = sql.date_diff(sql.to_date("as_of"), sql.to_date("_began"))
     limit = sql.lit(dormant_days)
-    finished = dated.withColumns(
+    return dated.withColumns(
         {
             "dormant_days": since,
             # without use or grant time it was unused for the whole record, or longer
             "is_dormant": sql.coalesce(since, recorded_for, sql.lit(0)) >= limit,
         }
     )
-    return with_team(finished, teams or {}).select(*ACCESS_REVIEW_SCHEMA.fieldNames())
 
 
 def used_questions(rollup: DataFrame, as_of: datetime) -> DataFrame:

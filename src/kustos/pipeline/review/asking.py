@@ -60,7 +60,8 @@ def numbered_acls(spark: SparkSession, bindings: Iterable[AclBinding]) -> DataFr
     return spark.createDataFrame(rows, NUMBERED_ACL_SCHEMA)
 
 
-def _matcher(shipped: ShippedAcls) -> Matcher:
+def matcher_of(shipped: ShippedAcls) -> Matcher:
+    """Return this process's matcher of a set, its ACLs in the order of `numbered`."""
     found = _matchers.get(shipped.digest)
     if found is None:
         while len(_matchers) >= MATCHERS_MAX:
@@ -89,7 +90,7 @@ def matching(shipped: ShippedAcls) -> Column:
     def match(
         principal: pa.Array, host: pa.Array, operation: pa.Array, resource_type: pa.Array, name: pa.Array
     ) -> pa.Array:
-        matcher = _matcher(shipped)
+        matcher = matcher_of(shipped)
         columns = (principal, host, operation, resource_type, name)
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         found = [matcher.matching(Question.of_texts(*texts)) for texts in rows]

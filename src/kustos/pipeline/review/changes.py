@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kustos.acl import AclBinding
+from kustos.acl import EVERY_PRINCIPAL, AclBinding, PatternType, ResourcePattern, ResourceType
 from kustos.acl.forms import AclForm, Place, binding_of_fields, write_acls
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
+from kustos.pipeline.review.entitlements import name_is_matched
 from kustos.pipeline.review.signoff import Document, ReviewDecision, verify_review
 
 if TYPE_CHECKING:
@@ -56,12 +57,17 @@ class ReviewChanges:
 
 
 def changes_of(
-    document: Document, acls: "AclsInForce | None" = None, replay: ReplayFunction | None = None
+    document: Document,
+    acls: "AclsInForce | None" = None,
+    replay: ReplayFunction | None = None,
+    reviewed: ReplayFunction | None = None,
 ) -> ReviewChanges:
     """Return the changes for the decisions of a review; raise `ReviewError` for an altered document.
 
     `acls`, today's, must be those that were reviewed. With `replay` too, `unexpected` has the access that
-    would be lost beyond the revoked rows, and nothing should be removed while there is any.
+    would be lost beyond the revoked rows, and nothing should be removed while there is any. `reviewed` is a
+    replay of what was recorded up to the time of the review: of the uses to which a revoked pattern entitles,
+    only those were seen by who revoked it, and none of a row without uses.
     """
     verify_review(document)
     if acls is not None and document["review"]["acls"]["digest"] != f"sha256:{acls.digest}":
@@ -76,7 +82,7 @@ def changes_of(
     granted_by_none = [row["row_id"] for row in revoked if not row["granted_by"]]
     unexpected = None
     if acls is not None and replay is not None:
-        unexpected = _unexpected(revoked, removed, acls, replay)
+        unexpected = _unexpected(revoked, removed, acls, replay, reviewed)
     return ReviewChanges(tuple(removed), tuple(contested), tuple(granted_by_none), unexpected)
 
 
@@ -105,12 +111,36 @@ def _unexpected(
     removed: Sequence[AclBinding],
     acls: "AclsInForce",
     replay: ReplayFunction,
+    reviewed: ReplayFunction | None,
 ) -> tuple[Flipped, ...]:
     gone = set(removed)
     left = acls.with_bindings(
         f"{acls.name} after the review", [binding for binding in acls.bindings if binding not in gone]
     )
-    wanted = {
-        (row["principal"], row["operation"], row["resource_type"], row["resource_name"]) for row in revoked
-    }
-    return tuple(sorted({flip for flip in replay(left) if flip not in wanted}, key=repr))
+    seen = None if reviewed is None else set(reviewed(left))
+    wanted: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in revoked:
+        wanted.setdefault((row["operation"], row["resource_type"]), []).append(row)
+
+    def is_expected(flip: Flipped) -> bool:
+        return any(_is_of(flip, row, seen) for row in wanted.get(flip[1:3], ()))
+
+    return tuple(sorted({flip for flip in replay(left) if not is_expected(flip)}, key=repr))
+
+
+def _is_of(flip: Flipped, row: dict[str, Any], seen: set[Flipped] | None) -> bool:
+    """Return whether an access is the one that a row is about, or one seen to which it entitles."""
+    principal, _, kind, name = flip
+    entitles = "effect" in row
+    # who revoked a pattern saw no use of it, or only those recorded by then
+    if entitles and (not row["use_count"] or (seen is not None and flip not in seen)):
+        return False
+    if row["principal"] != principal and not (entitles and row["principal"] == EVERY_PRINCIPAL):
+        return False
+    if name is None or row["resource_name"] is None:
+        # about any resource of a type: each entitlement to one of them allows it
+        return name is row["resource_name"] or (entitles and name is None)
+    if not entitles:
+        return bool(row["resource_name"] == name)
+    pattern = ResourcePattern(ResourceType[kind], row["resource_name"], PatternType[row["pattern_type"]])
+    return name_is_matched(pattern, name)

@@ -1,4 +1,7 @@
-"""The review as CSV for spreadsheets: stable columns, and no cell that they would execute."""
+"""The review as CSV for spreadsheets: stable columns, and no cell that they would execute.
+
+Two files: the entitlements, which people certify, and the accesses behind them.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -6,7 +9,7 @@ from typing import Any, Final
 
 from kustos.pipeline.spreadsheet import BYTE_ORDER_MARK, safe_cell, spreadsheet_line
 
-COLUMNS: Final = (
+ACCESS_COLUMNS: Final = (
     "as_of",
     "team",
     "principal",
@@ -26,15 +29,61 @@ COLUMNS: Final = (
 )
 """The columns of `access_review`, in order; `hosts` and `granted_by` are several in one cell."""
 
+COMPARED_COLUMNS: Final = ("change", "changed", "former_decision")
+"""What a comparison with a former review adds to an entitlement; empty without one."""
+
+ENTITLEMENT_COLUMNS: Final = (
+    "as_of",
+    "team",
+    "principal",
+    "operation",
+    "resource_type",
+    "resource_name",
+    "pattern_type",
+    "host",
+    "breadth",
+    "principal_count",
+    "name_count",
+    "effect",
+    "use_count",
+    "used_by_count",
+    "used_name_count",
+    "last_used",
+    "dormant_days",
+    "is_dormant",
+    *COMPARED_COLUMNS,
+    "basis",
+    "is_implied",
+    "granted_by",
+    "granted_since",
+    "denied_by",
+    "deny_count",
+)
+"""The columns of `entitlements` and of a comparison: what it is, how much it is used, what is new, why."""
+
 
 def review_csv(rows: Iterable[Mapping[str, Any]], *, byte_order_mark: bool = True) -> Iterator[str]:
     """Yield the lines of a CSV file of `access_review` rows: a header, then each row.
 
     Rows are mappings, such as `row.asDict(recursive=True)` of a table in the order wanted.
     """
-    yield (BYTE_ORDER_MARK if byte_order_mark else "") + spreadsheet_line(COLUMNS)
+    return _lines(rows, ACCESS_COLUMNS, byte_order_mark=byte_order_mark)
+
+
+def entitlements_csv(rows: Iterable[Mapping[str, Any]], *, byte_order_mark: bool = True) -> Iterator[str]:
+    """Yield the lines of a CSV file of `entitlements` rows, compared or not (`former.Comparison`).
+
+    The column `cluster` is before them.
+    """
+    return _lines(rows, ("cluster", *ENTITLEMENT_COLUMNS), byte_order_mark=byte_order_mark)
+
+
+def _lines(
+    rows: Iterable[Mapping[str, Any]], columns: tuple[str, ...], *, byte_order_mark: bool
+) -> Iterator[str]:
+    yield (BYTE_ORDER_MARK if byte_order_mark else "") + spreadsheet_line(columns)
     for row in rows:
-        yield spreadsheet_line([safe_cell(_text(row[name])) for name in COLUMNS])
+        yield spreadsheet_line([safe_cell(_text(row.get(name))) for name in columns])
 
 
 def _text(value: Any) -> str:
@@ -52,9 +101,8 @@ def _text(value: Any) -> str:
 
 
 def instant_text(time: datetime) -> str:
-    """Return a time in UTC (ISO 8601, `Z`); a time without a zone comes from Spark, in UTC."""
-    zoned = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    return zoned.isoformat().replace("+00:00", "Z")
+    """Return a time in UTC (ISO 8601, `Z`); Spark's rows have the driver's local time, without a zone."""
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def grant_text(texts: Mapping[str, Any]) -> str:

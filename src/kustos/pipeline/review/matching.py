@@ -28,6 +28,7 @@ from kustos.acl import (
     AclOperation,
     KafkaPrincipal,
     PatternType,
+    ResourcePattern,
     ResourceType,
 )
 from kustos.analysis import ACLS_ALONE, Rules
@@ -114,9 +115,7 @@ class Matcher:
 
     def matching(self, question: Question) -> Matching:
         """Return the ACLs that match a question and what its decision rests on."""
-        if question.operation not in ALLOWS or question.resource_type in _NO_TYPES:
-            return NO_QUESTION
-        if question.principal == EVERY_PRINCIPAL or ":" not in question.principal:
+        if not self._is_valid(question):
             return NO_QUESTION
         if question.principal in self.rules.super_users:
             return Matching(RuleKind.SUPER_USER.value)
@@ -154,6 +153,23 @@ class Matcher:
                     denies.append(self._numbers[binding])
         return tuple(sorted(allows)), tuple(sorted(denies))
 
+    def speaking(self, question: Question) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the ACLs that allow and those that deny a question, whoever is a super user.
+
+        For one about any resource of a type: all that have a say for its principal on the type.
+        """
+        if not self._is_valid(question):
+            return (), ()
+        if question.name is not None:
+            return self._matching_acls(question, question.name)
+        return self._by_type.speaking(question)
+
+    def _is_valid(self, question: Question) -> bool:
+        """Return whether the authorizer takes a question: no unknown operation, no `User:*` as a client."""
+        if question.operation not in ALLOWS or question.resource_type in _NO_TYPES:
+            return False
+        return question.principal != EVERY_PRINCIPAL and ":" in question.principal
+
     def _cells(self, principal: str, resource_type: ResourceType, name: str) -> Iterator[PatternCell]:
         for nodes in (self._index.nodes(principal), self._index.every):
             node = nodes.get(resource_type)
@@ -165,8 +181,9 @@ class Matcher:
         return self._naming.of(resource_type, name)
 
     @cached_property
-    def _naming(self) -> "_Naming":
-        return _Naming(self.bindings)
+    def _naming(self) -> "Naming":
+        """The ACLs that name a resource, for any principal: with one, allow-by-default does not apply."""
+        return Naming([binding.pattern for binding in self.bindings], RESTING_MAX + 1)
 
     @cached_property
     def _by_type(self) -> "_ByType":
@@ -195,34 +212,34 @@ def _resting(
     return Matching(basis, allows, denies, needed, (resting[:RESTING_MAX],) if resting else ())
 
 
-class _Naming:
-    """The ACLs that name a resource, for any principal: with one, allow-by-default does not apply."""
+class Naming:
+    """Patterns by name: which of them, by their positions, match one. With `limit`, the first ones."""
 
-    def __init__(self, bindings: Iterable[AclBinding]) -> None:
+    def __init__(self, patterns: Iterable[ResourcePattern], limit: int | None = None) -> None:
+        self._limit: Final = limit
         self._literals: dict[tuple[ResourceType, str], list[int]] = {}
         self._prefixes: dict[tuple[ResourceType, str], list[int]] = {}
         lengths: dict[ResourceType, set[int]] = {}
-        for number, binding in enumerate(bindings):
-            pattern = binding.pattern
+        for number, pattern in enumerate(patterns):
             is_literal = pattern.pattern_type is PatternType.LITERAL
             named = self._literals if is_literal else self._prefixes
             if not is_literal:
                 lengths.setdefault(pattern.resource_type, set()).add(len(pattern.name))
             held = named.setdefault((pattern.resource_type, pattern.name), [])
-            if len(held) <= RESTING_MAX:
+            if limit is None or len(held) < limit:
                 held.append(number)
         self._lengths = {kind: sorted(some) for kind, some in lengths.items()}
 
     def of(self, resource_type: ResourceType, name: str) -> tuple[int, ...]:
-        """Return the first ACLs that name a resource."""
+        """Return the patterns that match a name."""
         found = list(self._literals.get((resource_type, name), ()))
         if name[:1] != WILDCARD:
             found += self._literals.get((resource_type, WILDCARD), ())
         for length in self._lengths.get(resource_type, ()):
-            if length > len(name) or len(found) > RESTING_MAX:
+            if length > len(name) or (self._limit is not None and len(found) >= self._limit):
                 break
             found += self._prefixes.get((resource_type, name[:length]), ())
-        return tuple(sorted(found)[: RESTING_MAX + 1])
+        return tuple(sorted(found)[: self._limit])
 
 
 class _ByType:
@@ -250,6 +267,11 @@ class _ByType:
         if decision.rule.kind is RuleKind.DEFAULT_ALLOW:
             return Matching(RuleKind.DEFAULT_ALLOW.value)
         return self._allowed(question, decision) if decision.allowed else self._denied(question)
+
+    def speaking(self, question: Question) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the ACLs that may allow or deny a question by type."""
+        allows, denies = ALLOWS[question.operation], DENIES[question.operation]
+        return tuple(self._having(question, allows)), tuple(self._having(question, denies))
 
     def _decide(self, question: Question) -> Decision:
         session = self._authorizer.session(KafkaPrincipal.parse(question.principal), question.host)

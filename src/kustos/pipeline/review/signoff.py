@@ -1,11 +1,13 @@
 """The review as a JSON document that people sign off: its rows, their decisions, and digests of both.
 
-    {"format": "kustos-access-review", "version": 1,
-     "review": {"as_of": ..., "dormant_days": ..., "acls": {"digest", ...}, "rows": [{"row_id", ...}]},
+    {"format": "kustos-access-review", "version": 2,
+     "review": {"cluster": ..., "as_of": ..., "dormant_days": ..., "acls": {"digest", ...},
+                "rows": [{"row_id", ...}]},
      "review_digest": "sha256:...",
      "decisions": {"<row_id>": {"verdict": "keep", "by": ..., "at": ..., "reason": ...}},
      "sign_off": {"by": ..., "at": ..., "digest": "sha256:..."}}
 
+Its rows are entitlements, those of version 1 accesses: documents of both are read, decided and checked.
 `review_digest` covers `review` and never changes while people decide: it proves that all saw the same rows.
 The digest of `sign_off` covers everything but itself. Both are SHA-256 over canonical JSON: sorted keys, no
 blanks, ASCII, no fractions. A digest detects accidental changes; only a signature (`signing`) protects
@@ -21,13 +23,18 @@ from enum import StrEnum, unique
 from typing import TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review.csv_form import COLUMNS, instant_text
+from kustos.pipeline.review.csv_form import ACCESS_COLUMNS, ENTITLEMENT_COLUMNS, instant_text
 
 if TYPE_CHECKING:
     from kustos.pipeline.deciding import AclsInForce
 
 FORMAT: Final = "kustos-access-review"
-VERSION: Final = 1
+ACCESSES: Final = 1
+ENTITLEMENTS: Final = 2
+"""Versions, by what their rows are."""
+
+COLUMNS: Final = {ACCESSES: ACCESS_COLUMNS, ENTITLEMENTS: ENTITLEMENT_COLUMNS}
+"""The columns of a document's rows, by its version."""
 
 DOCUMENT_CHARACTERS_MAX: Final = 1 << 30
 """Longest document read: about two million rows, far more than people can sign off."""
@@ -38,6 +45,14 @@ TEXT_CHARACTERS_MAX: Final = 4_096
 Document = dict[str, Any]
 
 _IDENTITY: Final = ("principal", "operation", "resource_type", "resource_name", "pattern_type")
+
+_ACL: Final = frozenset(
+    {"resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type"}
+)
+"""The texts of an ACL."""
+
+_PARTS: Final = frozenset({"as_of", "made_at", "dormant_days", "acls", "rows"})
+"""What `review` has in every version; `since` is of version 2."""
 
 
 @unique
@@ -95,19 +110,23 @@ def review_document(
     as_of: datetime,
     dormant_days: int,
     created_at: datetime,
+    cluster: str = "",
+    since: Mapping[str, Any] | None = None,
 ) -> Document:
-    """Return the document of `access_review` rows (mappings, as `row.asDict(recursive=True)`), undecided.
+    """Return the document of `entitlements` rows (mappings, as `row.asDict(recursive=True)`), undecided.
 
-    Rows are sorted by their ids. Raises `ReviewError` for a repeated row.
+    Rows are sorted by their ids. `since` tells of the former review that they were compared with. Raises
+    `ReviewError` for a repeated row.
     """
     rows_by_id: dict[str, Document] = {}
     for row in rows:
-        plain = {name: _plain(row[name]) for name in COLUMNS}
-        row_id = row_id_of(plain)
+        plain = {name: plain_value(row.get(name)) for name in ENTITLEMENT_COLUMNS}
+        row_id = entitlement_id_of(plain)
         if row_id in rows_by_id:
             raise ReviewError(f"row `{row_id}` stands twice in the review, give each row once")
         rows_by_id[row_id] = {"row_id": row_id, **plain}
     review = {
+        "cluster": cluster,
         "as_of": instant_text(as_of),
         "made_at": instant_text(created_at),
         "dormant_days": dormant_days,
@@ -118,28 +137,39 @@ def review_document(
             "allow_everyone_if_no_acl_found": acls.allow_everyone_if_no_acl_found,
         },
         "rows": [rows_by_id[row_id] for row_id in sorted(rows_by_id)],
+        "since": None if since is None else plain_value(since),
     }
-    document = {"format": FORMAT, "version": VERSION, "review": review, "review_digest": digest_of(review)}
+    document = {
+        "format": FORMAT,
+        "version": ENTITLEMENTS,
+        "review": review,
+        "review_digest": digest_of(review),
+    }
     return {**document, "decisions": {}, "sign_off": None}
 
 
-def row_id_of(row: Mapping[str, Any]) -> str:
-    """Return a row's id, equal in every review: a digest of access and, if unused, its ACLs."""
-    identity = [
-        row[name] for name in ("principal", "operation", "resource_type", "resource_name", "pattern_type")
-    ]
+def entitlement_id_of(row: Mapping[str, Any]) -> str:
+    """Return an entitlement's id, equal in every review: a digest of what grants it, and the operation."""
+    identity = [row[name] for name in ("basis", *_IDENTITY, "granted_by")]
+    return hashlib.sha256(canonical_json(identity)).hexdigest()[:32]
+
+
+def _access_id_of(row: Mapping[str, Any]) -> str:
+    """Return the id of a row of version 1: a digest of the access and, if unused, its ACLs."""
+    identity = [row[name] for name in _IDENTITY]
     if row["use_count"] == 0:
         identity.append(row["granted_by"])
     return hashlib.sha256(canonical_json(identity)).hexdigest()[:32]
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """Return a value of a row in JSON types, times as texts."""
     if isinstance(value, datetime):
         return instant_text(value)
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: plain_value(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [plain_value(one) for one in value]
     return value
 
 
@@ -224,10 +254,10 @@ def _check_decision(row_id: str, decision: Any) -> None:
     _check_instant(decision["at"])
 
 
-def _check_instant(text: str) -> None:
+def _check_instant(text: Any) -> None:
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
+    except (ValueError, TypeError):
         at = None
     if at is None or at.tzinfo is None:
         raise ReviewError(f"`{text}` is no time with a zone, write it as `2026-01-31T12:00:00Z`")
@@ -241,11 +271,13 @@ def verify_review(document: Document) -> ReviewState:
     """
     _check_shape(document)
     review, decisions = document["review"], document["decisions"]
-    row_ids = [_checked_row(row) for row in review["rows"]]
+    version = document["version"]
+    row_ids = [_checked_row(row, version) for row in review["rows"]]
     if row_ids != sorted(set(row_ids)):
         raise ReviewError("rows of the review stand twice or not in order, so they were altered")
     if document["review_digest"] != digest_of(review):
         raise ReviewError("the review is not the one that its digest says, so it was altered")
+    _check_instant(review["as_of"])
     known = set(row_ids)
     for row_id, decision in decisions.items():
         if row_id not in known:
@@ -269,23 +301,41 @@ def _check_shape(document: Any) -> None:
     names = {"format", "version", "review", "review_digest", "decisions", "sign_off"}
     if not isinstance(document, dict) or set(document) != names:
         raise ReviewError(f"this is no review, which has {', '.join(sorted(names))}")
-    if document["format"] != FORMAT or document["version"] != VERSION:
-        raise ReviewError(f"this is no review of format `{FORMAT}`, version {VERSION}")
+    version = document["version"]
+    if document["format"] != FORMAT or type(version) is not int or version not in COLUMNS:
+        raise ReviewError(f"this is no review of format `{FORMAT}`, version {ACCESSES} or {ENTITLEMENTS}")
     review = document["review"]
-    parts = {"as_of", "made_at", "dormant_days", "acls", "rows"}
-    if not isinstance(review, dict) or set(review) != parts or not isinstance(review["rows"], list):
+    # documents from before clusters lack theirs
+    parts = _PARTS if version == ACCESSES else _PARTS | {"since"}
+    if (
+        not isinstance(review, dict)
+        or set(review) - {"cluster"} != parts
+        or not isinstance(review["rows"], list)
+    ):
         raise ReviewError(f"`review` has not just {', '.join(sorted(parts))}")
     if not isinstance(document["decisions"], dict):
         raise ReviewError("`decisions` is no object of row ids")
 
 
-def _checked_row(row: Any) -> str:
-    if not isinstance(row, dict) or set(row) != {"row_id", *COLUMNS}:
-        raise ReviewError("a row of the review has other columns than those of `access_review`")
+def _checked_row(row: Any, version: int) -> str:
+    if not isinstance(row, dict) or set(row) != {"row_id", *COLUMNS[version]}:
+        raise ReviewError("a row of the review has other columns than those of its version")
     row_id = row["row_id"]
-    if row_id != row_id_of(row):
+    if row_id != (_access_id_of if version == ACCESSES else entitlement_id_of)(row):
         raise ReviewError(f"row `{row_id}` is not the one that its id says, so it was altered")
+    if version == ENTITLEMENTS:
+        _check_acls(row_id, [row["granted_by"], row["denied_by"]])
     return str(row_id)
+
+
+def _check_acls(row_id: str, lists: list[Any]) -> None:
+    """Raise `ReviewError` unless these are lists of ACLs as texts: a comparison writes them again."""
+    for some in lists:
+        if not isinstance(some, list) or not all(
+            isinstance(one, dict) and set(one) == _ACL and all(isinstance(text, str) for text in one.values())
+            for one in some
+        ):
+            raise ReviewError(f"row `{row_id}` has ACLs that are none")
 
 
 def _check_sign_off(document: Document, state: ReviewState) -> None:

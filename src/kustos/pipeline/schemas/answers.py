@@ -84,6 +84,45 @@ MatchingAcl, SuperUser, DefaultAllow, or `Denied` if nothing allows it any more 
 grant. `granted_by` is empty if only super users or a default allow it.
 `dormant_days` since the last use, or since the grant if there was none; null if neither is known."""
 
+ENTITLEMENTS_SCHEMA: Final = StructType(
+    [
+        StructField("as_of", TimestampType()),
+        StructField("team", StringType()),
+        StructField("principal", StringType()),
+        StructField("operation", StringType()),
+        StructField("resource_type", StringType()),
+        StructField("resource_name", StringType()),
+        StructField("pattern_type", StringType()),
+        StructField("host", StringType()),
+        StructField("breadth", StringType()),
+        StructField("basis", StringType()),
+        StructField("is_implied", BooleanType()),
+        StructField("effect", StringType()),
+        StructField("denied_by", ArrayType(ACL_SCHEMA)),
+        StructField("deny_count", IntegerType()),
+        StructField("granted_by", ArrayType(ACL_SCHEMA)),
+        StructField("granted_since", TimestampType()),
+        StructField("principal_count", LongType()),
+        StructField("name_count", LongType()),
+        StructField("use_count", LongType()),
+        StructField("used_by_count", LongType()),
+        StructField("used_name_count", LongType()),
+        StructField("last_used", TimestampType()),
+        StructField("dormant_days", IntegerType()),
+        StructField("is_dormant", BooleanType()),
+    ]
+)
+"""Table `entitlements`: a row for each ALLOW and operation that it allows.
+
+`is_implied`: the ACL names another operation, from which this one follows. `granted_by` is the ACL; empty for
+a super user, who may do `ALL` on `ANY`, `*` (`basis` SuperUser), and for the default that allows what no ACL
+names (DefaultAllow). `breadth`: EVERYONE (`User:*`), WILDCARD (every name), PREFIXED or NAMED. `effect`:
+WHOLE, PARTLY_DENIED, or VOID if DENYs leave nothing; `denied_by` are the first of `deny_count` DENYs.
+`principal_count` and `name_count`: known principals and names that it is for; names are null beyond ACLs, and
+one that was only denied is not known. `use_count` counts recorded
+uses that it allows, by `used_by_count` principals on `used_name_count` names; a use that several ACLs allow
+counts for each."""
+
 FINDINGS_SCHEMA: Final = StructType(
     [
         StructField("finding_id", StringType()),
@@ -108,3 +147,39 @@ FINDINGS_SCHEMA: Final = StructType(
 `finding_id` is the same for the same finding in every run. `severity` is HIGH, MEDIUM or LOW, `score` from 0
 to 1. `reason` is a sentence for people; `evidence` is a JSON object for programs. `is_safe_to_remove`: for an
 ACL, whether a replay of all recorded access without it flips nothing."""
+
+ANOMALIES_SCHEMA: Final = StructType([*FINDINGS_SCHEMA.fields, StructField("suppressed_by", StringType())])
+"""Table `anomalies`: a row for each finding and day on which it was seen, in whichever run. `finding_id` is
+the same on each day. `suppressed_by`: the reason of the rule that suppresses it."""
+
+FINDING_STATES_SCHEMA: Final = StructType(
+    [
+        StructField("finding_id", StringType()),
+        StructField("state", StringType()),
+        StructField("kind", StringType()),
+        StructField("severity", StringType()),
+        StructField("score", DoubleType()),
+        StructField("principal", StringType()),
+        StructField("resource_type", StringType()),
+        StructField("resource_name", StringType()),
+        StructField("first_time", TimestampType()),
+        StructField("last_time", TimestampType()),
+        StructField("first_day", DateType()),
+        StructField("last_day", DateType()),
+        StructField("day_count", LongType()),
+        StructField("event_count", LongType()),
+        StructField("reason", StringType()),
+        StructField("evidence", StringType()),
+        StructField("suppressed_days", LongType()),
+        StructField("suppressed_by", StringType()),
+        StructField("recorded_at", TimestampType()),
+        StructField("acknowledged_by", StringType()),
+        StructField("acknowledged_at", TimestampType()),
+        StructField("acknowledged_reason", StringType()),
+        StructField("acknowledged_day", DateType()),
+    ]
+)
+"""Table `finding_states`: a row for each finding of `anomalies`, over all runs. `state` is OPEN,
+ACKNOWLEDGED, SUPPRESSED or RESOLVED. Severity, score, reason and evidence are those of the last day.
+`suppressed_days`: on how many of its days a rule suppressed it. `recorded_at`: the first run that found it.
+`acknowledged_day`: the last day that who acknowledged it knew of."""

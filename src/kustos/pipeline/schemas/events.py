@@ -75,10 +75,17 @@ ANY_EVENT_SCHEMA: Final = StructType(
 )
 """The fields of both kinds of events: `event_type` is null for a decision."""
 
+CLUSTER: Final = "cluster"
+"""The column that says whose a row is; empty where nothing names the cluster, null in older files only."""
+
+CONTENT_SCHEMA: Final = StructType([field for field in ANY_EVENT_SCHEMA if field.name != "cluster_id"])
+"""What two events of one id and cluster have in common if they are copies; older ones lack `cluster_id`."""
+
 _SOURCE: Final = (
     StructField("time", TimestampType()),
     StructField("source_format", StringType()),
     StructField("source_file", StringType()),
+    StructField("cluster", StringType()),
 )
 
 AUDIT_EVENTS_SCHEMA: Final = StructType([*relaxed(EVENT_SCHEMA).fields, *_SOURCE])
@@ -100,6 +107,7 @@ INPUT_LINES_SCHEMA: Final = StructType(
         StructField("position", LongType()),
         StructField("fault", StringType()),
         StructField("layout", StringType()),
+        StructField("cluster", StringType()),
     ]
 )
 """Raw input with its place, which identifies a line without an id when it is read again.
@@ -107,7 +115,8 @@ INPUT_LINES_SCHEMA: Final = StructType(
 `log` identifies the original of all copies: for a file by its beginning, for a topic by its partition.
 `position` is the line's offset there; null if lines have none, and then equal lines of a file are counted.
 `fault` is a reason for which a line is quarantined unread, null for all others. `layout` is log4j's pattern
-of the line, null for Kafka's own and for JSON.
+of the line, null for Kafka's own and for JSON. `cluster` is whose the line was declared to be: null leaves
+that to the event, the empty text leaves it unnamed whatever the event says.
 """
 
 QUARANTINE_SCHEMA: Final = StructType(
@@ -117,14 +126,17 @@ QUARANTINE_SCHEMA: Final = StructType(
         StructField("line", StringType()),
         StructField("line_length", IntegerType()),
         StructField("line_id", StringType()),
+        StructField("cluster", StringType()),
     ]
 )
 """Table `quarantine`: lines that are no events; `line` is cut, `line_length` the full length in characters.
 
-`line_id` is equal for copies of one line, and different for two equal lines of one file."""
+`line_id` is equal for copies of one line, and different for two equal lines of one file. `cluster` is that of
+its input; empty if nothing names it."""
 
 ACCESS_COUNTS_SCHEMA: Final = StructType(
     [
+        StructField("cluster", StringType()),
         StructField("principal", StringType()),
         StructField("operation", StringType()),
         StructField("resource_type", StringType()),
@@ -146,6 +158,7 @@ RULE_SCHEMA: Final = AUDIT_EVENTS_SCHEMA["rule"].dataType
 ROLLUP_GRAIN: Final = (
     "day",
     "principal",
+    "cluster",
     "host",
     "operation",
     "resource_type",
@@ -159,6 +172,7 @@ ROLLUP_GRAIN: Final = (
 AUDIT_ROLLUP_SCHEMA: Final = StructType(
     [
         StructField("day", DateType()),
+        StructField("cluster", StringType()),
         StructField("principal", StringType()),
         StructField("host", StringType()),
         StructField("operation", StringType()),
@@ -177,6 +191,7 @@ AUDIT_ROLLUP_SCHEMA: Final = StructType(
 )
 """`day` is in UTC, and the partition. `principal` is `Type:name`. A null `resource_name` means any of the
 type. `access` is ACCESS for a use, LISTING for a name that only filtered a list, PROBE for a denial that
-refused nothing (ACCESS if that is unknown, and in older roll-ups). The `event_count` events concern
-`reference_count` items of requests. Bit h of `hours` is set if there was an event in hour h of UTC.
+refused nothing (ACCESS if that is unknown, and in older roll-ups). `event_count` counts recorded events, each
+as one, also those that a gateway drew as a sample (`sampled_one_in`); they concern `reference_count` items of
+requests. Bit h of `hours` is set if there was an event in hour h of UTC.
 `sample_event_id` is the smallest event id of the row: a re-run chooses the same."""

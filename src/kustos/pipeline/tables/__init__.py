@@ -1,22 +1,28 @@
 """Tables of access: runs append each event exactly once, even after kills and repeated input."""
 
 from kustos.pipeline.errors import (
+    ClusterError,
     SchemaConflictError,
     TablesDamagedError,
     TablesError,
     TablesInUseError,
 )
+from kustos.pipeline.lines.clusters import DeclaredCluster
+from kustos.pipeline.tables.clusters import Cluster
 from kustos.pipeline.tables.compaction import compact_tables
 from kustos.pipeline.tables.conversion import Converted, convert_tables
 from kustos.pipeline.tables.ingest import IngestOptions, ingest
 from kustos.pipeline.tables.retention import Dropped, Retention, drop_expired, would_drop
-from kustos.pipeline.tables.rollups import refresh_rollup
+from kustos.pipeline.tables.rollup.days import refresh_rollup
 from kustos.pipeline.tables.runs import InputFile
 from kustos.pipeline.tables.store import Tables
 from kustos.pipeline.tables.summary import RunSummary, limited
 
 __all__ = [
+    "Cluster",
+    "ClusterError",
     "Converted",
+    "DeclaredCluster",
     "Dropped",
     "IngestOptions",
     "InputFile",

@@ -7,7 +7,6 @@ conditional put. Deletion vectors and column mapping, under which the listed fil
 rows, are never turned on here, and a table that has them is refused.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +33,13 @@ from kustos.pipeline.places import (
     source_of,
     stamp_of,
     sync,
+)
+from kustos.pipeline.tables.statistics import (
+    NOTHING_TOLD,
+    FileStatistics,
+    statistics_of_action,
+    statistics_of_footer,
+    statistics_text,
 )
 from kustos.runtime import SystemClock, SystemEntropy, reason_of
 
@@ -71,22 +77,26 @@ class DataFile:
     day: str | None
     rows: int
     size_bytes: int
+    statistics: FileStatistics = NOTHING_TOLD
+
+    def may_hold(self, first_ms: int, last_ms: int) -> bool:
+        """Return whether a row may have a time in this span, both ends included."""
+        told = self.statistics
+        if told.first_time_ms is None or told.last_time_ms is None:
+            return True
+        return told.first_time_ms <= last_ms and first_ms <= told.last_time_ms
 
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A file that was written, and is to be committed; `name` is its path below the table's folder.
-
-    The times are the least and the greatest `time_ms` of its rows, None if its footer does not tell.
-    """
+    """A file that was written, and is to be committed; `name` is its path below the table's folder."""
 
     name: str
     day: str | None
     rows: int
     size_bytes: int
     modified_ms: int
-    first_time_ms: int | None
-    last_time_ms: int | None
+    statistics: FileStatistics
 
 
 def open_table(place: Place, version: int | None = None) -> DeltaTable | None:
@@ -94,8 +104,7 @@ def open_table(place: Place, version: int | None = None) -> DeltaTable | None:
 
     Raises `TablesError`, `TablesDamagedError`.
     """
-    table = _opened(place, version) if _has_log(place) else None
-    if table is None:
+    if not _has_log(place) or (table := _opened(place, version)) is None:
         return None
     features = set(table.protocol().reader_features or ())
     has_mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none"
@@ -135,8 +144,9 @@ def _opened(place: Place, version: int | None, attempts: int = 2) -> DeltaTable 
 
 
 def _names_in_log(place: StorePath) -> list[str]:
+    """Return the names in the log; those with a point are of commits that HDFS has not in full yet."""
     try:
-        return names_in(place / LOG)
+        return [name for name in names_in(place / LOG) if not name.startswith(".")]
     except OSError as error:
         raise TablesError(f"cannot list `{place}`: {reason_of(error)}") from error
 
@@ -186,40 +196,28 @@ def files_of(table: DeltaTable) -> tuple[DataFile, ...]:
             None if row.get(f"partition.{DAY}") is None else row[f"partition.{DAY}"].isoformat(),
             row["num_records"] or 0,
             row["size_bytes"],
+            statistics_of_action(row),
         )
         for row in rows
     )
     return tuple(sorted(found, key=lambda file: file.name))
 
 
-def described(place: Place, name: str, day: str | None) -> NewFile:
+def described(
+    place: Place, name: str, day: str | None, footer: parquet.FileMetaData | None = None
+) -> NewFile:
     """Return what a commit tells of a file that was written below the table's folder; raise OSError."""
-    path = place / name
-    size = size_of(path)
-    footer = parquet.read_metadata(source_of(path))
+    path, size = place / name, size_of(place / name)
+    footer = footer or parquet.read_metadata(source_of(path))
     modified_ns = stamp_of(path) or SystemClock().wall_ms() * 1_000_000
-    span = time_span(footer) or (None, None)
-    return NewFile(name, day, footer.num_rows, size, modified_ns // 1_000_000, *span)
+    return NewFile(name, day, footer.num_rows, size, modified_ns // 1_000_000, statistics_of_footer(footer))
 
 
 def added(file: NewFile) -> AddAction:
     """Return the action that adds a file."""
-    stats: dict[str, Any] = {"numRecords": file.rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
-    if file.first_time_ms is not None:
-        stats["minValues"]["time_ms"], stats["maxValues"]["time_ms"] = file.first_time_ms, file.last_time_ms
     values = {} if file.day is None else {DAY: file.day}
-    return AddAction(file.name, file.size_bytes, values, file.modified_ms, True, json.dumps(stats))
-
-
-def time_span(footer: parquet.FileMetaData) -> tuple[int, int] | None:
-    """Return the least and the greatest `time_ms` in a file by its footer, None if it does not tell."""
-    column = footer.schema.to_arrow_schema().get_field_index("time_ms")
-    if column < 0 or footer.schema.column(column).path != "time_ms":
-        return None
-    found = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
-    if not found or not all(each is not None and each.has_min_max for each in found):
-        return None
-    return min(each.min for each in found), max(each.max for each in found)
+    stats = statistics_text(file.rows, file.statistics)
+    return AddAction(file.name, file.size_bytes, values, file.modified_ms, True, stats)
 
 
 def write(
@@ -330,9 +328,11 @@ def write_file(place: Place, name: str, rows: pa.Table, day: str | None = None, 
 
     Raises OSError.
     """
-    with sink_of(place / name) as sink:
-        parquet.write_table(rows, sink, **options)
-    return described(place, name, day)
+    with sink_of(place / name) as sink, parquet.ParquetWriter(sink, rows.schema, **options) as writer:
+        writer.write_table(rows)
+        writer.close()
+        footer = writer.writer.metadata
+    return described(place, name, day, footer)
 
 
 def _properties(number: int, metadata: dict[str, Any] | None = None) -> CommitProperties:

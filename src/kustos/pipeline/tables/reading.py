@@ -4,7 +4,6 @@ Spark reads files on a disk itself. In an object store workers read them with Ar
 and credentials of its own for each kind of store.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -29,7 +28,15 @@ from pyspark.sql.types import (
 )
 
 from kustos.pipeline.errors import SchemaConflictError, TablesError
-from kustos.pipeline.places import Place, StorePath, source_of, stamp_of
+from kustos.pipeline.places import (
+    Place,
+    StorePath,
+    in_parallel,
+    source_of,
+    spark_path,
+    spark_paths_read,
+    stamp_of,
+)
 from kustos.runtime import reason_of
 
 MAXIMUM_FOOTERS: Final = 2_000
@@ -49,11 +56,6 @@ _IS_READ_AS: Final = {
 }
 
 
-def spark_path(path: Path | str) -> str:
-    """Return a path for Spark's readers, with the characters of glob patterns escaped."""
-    return re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
-
-
 def read_parquet(spark: SparkSession, folder: Place, files: Sequence[str], schema: StructType) -> DataFrame:
     """Return the table of these files as `schema`: missing columns are null, unknown ones are left out.
 
@@ -64,8 +66,9 @@ def read_parquet(spark: SparkSession, folder: Place, files: Sequence[str], schem
         return spark.createDataFrame([], schema)
     if isinstance(folder, StorePath):
         return _read_from_store(spark, [folder / file for file in files], schema)
-    reader = spark.read.schema(schema).option("basePath", str(folder))
-    return reader.parquet(*(spark_path(folder / file) for file in files)).select(*schema.fieldNames())
+    reader = spark.read.schema(schema).option("basePath", spark_path(folder))
+    paths = spark_paths_read(*(folder / file for file in files))
+    return reader.parquet(*paths).select(*schema.fieldNames())
 
 
 def _read_from_store(spark: SparkSession, files: Sequence[StorePath], schema: StructType) -> DataFrame:
@@ -106,9 +109,10 @@ def check_schemas(folder: Place, files: Sequence[str], schema: StructType) -> No
     """Raise `SchemaConflictError` if a file has a column of an incompatible type."""
     if len(files) > MAXIMUM_FOOTERS:
         files = list({str(Path(file).parent): file for file in files}.values())
-    for file in files:
-        path = folder / file
-        found = _footer(path, stamp_of(path))
+    paths = [folder / file for file in files]
+    for path, found in zip(
+        paths, in_parallel(paths, lambda path: _footer(path, stamp_of(path))), strict=True
+    ):
         for field in schema.fields:
             position = found.get_field_index(field.name)
             if position >= 0:

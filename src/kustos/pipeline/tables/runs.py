@@ -72,9 +72,10 @@ INPUTS_SCHEMA: Final = pa.schema(
         ("number", pa.int64()),
         ("beginning", pa.string()),
         ("source", pa.string()),
+        ("cluster", pa.string()),
     ]
 )
-"""`beginning` and `source` are null in rows of versions before they were columns."""
+"""`beginning`, `source` and `cluster` are null in rows of versions before they were columns."""
 
 _Value = TypeVar("_Value")
 Row = Mapping[str, Any]
@@ -86,7 +87,8 @@ class InputFile:
 
     Of a plain file `size_bytes` are those that were read: a last line may have been half written.
     `inode` is 0 for a file within an archive. `beginning` is the text of its `Beginning`, `source` the source
-    of its input.
+    of its input. `cluster` is what its log was declared to be of, empty for no cluster; None: a version that
+    knew none read it, and its lines stay of none.
     """
 
     path: str
@@ -96,6 +98,7 @@ class InputFile:
     log: str
     beginning: str | None = None
     source: str | None = None
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +241,7 @@ def latest_inputs(rows: Iterable[Row]) -> dict[str, InputFile]:
     for row in sorted(rows, key=lambda row: int(row["number"])):
         inputs.pop(row["path"], None)
         names = ("path", "size_bytes", "modified_ns", "log")
-        values = {name: row[name] for name in (*names, "beginning", "source")}
+        values = {name: row[name] for name in (*names, "beginning", "source", "cluster")}
         inputs[row["path"]] = InputFile(**values, inode=int(row["inode"]))
     return dict(list(inputs.items())[-MAXIMUM_INPUTS:])
 
@@ -255,6 +258,7 @@ def input_rows(inputs: Iterable[InputFile], number: int) -> list[Row]:
             "number": number,
             "beginning": one.beginning,
             "source": one.source,
+            "cluster": one.cluster,
         }
         for one in inputs
     ]

@@ -1,8 +1,10 @@
-"""Staging of lines: each task writes its parsed lines with their keys into a Parquet file; and of events.
+"""Staging of lines: each task writes its parsed lines with their keys into a Parquet file.
 
-Lines are read and parsed once. They are classified on disk, and only those with a copy are shuffled.
+Lines are read and parsed once. Of the files others read the columns that they need.
 """
 
+import json
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -10,89 +12,81 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from kustos.pipeline.lines.clusters import UNDECLARED, DeclaredCluster
+from kustos.pipeline.lines.line_columns import read_lines
 from kustos.pipeline.places import Place, make_folder, sink_of
-from kustos.pipeline.stages.dedupe import (
-    IDENTIFIED,
-    IDENTIFIED_SCHEMA,
-    MILLISECONDS_OF_A_DAY,
-    identified,
-    of_keys,
-    repeated_keys,
-    resolve_alone,
-    resolve_copies,
-)
-from kustos.pipeline.stages.line_columns import read_lines
-from kustos.pipeline.tables.reading import read_parquet
-from kustos.pipeline.tables.transaction import Transaction
-from kustos.pipeline.tables.writing import kept, write_rows
+from kustos.pipeline.tables.deduplication.keys import IDENTIFIED, identified
 from kustos.runtime import SystemEntropy
 
-_SUMS: Final = ("lines", "rows", "security", "quarantined", "total_bytes", "key_bytes")
+_SUMS: Final = ("lines", "rows", "total_bytes", "key_bytes")
 _FOUND_SCHEMA: Final = StructType(
     [
         StructField("file", StringType()),
+        StructField("days", StringType()),
         *(StructField(name, LongType()) for name in (*_SUMS, "first_time_ms", "last_time_ms")),
     ]
 )
 _FOUND: Final = to_arrow_schema(_FOUND_SCHEMA)
 _KEYS: Final = ("event_id", "line_key", "source_file", "reason")
-"""Columns of text by which the driver deduplicates."""
-_DISTINCT: Final = ("line", "event_id", "line_key", "position")
+"""Columns of text by which lines are compared."""
+_DISTINCT: Final = ("line", "event_id", "line_key", "position", "part")
 """Columns with nearly no equal values, where a dictionary saves nothing."""
+
+PARTS: Final = 1 << 16
+"""Lines are told apart by a number below this, so that those of one key come into one bucket of some."""
+
+STAGED: Final = IDENTIFIED.append(pa.field("part", pa.int32()))
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A file of identified lines (STAGED), and how many events of each day it has."""
+
+    place: Place
+    days: dict[date, int]
 
 
 @dataclass(frozen=True, slots=True)
 class StagedLines:
-    """Files of identified lines (IDENTIFIED_SCHEMA), how many, and the span of the events' times.
+    """Files of identified lines, how many, and the span of the events' times.
 
-    `lines` were read, `rows` were written, `security` of them logins and changes; `files` have at least one
-    each. The span may be wider than that of the events that are kept. `total_bytes` is the memory of all
-    columns, `key_bytes` that of the key columns: names in lines are untrusted text, and may be long.
+    `lines` were read, `rows` were written; `files` have at least one each. The span may be wider than that of
+    the events that are kept. `total_bytes` is the memory of all columns, `key_bytes` that of the key columns:
+    names in lines are untrusted text, and may be long.
     """
 
-    files: tuple[Place, ...]
+    files: tuple[StagedFile, ...]
     lines: int
     rows: int
-    security: int
-    quarantined: int
     first_time_ms: int | None
     last_time_ms: int | None
     total_bytes: int
     key_bytes: int
 
-    def days(self) -> tuple[date, date] | None:
-        """Return the first and the last day that events may have, None if there is no event."""
-        if self.first_time_ms is None or self.last_time_ms is None:
-            return None
-        return _day_of(self.first_time_ms), _day_of(self.last_time_ms)
-
-    def may_be_of(self, day: str) -> bool:
-        """Return whether an event may have this day (ISO)."""
-        days = self.days()
-        return days is not None and days[0] <= date.fromisoformat(day) <= days[1]
-
-    def only_day(self) -> str | None:
-        """Return the day (ISO) of all events, None if there may be several, or none."""
-        days = self.days()
-        return None if days is None or days[0] != days[1] else days[0].isoformat()
+    def days(self) -> dict[date, int]:
+        """Return how many events there are of each day, copies included."""
+        days: Counter[date] = Counter()
+        for file in self.files:
+            days.update(file.days)
+        return dict(days)
 
     def around(self, margin_ms: int) -> tuple[int, int]:
         """Return the first and the last time, extended by the margin; 0 for them if there is no event."""
         return (self.first_time_ms or 0) - margin_ms, (self.last_time_ms or 0) + margin_ms
 
 
-def _day_of(time_ms: int) -> date:
-    return date(1970, 1, 1) + timedelta(days=time_ms // MILLISECONDS_OF_A_DAY)
-
-
-def stage_lines(lines: DataFrame, folder: Place, *, time_zone: str) -> StagedLines:
+def stage_lines(
+    lines: DataFrame, folder: Place, *, time_zone: str, cluster: DeclaredCluster = UNDECLARED
+) -> StagedLines:
     """Write each line, parsed and with its key, below `folder`, which must not exist; read `lines` once.
 
     A repeated task writes another file; only the file of the successful attempt counts.
@@ -100,24 +94,37 @@ def stage_lines(lines: DataFrame, folder: Place, *, time_zone: str) -> StagedLin
     make_folder(folder)
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _staged(batches, folder, time_zone)
+        return _staged(batches, folder, time_zone, cluster)
 
     found = lines.mapInArrow(stage, _FOUND_SCHEMA).collect()
-    firsts = [row["first_time_ms"] for row in found if row["first_time_ms"] is not None]
-    lasts = [row["last_time_ms"] for row in found if row["last_time_ms"] is not None]
+    return staged_of([row.asDict() for row in found], folder)
+
+
+def staged_of(found: Iterable[dict[str, object]], folder: Place) -> StagedLines:
+    """Return the lines that tasks staged, by the rows that they yielded."""
+    rows = sorted(found, key=lambda row: str(row["file"]))
+    firsts = [int(str(row["first_time_ms"])) for row in rows if row["first_time_ms"] is not None]
+    lasts = [int(str(row["last_time_ms"])) for row in rows if row["last_time_ms"] is not None]
     return StagedLines(
-        files=tuple(sorted(folder / row["file"] for row in found)),
+        files=tuple(StagedFile(folder / str(row["file"]), _days(str(row["days"]))) for row in rows),
         first_time_ms=min(firsts, default=None),
         last_time_ms=max(lasts, default=None),
-        **{name: sum(row[name] for row in found) for name in _SUMS},
+        **{name: sum(int(str(row[name])) for row in rows) for name in _SUMS},
     )
 
 
-def _staged(batches: Iterable[pa.RecordBatch], folder: Place, time_zone: str) -> Iterator[pa.RecordBatch]:
+def _days(text: str) -> dict[date, int]:
+    return {date(1970, 1, 1) + timedelta(days=int(day)): rows for day, rows in json.loads(text).items()}
+
+
+def _staged(
+    batches: Iterable[pa.RecordBatch], folder: Place, time_zone: str, cluster: DeclaredCluster = UNDECLARED
+) -> Iterator[pa.RecordBatch]:
     """Write the lines of a task into one file; yield its statistics, nothing if there is no line."""
     file = f"{SystemEntropy().uuid().hex}.parquet"
-    names = [name for name in IDENTIFIED.names if name not in _DISTINCT]
+    names = [name for name in STAGED.names if name not in _DISTINCT]
     found: Counter[str] = Counter()
+    days: Counter[int] = Counter()
     spans: list[int] = []
     opened = ExitStack()
     writer: parquet.ParquetWriter | None = None
@@ -126,67 +133,48 @@ def _staged(batches: Iterable[pa.RecordBatch], folder: Place, time_zone: str) ->
             continue
         if writer is None:
             sink = opened.enter_context(sink_of(folder / file))
-            writer = parquet.ParquetWriter(sink, IDENTIFIED, use_dictionary=names, write_statistics=False)
-        rows = identified(read_lines(batch, time_zone))
-        writer.write_batch(rows)
+            writer = parquet.ParquetWriter(sink, STAGED, use_dictionary=names, write_statistics=["day"])
+        rows = identified(read_lines(batch, time_zone, cluster))
+        parts = parts_of_keys(pc.coalesce(rows["event_id"], rows["line_key"]))
+        writer.write_batch(pa.RecordBatch.from_arrays([*rows.columns, pa.array(parts)], schema=STAGED))
         found["lines"] += batch.num_rows
         found["rows"] += rows.num_rows
-        found["security"] += rows.num_rows - rows["event_type"].null_count
-        found["quarantined"] += rows.num_rows - rows["reason"].null_count
         found["total_bytes"] += rows.nbytes
         found["key_bytes"] += rows.select(_KEYS).nbytes
         span = pc.min_max(rows["time_ms"]).as_py()
         spans += [each for each in span.values() if each is not None]
+        for day, count in _days_of(rows):
+            days[day] += count
     if writer is not None:
         writer.close()
         opened.close()
         times = {"first_time_ms": min(spans, default=None), "last_time_ms": max(spans, default=None)}
-        yield pa.RecordBatch.from_pylist([{"file": file, **found, **times}], schema=_FOUND)
+        told = {"file": file, "days": json.dumps(days), **found, **times}
+        yield pa.RecordBatch.from_pylist([told], schema=_FOUND)
 
 
-@dataclass(frozen=True, slots=True)
-class SortedLines:
-    """Classified lines, as `rows` on disk; `may_quarantine` is False if no line can be quarantined."""
-
-    rows: DataFrame
-    may_quarantine: bool
+def _days_of(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:
+    """Yield each day, in days since 1970, and how many events are of it."""
+    counts = pc.value_counts(rows["day"].cast(pa.int32()).drop_null())
+    yield from zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)
 
 
-def sort_out(spark: SparkSession, staged: StagedLines, folder: Place) -> SortedLines:
-    """Return the result of `classify` for each line, written below `folder`."""
-    names = [file.name for file in staged.files]
-    place = staged.files[0].parent if staged.files else folder
-    identified = read_parquet(spark, place, names, IDENTIFIED_SCHEMA)
-    keys, repeated = kept(spark, repeated_keys(identified), folder / "repeated")
-    if not repeated:
-        return SortedLines(identified.transform(resolve_alone), may_quarantine=staged.quarantined > 0)
-    copies = of_keys(identified, keys).transform(resolve_copies)
-    resolved, _ = kept(spark, copies, folder / "settled")
-    alone = of_keys(identified, keys, others=True).transform(resolve_alone)
-    return SortedLines(alone.unionByName(resolved), may_quarantine=True)
+_TAIL_BYTES: Final = 16
 
 
-def stage_by_day(
-    rows: DataFrame,
-    change: Transaction,
-    table: str,
-    schema: pa.Schema,
-    *,
-    are_few: bool = False,
-    only_day: str | None = None,
-    is_by_day: bool = False,
-) -> None:
-    """Write rows into the folder of a table by day, in few files a day, and add them to the transaction.
-
-    Few rows are not shuffled, nor rows that all have the day `only_day` (ISO), nor if each task already has
-    whole days (`is_by_day`).
-    """
-    if are_few:
-        rows = rows.coalesce(1)
-    if only_day is not None:  # rows of one day need no sort by day
-        files = write_rows(rows, change.place(table), change.mark, schema, day=only_day)
-    else:
-        laid_out = rows if are_few or is_by_day else rows.hint("rebalance", "day")
-        in_order = laid_out if is_by_day else laid_out.sortWithinPartitions("day")
-        files = write_rows(in_order, change.place(table), change.mark, schema, by_day=True)
-    change.add(table, files)
+def parts_of_keys(keys: pa.Array) -> npt.NDArray[np.int32]:
+    """Return a number below PARTS for each key, by its last bytes, which vary most; equal for equal keys."""
+    _, offsets_buffer, data = keys.buffers()
+    ends = np.frombuffer(offsets_buffer, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    lengths = np.diff(ends)
+    found = np.zeros(len(keys), np.uint64)
+    is_long = lengths >= _TAIL_BYTES
+    if is_long.any():
+        count = data.size - 7
+        words = np.ndarray((count,), np.dtype("<u8"), buffer=data, strides=(1,))
+        at = ends[1:][is_long]
+        mixed = words[at - 8] * np.uint64(0x9E3779B97F4A7C15) ^ words[at - _TAIL_BYTES]
+        found[is_long] = mixed * np.uint64(0xC2B2AE3D27D4EB4F)
+    for row in np.flatnonzero(~is_long):
+        found[row] = zlib.crc32(keys[int(row)].as_py().encode()) << 32  # none of a broker is so short
+    return (found >> np.uint64(48)).astype(np.int32)

@@ -1,33 +1,56 @@
 """The tables in a folder: their places, reading as of the last run, and replacement as a whole."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import DateType, StructField, StructType
+from pyspark.sql.types import DateType, StringType, StructField, StructType
 
 from kustos.pipeline.errors import TablesDamagedError, TablesError
-from kustos.pipeline.places import Place, place_of
+from kustos.pipeline.lines.clusters import UNNAMED
+from kustos.pipeline.places import Place, place_of, source_of
 from kustos.pipeline.schemas import (
     ACCESS_REVIEW_SCHEMA,
+    ANOMALIES_SCHEMA,
     AUDIT_EVENTS_SCHEMA,
     AUDIT_ROLLUP_SCHEMA,
+    CLUSTER,
     DECISIONS_SCHEMA,
+    ENTITLEMENTS_SCHEMA,
+    FINDING_STATES_SCHEMA,
     FINDINGS_SCHEMA,
     JUDGED_SCHEMA,
     QUARANTINE_SCHEMA,
     SECURITY_EVENTS_SCHEMA,
 )
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
-from kustos.pipeline.tables.delta import DAY, DataFile, files_of, newest_commit, open_table
+from kustos.pipeline.tables.clusters import (
+    Cluster,
+    Ids,
+    chosen_cluster,
+    clusters_of_files,
+    named_rows,
+    others_of,
+    rows_of_cluster,
+)
+from kustos.pipeline.tables.delta import (
+    DAY,
+    DataFile,
+    files_of,
+    new_name,
+    newest_commit,
+    open_table,
+    write_file,
+)
 from kustos.pipeline.tables.reading import check_schemas, read_parquet
 from kustos.pipeline.tables.runs import (
     INPUTS,
@@ -40,6 +63,7 @@ from kustos.pipeline.tables.runs import (
 )
 from kustos.pipeline.tables.transaction import Transaction, Write, transaction
 from kustos.pipeline.tables.writing import write_rows
+from kustos.runtime import reason_of
 
 AUDIT_RAW, AUDIT_EVENTS, AUDIT_ROLLUP, QUARANTINE = "audit_raw", "audit_events", "audit_rollup", "quarantine"
 SECURITY_EVENTS: Final = "security_events"
@@ -50,11 +74,19 @@ SCHEMAS: Final[Mapping[str, StructType]] = {
     SECURITY_EVENTS: StructType([*SECURITY_EVENTS_SCHEMA.fields, StructField(DAY, DateType())]),
     AUDIT_ROLLUP: AUDIT_ROLLUP_SCHEMA,
     QUARANTINE: QUARANTINE_SCHEMA,
-    "decisions": DECISIONS_SCHEMA,
-    "access_review": ACCESS_REVIEW_SCHEMA,
-    "findings": FINDINGS_SCHEMA,
-    "judged": JUDGED_SCHEMA,
-    "history_findings": FINDINGS_SCHEMA,
+    **{
+        name: StructType([StructField(CLUSTER, StringType()), *schema.fields])
+        for name, schema in {
+            "decisions": DECISIONS_SCHEMA,
+            "access_review": ACCESS_REVIEW_SCHEMA,
+            "entitlements": ENTITLEMENTS_SCHEMA,
+            "findings": FINDINGS_SCHEMA,
+            "anomalies": ANOMALIES_SCHEMA,
+            "finding_states": FINDING_STATES_SCHEMA,
+            "judged": JUDGED_SCHEMA,
+            "history_findings": FINDINGS_SCHEMA,
+        }.items()
+    },
 }
 """Tables and their columns; a table of any other name has the columns that `replace` wrote."""
 
@@ -69,6 +101,8 @@ GROWING: Final = BY_DAY | LINES
 
 SNAPSHOTS_MAX: Final = 64
 """Lists of files kept: some hundred bytes for each file, of the tables of a few folders."""
+
+NO_IDS: Final[Ids] = {}
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -85,10 +119,12 @@ def stored_schema(name: str, rows: StructType | None = None) -> pa.Schema:
 class Tables:
     """A folder of Delta tables, read as the last committed run left them.
 
-    `Tables.at("s3://bucket/access")` lie in an object store, with credentials from the environment.
+    `Tables.at("s3://bucket/access")` lie in an object store, with credentials from the environment. With a
+    `cluster` only its rows are read, and answers replace only its answers; see `of_cluster`.
     """
 
     folder: Place
+    cluster: Cluster | None = None
 
     @classmethod
     def at(cls, place: str | Place) -> "Tables":
@@ -112,21 +148,63 @@ class Tables:
             if table is None:
                 raise TablesError(f"there is no table `{name}` in `{self.folder}`")
             schema = from_arrow_schema(pa.schema(table.schema().to_arrow()))
-        return read_parquet(spark, place, files, schema)
+        rows = read_parquet(spark, place, files, schema)
+        return rows if name == AUDIT_RAW else rows_of_cluster(rows, self.cluster, name == QUARANTINE)
+
+    def clusters(self) -> tuple[str, ...]:
+        """Return the clusters that the rows of runs name, sorted; the empty text is the unnamed one.
+
+        Delta's log tells it of most files, so days cost nothing. Raises what `read` raises.
+        """
+        rolled_up = self.days(AUDIT_ROLLUP) - self.state().stale_days
+        asked = {name: list(self.snapshot(name)) for name in (AUDIT_ROLLUP, SECURITY_EVENTS)}
+        asked[AUDIT_EVENTS] = [file for file in self.snapshot(AUDIT_EVENTS) if file.day not in rolled_up]
+        found: set[str] = set()
+        for name, files in asked.items():
+            place = self.place(name)
+            try:
+                found |= clusters_of_files(place, files)
+            except (OSError, pa.ArrowInvalid):
+                check_schemas(place, [file.name for file in files], SCHEMAS[name])
+                raise
+        return tuple(sorted(found))
+
+    def of_cluster(self, name: str | None = None, ids: Ids = NO_IDS) -> "Tables":
+        """Return the tables narrowed to one cluster: by default the only one, or that of these tables.
+
+        `ids`: by the name of a cluster what rows also name it by. Raises `ClusterError` for a name that no
+        row has, and without a name if there are several; and what `read` raises.
+        """
+        if name is None and self.cluster is not None:
+            return self
+        return replace(self, cluster=chosen_cluster(self.clusters(), name, ids))
+
+    @property
+    def asked_cluster(self) -> Cluster:
+        """The cluster that the tables are narrowed to; the unnamed one if they are not."""
+        return self.cluster or Cluster(UNNAMED, frozenset({UNNAMED}))
+
+    def of_all_clusters(self) -> "Tables":
+        """Return the tables with the rows of all clusters."""
+        return replace(self, cluster=None)
 
     def files(self, name: str, first_day: date | None = None, last_day: date | None = None) -> list[Place]:
         """Return the files of a table that runs write; if it is by day, only those of these days.
 
         For readers of files instead of rows (`columns`). Raises what `read` raises.
         """
+        is_all = name not in BY_DAY
+        found = self.chosen(name, lambda file: is_all or _is_within(file.day, first_day, last_day))
+        return [path for path, _ in found]
+
+    def chosen(
+        self, name: str, is_wanted: Callable[[DataFile], bool] = lambda _: True
+    ) -> list[tuple[Place, DataFile]]:
+        """Return the wanted files of a table that runs write, with what the log tells; as `files` raises."""
         place = self.place(name)
-        files = [
-            file.name
-            for file in self.snapshot(name)
-            if name not in BY_DAY or _is_within(file.day, first_day, last_day)
-        ]
-        check_schemas(place, files, SCHEMAS[name])
-        return [place / file for file in files]
+        found = [(place / file.name, file) for file in self.snapshot(name) if is_wanted(file)]
+        check_schemas(place, [file.name for _, file in found], SCHEMAS[name])
+        return found
 
     def snapshot(self, name: str) -> tuple[DataFile, ...]:
         """Return the files of a table as of the last committed run, none if it was never written."""
@@ -139,18 +217,65 @@ class Tables:
     def replace(self, name: str, rows: DataFrame) -> None:
         """Replace a whole table by rows, atomically; raise `TablesError` for one that only runs write.
 
-        `rows` may depend on the former table.
+        Tables of one cluster keep the rows of others. `rows` may depend on the former table.
         """
+        self._check_replaceable(name)
+        self.update(f"replace-{name}", lambda: {name: rows})
+
+    def update(
+        self, run_id: str, rows_of: Callable[[], Mapping[str, DataFrame]], *, is_kept: bool = False
+    ) -> None:
+        """Replace whole tables by rows, all of them at once or none; raise as `replace` does.
+
+        `rows_of` is called while the tables are locked: no other run changes what it reads before the commit.
+        `is_kept`: also rows of clusters stay that no event names any more, since nothing can bring them back.
+        """
+        with self.transaction() as change:
+            writes = []
+            for name, answer in rows_of().items():
+                self._check_replaceable(name)
+                schema, rows = SCHEMAS.get(name), named_rows(answer, self.cluster)
+                if self.cluster is not None and self.has(name):
+                    former = self.of_all_clusters().read(rows.sparkSession, name)
+                    clusters = None if is_kept else self.clusters()
+                    rows = rows.unionByName(others_of(former, self.cluster, clusters), True)
+                staged = rows if schema is None else rows.to(schema)
+                stored = stored_schema(name, staged.schema)
+                change.add(name, write_rows(staged, change.place(name), change.mark, stored))
+                writes.append(Write(table=name, schema=stored, has_days=False, replaces=None))
+            change.commit(run_id, UPKEEP, writes)
+
+    def read_small(self, name: str) -> list[dict[str, Any]]:
+        """Return the rows of a small table without Spark, none if it was never written."""
+        schema = stored_schema(name)
+        return [
+            row
+            for file in self.files(name)
+            for row in parquet.read_table(source_of(file), schema=schema, partitioning=None).to_pylist()
+        ]
+
+    def change_small(
+        self, run_id: str, name: str, changed: Callable[[list[dict[str, Any]]], Sequence[Mapping[str, Any]]]
+    ) -> None:
+        """Replace the rows of a small table by what a function makes of them, without Spark.
+
+        The function is called while the tables are locked. Raises as `replace` does.
+        """
+        self._check_replaceable(name)
+        schema = stored_schema(name)
+        with self.transaction() as change:
+            rows = pa.Table.from_pylist(list(changed(self.read_small(name))), schema=schema)
+            try:
+                change.add(name, [write_file(change.place(name), new_name(change.mark), rows)])
+            except OSError as error:
+                raise TablesError(f"cannot write to `{self.place(name)}`: {reason_of(error)}") from error
+            write = Write(table=name, schema=schema, has_days=False, replaces=None)
+            change.commit(run_id, UPKEEP, [write])
+
+    def _check_replaceable(self, name: str) -> None:
         if name in GROWING or name in (RUNS, INPUTS):
             raise TablesError(f"`{name}` is written by runs only")
         self.place(name)
-        schema = SCHEMAS.get(name)
-        with self.transaction() as change:
-            staged = rows if schema is None else rows.to(schema)
-            stored = stored_schema(name, staged.schema)
-            change.add(name, write_rows(staged, change.place(name), change.mark, stored))
-            write = Write(table=name, schema=stored, has_days=False, replaces=None)
-            change.commit(f"replace-{name}", UPKEEP, [write])
 
     def has(self, name: str) -> bool:
         """Return whether a table was ever written."""

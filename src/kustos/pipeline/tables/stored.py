@@ -1,141 +1,160 @@
-"""Lookups of ids in the tables' files, in columns: for runs of few lines."""
+"""Lookups of ids in the tables' files, by column: only what a run may have again is kept in memory."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
-from pyspark.sql.types import StructType
 
-from kustos.pipeline.places import Place, source_of, stamp_of
-from kustos.pipeline.schemas import ANY_EVENT_SCHEMA
-from kustos.pipeline.tables.delta import time_span
+from kustos.pipeline.lines.clusters import UNNAMED
+from kustos.pipeline.lines.generated_ids import EVENT_ID_BEGIN
+from kustos.pipeline.places import Place, in_parallel, source_of
+from kustos.pipeline.schemas import CLUSTER, CONTENT_SCHEMA
+from kustos.pipeline.tables.deduplication.outcomes import STORED, content_digests, in_cluster
 
-MAXIMUM_FOOTERS: Final = 4_096
-"""Files whose span of time is cached: some hundred bytes each."""
-
-Found = dict[tuple[date, str], list[Any]]
+CHUNK_ROWS_MAX: Final = 1 << 20
+"""Ids looked up at a time, some 50 MB: fewer would look up one file after the other."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """The number of rows of a file and their span of time; None if its footer lacks it."""
+class StoredFile:
+    """A file of a table, its day if the table has days, and how many rows it has."""
 
+    place: Place
     rows: int
-    first_time_ms: int | None
-    last_time_ms: int | None
-
-    def may_hold(self, first_ms: int, last_ms: int) -> bool:
-        """Return whether a row may be in this span."""
-        if not self.rows:
-            return False
-        if self.first_time_ms is None or self.last_time_ms is None:
-            return True
-        return self.first_time_ms <= last_ms and first_ms <= self.last_time_ms
+    day: date | None = None
 
 
-def files_of_time(files: Sequence[Place], first_ms: int, last_ms: int) -> tuple[list[Place], int]:
-    """Return the files that may have rows in this span, both ends included, and their number of rows."""
-    spans = [(file, _span(file, stamp_of(file))) for file in files]
-    held = [(file, span.rows) for file, span in spans if span.may_hold(first_ms, last_ms)]
-    return [file for file, _ in held], sum(rows for _, rows in held)
+@dataclass(frozen=True, slots=True)
+class StoredFiles:
+    """Files of the tables to compare a run with, and the span of time of the events."""
+
+    events: tuple[StoredFile, ...] = ()
+    quarantine: tuple[StoredFile, ...] = ()
+    first_time_ms: int = 0
+    last_time_ms: int = 0
+
+    @property
+    def event_rows(self) -> int:
+        """How many events the files have."""
+        return sum(file.rows for file in self.events)
+
+    def files_with(self, wanted: pa.Array) -> tuple[set[StoredFile], pa.Array]:
+        """Return the files of events with any of these ids in the span, and the ids that they have."""
+        found, known = set[StoredFile](), [pa.array([], pa.string())]
+        for files in _chunks(self.events if len(wanted) else ()):
+            ids = in_parallel(files, lambda file: self._rows_of(file, ["event_id"])["event_id"])
+            numbers = pa.concat_arrays([pa.repeat(n, len(part)) for n, part in enumerate(ids)])
+            texts = pa.concat_arrays(ids)
+            rows = pc.indices_nonzero(pc.is_in(texts, value_set=wanted))
+            known.append(texts.take(rows))
+            found.update(files[number] for number in pc.unique(numbers.take(rows)).to_pylist())
+        return found, pa.concat_arrays(known)
+
+    def events_of(self, files: Iterable[StoredFile], wanted: pa.Array, secret: str) -> pa.Table:
+        """Return the events of these files with these ids, as STORED; only brought ids need a `content`."""
+        found = [STORED.empty_table()]
+        for chunk in _chunks(files):
+            parts = in_parallel(chunk, lambda file: self._events_of(file, wanted))
+            of_version: dict[str, list[pa.Table]] = {}
+            for part in parts:
+                of_version.setdefault(str(part.schema), []).append(part)
+            found += [_with_content(pa.concat_tables(tables), secret) for tables in of_version.values()]
+        return pa.concat_tables(found)
+
+    def known_line_ids(self, wanted: pa.Array) -> pa.Array:
+        """Return those of these ids, each in its cluster, that quarantined lines have."""
+        found = [pa.array([], pa.string())]
+        for files in _chunks(self.quarantine if len(wanted) else ()):
+            ids = in_parallel(files, lambda file: _line_ids(file.place))
+            found += [part.filter(pc.is_in(part, value_set=wanted)) for part in ids]
+        return pa.concat_arrays(found)
+
+    def _rows_of(self, file: StoredFile, columns: Sequence[str]) -> dict[str, pa.Array]:
+        """Return columns of the events in the span."""
+        with parquet.ParquetFile(source_of(file.place)) as content:
+            groups = [
+                number for number in range(content.num_row_groups) if self._may_hold(content.metadata, number)
+            ]
+            known = set(content.schema_arrow.names)
+            wanted = [name for name in columns if name in known]
+            table = content.read_row_groups(groups, [*dict.fromkeys((*wanted, "time_ms"))], use_threads=False)
+        time_ms = table["time_ms"]
+        span = pc.min_max(time_ms).as_py()
+        if span["min"] is not None and not (
+            self.first_time_ms <= span["min"] and span["max"] <= self.last_time_ms
+        ):
+            table = table.filter(
+                pc.and_(
+                    pc.greater_equal(time_ms, self.first_time_ms), pc.less_equal(time_ms, self.last_time_ms)
+                )
+            )
+        table = table.combine_chunks()
+        found = {name: _whole(table[name]) for name in wanted}
+        return found | {"event_id": found["event_id"].cast(pa.string())}
+
+    def _may_hold(self, footer: parquet.FileMetaData, number: int) -> bool:
+        group = footer.row_group(number)
+        for place in range(group.num_columns):
+            column = group.column(place)
+            if column.path_in_schema == "time_ms":
+                found = column.statistics
+                if found is None or not found.has_min_max:
+                    return True
+                return bool(found.min <= self.last_time_ms and self.first_time_ms <= found.max)
+        return True
+
+    def _events_of(self, file: StoredFile, wanted: pa.Array) -> pa.Table:
+        """Return the events with these ids, all their fields and the file's day."""
+        columns = self._rows_of(file, [*CONTENT_SCHEMA.fieldNames(), CLUSTER])
+        clusters = _clusters(columns, len(columns["event_id"]))
+        fields = pa.table(columns | {CLUSTER: clusters})
+        found = fields.filter(pc.is_in(fields["event_id"], value_set=wanted))
+        return found.append_column("day", pa.repeat(pa.scalar(file.day, pa.date32()), found.num_rows))
 
 
-@lru_cache(maxsize=MAXIMUM_FOOTERS)
-def _span(file: Place, _modified_ns: int) -> Span:
-    footer = parquet.read_metadata(source_of(file))
-    first, last = time_span(footer) or (None, None)
-    return Span(footer.num_rows, first, last)
+def _with_content(events: pa.Table, secret: str) -> pa.Table:
+    """Return events as STORED; of those whose id kustos made, the content is not needed."""
+    is_brought = pc.invert(pc.starts_with(events["event_id"], EVENT_ID_BEGIN)).combine_chunks()
+    content = pa.nulls(events.num_rows, pa.uint64())
+    if pc.any(is_brought).as_py():
+        digests = content_digests(events.filter(is_brought).combine_chunks(), secret)
+        content = pc.replace_with_mask(content, is_brought, digests)
+    return pa.table([events["day"], events[CLUSTER], events["event_id"], content], schema=STORED)
 
 
-def event_ids(files: Sequence[Place], first_ms: int, last_ms: int) -> pa.ChunkedArray:
-    """Return the ids of the events in this span."""
-    if not files:
-        return pa.chunked_array([], pa.string())
-    columns = ["event_id", "time_ms"]
-    tables = [parquet.read_table(source_of(file), columns=columns, partitioning=None) for file in files]
-    return _of_time(pa.concat_tables(tables), first_ms, last_ms)["event_id"].cast(pa.string())
-
-
-def _of_time(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
-    time_ms = table["time_ms"]
-    span = pc.min_max(time_ms).as_py()
-    if span["min"] is not None and first_ms <= span["min"] and span["max"] <= last_ms:
-        return table
-    return table.filter(pc.and_(pc.greater_equal(time_ms, first_ms), pc.less_equal(time_ms, last_ms)))
-
-
-def events_by_id(files: Sequence[Place], wanted: Collection[str], first_ms: int, last_ms: int) -> Found:
-    """Return the contents of the events with these ids in this span, by day and id; see `contents`."""
-    ids = pa.array(wanted, pa.string())
-    events: Found = {}
+def _chunks(files: Iterable[StoredFile]) -> Iterator[list[StoredFile]]:
+    """Yield the files in groups of about `CHUNK_ROWS_MAX` rows."""
+    chunk: list[StoredFile] = []
+    rows = 0
     for file in files:
-        for found, content in _events_of(file, ids, first_ms, last_ms):
-            events.setdefault(found, []).append(content)
-    return events
+        chunk.append(file)
+        rows += file.rows
+        if rows >= CHUNK_ROWS_MAX:
+            yield chunk
+            chunk, rows = [], 0
+    if chunk:
+        yield chunk
 
 
-def _events_of(file: Place, ids: pa.Array, first_ms: int, last_ms: int) -> Iterator[tuple[Any, Any]]:
-    day = date.fromisoformat(file.parent.name.removeprefix("day="))
-    held = parquet.read_table(source_of(file), columns=["event_id"], partitioning=None)["event_id"]
-    is_wanted = pc.is_in(held.cast(pa.string()), value_set=ids)
-    if not pc.any(is_wanted).as_py():
-        return
-    table = _of_time(read_contents(file).filter(is_wanted), first_ms, last_ms)
-    yield from zip(
-        ((day, event_id) for event_id in table["event_id"].to_pylist()), contents(table), strict=True
-    )
+def _line_ids(place: Place) -> pa.Array:
+    """Return the ids of quarantined lines, each in its cluster."""
+    with parquet.ParquetFile(source_of(place)) as content:
+        wanted = [name for name in ("line_id", CLUSTER) if name in content.schema_arrow.names]
+        table = content.read(wanted, use_threads=False)
+    found = {name: _whole(table[name]) for name in wanted}
+    return in_cluster(_clusters(found, table.num_rows), found["line_id"].cast(pa.string())).drop_null()
 
 
-def read_contents(file: Place) -> pa.Table:
-    """Return the events of a file with its columns of ANY_EVENT_SCHEMA."""
-    known = set(parquet.read_schema(source_of(file)).names)
-    columns = [name for name in ANY_EVENT_SCHEMA.fieldNames() if name in known]
-    return parquet.read_table(source_of(file), columns=columns, partitioning=None)
+def _clusters(columns: dict[str, pa.Array], count: int) -> pa.Array:
+    """Return the cluster of each row: the unnamed one in files of versions that knew none."""
+    if CLUSTER not in columns:
+        return pa.repeat(UNNAMED, count)
+    return columns[CLUSTER].cast(pa.string()).fill_null(UNNAMED)
 
 
-def contents(table: pa.Table) -> list[Any]:
-    """Return all fields of each row's event, for comparison.
-
-    A column that the file lacks is null; a column outside of ANY_EVENT_SCHEMA is left out.
-    """
-    rows: list[dict[str, Any]] = table.to_pylist()
-    return (
-        rows
-        if _is_whole(table.schema, ANY_EVENT_SCHEMA)
-        else [_filled(ANY_EVENT_SCHEMA, row) for row in rows]
-    )
-
-
-def _is_whole(found: pa.Schema | pa.StructType, schema: StructType) -> bool:
-    """Return whether the file has these columns and no others, also within structs."""
-    return len(found) == len(schema.fields) and all(
-        (place := found.get_field_index(field.name)) >= 0
-        and (not isinstance(field.dataType, StructType) or _is_whole(found.field(place).type, field.dataType))
-        for field in schema.fields
-    )
-
-
-def _filled(schema: StructType, row: dict[str, Any]) -> dict[str, Any]:
-    filled = {}
-    for field in schema.fields:
-        value = row.get(field.name)
-        if isinstance(field.dataType, StructType) and value is not None:
-            value = _filled(field.dataType, value)
-        filled[field.name] = value
-    return filled
-
-
-def line_ids(files: Sequence[Place]) -> frozenset[str]:
-    """Return the ids of the lines in these files of `quarantine`."""
-    tables = (parquet.read_table(source_of(file), columns=["line_id"], partitioning=None) for file in files)
-    return frozenset(each for table in tables for each in table["line_id"].to_pylist() if each is not None)
-
-
-def rows_of(files: Sequence[Place]) -> int:
-    """Return how many rows these files have."""
-    return sum(_span(file, stamp_of(file)).rows for file in files)
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -28,6 +28,7 @@ from kustos.pipeline.errors import TablesDamagedError, TablesError, TablesInUseE
 from kustos.pipeline.places import (
     Place,
     StorePath,
+    in_parallel,
     make_folder,
     names_in,
     remove_file,
@@ -194,8 +195,8 @@ class Transaction:
             delta.widen(place, table, change.schema, self._number)
         schema = change.schema if change.replaces is None else table.schema()
         added = self.added(change.table)
-        for directory in {place, *((place / file.name).parent for file in added)}:
-            sync(directory)  # no commit is to be safer than the names of its files
+        # no commit is to be safer than the names of its files
+        in_parallel([*{place, *((place / file.name).parent for file in added)}], sync)
         return delta.write(place, table, added, schema, replaces=change.replaces, number=self._number)
 
     def _created(self, name: str, schema: pa.Schema, *, has_days: bool) -> DeltaTable:

@@ -1,0 +1,322 @@
+"""The entitlements of a review: written for spreadsheets and for a sign-off, and shown on a terminal."""
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kustos.pipeline.deciding import AclsInForce
+    from kustos.pipeline.review import Choice, Document
+    from kustos.pipeline.tables import Tables
+
+SHOWN_MAX: Final = 40
+"""Rows on a terminal; a file has all of them."""
+
+_ORDER: Final = ("resource_type", "resource_name", "operation", "principal", "host")
+_BREADTHS: Final = {
+    "NAMED": "on one name",
+    "PREFIXED": "on a prefix",
+    "WILDCARD": "on every name",
+    "EVERYONE": "for everyone (`User:*`)",
+    "SUPER_USER": "super users",
+    "DEFAULT": "where no ACL is",
+}
+_EFFECTS: Final = {"WHOLE": "yes", "PARTLY_DENIED": "in part", "VOID": "denied"}
+_CHANGES: Final = {
+    "NEW": "new",
+    "GONE": "gone",
+    "CHANGED": "changed",
+    "SAME": "the same",
+    "revoked_and_granted": "revoked then, still granted",
+}
+
+
+_TELLING: Final = {
+    "team": "team",
+    "effect": "effect",
+    "denied_by": "denies",
+    "granted_since": "made anew",
+    "principal_count": "principals",
+    "name_count": "names",
+    "is_dormant": "dormancy",
+}
+
+
+class EntitlementFiles:
+    """The rows of one review, chosen and compared: read once, written to any files, then shown.
+
+    What is shown comes from a file aside, since all rows of a large cluster fill no memory there.
+    """
+
+    def __init__(
+        self,
+        tables: "Tables",
+        acls: "AclsInForce",
+        choice: "Choice",
+        former: "Document | None",
+        *,
+        as_of: datetime,
+        metadata: Path | None = None,
+    ) -> None:
+        from kustos.pipeline.review import Comparison, former_of
+
+        self.tables: Final = tables
+        self._acls: Final = acls
+        self._choice: Final = choice
+        self._former: Final = former
+        self._as_of: Final = as_of
+        self._metadata: Final = metadata
+        self._comparison: Final = Comparison(None if former is None else former_of(former))
+        self._aside: Final = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115 -- closed with it
+        self.shown = ShownRows(0, [])
+
+    def write(self, spark: Any, csv: Path | None, sign_off: Path | None, dormant_days: int) -> dict[str, Any]:
+        """Write the files that are asked for; return what the comparison found.
+
+        Afterwards `documents` has all rows, and `shown` those for a terminal.
+        """
+        rows = self._kept_aside(self._rows(spark))
+        if sign_off is not None:
+            held = list(rows)
+            self._write_document(sign_off, held, dormant_days)
+            rows = iter(held)
+        if csv is not None:
+            from kustos.pipeline.review import entitlements_csv
+
+            _write_lines(csv, entitlements_csv(rows))
+        for _ in rows:
+            pass  # kept aside on the way
+        if self._former is None:
+            return {}
+        return {"since": {"as_of": self._former["review"]["as_of"], **self._comparison.counts}}
+
+    def write_details(self, spark: Any, path: Path) -> None:
+        """Write the accesses behind the chosen entitlements."""
+        from kustos.pipeline.review import review_csv
+
+        accesses = self._choice.rows(self.tables.read(spark, "access_review"))
+        ordered = accesses.orderBy("team", "principal", "resource_type", "resource_name", "operation")
+        rows = (row.asDict(recursive=True) for row in ordered.toLocalIterator())
+        _write_lines(path, review_csv(rows))
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """Yield each row in JSON types."""
+        self._aside.seek(0)
+        for line in self._aside:
+            yield json.loads(line)
+
+    def _kept_aside(self, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        from kustos.cli.pipeline.shown import plain
+
+        is_chosen = not self._choice.is_everything
+        for row in rows:
+            self._aside.write(json.dumps(plain(row)) + "\n")
+            # of everything the news are shown: the rest is too much
+            if is_chosen or row["change"] not in (None, "SAME"):
+                self.shown.add(row)
+            yield row
+
+    def _rows(self, spark: Any) -> Iterator[dict[str, Any]]:
+        """Yield today's rows that are chosen, then the chosen ones of the former review that are gone.
+
+        They are compared before they are narrowed: a part of a row that stayed the same has not changed.
+        """
+        table = self.tables.read(spark, "entitlements")
+        if self._former is None and not self._choice.is_everything:
+            table = self._choice.rows(table)  # to know what is gone, all must be seen
+        found = table.orderBy(*_ORDER).toLocalIterator()
+        rows: Iterator[dict[str, Any]] = self._comparison.of(row.asDict(recursive=True) for row in found)
+        yield from rows if self._choice.is_everything else self._choice.narrowed(rows, self._acls)
+        yield from self._gone(spark)
+
+    def _gone(self, spark: Any) -> list[dict[str, Any]]:
+        """Return the chosen rows that are gone, with their uses up to the end of their ACLs."""
+        from kustos.pipeline.history import history_errors, read_history, register
+        from kustos.pipeline.review import with_uses_until_revoked
+
+        cluster = self.tables.asked_cluster.name
+        rows = [{**row, "cluster": cluster} for row in self._comparison.gone() if self._choice.takes(row)]
+        if self._former is None or not rows:
+            return rows
+        history = None
+        if self._metadata is not None:
+            register(spark)
+            history = read_history(spark, self._metadata)
+        with history_errors():
+            return with_uses_until_revoked(
+                spark,
+                self.tables.read(spark, "audit_rollup"),
+                rows,
+                super_users=self._acls.super_users,
+                former_as_of=datetime.fromisoformat(self._former["review"]["as_of"]),
+                as_of=self._as_of,
+                history=history,
+            )
+
+    def _write_document(self, path: Path, rows: Iterable[dict[str, Any]], dormant_days: int) -> None:
+        from kustos.pipeline.review import review_document, write_review
+
+        since = None
+        if self._former is not None:
+            since = {
+                "as_of": self._former["review"]["as_of"],
+                "review_digest": self._former["review_digest"],
+                "gone": [row for row in rows if row["change"] == "GONE"],
+            }
+        document = review_document(
+            (row for row in rows if row["change"] != "GONE"),
+            self._acls,
+            as_of=self._as_of,
+            dormant_days=dormant_days,
+            created_at=datetime.now(UTC),
+            cluster=self.tables.asked_cluster.name,
+            since=since,
+        )
+        path.write_text(write_review(document), encoding="utf-8")
+
+
+@dataclass(slots=True)
+class ShownRows:
+    """The first SHOWN_MAX rows for a terminal, and how many there are."""
+
+    count: int
+    first: list[dict[str, Any]]
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Count a row, and keep it if it is one of the first."""
+        self.count += 1
+        if len(self.first) < SHOWN_MAX:
+            self.first.append(row)
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(lines)
+
+
+def print_entitlements(counts: dict[str, Any], shown: ShownRows, title: str, *, is_chosen: bool) -> None:
+    """Print the sums of a review and what is new, or the chosen rows if some were chosen."""
+    from kustos.cli.output import print_lines, print_table
+
+    print_lines(title)
+    if is_chosen:
+        _print_rows(shown, is_compared="since" in counts)
+        return
+    print_table(
+        ("entitled", "rows", "used", "never used", "dormant", "denied"),
+        [
+            (
+                _BREADTHS[one["breadth"]],
+                *(one[name] for name in ("rows", "used", "unused", "dormant", "void")),
+            )
+            for one in counts["entitlements"]
+        ],
+    )
+    accesses = counts["accesses"]
+    print_lines(f"{accesses['used']} accesses by {accesses['principals']} principals are behind them")
+    if "since" in counts:
+        since = counts["since"]
+        print_table(
+            (f"since {str(since['as_of'])[:10]}", "rows"),
+            [(_CHANGES[name], since[name]) for name in _CHANGES if name in since],
+        )
+        if shown.count:
+            print_lines("what is not the same:")
+            _print_rows(shown, is_compared=True)
+    if counts["findings"]:
+        print_table(
+            ("found", "count", "safe to remove"),
+            [
+                (one["kind"].replace("_", " ").lower(), one["count"], one["safe_to_remove"])
+                for one in counts["findings"]
+            ],
+        )
+    print_lines("all rows are in the tables `entitlements`, `access_review` and `findings`")
+
+
+def _print_rows(shown: ShownRows, *, is_compared: bool) -> None:
+    """Print rows as a table, or on a terminal, which is too narrow for it, as two lines each."""
+    from kustos.cli.output import is_terminal, print_lines, print_paragraph, print_table
+    from kustos.cli.pipeline.shown import day
+
+    if not shown.count:
+        print_lines("nobody, by no ACL")
+        return
+    if is_terminal():
+        for row in shown.first:
+            operation = "do" if row["resource_type"] == "ANY" else row["operation"]
+            print_lines(f"{_who(row)} may {operation} {_what(row)}")
+            print_paragraph(_told(row), indent="  ")
+    else:
+        titles = ("principal", "may", "resource", "in effect", "uses", "by", "last used")
+        print_table(
+            (*titles, "change") if is_compared else titles,
+            [
+                (
+                    _who(row),
+                    row["operation"],
+                    _what(row),
+                    _EFFECTS[row["effect"]],
+                    row["use_count"],
+                    row["used_by_count"],
+                    day(_time(row["last_used"])),
+                    *([_change(row)] if is_compared else []),
+                )
+                for row in shown.first
+            ],
+        )
+    if shown.count > len(shown.first):
+        print_lines(f"and {shown.count - len(shown.first):,} more, `--csv` and `-o json` have all of them")
+
+
+def _told(row: dict[str, Any]) -> str:
+    """Return what a row says beside the grant itself, in words."""
+    from kustos.cli.pipeline.shown import day
+
+    said = [] if row["change"] is None else [", ".join(_change(row))]
+    if row["effect"] != "WHOLE":
+        said.append("denied in part" if row["effect"] == "PARTLY_DENIED" else "denied")
+    if row["use_count"]:
+        times = "once" if row["use_count"] == 1 else f"{row['use_count']:,} times"
+        by = "" if row["used_by_count"] == 1 else f" by {row['used_by_count']:,} principals"
+        said.append(f"used {times}{by}, the last on {day(_time(row['last_used']))}")
+    else:
+        said.append("never used")
+    return "; ".join(said)
+
+
+def _time(value: datetime | str | None) -> datetime | None:
+    """Return the time of a row, which is a text in a former review."""
+    return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+def _change(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return what changed, and that somebody revoked what is still there."""
+    words = [_CHANGES[row["change"]]]
+    if row["changed"]:
+        words = [f"changed: {_TELLING[row['changed'][0]]}", *(_TELLING[name] for name in row["changed"][1:])]
+    if row["former_decision"] == "revoke" and row["change"] != "GONE":
+        words.append("was revoked")
+    return tuple(words)
+
+
+def _who(row: dict[str, Any]) -> str:
+    count = f" ({row['principal_count']} known)" if row["principal"] == "User:*" else ""
+    host = f" from {row['host']}" if row["host"] != "*" else ""
+    return f"{row['principal']}{count}{host}"
+
+
+def _what(row: dict[str, Any]) -> str:
+    if row["basis"] == "SuperUser":
+        return "everything (super user)"
+    if row["basis"] == "DefaultAllow":
+        return "what no ACL names"
+    is_prefix = row["pattern_type"] == "PREFIXED"
+    how = f" (prefix, {row['name_count']} known)" if is_prefix else ""
+    if not is_prefix and row["resource_name"] == "*":
+        how = f" ({row['name_count']} known)"
+    return f"{row['resource_type']} {row['resource_name']}{how}"

@@ -1,0 +1,207 @@
+"""`kustos pipeline findings`: list what runs of `anomalies` found, and say what is known. Needs no Spark."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from operator import itemgetter
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kustos.cli.commands import register
+from kustos.cli.failures import ExitCode
+from kustos.cli.options import Output, exit_code_if
+from kustos.cli.output import OutputFormat
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, ClusterOption, Config, Limit, configured
+
+if TYPE_CHECKING:
+    from kustos.cli.output import Columns
+
+LIST_EXAMPLES = """
+kustos pipeline findings list
+kustos pipeline findings list --state suppressed
+kustos pipeline findings list --state all --limit 1000 --output json
+"""
+ACKNOWLEDGE_EXAMPLES = """
+kustos pipeline findings acknowledge 3fb0a1c9 --by alice \\
+    --reason "the new VPN, see INC-4711"
+"""
+REOPEN_EXAMPLES = """
+kustos pipeline findings reopen 3fb0a1c9
+"""
+
+SHORT_ID: Final = 8
+"""Characters of an id that are shown: enough for some ten thousand findings."""
+
+
+class FindingState(StrEnum):
+    """Which findings to list."""
+
+    OPEN = "open"
+    ACKNOWLEDGED = "acknowledged"
+    SUPPRESSED = "suppressed"
+    RESOLVED = "resolved"
+    ALL = "all"
+
+
+Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of findings, or how they begin.")]
+By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who acknowledges.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it needs no more attention.")]
+State = Annotated[FindingState, typer.Option("--state", help="Which findings to list.")]
+ExitCodeFlag = Annotated[bool, exit_code_if("a finding is open")]
+
+app = typer.Typer(help="List findings of anomalies, and acknowledge them.", no_args_is_help=True)
+
+
+def finding_columns() -> "Columns[dict[str, Any]]":
+    """Return the columns of findings."""
+    from kustos.cli.output import Column, ColumnFormats, Columns, Words
+    from kustos.cli.pipeline.shown import seen
+
+    return Columns(
+        (
+            Column("finding_id", lambda row: row["finding_id"][:SHORT_ID], ColumnFormats.NARROW, title="id"),
+            Column("finding_id", itemgetter("finding_id"), ColumnFormats.WIDE),
+            Column("cluster", itemgetter("cluster"), ColumnFormats.WIDE),
+            Column("state", itemgetter("state")),
+            Column("severity", itemgetter("severity")),
+            Column("score", lambda row: f"{row['score']:.2f}"),
+            Column("kind", itemgetter("kind")),
+            Column("principal", itemgetter("principal")),
+            Column("first_time", lambda row: seen(row["first_time"]), title="first"),
+            Column("last_time", lambda row: seen(row["last_time"]), title="last"),
+            Column("day_count", itemgetter("day_count"), title="days"),
+            Column("event_count", itemgetter("event_count"), ColumnFormats.WIDE, title="events"),
+            Column("acknowledged_by", itemgetter("acknowledged_by"), ColumnFormats.WIDE),
+            Column("suppressed_by", itemgetter("suppressed_by"), ColumnFormats.WIDE),
+            Column("reason", lambda row: Words(row["reason"])),
+        ),
+        lambda row: [row["finding_id"]],
+        "the ids, as `pipeline findings acknowledge` takes them",
+    )
+
+
+def list_findings(
+    config: Config = DEFAULT_CONFIG,
+    state: State = FindingState.OPEN,
+    cluster: ClusterOption = None,
+    limit: Limit = 20,
+    exit_code: ExitCodeFlag = False,
+    output: Output = OutputFormat.TABLE,
+) -> int:
+    """List what runs of `anomalies` found, the gravest first.
+
+    Of all clusters, or of the one that `--cluster` or the configuration names. A finding is OPEN until it
+    is ACKNOWLEDGED, SUPPRESSED by the configuration, or RESOLVED: not seen for a week. A HIGH one is
+    resolved only after somebody acknowledged it, and open again when it is seen on another day.
+    """
+    from collections import Counter
+
+    from kustos.cli.output import print_rows
+    from kustos.cli.pipeline.inputs import asked, filled_tables
+    from kustos.cli.pipeline.shown import plain
+
+    configuration = configured(config)
+    is_of_one = cluster is not None or configuration.cluster is not None
+    tables = asked(configuration, cluster)[1] if is_of_one else filled_tables(configuration)
+    from kustos.pipeline.triage import stored_states
+
+    found = stored_states(tables)
+    counts = dict(sorted(Counter(row["state"] for row in found).items()))
+    chosen = [row for row in found if state is FindingState.ALL or row["state"] == state.name]
+    rows = chosen[:limit]
+    lead = _headline(counts)
+    print_rows(
+        finding_columns(),
+        rows,
+        output,
+        document=lambda: plain({"states": counts, "findings": rows}),
+        lead=(lead,),
+        people=lambda: _print(lead, rows, len(chosen)),
+    )
+    return ExitCode.NO if exit_code and counts.get("OPEN") else ExitCode.OK
+
+
+def acknowledge(
+    ids: Ids,
+    by: By,
+    reason: Reason,
+    config: Config = DEFAULT_CONFIG,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Note who knows of findings, and why that is enough.
+
+    A HIGH finding is open again when it is seen on another day, any other when it comes back after it was
+    resolved. `finding_states` keeps who acknowledged, when and why.
+    """
+    from kustos.cli.pipeline.inputs import filled_tables
+
+    tables = filled_tables(configured(config))
+    from kustos.pipeline.triage import acknowledge as acknowledged
+
+    _print_changed(acknowledged(tables, ids, by=by, reason=reason, at=datetime.now(UTC)), output)
+
+
+def reopen(ids: Ids, config: Config = DEFAULT_CONFIG, output: Output = OutputFormat.TABLE) -> None:
+    """Take back that findings were acknowledged, or resolved."""
+    from kustos.cli.pipeline.inputs import filled_tables
+
+    tables = filled_tables(configured(config))
+    from kustos.pipeline.triage import reopen as reopened
+
+    _print_changed(reopened(tables, ids), output)
+
+
+def print_findings(rows: list[dict[str, Any]]) -> None:
+    """Print findings for people, each with its reason below it."""
+    from kustos.cli.output import print_lines, print_paragraph, printable
+    from kustos.cli.pipeline.shown import day, seen
+
+    for row in rows:
+        principal = printable(row["principal"] or "nobody")
+        state = "" if row["state"] == "OPEN" else f"  {row['state']}"
+        times = f"{row['day_count']:,} days, " if row["day_count"] > 1 else ""
+        print_lines(
+            "",
+            f"{row['finding_id'][:SHORT_ID]}  {row['severity']} {row['score']:.2f}  {row['kind']}{state}",
+            f"  {principal}",
+            f"  {times}first {seen(row['first_time'])}, last {seen(row['last_time'])}",
+        )
+        print_paragraph(row["reason"], indent="  ")
+        if row["acknowledged_by"] is not None:
+            said = f"{row['acknowledged_by']}, {day(row['acknowledged_at'])}: {row['acknowledged_reason']}"
+            print_paragraph(f"acknowledged by {printable(said)}", indent="  ")
+        if row["suppressed_by"] is not None:
+            print_paragraph(f"suppressed: {printable(row['suppressed_by'])}", indent="  ")
+
+
+def _headline(counts: dict[str, int]) -> str:
+    if not counts:
+        return "no findings"
+    return ", ".join(f"{count:,} {state.lower()}" for state, count in counts.items())
+
+
+def _print(lead: str, rows: list[dict[str, Any]], count: int) -> None:
+    from kustos.cli.output import print_lines
+
+    print_lines(lead)
+    print_findings(rows)
+    if count > len(rows):
+        print_lines("", f"and {count - len(rows):,} more, see `--limit`")
+
+
+def _print_changed(rows: list[dict[str, Any]], output: OutputFormat) -> None:
+    from kustos.cli.output import print_rows
+    from kustos.cli.pipeline.shown import plain
+
+    print_rows(
+        finding_columns(),
+        rows,
+        output,
+        document=lambda: plain({"findings": rows}),
+        people=lambda: print_findings(rows),
+    )
+
+
+register(app, "list", list_findings, LIST_EXAMPLES)
+register(app, "acknowledge", acknowledge, ACKNOWLEDGE_EXAMPLES)
+register(app, "reopen", reopen, REOPEN_EXAMPLES)

@@ -1,0 +1,89 @@
+"""The search for anomalies over the tables: keeps what earlier runs found, and says what became of it."""
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from kustos.pipeline.progress import Progress, silent
+from kustos.runtime import SystemClock
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kustos.pipeline.anomalies import Suppression, Window
+    from kustos.pipeline.tables import Tables
+
+ANOMALY_STEPS: Final = ("looking for anomalies", "summing up")
+
+
+def run_anomalies(
+    spark: "SparkSession",
+    tables: "Tables",
+    window: "Window",
+    *,
+    suppressions: "Sequence[Suppression]" = (),
+    super_users: Collection[str] = (),
+    limit: int,
+    with_suppressed: bool = False,
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Search the days of a window, and bring the tables `anomalies` and `finding_states` up to date at once.
+
+    Returns of the findings of these days how many there are by `kinds` and by `states`, how many are `new`
+    (no earlier run found them), and the gravest `findings` as rows of `finding_states`; suppressed ones are
+    counted, and among the rows if asked. `super_users` as in `find_anomalies`. The tables are those of one
+    cluster. Raises what `find_anomalies` and `Tables.update` raise.
+    """
+    from kustos.pipeline.anomalies import find_anomalies, kept, suppressed_by
+    from kustos.pipeline.schemas import CLUSTER
+    from kustos.pipeline.triage import merged, of_cluster, states_of
+
+    progress(ANOMALY_STEPS[0])
+    now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
+    search = find_anomalies(
+        spark,
+        window=window,
+        rollup=tables.read(spark, "audit_rollup"),
+        security_events=tables.read(spark, "security_events"),
+        super_users=super_users,
+        keep=kept,
+    )
+    # computed before the tables are locked; the plan, which is planned anew with each step, ends here
+    found = of_cluster(search, tables.asked_cluster.name).localCheckpoint()
+
+    def rows_after() -> "dict[str, DataFrame]":
+        together = merged(tables.read(spark, "anomalies").drop("suppressed_by", CLUSTER), found)
+        rows = kept(together.withColumn("suppressed_by", suppressed_by(suppressions)))
+        former = tables.read(spark, "finding_states").drop(CLUSTER)
+        judged_until = window.end - timedelta(days=1)
+        return {
+            "anomalies": rows,
+            "finding_states": states_of(rows, former, judged_until=judged_until, now=now),
+        }
+
+    tables.update("find-anomalies", rows_after, is_kept=True)
+    progress(ANOMALY_STEPS[1])
+    return _sums(tables.read(spark, "finding_states"), window, now, limit, with_suppressed=with_suppressed)
+
+
+def _sums(
+    states: "DataFrame", window: "Window", now: datetime, limit: int, *, with_suppressed: bool
+) -> dict[str, Any]:
+    from pyspark.sql import functions as sql
+
+    # a finding is of these days if it was first or last seen on one, or before and after them
+    seen = states.filter(
+        (sql.col("last_day") >= sql.lit(window.start)) & (sql.col("first_day") < sql.lit(window.end))
+    )
+    shown = seen if with_suppressed else seen.filter("state <> 'SUPPRESSED'")
+    kinds = shown.groupBy("kind").count().collect()
+    by_state = seen.groupBy("state").count().collect()
+    order = sql.array_position(sql.array(*map(sql.lit, ("HIGH", "MEDIUM", "LOW"))), sql.col("severity"))
+    is_open = sql.when(sql.col("state") == "OPEN", 0).otherwise(1)
+    gravest = shown.orderBy(is_open, order, sql.desc("score"), "first_time", "finding_id").limit(limit)
+    return {
+        "kinds": {row["kind"]: int(row["count"]) for row in sorted(kinds)},
+        "states": {row["state"]: int(row["count"]) for row in sorted(by_state)},
+        "new": shown.filter(sql.col("recorded_at") == sql.lit(now)).count(),
+        "findings": [row.asDict(recursive=True) for row in gravest.collect()],
+    }

@@ -1,0 +1,154 @@
+"""The review over the tables: `entitlements`, `access_review` and `findings` from one read of the roll-up."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kustos.pipeline.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kustos.analysis import Policy
+    from kustos.pipeline.deciding import AclsInForce
+    from kustos.pipeline.findings import Existing
+    from kustos.pipeline.reach import Duty
+    from kustos.pipeline.tables import Tables
+
+REVIEW_STEPS: Final = (
+    "reviewing access",
+    "counting what each ACL entitles to",
+    "looking for ACLs that nobody needs",
+    "summing up",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewQuestion:
+    """The inputs of a review: ACLs, moment, and what else is known.
+
+    `metadata` is a metadata log, from which each ACL gets its time of creation; `existing` None: the existing
+    names are unknown. Broken `duties` and `policy` become findings.
+    """
+
+    acls: "AclsInForce"
+    as_of: datetime
+    dormant_days: int
+    teams: Mapping[str, str]
+    metadata: Path | None = None
+    existing: "Existing | None" = None
+    duties: "Sequence[Duty]" = ()
+    policy: "Policy | None" = None
+
+
+def run_review(
+    spark: "SparkSession", tables: "Tables", question: ReviewQuestion, progress: Progress = silent
+) -> dict[str, Any]:
+    """Replace what `entitlements`, `access_review` and `findings` have on the cluster of the tables.
+
+    Returns sums of each.
+
+    Raises what `Tables` raises, `ReviewError`, `MetadataHistoryError` and `AnalysisError`.
+    """
+    from kustos.pipeline.history import history_errors
+
+    tables = tables.of_cluster()
+    with history_errors():
+        _review(spark, tables, question, progress)
+    progress(REVIEW_STEPS[3])
+    return _sums(spark, tables)
+
+
+def _review(spark: "SparkSession", tables: "Tables", question: ReviewQuestion, progress: Progress) -> None:
+    from kustos.pipeline.deciding import ship
+    from kustos.pipeline.findings import NOTHING_KNOWN, acl_findings, supports
+    from kustos.pipeline.reach import rule_findings
+    from kustos.pipeline.review import access_review, entitlement_rows, review_questions
+
+    progress(REVIEW_STEPS[0])
+    history, scram_history = _histories(spark, question.metadata)
+    rollup = tables.read(spark, "audit_rollup")
+    shipped = ship(spark, question.acls)
+    # both are read several times
+    questions = review_questions(rollup, shipped, question.as_of).persist()
+    supported = supports(rollup, shipped, question.as_of).persist()
+    try:
+        reviewed = access_review(
+            spark,
+            rollup,
+            question.acls,
+            as_of=question.as_of,
+            dormant_days=question.dormant_days,
+            teams=question.teams,
+            history=history,
+            questions=questions,
+        )
+        tables.replace("access_review", reviewed)
+        progress(REVIEW_STEPS[1])
+        existing = question.existing or NOTHING_KNOWN
+        tables.replace(
+            "entitlements",
+            entitlement_rows(
+                spark,
+                rollup,
+                question.acls,
+                shipped,
+                as_of=question.as_of,
+                questions=questions,
+                dormant_days=question.dormant_days,
+                teams=question.teams,
+                history=history,
+                names={kind.name: names for kind, names in existing.listing().items()},
+                principals=existing.known_principals(),
+            ),
+        )
+        progress(REVIEW_STEPS[2])
+        found = acl_findings(
+            spark,
+            rollup,
+            question.acls,
+            as_of=question.as_of,
+            unused_days=question.dormant_days,
+            existing=existing,
+            history=history,
+            scram_history=scram_history,
+            supported=supported,
+        )
+        if question.duties or question.policy is not None:
+            broken = rule_findings(
+                spark,
+                rollup,
+                question.acls,
+                as_of=question.as_of,
+                duties=question.duties,
+                policy=question.policy,
+            )
+            found = found.unionByName(broken)
+        tables.replace("findings", found)
+    finally:
+        questions.unpersist()
+        supported.unpersist()
+
+
+def _histories(spark: "SparkSession", metadata: Path | None) -> tuple[Any, Any]:
+    from kustos.pipeline.history import read_history, register
+
+    if metadata is None:
+        return None, None
+    register(spark)
+    return read_history(spark, metadata), read_history(spark, metadata, "scram_credentials")
+
+
+def _sums(spark: "SparkSession", tables: "Tables") -> dict[str, Any]:
+    from kustos.pipeline.queries.answers import entitlement_sums, findings_by_safety, review_sums
+
+    review, findings = tables.read(spark, "access_review"), tables.read(spark, "findings")
+    kinds = [row.asDict() for row in findings_by_safety(findings).collect()]
+    entitlements = entitlement_sums(tables.read(spark, "entitlements"))
+    return {
+        "entitlements": [row.asDict() for row in entitlements.collect()],
+        "accesses": review_sums(review).collect()[0].asDict(),
+        "findings": kinds,
+    }

@@ -1,0 +1,99 @@
+"""The record judged by the ACLs then in force, over the tables."""
+
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kustos.pipeline.progress import Progress, silent
+from kustos.pipeline.tables.rollup.frames import within_days
+from kustos.pipeline.tables.store import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+JUDGE_STEPS: Final = ("reading the history", "judging by the ACLs then in force", "looking for what differs")
+
+_VERDICTS: Final = ("AGREES", "DIFFERS", "UNCERTAIN", "OUT_OF_REACH", "NOT_JUDGED")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeQuestion:
+    """The inputs of a judgement: history, settings and days.
+
+    `metadata` is a metadata log, read up to `end_offset`, not including it (None: to its end). The other
+    settings are those of that time, see `judged_by_history`. Both days (UTC) are included. `by_rollup`
+    judges `audit_rollup` instead of `audit_events`: quicker, but less exact, as it has no offsets.
+    """
+
+    metadata: Path
+    end_offset: int | None = None
+    super_users: str | None = None
+    allow_everyone_if_no_acl_found: bool = False
+    from_day: date | None = None
+    to_day: date | None = None
+    by_rollup: bool = False
+
+
+def run_judgement(
+    spark: "SparkSession", tables: Tables, question: JudgeQuestion, progress: Progress = silent
+) -> dict[str, Any]:
+    """Replace what `judged` and `history_findings` have on the cluster of the tables; return their sums.
+
+    `history`: its extent, the row of METADATA_REACH_SCHEMA. `verdicts`: for each, its `events` and `accesses`
+    (rows of `judged`). `findings`: for each kind its `count` and `events`. Raises what `Tables` raises and
+    `MetadataHistoryError`.
+    """
+    from kustos.pipeline.history import (
+        history_errors,
+        history_findings,
+        judged_by_history,
+        read_history,
+    )
+
+    tables = tables.of_cluster()
+    with history_errors():
+        progress(JUDGE_STEPS[0])
+        reach = read_history(spark, question.metadata, "reach", end_offset=question.end_offset).persist()
+        try:
+            extent = reach.collect()[0].asDict()
+            progress(JUDGE_STEPS[1])
+            rows = tables.read(spark, "audit_rollup" if question.by_rollup else "audit_events")
+            judged = judged_by_history(
+                within_days(rows, question.from_day, question.to_day),
+                # of a log that grows meanwhile, read only the part that `reach` describes
+                read_history(spark, question.metadata, end_offset=extent["to_offset"] + 1),
+                reach=reach,
+                super_users=question.super_users,
+                allow_everyone_if_no_acl_found=question.allow_everyone_if_no_acl_found,
+            )
+            tables.replace("judged", judged)
+        finally:
+            reach.unpersist()
+    progress(JUDGE_STEPS[2])
+    saved = tables.read(spark, "judged")
+    tables.replace("history_findings", history_findings(saved))
+    return {
+        "history": extent,
+        "verdicts": _verdicts(saved),
+        "findings": _kinds(tables.read(spark, "history_findings")),
+    }
+
+
+def _verdicts(judged: "DataFrame") -> list[dict[str, Any]]:
+    from pyspark.sql import functions as sql
+
+    sums = judged.groupBy("verdict").agg(
+        sql.sum("event_count").alias("events"), sql.count(sql.lit(1)).alias("accesses")
+    )
+    found = {row["verdict"]: row.asDict() for row in sums.collect()}
+    return [found[verdict] for verdict in _VERDICTS if verdict in found]
+
+
+def _kinds(findings: "DataFrame") -> list[dict[str, Any]]:
+    from pyspark.sql import functions as sql
+
+    sums = findings.groupBy("kind").agg(
+        sql.count(sql.lit(1)).alias("count"), sql.sum("event_count").alias("events")
+    )
+    return [row.asDict() for row in sums.orderBy("kind").collect()]

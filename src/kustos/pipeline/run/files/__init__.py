@@ -1,0 +1,7 @@
+"""Audit files: which are new or have grown, which log each is, and their lines, packed or not."""
+
+from kustos.pipeline.run.files.new_files import FoundFiles, find_new_files
+from kustos.pipeline.run.files.pieces import DamagedFileError
+from kustos.pipeline.run.files.reading import read_lines
+
+__all__ = ["DamagedFileError", "FoundFiles", "find_new_files", "read_lines"]

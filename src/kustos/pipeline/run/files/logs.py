@@ -1,0 +1,203 @@
+"""Which log a file is a copy of: chosen by what chance cannot share, and said where it cannot be known.
+
+| known of two files | they are |
+|---|---|
+| the same inode, and they do not differ in their beginning | one log, that grew or was renamed |
+| they differ in their beginning | two logs |
+| their inputs have different sources, or are of different clusters | two logs |
+| several lines with a time in common at the beginning | one log, unless their paths name two brokers |
+| less in common | one log in one folder by one name or of one source, else two: and kustos says so |
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kustos.pipeline.places import FileState, Place
+from kustos.pipeline.run.files.beginnings import Beginning
+
+if TYPE_CHECKING:
+    from kustos.pipeline.tables import InputFile
+
+VOUCHING_LINES: Final = 2
+"""Lines with a time that two files must have in common at the beginning: one may be equal by chance."""
+
+CANDIDATES_MAX: Final = 64
+"""Files with the same first line that are compared with a new one, the latest: of one log nearly always."""
+
+_PACKED: Final = re.compile(r"\.(gz|bz2|zip|zst|lz4|snappy|deflate|\d{1,4})\Z")
+_NUMBERED: Final = re.compile(r"\.[a-z]+\.\d{1,4}\Z", re.IGNORECASE)
+_DATE: Final = re.compile(r"[-_.]\d{4}-?\d\d-?\d\d([-_T.]\d\d)*(?=[-_.]|\Z)")
+_BROKER: Final = re.compile(
+    r"(?<![a-z0-9])((?:[a-z][a-z0-9]*-)*(?:broker|kafka|controller|node|pod)s?)[-_.]?"
+    r"(?!\d{4}-?\d\d|\d{1,2}\.\d{1,2}[.-]\d)(\d{1,5})(?![0-9a-z])",
+    re.IGNORECASE,
+)
+"""The name of a broker or its pod, such as `broker-2` or `prod-kafka-0`; no date and no version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The log of a file, and a sentence on what was chosen where it could not be known."""
+
+    log: str
+    said: str | None = None
+
+
+def broker_of(path: str) -> str | None:
+    """Return the name of a broker or pod in a path, the innermost; None if there is none."""
+    found = list(_BROKER.finditer(path))
+    return f"{found[-1][1]}-{found[-1][2]}".lower() if found else None
+
+
+def family_of(path: str) -> str:
+    """Return a path without what rotation and packing add to it."""
+    folder, name = str(Path(path).parent), _DATE.sub("", Path(path).name)
+    while found := _PACKED.search(name):
+        name = name[: found.start()]
+    return f"{folder}/{name}"
+
+
+def is_numbered(place: Place) -> bool:
+    """Return whether a file has a number by rotation, such as `server.log.1`: nobody writes to it."""
+    return _NUMBERED.search(place.name) is not None
+
+
+class Logs:
+    """The logs of files that are known, which grow by each file that is chosen a log."""
+
+    def __init__(self, known: Iterable["InputFile"]) -> None:
+        self._by_path: Final[dict[str, InputFile]] = {}
+        self._by_inode: Final[dict[int, list[InputFile]]] = {}
+        self._by_begin: Final[dict[str, list[InputFile]]] = {}
+        self._logs: Final[set[str]] = set()
+        for one in known:
+            self._add(one)
+
+    def is_known(self, file: "InputFile") -> bool:
+        """Return whether this state of a file was read, under this or another name."""
+        same = [self._by_path.get(file.path), *self._by_inode.get(file.inode, ())]
+        return any(
+            one is not None
+            and (one.inode, one.size_bytes, one.modified_ns)
+            == (file.inode, file.size_bytes, file.modified_ns)
+            and _common(one, file) is not None
+            for one in same
+        )
+
+    def is_unchanged(self, place: str, state: FileState) -> bool:
+        """Return whether an object was read in this state, so that it need not be opened.
+
+        A local file may be another by the same name, size and time: its inode and beginning are compared.
+        """
+        known = self._by_path.get(place)
+        return known is not None and (known.size_bytes, known.modified_ns, known.inode) == (
+            state.size_bytes,
+            state.modified_ns,
+            0,
+        )
+
+    def choose(self, file: "InputFile") -> Choice:
+        """Return the log of a file, whose own `log` does not count, and remember it."""
+        choice = self._chosen(file)
+        self._add(replace(file, log=choice.log))
+        return choice
+
+    def _add(self, file: "InputFile") -> None:
+        beginning = _beginning(file)
+        self._by_path[file.path] = file
+        if file.inode:
+            self._by_inode.setdefault(file.inode, []).append(file)
+        for key in {beginning.first_line, *beginning.rungs[:1]} - {None}:
+            self._by_begin.setdefault(str(key), []).append(file)
+        self._logs.add(file.log)
+
+    def _chosen(self, file: "InputFile") -> Choice:
+        beginning = _beginning(file)
+        # inodes of two file systems may be equal: only within a folder do they tell of a renamed file
+        for one in reversed(self._by_inode.get(file.inode, ())):
+            common = _common(one, file)
+            is_near = one.path == file.path or (common and Path(one.path).parent == Path(file.path).parent)
+            if common is not None and is_near and not _are_declared_apart(one, file):
+                return Choice(one.log)
+        keys = {beginning.first_line, *beginning.rungs[:1]} - {None}
+        like = {id(one): one for key in keys for one in self._by_begin.get(str(key), ())[-CANDIDATES_MAX:]}
+        judged = [
+            (common, *_judged(one, file, common), one)
+            for one in reversed(like.values())
+            if (common := _common(one, file)) is not None and not _are_declared_apart(one, file)
+        ]
+        judged.sort(key=lambda each: -each[0])
+        for _, is_one_log, why, one in judged:
+            if is_one_log:
+                return Choice(one.log, why)
+        return Choice(self._new_name(file, beginning), next((why for _, _, why, _ in judged if why), None))
+
+    def _new_name(self, file: "InputFile", beginning: Beginning) -> str:
+        """Return a name that no other log has: equal in other tables, as far as the beginning tells."""
+        begin = next(iter(beginning.rungs), beginning.first_line)
+        if begin is None:
+            return f"file:{file.path}"
+        declared = [each for each in (file.source, file.cluster) if each]
+        name = _digest(*declared, begin) if declared else begin
+        if name in self._logs:
+            name = _digest(file.source or "", begin, file.path)
+        return name if name not in self._logs else _digest(name, str(file.inode), str(file.modified_ns))
+
+
+def are_apart(one: "InputFile", other: "InputFile") -> bool:
+    """Return whether two files are of two logs by their clusters, sources, or the brokers in their paths."""
+    if _differ(one.cluster or None, other.cluster or None):
+        return True
+    if one.source is not None and other.source is not None:
+        return one.source != other.source
+    return _differ(broker_of(one.path), broker_of(other.path))
+
+
+def _are_declared_apart(one: "InputFile", other: "InputFile") -> bool:
+    return _differ(one.source, other.source) or _differ(one.cluster or None, other.cluster or None)
+
+
+def _judged(one: "InputFile", file: "InputFile", common: int) -> tuple[bool, str | None]:
+    """Return whether files with this much in common are one log, and what to say about it."""
+    brokers = broker_of(one.path), broker_of(file.path)
+    if _differ(*brokers) and (file.source is None or one.source is None):
+        return False, (
+            f"`{file.path}` begins like `{one.path}` but their paths name `{brokers[1]}` and `{brokers[0]}`: "
+            "read as two logs; if one is a copy of the other take it out, or give the input a `source`"
+        )
+    if common >= VOUCHING_LINES or (file.source is not None and file.source == one.source):
+        return True, None
+    what = f"`{file.path}` and `{one.path}` have too little in common to be sure"
+    if family_of(one.path) == family_of(file.path):
+        # without a line with a time there is no event to be lost
+        said = f"{what}: by their names read as one log; if they are two, keep them in two folders"
+        return True, said if common else None
+    return False, f"{what}: read as two logs; if one is a copy of the other, give the input a `source`"
+
+
+def _common(one: "InputFile", file: "InputFile") -> int | None:
+    """Return how many lines with a time both begin with; None if they cannot be one log."""
+    if one.beginning is None:  # read by a version that knew the first line only
+        first = _beginning(file).first_line
+        return 0 if first is None or one.log in (first, f"file:{one.path}") else None
+    known, found = _beginning(one), _beginning(file)
+    common = known.in_common(found)
+    if common == 0 and None not in (known.first_line, found.first_line):
+        return 0 if known.first_line == found.first_line else None
+    return common
+
+
+def _beginning(file: "InputFile") -> Beginning:
+    return Beginning(first_line=file.log) if file.beginning is None else Beginning.from_text(file.beginning)
+
+
+def _differ(one: str | None, other: str | None) -> bool:
+    return one is not None and other is not None and one != other
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

@@ -1,0 +1,249 @@
+"""Pieces of files as lines: exactly those that were whole when the file was looked at.
+
+Theory of operation. A file may grow while it is read, and its last line may be half written. So the driver
+decides how far each file is read (`whole_bytes`), and tasks read to there. A plain file is cut into pieces; a
+line belongs to the piece in which it begins. A packed file is one piece. A task reads some pieces.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from kustos.pipeline.errors import AuditInputError
+from kustos.pipeline.places import Place
+from kustos.pipeline.run.files.content import FIRST_BYTES, open_bytes
+from kustos.pipeline.run.files.packing import DAMAGE, Packing, unpacked
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+LINE_BYTES_MAX: Final = 1 << 24
+"""A longer line is cut here; it is quarantined for its length, and a file may be a single one."""
+
+TASK_BYTES_MAX: Final = 1 << 26
+"""What one task reads at most of plain files: seconds of work, so that all processors have some."""
+
+TASK_BYTES_MIN: Final = 1 << 22
+"""Less is not worth a task of its own."""
+
+TASKS_WANTED: Final = 16
+"""Tasks among which little input is divided."""
+
+FILE_COST_BYTES: Final = 1 << 16
+"""What it costs to open a file, as bytes read."""
+
+BATCH_BYTES: Final = 1 << 22
+BATCH_LINES: Final = 10_000
+"""Lines are handed on when there are so many, or of so many bytes."""
+
+_TAIL_BYTES: Final = 1 << 16
+
+
+class DamagedFileError(AuditInputError):
+    """A packed file cannot be unpacked to its end."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"cannot read `{path}` to its end: it is damaged, or not packed in the way that its name says; "
+            "repair it or take it out of the folder"
+        )
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """A file to read up to `end` (None: to its end); `place` is its path, or `ARCHIVE!/MEMBER`."""
+
+    place: str
+    name: str
+    log: str | None
+    packing: Packing
+    end: int | None
+    packed_bytes: int
+    layout: str | None = None
+    cluster: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The lines of a file that begin from `start` on and before `stop` (None: to its end)."""
+
+    file: Readable
+    start: int
+    stop: int | None
+
+
+def whole_bytes(place: Place, size: int, *, is_closed: bool) -> int:
+    """Return how many bytes of a plain file are whole lines; of a closed file all; raise OSError.
+
+    A last line without its end that is a whole JSON object is whole: no line of JSON goes on after it.
+    """
+    if is_closed or not size:
+        return size
+    with open_bytes(place, FIRST_BYTES) as file:
+        start = size
+        tail = b""
+        while start and b"\n" not in tail and len(tail) < LINE_BYTES_MAX:
+            step = min(_TAIL_BYTES if not tail else len(tail), start)
+            start -= step
+            file.seek(start)
+            tail = file.read(step) + tail
+    last = tail[tail.rfind(b"\n") + 1 :]
+    return size if not last or len(last) >= LINE_BYTES_MAX or _is_whole(last) else size - len(last)
+
+
+def _is_whole(line: bytes) -> bool:
+    if not line.startswith(b"{"):
+        return False
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def tasks_of(files: Sequence[Readable]) -> list[list[Piece]]:
+    """Return the pieces of the files, divided among tasks of about equal work."""
+    total = sum(file.packed_bytes + FILE_COST_BYTES for file in files)
+    task_bytes = min(max(total // TASKS_WANTED, TASK_BYTES_MIN), TASK_BYTES_MAX)
+    tasks: list[list[Piece]] = []
+    left = 0
+    for file in files:
+        for piece, cost in _cut(file, task_bytes):
+            if cost > left or not tasks:
+                tasks.append([])
+                left = task_bytes
+            tasks[-1].append(piece)
+            left -= cost
+    return tasks
+
+
+def _cut(file: Readable, task_bytes: int) -> Iterator[tuple[Piece, int]]:
+    if file.packing is not Packing.PLAIN or file.end is None:
+        yield Piece(file, 0, file.end), file.packed_bytes + FILE_COST_BYTES
+        return
+    for start in range(0, file.end, task_bytes):
+        stop = min(start + task_bytes, file.end)
+        yield Piece(file, start, stop), stop - start + FILE_COST_BYTES
+
+
+def lines_of(content: IO[bytes], start: int, stop: int | None, end: int | None) -> Iterator[bytes]:
+    """Yield the lines that begin within a piece, without their ends; raise what reading raises."""
+    position = start
+    if start:
+        content.seek(start - 1)
+        position += _skipped(content) - 1  # the line before begins in another piece
+    while stop is None or position < stop:
+        most = LINE_BYTES_MAX if end is None else min(LINE_BYTES_MAX, end - position)
+        line = content.readline(most)
+        if not line:
+            return
+        position += len(line)
+        if len(line) == LINE_BYTES_MAX and not line.endswith(b"\n"):
+            position += _skipped(content)
+        yield line.removesuffix(b"\n")
+
+
+def _skipped(content: IO[bytes]) -> int:
+    """Go to the beginning of the next line; return how many bytes that was."""
+    count = 0
+    while part := content.readline(LINE_BYTES_MAX):
+        count += len(part)
+        if part.endswith(b"\n"):
+            break
+    return count
+
+
+def read_pieces(spark: "SparkSession", files: Sequence[Readable]) -> "DataFrame":
+    """Return the lines of the files as INPUT_LINES_SCHEMA.
+
+    The action that reads them fails with the text of a `DamagedFileError`, or of an `AuditInputError` for a
+    file that went away.
+    """
+    from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
+
+    return _in_tasks(spark, files, _batches, INPUT_LINES_SCHEMA)
+
+
+def lines_in_tasks(
+    spark: "SparkSession",
+    files: Sequence[Readable],
+    take: Callable[[Readable, Iterator[bytes]], Iterator[dict[str, Any]]],
+    schema: str,
+) -> "DataFrame":
+    """Return the rows of text that `take` yields for the lines of each piece of the files."""
+
+    def batches(file: Readable, lines: Iterator[bytes]) -> "Iterator[pa.RecordBatch]":
+        import pyarrow as pa
+
+        rows = list(take(file, lines))
+        if rows:
+            yield pa.RecordBatch.from_pylist(rows)
+
+    return _in_tasks(spark, files, batches, schema)
+
+
+def _in_tasks(
+    spark: "SparkSession",
+    files: Sequence[Readable],
+    batches_of: "Callable[[Readable, Iterator[bytes]], Iterator[pa.RecordBatch]]",
+    schema: "StructType | str",
+) -> "DataFrame":
+    tasks = tasks_of(files)
+    if not tasks:
+        return spark.createDataFrame([], schema)
+
+    def read(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                for piece in tasks[number]:
+                    yield from _read(piece, batches_of)
+
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, schema)
+
+
+def _read(
+    piece: Piece, batches_of: "Callable[[Readable, Iterator[bytes]], Iterator[pa.RecordBatch]]"
+) -> "Iterator[pa.RecordBatch]":
+    file = piece.file
+    try:
+        with unpacked(file.place, file.packing) as content:
+            yield from batches_of(file, lines_of(content, piece.start, piece.stop, file.end))
+    except FileNotFoundError:
+        raise AuditInputError(f"`{file.place}` went away while it was read, run again") from None
+    except DAMAGE as error:
+        raise DamagedFileError(file.place) from error
+
+
+def _batches(file: Readable, lines: Iterator[bytes]) -> "Iterator[pa.RecordBatch]":
+    batch: list[bytes] = []
+    size = 0
+    for line in lines:
+        batch.append(line)
+        size += len(line)
+        if len(batch) >= BATCH_LINES or size >= BATCH_BYTES:
+            yield _batch(file, batch)
+            batch, size = [], 0
+    if batch:
+        yield _batch(file, batch)
+
+
+def _batch(file: Readable, lines: list[bytes]) -> "pa.RecordBatch":
+    import pyarrow as pa
+
+    count = len(lines)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.repeat(pa.scalar(file.name, pa.string()), count),
+            pa.array(lines, pa.binary()).view(pa.string()),  # not checked: invalid UTF-8 is quarantined
+            pa.repeat(pa.scalar(file.log, pa.string()), count),
+            pa.nulls(count, pa.int64()),
+            pa.nulls(count, pa.string()),
+            pa.repeat(pa.scalar(file.layout, pa.string()), count),
+            pa.repeat(pa.scalar(file.cluster, pa.string()), count),
+        ],
+        names=["file", "line", "log", "position", "fault", "layout", "cluster"],
+    )

@@ -1,0 +1,102 @@
+"""Audit files as lines: every line once, with its log; errors name the damaged file."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
+from zoneinfo import ZoneInfo
+
+from kustos.pipeline.errors import AuditInputError
+from kustos.pipeline.files import AuditFiles
+from kustos.pipeline.places import FileState
+from kustos.pipeline.run.files.new_files import FoundFile, layout_at, places_of
+from kustos.pipeline.run.files.packing import Packing
+from kustos.pipeline.run.files.pieces import DamagedFileError, Readable, read_pieces
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def read_lines(
+    spark: "SparkSession",
+    found: AuditFiles,
+    layout: str | None = None,
+    *,
+    on_unknown_format: Literal["stop", "quarantine"] = "stop",
+) -> "DataFrame":
+    """Return every line of the files, half ones too, with the file's layout; packed files are unpacked.
+
+    The columns are those of LINES_SCHEMA and `layout`: log4j's pattern, found in the first lines of a file
+    unless it is given. Raises `AuditInputError` if no file is in the given one, `UnknownFormatError` for one
+    in no known format unless such are quarantined, and `ConfigurationError` for what is no pattern.
+    """
+    files = [
+        Readable(place, place.removeprefix(f"{found.root}/"), None, packing, *_sizes(state, packing))
+        for path, state in found.states.items()
+        for place, packing in places_of(path)
+    ]
+    may_be_unknown = on_unknown_format == "quarantine"
+    layouts = [_layout(file, layout, may_be_unknown=may_be_unknown) for file in files]
+    files = [replace(file, layout=each) for file, each in zip(files, layouts, strict=True)]
+    if layout is not None and layout not in layouts:
+        raise AuditInputError(f"no file below `{found.root}` is in the layout `{layout}`, see its lines")
+    return read_pieces(spark, files).select("file", "line", "layout")
+
+
+def _layout(file: Readable, layout: str | None, *, may_be_unknown: bool) -> str | None:
+    """Return the given layout if the file is in it, else that which its first lines tell."""
+    if layout is not None:
+        given = layout_at(file.place, file.packing, layout, may_be_unknown=True)
+        if given is not None:
+            return given
+    return layout_at(file.place, file.packing, None, may_be_unknown=may_be_unknown)
+
+
+def _sizes(state: FileState, packing: Packing) -> tuple[int | None, int]:
+    return state.size_bytes if packing is Packing.PLAIN else None, state.size_bytes
+
+
+def read_located_lines(spark: "SparkSession", files: Sequence[FoundFile]) -> "DataFrame":
+    """Return every line of these files, and one with a `fault` for each damaged file: INPUT_LINES_SCHEMA."""
+    from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
+
+    faults = [
+        (file.name, None, file.fault_log, None, file.fault, None, file.cluster)
+        for file in files
+        if file.fault
+    ]
+    lines = read_pieces(spark, [file.readable() for file in files if not file.fault])
+    return lines.unionByName(spark.createDataFrame(faults, INPUT_LINES_SCHEMA)) if faults else lines
+
+
+def check_time_zone(name: str) -> None:
+    """Raise `AuditInputError` unless it is the IANA name of a time zone."""
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, LookupError) as error:  # what zoneinfo raises for an unknown key
+        raise AuditInputError(
+            f"unknown time zone `{name}`, give an IANA name like `Europe/Berlin`"
+        ) from error
+
+
+def reading(
+    action: Callable[_Arguments, _Result], *args: _Arguments.args, **more: _Arguments.kwargs
+) -> _Result:
+    """Return the result of an action over lines; raise `AuditInputError` with a file that it cannot read."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        return action(*args, **more)
+    except (Py4JJavaError, PySparkException) as error:
+        text = str(error)
+        damaged = re.search(r"DamagedFileError: cannot read `(.*?)` to its end", text, re.DOTALL)
+        if damaged is not None:
+            raise DamagedFileError(damaged[1]) from error
+        refused = re.search(r"AuditInputError: (`.*? run again|cannot read `[^\n]*)", text)
+        if refused is not None:
+            raise AuditInputError(refused[1]) from error
+        raise

@@ -1,0 +1,145 @@
+"""The report on the tables that runs fill, and on the result tables of the other commands."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kustos.pipeline.errors import AuditInputError, ReportOutputError
+from kustos.pipeline.progress import Progress, silent
+from kustos.runtime import reason_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kustos.pipeline.tables import Tables
+
+REPORT_STEPS: Final = ("summing up access", "drawing the report")
+ANSWERS: Final = ("replay_flips", "access_review")
+FINDINGS: Final = ("findings", "finding_states", "history_findings")
+"""Tables of findings, which the page shows as one; `finding_states` sums up `anomalies` over all runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablesReportSummary:
+    """The numbers of a page; `answers` are the result tables that existed."""
+
+    cluster: str
+    events: int
+    quarantined: int
+    allowed: int
+    denied: int
+    probes: int
+    principals: int
+    resources: int
+    failed_logins: int
+    answers: tuple[str, ...]
+    report: str
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the same as a document."""
+        return asdict(self)
+
+
+def run_tables_report(
+    spark: "SparkSession",
+    tables: "Tables",
+    out: Path,
+    *,
+    first_day: date | None = None,
+    last_day: date | None = None,
+    teams: Mapping[str, str] | None = None,
+    progress: Progress = silent,
+) -> TablesReportSummary:
+    """Write the page on the tables, of a period of days if one is given; a former page is replaced whole.
+
+    The page shows the latest replay, access review, anomalies and findings of `review` and `judge`, and what
+    is new since the page that it replaces. It is about the cluster of the tables, or their only one, and
+    counts the events of others. `teams` says who answers for principals, as in `with_team`. Raises
+    `AuditInputError` if no run has filled the tables yet, `ReportOutputError`, and what `Tables.read` raises.
+    """
+    from kustos.pipeline.queries.access import counts_of_rollup
+    from kustos.pipeline.report.model import collect_report
+    from kustos.pipeline.report.news import last_event_of, last_finding_of
+    from kustos.pipeline.report.render import render_report
+    from kustos.pipeline.tables.rollup.frames import within_days
+
+    if not tables.days("audit_rollup"):
+        raise AuditInputError(f"no run has filled the tables in `{tables.folder}`, see `kustos pipeline run`")
+    tables = tables.of_cluster()
+    rollup = within_days(tables.read(spark, "audit_rollup"), first_day, last_day)
+    events = within_days(tables.read(spark, "audit_events"), first_day, last_day)
+    progress(REPORT_STEPS[0])
+    found = {
+        "audit_rollup": rollup,
+        "audit_events": events,
+        "access_counts": rollup.transform(counts_of_rollup),
+        "quarantine": tables.read(spark, "quarantine"),
+        "security_events": within_days(tables.read(spark, "security_events"), first_day, last_day),
+    }
+    found |= {name: tables.read(spark, name) for name in ANSWERS if tables.has(name)}
+    answered = [name for name in FINDINGS if tables.has(name)]
+    if answered:
+        frames = [tables.read(spark, name) for name in answered]
+        found["findings"] = reduce(lambda one, more: one.unionByName(more, True), frames)
+    quarantined = found["quarantine"].count()
+    report = collect_report(
+        found,
+        lines=None,
+        outcomes={"quarantined": quarantined},
+        files=len(tables.inputs()),
+        since=last_event_of(out),
+        findings_since=last_finding_of(out),
+        teams=teams,
+    )
+    others = _others(spark, tables, first_day, last_day)
+    report = replace(report, cluster=tables.asked_cluster.name, others=others)
+    progress(REPORT_STEPS[1])
+    _replace(out, render_report(report))
+    return TablesReportSummary(
+        cluster=tables.asked_cluster.name,
+        events=report.totals.allowed + report.totals.denied + report.totals.probes,
+        quarantined=quarantined,
+        allowed=report.totals.allowed,
+        denied=report.totals.denied,
+        probes=report.totals.probes,
+        principals=report.totals.principals,
+        resources=report.totals.resources,
+        failed_logins=0 if report.logins is None else report.logins.failed,
+        answers=(*(name for name in ANSWERS if name in found), *answered),
+        report=str(out.resolve()),
+    )
+
+
+def _others(
+    spark: "SparkSession", tables: "Tables", first_day: date | None, last_day: date | None
+) -> dict[str, int]:
+    """Return how many events each other cluster has, by what rows name it by."""
+    from pyspark.sql import functions as sql
+
+    from kustos.pipeline.tables.rollup.frames import within_days
+
+    others = [each for each in tables.clusters() if each not in tables.asked_cluster.ids]
+    if not others:
+        return {}
+    rollup = tables.of_all_clusters().read(spark, "audit_rollup").filter(sql.col("cluster").isin(others))
+    sums = within_days(rollup, first_day, last_day).groupBy("cluster").agg(sql.sum("event_count").alias("n"))
+    found = {row["cluster"]: int(row["n"]) for row in sums.collect()}
+    return {name: found.get(name, 0) for name in others}
+
+
+def _replace(out: Path, page: str) -> None:
+    """Write a file beside the page and rename it, so that no reader sees half a page."""
+    beside = out.with_name(f".{out.name}.new")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(page)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(out)
+    except OSError as error:
+        raise ReportOutputError(f"cannot write `{out}`: {reason_of(error)}") from error

@@ -1,6 +1,0 @@
-"""Audit as it comes: a topic into the tables, in micro-batches, each record once."""
-
-from kustos.pipeline.streaming.batches import StreamSummary
-from kustos.pipeline.streaming.running import StreamOptions, run_stream
-
-__all__ = ["StreamOptions", "StreamSummary", "run_stream"]

@@ -1,0 +1,223 @@
+"""Deduplication of a run: lines that share keys come into one bucket, and are compared there by column.
+
+Theory of operation. Nearly every line of a run is a new event. The columns of keys show which lines may be
+something else: no event, a repeated key, a stored id, a time too long ago. Only these suspects are read whole
+and judged (`outcomes`); all others are events. The keys of a run of few lines are one bucket, compared by the
+driver: a Spark job would take longer to plan. Those of more lines are as many buckets as keep each within the
+memory of a task, and tasks take them.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+
+from kustos.pipeline.places import Place, make_folder, sink_of, source_of
+from kustos.pipeline.schemas import CLUSTER, CONTENT_SCHEMA
+from kustos.pipeline.tables.deduplication.keys import suspects
+from kustos.pipeline.tables.deduplication.outcomes import (
+    OUTCOMES,
+    SECRET_CHARACTERS,
+    in_cluster,
+    outcomes,
+    without_known_lines,
+)
+from kustos.pipeline.tables.staging import PARTS, StagedLines
+from kustos.pipeline.tables.stored import StoredFile, StoredFiles
+from kustos.runtime import SystemEntropy
+
+BUCKET_LINES_MAX: Final = 1_000_000
+"""The keys of so many lines take half a gigabyte while they are compared, 400 bytes each."""
+
+BUCKET_KEY_BYTES_MAX: Final = 256 * 2**20
+"""Keys with more text are no common run: an id may be as long as a line."""
+
+BUCKETS_MAX: Final = 4_096
+"""Each reads the keys of all lines: more buckets would read for longer than they compare."""
+
+FILE_ROWS: Final = 65_536
+"""Outcomes in a group of rows of a file, of which a task reads those of its lines."""
+
+_KEYS: Final = ["event_id", "line_key", "reason", "time_ms"]
+_SUSPECT: Final = list(
+    dict.fromkeys(
+        (
+            *CONTENT_SCHEMA.fieldNames(),
+            CLUSTER,
+            "line_key",
+            "brings_id",
+            "is_counted",
+            "source_file",
+            "day",
+            "reason",
+            "line",
+            "log",
+            "position",
+        )
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The outcomes of all lines that may be no new event, as tables (OUTCOMES) or as files of them."""
+
+    tables: tuple[pa.Table, ...] = ()
+    files: tuple[Place, ...] = ()
+
+    def count(self, outcome: str) -> int:
+        """Return how many lines have this outcome."""
+        found = [table["outcome"] for table in self.tables]
+        found += [_read(file, ["outcome"])["outcome"] for file in self.files]
+        return sum(pc.sum(pc.equal(column, outcome)).as_py() or 0 for column in found)
+
+    def of_file(self, number: int) -> pa.Table:
+        """Return the outcomes of a staged file, by its number."""
+        is_of = pc.field("file") == number
+        found = [table.filter(is_of) for table in self.tables]
+        sources = map(source_of, self.files)
+        found += [parquet.read_table(source, filters=is_of, partitioning=None) for source in sources]
+        return pa.concat_tables([OUTCOMES.empty_table(), *found])
+
+
+def deduplicate_lines(
+    spark: SparkSession,
+    staged: StagedLines,
+    stored: StoredFiles,
+    folder: Place,
+    *,
+    oldest_time_ms: int | None = None,
+) -> Outcomes:
+    """Return the outcomes of all staged lines that may be no new event; every other line is one.
+
+    Those of many lines are written below `folder`, which must not exist.
+    """
+    bucket = _Buckets(
+        tuple(file.place for file in staged.files),
+        stored,
+        oldest_time_ms,
+        SystemEntropy().uuid().hex[:SECRET_CHARACTERS],
+        buckets_of(staged),
+    )
+    if bucket.count == 1:
+        return Outcomes(tables=(bucket.outcomes(0),))
+    make_folder(folder)
+
+    def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                name = f"{SystemEntropy().uuid().hex}.parquet"
+                with sink_of(folder / name) as sink:
+                    found = bucket.outcomes(number).sort_by([("file", "ascending"), ("row", "ascending")])
+                    parquet.write_table(found, sink, row_group_size=FILE_ROWS)
+                yield pa.RecordBatch.from_pydict({"file": [name]})
+
+    rows = spark.range(0, bucket.count, 1, bucket.count).mapInArrow(judge, "file string").collect()
+    return Outcomes(files=tuple(folder / row["file"] for row in rows))
+
+
+def buckets_of(staged: StagedLines) -> int:
+    """Return how many buckets the keys of these lines need."""
+    by_lines = -(-staged.rows // BUCKET_LINES_MAX)
+    by_bytes = -(-staged.key_bytes // BUCKET_KEY_BYTES_MAX)
+    return min(BUCKETS_MAX, max(1, by_lines, by_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Buckets:
+    """The lines of a run and what they are compared with, as a task has it."""
+
+    files: tuple[Place, ...]
+    stored: StoredFiles
+    oldest_time_ms: int | None
+    secret: str
+    count: int
+
+    def outcomes(self, number: int) -> pa.Table:
+        """Return the outcomes of the suspects of a bucket."""
+        keys = [self._keys_of(file, number) for file in self.files]
+        marks, files = self._marked(pa.concat_tables(keys)) if keys else ((), set())
+        found, start = [], 0
+        for place, table in enumerate(keys):
+            rows = table["row"].to_numpy()[marks[start : start + table.num_rows]]
+            start += table.num_rows
+            if len(rows):
+                found.append(self._suspects(place, rows))
+        if not found:
+            return OUTCOMES.empty_table()
+        lines = pa.concat_tables(found)
+        first, repeated = _possible_ids(lines)
+        files |= self.stored.files_with(repeated)[0]
+        stored = self.stored.events_of(files, pa.concat_arrays([first, repeated]), self.secret)
+        judged = outcomes(lines, stored, self.oldest_time_ms)
+        line_ids = in_cluster(lines[CLUSTER].combine_chunks(), judged["line_id"].combine_chunks())
+        known = self.stored.known_line_ids(pc.unique(line_ids.drop_null()))
+        return without_known_lines(judged, line_ids, known)
+
+    def _keys_of(self, file: Place, number: int) -> pa.Table:
+        """Return the columns that show suspects, and the row, of the bucket's lines."""
+        columns = _KEYS if self.count == 1 else [*_KEYS, "part"]
+        table = _read(file, columns)
+        table = table.append_column("row", pa.array(np.arange(table.num_rows)))
+        if self.count == 1:
+            return table
+        bucket = table["part"].to_numpy() * self.count // PARTS
+        return table.filter(pa.array(bucket == number)).drop_columns("part")
+
+    def _marked(self, keys: pa.Table) -> tuple[Any, set[StoredFile]]:
+        """Return whether each line may be no new event, and the files that have first lines' ids."""
+        key = pc.coalesce(keys["event_id"], keys["line_key"])
+        counts = pc.value_counts(key)
+        values, numbers = counts.field("values"), counts.field("counts")
+        conditions, files = [keys["reason"].is_valid()], set[StoredFile]()
+        if len(values) < len(key):
+            conditions.append(pc.is_in(key, value_set=values.filter(pc.greater(numbers, 1))))
+        if self.stored.events:
+            # of equal lines of a log the first one is stored before the others
+            first = pc.binary_join_element_wise(keys["line_key"], "1", "-")
+            named = pc.coalesce(keys["event_id"], first).combine_chunks()
+            files, ids = self.stored.files_with(named)
+            conditions.append(pc.is_in(named, value_set=ids))
+        if self.oldest_time_ms is not None:
+            conditions.append(pc.less(keys["time_ms"], self.oldest_time_ms).fill_null(False))
+        return reduce(pc.or_, conditions).to_numpy(), files
+
+    def _suspects(self, number: int, rows: Any) -> pa.Table:
+        """Return these rows of a staged file as `outcomes` takes them."""
+        found, start = [], 0
+        with parquet.ParquetFile(source_of(self.files[number])) as content:
+            for group in range(content.num_row_groups):
+                end = start + content.metadata.row_group(group).num_rows
+                wanted = rows[(rows >= start) & (rows < end)]
+                if len(wanted):
+                    read = content.read_row_group(group, _SUSPECT, use_threads=False)
+                    [batch] = read.take(pa.array(wanted - start)).combine_chunks().to_batches()
+                    of_group = pa.table(suspects(batch, number, self.secret))
+                    found.append(of_group.set_column(1, "row", pa.array(wanted)))
+                start = end
+        return pa.concat_tables(found)
+
+
+def _read(file: Place, columns: list[str]) -> pa.Table:
+    with parquet.ParquetFile(source_of(file)) as content:
+        return content.read(columns, use_threads=False)
+
+
+def _possible_ids(lines: pa.Table) -> tuple[pa.Array, pa.Array]:
+    """Return the ids that these lines may have as events: own and first ones, and those of repeated lines."""
+    brings_id = lines["brings_id"]
+    own = pc.unique(lines["key"].filter(brings_id))
+    counts = pc.value_counts(lines["key"].filter(pc.invert(brings_id)))
+    keys, numbers = counts.field("values"), counts.field("counts").to_numpy()
+    places = np.repeat(np.arange(len(keys)), numbers)
+    occurrences = np.arange(len(places)) - np.repeat(np.cumsum(numbers) - numbers, numbers) + 1
+    texts = pa.array(occurrences).cast(pa.string())
+    generated = pc.binary_join_element_wise(keys.take(pa.array(places)), texts, "-")
+    is_first = pa.array(occurrences == 1)
+    return pa.concat_arrays([own, generated.filter(is_first)]), generated.filter(pc.invert(is_first))

@@ -1,0 +1,242 @@
+"""Outcomes of lines that share keys: events, duplicates, or quarantined; over columns, a bucket at a time.
+
+A bucket has all lines that share a key. A caller with many lines leaves out those that no other line and no
+stored row shares a key with: they are events.
+"""
+
+import hashlib
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from kustos.pipeline.columns.coding import Coded, coded, combined
+from kustos.pipeline.lines.generated_ids import LINE_ID_BEGIN
+from kustos.pipeline.schemas import CLUSTER, CONTENT_SCHEMA
+
+EVENT, DUPLICATE, QUARANTINED = "event", "duplicate", "quarantined"
+CONFLICT: Final = "event_id_conflict"
+TOO_LATE: Final = "too_late"
+
+SECRET_CHARACTERS: Final = 16
+"""Of the secret of content digests, as many as SipHash takes."""
+
+SUSPECTS: Final = pa.schema(
+    [
+        ("file", pa.int32()),
+        ("row", pa.int64()),
+        (CLUSTER, pa.string()),
+        ("key", pa.string()),
+        ("brings_id", pa.bool_()),
+        ("is_counted", pa.bool_()),
+        ("source_file", pa.string()),
+        ("day", pa.date32()),
+        ("time_ms", pa.int64()),
+        ("reason", pa.string()),
+        ("content", pa.uint64()),
+        ("line_digest", pa.string()),
+    ]
+)
+"""Lines to judge, by file and row: `key` is the event's own id, or the key of a line without one.
+
+`content` and `line_digest` are for lines with an id of their own, null for all others."""
+
+STORED: Final = pa.schema(
+    [("day", pa.date32()), (CLUSTER, pa.string()), ("event_id", pa.string()), ("content", pa.uint64())]
+)
+"""Stored events with ids of these lines; `content` is needed where lines bring the id."""
+
+OUTCOMES: Final = pa.schema(
+    [
+        ("file", pa.int32()),
+        ("row", pa.int64()),
+        ("outcome", pa.string()),
+        ("occurrence", pa.int64()),
+        ("reason", pa.string()),
+        ("line_id", pa.string()),
+    ]
+)
+"""`occurrence` numbers equal lines of a log; `line_id` is for quarantined lines."""
+
+Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Digests = npt.NDArray[np.uint64]
+
+
+def outcomes(
+    suspects: pa.Table, stored: pa.Table | None = None, oldest_time_ms: int | None = None
+) -> pa.Table:
+    """Return the outcome (OUTCOMES) of each line (SUSPECTS), in their order; `stored` is of STORED.
+
+    Of copies the first by file name and digest is the event, the others are duplicates. An id that comes with
+    another content, than the stored event or else than the first, is quarantined: one of the two is a forgery
+    or a fault, and dropping it would hide that. An event that is not stored and is before `oldest_time_ms` is
+    too late.
+    """
+    lines = suspects.combine_chunks()
+    occurrence, first = _copies(lines)
+    brings_id, reason = _flags(lines["brings_id"]), _one(lines["reason"])
+    content = _digests(lines["content"])
+    is_first = first == np.arange(len(first))
+    is_event = is_first & _flags(reason.is_null())
+    numbered = pc.binary_join_element_wise(_one(lines["key"]), pa.array(occurrence).cast(pa.string()), "-")
+    ids = pc.if_else(pa.array(brings_id), _one(lines["key"]), numbered)
+    is_known, differs = _known(lines, ids, content, stored)
+    is_late = np.zeros(len(first), dtype=bool)
+    if oldest_time_ms is not None:
+        before = pc.less(_one(lines["time_ms"]), oldest_time_ms).fill_null(False)
+        is_late = is_event & ~is_known & _flags(before)
+    by_stored = brings_id & is_known
+    is_conflict = np.where(by_stored, differs, ~is_first & (content != content[first]))
+    is_duplicate = ~is_conflict & (by_stored | ~is_first | (is_event & is_known))
+    is_kept = is_event & ~is_known & ~is_late
+    outcome = np.where(is_kept, EVENT, np.where(is_duplicate, DUPLICATE, QUARANTINED))
+    reason = pc.if_else(pa.array(is_late), TOO_LATE, reason)
+    reason = pc.if_else(pa.array(is_conflict), pc.coalesce(reason, CONFLICT), reason)
+    line_id = pc.if_else(
+        pa.array(brings_id),
+        pc.binary_join_element_wise(LINE_ID_BEGIN, _one(lines["line_digest"]), ""),
+        numbered,
+    )
+    is_quarantined = pa.array(~is_kept & ~is_duplicate)
+    columns = [
+        _one(lines["file"]),
+        _one(lines["row"]),
+        pa.array(outcome, pa.string()),
+        pa.array(occurrence),
+        reason,
+        pc.if_else(is_quarantined, line_id, pa.scalar(None, pa.string())),
+    ]
+    return pa.table(columns, schema=OUTCOMES)
+
+
+def without_known_lines(found: pa.Table, keys: pa.Array, known: pa.Array) -> pa.Table:
+    """Return outcomes with quarantined lines that are stored as duplicates, by their keys (`in_cluster`)."""
+    again = pc.is_in(keys, value_set=known, skip_nulls=True)
+    place = found.schema.get_field_index("outcome")
+    return found.set_column(place, "outcome", pc.if_else(again, DUPLICATE, found["outcome"]))
+
+
+def _copies(lines: pa.Table) -> tuple[Numbers, Numbers]:
+    """Return for each line its number among equal ones of a file, and the first line that it is a copy of."""
+    source = coded(_one(lines["source_file"]))
+    key = combined([coded(_one(lines[CLUSTER])), coded(_one(lines["key"]))])
+    files, rows = _numbers(lines["file"]), _numbers(lines["row"])
+    is_counted = _flags(lines["is_counted"]).astype(np.int64)
+    order = np.lexsort((rows, files, source.codes, key))
+    starts = _starts(key[order], source.codes[order])
+    sums = np.cumsum(is_counted[order])
+    numbers = sums - sums[starts] + is_counted[order][starts]
+    occurrence = np.empty(len(order), np.int64)
+    occurrence[order] = np.where(is_counted[order] > 0, numbers, 1)
+    days = _numbers(lines["day"].cast(pa.int32()).fill_null(-1))
+    text = coded(_one(lines["line_digest"]))
+    order = np.lexsort((rows, files, _ranks(text), _ranks(source), occurrence, days, key))
+    starts = _starts(key[order], days[order], occurrence[order])
+    first = np.empty(len(order), np.int64)
+    first[order] = order[starts]
+    return occurrence, first
+
+
+def _starts(*columns: Numbers) -> Numbers:
+    """Return for each row of sorted columns the first row that is equal in all of them."""
+    count = len(columns[0])
+    begins = np.zeros(count, dtype=bool)
+    for column in columns:
+        begins[1:] |= column[1:] != column[:-1]
+    return np.maximum.accumulate(np.where(begins, np.arange(count), 0))
+
+
+def _ranks(column: Coded) -> Numbers:
+    """Return numbers that sort as the texts do."""
+    ranks = np.empty(len(column.texts), np.int64)
+    ranks[pc.sort_indices(column.texts).to_numpy()] = np.arange(len(column.texts))
+    return ranks[column.codes]
+
+
+def _known(lines: pa.Table, ids: pa.Array, content: Digests, stored: pa.Table | None) -> tuple[Flags, Flags]:
+    """Return for each line whether an event of its id and day is stored, and whether one differs."""
+    nothing = np.zeros(len(ids), dtype=bool)
+    if stored is None or not stored.num_rows:
+        return nothing, nothing
+    stored = stored.combine_chunks()
+    keys = _of_day(stored, _one(stored["event_id"])).dictionary_encode()
+    least = np.full(len(keys.dictionary), np.iinfo(np.uint64).max, np.uint64)
+    most = np.zeros(len(keys.dictionary), np.uint64)
+    numbers, contents = keys.indices.to_numpy(), _digests(stored["content"])
+    np.minimum.at(least, numbers, contents)
+    np.maximum.at(most, numbers, contents)
+    places = pc.index_in(_of_day(lines, ids), value_set=keys.dictionary, skip_nulls=True)
+    found, at = _flags(places.is_valid()), places.fill_null(0).to_numpy()
+    return found, (least[at] != content) | (most[at] != content)
+
+
+def _of_day(rows: pa.Table, ids: pa.Array) -> pa.Array:
+    days = _one(rows["day"]).cast(pa.int32()).cast(pa.string())
+    return pc.binary_join_element_wise(days, in_cluster(_one(rows[CLUSTER]), ids), "/")
+
+
+def in_cluster(clusters: pa.Array, ids: pa.Array) -> pa.Array:
+    """Return texts that are equal for equal ids of one cluster; no name of a cluster has a slash."""
+    return pc.binary_join_element_wise(clusters, ids, "/")
+
+
+def content_digests(events: pa.Table | pa.RecordBatch, secret: str) -> pa.Array:
+    """Return a digest of all fields of each event (CONTENT_SCHEMA; a missing column is null).
+
+    Equal contents have equal digests. Who does not know the secret cannot make two that collide, but for one
+    chance in 2**64.
+    """
+    factor = np.uint64(int.from_bytes(hashlib.blake2b(secret.encode(), digest_size=8).digest()) | 1)
+    found: Digests = np.zeros(events.num_rows, np.uint64)
+    columns = {name: _one(events[name]) for name in events.schema.names}
+    for column in _leaves(CONTENT_SCHEMA, columns, events.num_rows):
+        found = found * factor + _hashes(column, secret)
+    return pa.array(found)
+
+
+def _leaves(schema: StructType, columns: dict[str, pa.Array], count: int) -> list[pa.Array]:
+    leaves = []
+    for field in schema.fields:
+        column = columns.get(field.name, pa.nulls(count))
+        if not isinstance(field.dataType, StructType):
+            leaves.append(column)
+            continue
+        leaves.append(column.is_valid())
+        names = [each.name for each in column.type] if pa.types.is_struct(column.type) else []
+        inner = {name: pc.struct_field(column, name) for name in names}
+        leaves += _leaves(field.dataType, inner, count)
+    return leaves
+
+
+def _hashes(column: pa.Array, secret: str) -> Digests:
+    from pandas.util import hash_array  # a third of a second, which workers that only sum do not need
+
+    values = coded(column)
+    texts = values.texts.slice(0, len(values.texts) - 1).cast(pa.string())
+    hashes = hash_array(texts.to_numpy(zero_copy_only=False), hash_key=secret, categorize=False)
+    known: Digests = np.append(hashes, np.uint64(0))
+    return known[values.codes]
+
+
+def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    return column
+
+
+def _flags(column: pa.Array | pa.ChunkedArray) -> Flags:
+    return np.asarray(_one(column).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    found: npt.NDArray[np.int64] = _one(column).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _digests(column: pa.ChunkedArray) -> Digests:
+    found: Digests = _one(column).fill_null(0).to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,187 @@
+"""The roll-up of some days: the stored roll-up with new events added, or rebuilt from the files of events.
+
+A task takes the files of whole days, without a shuffle; days with little are taken together. Of a day that is
+too large for one task several make a roll-up of their part each, and one adds them up.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from kustos.pipeline.columns.reading import FilePart, parts_of
+from kustos.pipeline.places import Place, in_parallel, size_of
+from kustos.pipeline.tables.delta import NewFile, new_name, write_file
+from kustos.pipeline.tables.line_writing import parts_by_day
+from kustos.pipeline.tables.rollup.columns import rolled_up_parts
+from kustos.pipeline.tables.runs import UPKEEP, State
+from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_ROLLUP, Tables, stored_schema
+from kustos.pipeline.tables.transaction import Transaction, Write
+from kustos.pipeline.tables.writing import files_told, in_tasks, write_batches
+
+TASK_BYTES_MAX: Final = 512 << 20
+"""The largest day for a single task, some eight million events; several tasks share a larger one."""
+
+GROUP_BYTES_MAX: Final = 32 << 20
+"""Days with less are taken together, up to as much: a task for each takes longer to start than to run."""
+
+GROUP_FILES_MAX: Final = 512
+"""Files of the days that are taken together: each takes some milliseconds."""
+
+DRIVER_BYTES_MAX: Final = 8 << 20
+"""So little the driver rolls up itself, faster than Spark plans tasks."""
+
+DRIVER_FILES_MAX: Final = 64
+"""Files of the days that the driver rolls up itself."""
+
+_PARTIAL: Final = "partial_rollup"
+
+
+def days_to_rebuild(tables: Tables, state: State, days: Collection[str]) -> frozenset[str]:
+    """Return those of the days whose roll-up lacks committed events."""
+    rolled = tables.days(AUDIT_ROLLUP)
+    return frozenset(day for day in days if day in state.stale_days or day not in rolled)
+
+
+@dataclass(frozen=True, slots=True)
+class DayFiles:
+    """What the roll-up of a day (ISO) is made of: files of events, and of roll-ups of other events."""
+
+    day: str
+    events: tuple[Place, ...]
+    rollups: tuple[Place, ...] = ()
+
+    def size_bytes(self) -> int:
+        """Return the size of the files; raise `OSError` for one that is gone."""
+        return sum(map(size_of, (*self.events, *self.rollups)))
+
+
+def roll_up(
+    spark: SparkSession,
+    tables: Tables,
+    change: Transaction,
+    new_files: Sequence[Place],
+    days: Collection[str],
+    rebuilt: Collection[str],
+) -> Write:
+    """Add the roll-up of these days with the new events to the transaction, `rebuilt` ones from their events.
+
+    `new_files`: files of events, each in the folder of its day.
+    """
+    merged = set(days) - set(rebuilt)
+    events, rollups, stored = (
+        _by_day(files)
+        for files in (
+            new_files,
+            [path for path, _ in tables.chosen(AUDIT_ROLLUP, lambda file: file.day in merged)],
+            [path for path, _ in tables.chosen(AUDIT_EVENTS, lambda file: file.day in rebuilt)],
+        )
+    )
+    wanted = [
+        DayFiles(day, (*events.get(day, ()), *stored.get(day, ())))
+        if day in rebuilt
+        else DayFiles(day, tuple(events.get(day, ())), tuple(rollups.get(day, ())))
+        for day in sorted(days)
+    ]
+    place, partial = change.place(AUDIT_ROLLUP), change.stage(_PARTIAL)
+    change.add(AUDIT_ROLLUP, write_rollup(spark, wanted, place, partial, change.mark))
+    return Write(table=AUDIT_ROLLUP, schema=stored_schema(AUDIT_ROLLUP), replaces=tuple(sorted(days)))
+
+
+def _by_day(files: Iterable[Place]) -> Mapping[str, list[Place]]:
+    by_day: dict[str, list[Place]] = {}
+    for file in files:
+        by_day.setdefault(file.parent.name.removeprefix("day="), []).append(file)
+    return by_day
+
+
+def refresh_rollup(spark: SparkSession, tables: Tables) -> tuple[str, ...]:
+    """Roll up the days that runs without a roll-up marked; return them.
+
+    Raises `TablesInUseError` if another run is writing.
+    """
+    with tables.transaction() as change:
+        days = tuple(sorted(change.state.stale_days))
+        if not days:
+            return ()
+        write = roll_up(spark, tables, change, (), days, days)
+        change.commit("refresh-rollup", UPKEEP, [write], stale_days=frozenset())
+    return days
+
+
+def write_rollup(
+    spark: SparkSession, days: Sequence[DayFiles], place: Place, partial: Place, mark: str
+) -> list[NewFile]:
+    """Write the table `audit_rollup` of these days into files below `place`; return them.
+
+    `partial` is a folder for files that are not needed afterwards; `mark` is in the names of all. Workers
+    must see the files under these paths. Raises `OSError` for a file that is gone.
+    """
+    sizes = dict(zip(days, in_parallel(days, DayFiles.size_bytes), strict=True))
+    large = [day for day in days if sizes[day] > TASK_BYTES_MAX]
+    added_up = _large_days(spark, large, partial, mark)
+    groups = list(_groups({added_up.get(day.day, day): size for day, size in sizes.items()}))
+
+    def write(number: int) -> Iterator[tuple[str, NewFile]]:
+        return (("", file) for file in _write(groups[number], place, mark))
+
+    files = sum(len(day.events) + len(day.rollups) for day in days)
+    if len(groups) == 1 and sum(sizes.values()) <= DRIVER_BYTES_MAX and files <= DRIVER_FILES_MAX:
+        return _write(groups[0], place, mark)
+    return files_told(in_tasks(spark, len(groups), write), "") if groups else []
+
+
+def _large_days(
+    spark: SparkSession, days: Sequence[DayFiles], partial: Place, mark: str
+) -> dict[str, DayFiles]:
+    """Roll up parts of these days; return the days with files of these roll-ups in place of the events."""
+    tasks = [(day, part) for day in days for part in parts_of(day.events)]
+
+    def write(number: int) -> Iterator[tuple[str, NewFile]]:
+        day, part = tasks[number]
+        batches = rolled_up_parts([part])
+        return (("", file) for file in write_batches(batches, partial, mark, _SCHEMA, day=day.day))
+
+    files = files_told(in_tasks(spark, len(tasks), write), "") if tasks else []
+    found = _by_day(partial / file.name for file in files)
+    return {day.day: replace(day, events=(), rollups=(*day.rollups, *found.get(day.day, ()))) for day in days}
+
+
+def _groups(sizes: Mapping[DayFiles, int]) -> Iterator[list[DayFiles]]:
+    """Yield the days in groups, each for one task."""
+    group: list[DayFiles] = []
+    group_bytes = group_files = 0
+    for day, size in sizes.items():
+        files = len(day.events) + len(day.rollups)
+        if group and (group_bytes + size > GROUP_BYTES_MAX or group_files + files > GROUP_FILES_MAX):
+            yield group
+            group, group_bytes, group_files = [], 0, 0
+        group.append(day)
+        group_bytes += size
+        group_files += files
+    if group:
+        yield group
+
+
+_SCHEMA: Final = stored_schema(AUDIT_ROLLUP)
+
+
+def _write(days: Sequence[DayFiles], place: Place, mark: str) -> list[NewFile]:
+    """Write the roll-up of these days, a file for each."""
+    events = (FilePart(str(file)) for day in days for file in day.events)
+    rollups = (FilePart(str(file)) for day in days for file in day.rollups)
+    batches = rolled_up_parts(events, rollups)
+    if len(days) == 1:
+        return write_batches(batches, place, mark, _SCHEMA, day=days[0].day)
+    found = list(batches)
+    if not found:
+        return []
+
+    def write(part: tuple[date, pa.Table]) -> NewFile:
+        day = part[0].isoformat()
+        return write_file(place, new_name(mark, day), part[1].drop_columns("day"), day)
+
+    return in_parallel(list(parts_by_day(pa.Table.from_batches(found))), write)

@@ -1,0 +1,23 @@
+"""Triage: findings over runs, each open, acknowledged, suppressed or resolved."""
+
+from kustos.pipeline.triage.acknowledging import (
+    REASON_CHARACTERS_MAX,
+    acknowledge,
+    matching_ids,
+    reopen,
+    stored_states,
+)
+from kustos.pipeline.triage.states import RESOLVED_AFTER_DAYS, STATES, merged, of_cluster, states_of
+
+__all__ = [
+    "REASON_CHARACTERS_MAX",
+    "RESOLVED_AFTER_DAYS",
+    "STATES",
+    "acknowledge",
+    "matching_ids",
+    "merged",
+    "of_cluster",
+    "reopen",
+    "states_of",
+    "stored_states",
+]

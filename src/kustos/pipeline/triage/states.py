@@ -1,0 +1,129 @@
+"""What became of findings over runs.
+
+Theory of operation. The table `anomalies` has a row for each finding and day. A run finds those of its days
+once more: its rows take the place of those of the same kind, principal and day, and all others stay. So a run
+that is done again changes nothing, and one of a single day forgets nothing. `finding_states` sums the rows
+up, and adds what people said. The first of these rules that holds gives the state:
+
+1. SUPPRESSED: a rule suppresses it on each of its days.
+2. OPEN: nobody acknowledged it, and it is HIGH: an attacker would only have to wait.
+3. OPEN: it is HIGH, and was seen on a day after the last one that who acknowledged it knew of.
+4. RESOLVED: the judged days go a week beyond its last one.
+5. ACKNOWLEDGED, if somebody acknowledged it.
+6. OPEN.
+
+A finding that comes back after it was resolved is open again, whoever acknowledged it before.
+"""
+
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.schemas import FINDING_STATES_SCHEMA
+
+STATES: Final = ("OPEN", "ACKNOWLEDGED", "SUPPRESSED", "RESOLVED")
+
+RESOLVED_AFTER_DAYS: Final = 7
+"""What happens on weekdays only, or each Sunday, is not over before a week without it."""
+
+KEPT_DAYS: Final = 400
+"""Days of findings are kept for a year and a review of it: each is a row, and logins of anybody make some."""
+
+ACKNOWLEDGEMENT: Final = (
+    "acknowledged_by",
+    "acknowledged_at",
+    "acknowledged_reason",
+    "acknowledged_day",
+)
+LATEST: Final = (
+    "kind",
+    "severity",
+    "score",
+    "principal",
+    "resource_type",
+    "resource_name",
+    "reason",
+    "evidence",
+)
+"""Columns of which a state has those of the last day."""
+
+
+def of_cluster(found: DataFrame, cluster: str) -> DataFrame:
+    """Return findings with ids of their own for each cluster: one is acknowledged where it was seen."""
+    if not cluster:
+        return found
+    return found.withColumn("finding_id", sql.sha2(sql.concat(sql.lit(f"{cluster} "), "finding_id"), 256))
+
+
+def merged(former: DataFrame, found: DataFrame) -> DataFrame:
+    """Return the rows of `anomalies` after a run that found these.
+
+    A found row replaces those of its kind, principal and day; rows that are too old are left out.
+    """
+    keys = ("kind", "principal", "day")
+    again = found.select(*(sql.col(name).alias(f"found_{name}") for name in keys)).distinct()
+    is_again = sql.lit(True)
+    for name in keys:
+        is_again &= sql.col(name).eqNullSafe(sql.col(f"found_{name}"))
+    together = former.join(again, is_again, "left_anti").unionByName(found)
+    newest = together.agg(sql.max("day").alias("newest_day"))
+    return (
+        together.crossJoin(sql.broadcast(newest))
+        .filter(sql.date_diff("newest_day", "day") < KEPT_DAYS)
+        .drop("newest_day")
+    )
+
+
+def states_of(rows: DataFrame, former: DataFrame, *, judged_until: date, now: datetime) -> DataFrame:
+    """Return `finding_states` of rows of `anomalies`, with what the former states say of people.
+
+    `judged_until` is the last judged day, `now` the time of the run.
+    """
+    is_suppressed = sql.col("suppressed_by").isNotNull()
+    seen = rows.groupBy("finding_id").agg(
+        *(sql.max_by(name, "day").alias(name) for name in LATEST),
+        sql.min("first_time").alias("first_time"),
+        sql.max("last_time").alias("last_time"),
+        sql.min("day").alias("first_day"),
+        sql.max("day").alias("last_day"),
+        sql.count_distinct("day").alias("day_count"),
+        sql.sum("event_count").alias("event_count"),
+        sql.count_if(is_suppressed).alias("suppressed_days"),
+        sql.max_by("suppressed_by", "day").alias("suppressed_by"),
+        sql.max(sql.when(~is_suppressed, sql.col("day"))).alias("open_day"),
+    )
+    known = former.select(
+        "finding_id",
+        "recorded_at",
+        *ACKNOWLEDGEMENT,
+        sql.col("state").alias("former_state"),
+        sql.col("last_day").alias("former_day"),
+    )
+    both = seen.join(known, "finding_id", "left")
+    was_resolved = sql.coalesce(sql.col("former_state") == "RESOLVED", sql.lit(False))
+    is_back = was_resolved & (sql.col("open_day") > sql.col("former_day"))
+    said = {name: sql.when(~sql.coalesce(is_back, sql.lit(False)), sql.col(name)) for name in ACKNOWLEDGEMENT}
+    stays = was_resolved & ~sql.coalesce(is_back, sql.lit(False))
+    return (
+        both.withColumn("stays_resolved", stays)
+        .withColumns(said)
+        .withColumn("recorded_at", sql.coalesce("recorded_at", sql.lit(now)))
+        .withColumn("state", _state(judged_until))
+        .select(*FINDING_STATES_SCHEMA.fieldNames())
+    )
+
+
+def _state(judged_until: date) -> Column:
+    is_high = sql.col("severity") == "HIGH"
+    is_acknowledged = sql.col("acknowledged_at").isNotNull()
+    is_over = sql.col("last_day") < sql.lit(judged_until - timedelta(days=RESOLVED_AFTER_DAYS - 1))
+    return (
+        sql.when(sql.col("open_day").isNull(), sql.lit("SUPPRESSED"))
+        .when(is_high & ~is_acknowledged, sql.lit("OPEN"))
+        .when(is_high & (sql.col("open_day") > sql.col("acknowledged_day")), sql.lit("OPEN"))
+        .when(sql.col("stays_resolved") | is_over, sql.lit("RESOLVED"))
+        .when(is_acknowledged, sql.lit("ACKNOWLEDGED"))
+        .otherwise(sql.lit("OPEN"))
+    )

@@ -1,0 +1,96 @@
+"""Which files are new, and which are copies of one log."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kustos.pipeline.errors import AuditInputError
+from kustos.pipeline.run.files.new_files import FoundFile, find_new_files, with_damage
+from kustos.pipeline.tables import InputFile, Tables, transaction
+from kustos.pipeline.tables.runs import INPUTS_SCHEMA, RUN
+
+TEXT = b"\r\n\nfirst line\r\nsecond\n"
+
+
+def commit(tables: Tables, *files: FoundFile) -> None:
+    with tables.transaction() as change:
+        change.commit(f"r{change.state.number}", RUN, [], inputs=[file.identity for file in files])
+
+
+def new_names(audit: Path, tables: Tables) -> list[str]:
+    return [file.name for file in find_new_files(audit, tables).new]
+
+
+def test_only_what_changed_since_it_was_read_is_new(tmp_path: Path) -> None:
+    audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
+    (audit / "x").mkdir(parents=True)
+    for name in ("a", "x/b", "c"):
+        (audit / name).write_text(f"{name} begins\n")
+    found = find_new_files(audit, tables)
+    assert (found.count, found.new_bytes) == (3, 29)
+    assert [file.name for file in found.new] == ["a", "c", "x/b"]
+    commit(tables, *found.new)
+    assert new_names(audit, tables) == []
+    (audit / "a").rename(audit / "a.1")
+    assert new_names(audit, tables) == []
+    (audit / "a").write_text("begins anew\n")
+    with (audit / "c").open("a") as file:
+        file.write("and goes on\n")
+    os.utime(audit / "x" / "b", ns=(1, 1))
+    assert new_names(audit, tables) == ["a", "c", "x/b"]
+
+
+def test_folders_that_cannot_be_read_or_hold_the_tables_are_refused(tmp_path: Path) -> None:
+    audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
+    audit.mkdir()
+    with pytest.raises(AuditInputError, match="holds no audit files"):
+        find_new_files(audit, tables)
+    with pytest.raises(AuditInputError, match="does not exist"):
+        find_new_files([tmp_path / "no"], tables)
+    with pytest.raises(AuditInputError, match="no audit folder was given"):
+        find_new_files([], tables)
+    for inner in (Tables(audit / "tables"), Tables(tmp_path), Tables(audit)):
+        with pytest.raises(AuditInputError, match="must lie apart"):
+            find_new_files(audit, inner)
+
+
+def test_all_packed_files_that_are_damaged_are_found_at_once(tmp_path: Path) -> None:
+    whole = gzip.compress(TEXT * 1000)
+    contents = {
+        "cut.gz": whole[:-20],
+        "flipped.gz": whole[:30] + bytes([whole[30] ^ 255]) + whole[31:],
+        "named.lz4": b"?",
+        "no.gz": b"hello\n",
+        "plain": b"\xff\xfe",
+        "whole.gz": whole,
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    found = find_new_files(tmp_path, Tables(tmp_path.parent / "tables")).new
+    judged = with_damage(found, str(tmp_path.resolve() / "named.lz4"))
+    assert {file.name: file.fault for file in judged} == {
+        "cut.gz": "file_damaged: it ends too early",
+        "flipped.gz": "file_damaged: it cannot be unpacked",
+        "named.lz4": "file_damaged: it cannot be read to its end",
+        "no.gz": "file_damaged: it cannot be unpacked",
+        "plain": None,
+        "whole.gz": None,
+    }
+
+
+def test_inputs_of_a_version_without_some_columns_are_read_and_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = Tables(tmp_path)
+    former = InputFile("/log/1", 1, 1, 1, "log")
+    later = InputFile("/log/2", 1, 1, 1, "log", "a;b;c", "broker 1")
+    narrow = pa.schema([field for field in INPUTS_SCHEMA if field.name not in ("beginning", "source")])
+    with monkeypatch.context() as patch:
+        patch.setattr(transaction, "INPUTS_SCHEMA", narrow)
+        commit(tables, FoundFile("1", former))
+    assert tables.inputs() == {former.path: former}
+    commit(tables, FoundFile("2", later))
+    assert tables.inputs() == {former.path: former, later.path: later}
