@@ -28,7 +28,7 @@ class Allow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Cover:
     """Positions of the chosen pieces among the candidates."""
 
     allows: tuple[int, ...]
@@ -43,7 +43,7 @@ class Choice:
 @lru_cache(maxsize=CHOICES_KEPT_MAX)
 def smallest_choice(
     wanted: int, debts: int, allows: tuple[Allow, ...], denies: tuple[int, ...], *, pieces_max: int
-) -> Choice | None:
+) -> Cover | None:
     """Return a smallest choice that covers `wanted` and all debts; `debts` are owed from the start.
 
     None if no choice has at most `pieces_max` pieces, or the search found none within SEARCH_STEPS_MAX.
@@ -82,14 +82,14 @@ class _Search:
     def is_exhausted(self) -> bool:
         return self._steps_left <= 0
 
-    def within(self, pieces: int) -> Choice | None:
+    def within(self, pieces: int) -> Cover | None:
         """Return a choice of at most this many pieces."""
         self._failed.clear()
         found = self._cover(self._wanted, self._debts, pieces)
         if found is None:
             return None
         allows = tuple([position for is_allow, position in found if is_allow])
-        return Choice(allows, tuple([position for is_allow, position in found if not is_allow]))
+        return Cover(allows, tuple([position for is_allow, position in found if not is_allow]))
 
     def _cover(self, wanted: int, debts: int, pieces: int) -> list[tuple[bool, int]] | None:
         if not wanted and not debts:

@@ -9,7 +9,7 @@ from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType
 from kustos.acl.forms import texts_of
 from kustos.analysis import Rules
 from kustos.authorizer import Decision, StandardAuthorizer
-from kustos.pipeline.review.deciders import Deciders, Life, Recorded
+from kustos.pipeline.review.deciders import Deciders, Life, RecordedDecision
 from kustos.pipeline.review.matching import Matcher, Question
 from testkit.acls.small_sets import acl_sets, authorizer_of, probes, rules
 from testkit.review_rows import acl
@@ -44,7 +44,7 @@ def decision(authorizer: StandardAuthorizer, question: Question) -> Decision:
 
 
 def deciding(
-    acls: Sequence[AclBinding], lives: Sequence[Life] | None, recorded: Recorded
+    acls: Sequence[AclBinding], lives: Sequence[Life] | None, recorded: RecordedDecision
 ) -> list[AclBinding]:
     return [acls[number] for number in Deciders(Matcher(acls), lives).of(recorded)]
 
@@ -55,7 +55,7 @@ def test_the_rule_worked_out_is_that_of_the_whole_event(
     acls: list[AclBinding], settings_: Rules, question: Question
 ) -> None:
     decided = decision(authorizer_of(acls, settings_), question)
-    recorded = Recorded(question, decided.allowed, 0, 0, NOTHING)
+    recorded = RecordedDecision(question, decided.allowed, 0, 0, NOTHING)
     found = [acls[number] for number in Deciders(Matcher(acls, settings_)).of(recorded)]
     if question.name is not None or decided.rule.binding is None:
         assert found == ([] if decided.rule.binding is None else [decided.rule.binding])
@@ -73,7 +73,7 @@ def test_what_an_event_says_of_its_rule_is_kept(
     if rule is None:
         return
     said = {name: None if name in missing else text for name, text in texts_of(rule).items()}
-    recorded = Recorded(question, decided.allowed, 0, 0, said)
+    recorded = RecordedDecision(question, decided.allowed, 0, 0, said)
     (found,) = Deciders(Matcher(acls, settings_)).of(recorded)
     assert all(text in (None, texts_of(acls[found])[name]) for name, text in said.items())
     assert missing or acls[found] == rule
@@ -84,10 +84,10 @@ def test_the_acls_in_force_at_the_time_decide_and_each_that_did_counts() -> None
     lives = [((0, 100),), ((0, 50), (70, 90)), ((90, 100),)]
 
     def at(first: int, last: int, *, allowed: bool = True) -> list[AclBinding]:
-        return deciding(acls, lives, Recorded(READING, allowed, first, last, NOTHING))
+        return deciding(acls, lives, RecordedDecision(READING, allowed, first, last, NOTHING))
 
     # Kafka's scan goes on to shorter prefixes and ends with the last ALLOW
-    last_of_both = deciding(acls[:2], None, Recorded(READING, True, 0, 0, NOTHING))
+    last_of_both = deciding(acls[:2], None, RecordedDecision(READING, True, 0, 0, NOTHING))
     assert at(10, 20) == last_of_both
     assert at(55, 60) == [READ_PAY]
     assert set(at(10, 60)) == {*last_of_both, READ_PAY}
@@ -97,7 +97,7 @@ def test_the_acls_in_force_at_the_time_decide_and_each_that_did_counts() -> None
 
 def test_where_no_set_agrees_each_acl_that_may_have_decided_counts() -> None:
     acls = [READ_PAY, READ_IN, DENY_IN]
-    allowed = Recorded(READING, True, 0, 0, NOTHING)
+    allowed = RecordedDecision(READING, True, 0, 0, NOTHING)
     assert deciding(acls, None, allowed) == [READ_PAY, READ_IN], "the DENY came later"
     assert deciding(acls[:2], None, allowed._replace(is_allowed=False)) == []
     before_the_history = [((500, 900),), ((500, 900),), ((600, 700),)]
@@ -108,24 +108,26 @@ def test_where_no_set_agrees_each_acl_that_may_have_decided_counts() -> None:
 def test_a_rule_that_lacks_its_operation_is_one_with_what_it_does_say() -> None:
     said: dict[str, str | None] = {**texts_of(READ_PAY), "operation": None}
     acls = [ALL_IN, READ_IN, READ_PAY]
-    assert deciding(acls, None, Recorded(READING, True, 0, 0, said)) == [READ_PAY]
-    (one,) = deciding(acls, None, Recorded(READING, True, 0, 0, {**texts_of(READ_IN), "operation": None}))
+    assert deciding(acls, None, RecordedDecision(READING, True, 0, 0, said)) == [READ_PAY]
+    (one,) = deciding(
+        acls, None, RecordedDecision(READING, True, 0, 0, {**texts_of(READ_IN), "operation": None})
+    )
     assert one in (ALL_IN, READ_IN)
     gone: dict[str, str | None] = {"resource_name": "elsewhere"}
-    assert len(deciding(acls, None, Recorded(READING, True, 0, 0, gone))) == 1
+    assert len(deciding(acls, None, RecordedDecision(READING, True, 0, 0, gone))) == 1
 
 
 def test_super_users_and_what_is_no_question_are_decided_by_no_acl() -> None:
     root = Rules(super_users=frozenset({"User:alice"}))
     deciders = Deciders(Matcher([READ_IN, DENY_IN], root))
-    assert deciders.of(Recorded(READING, True, 0, 0, NOTHING)) == ()
-    assert deciders.of(Recorded(READING, False, 0, 0, NOTHING)) == (1,), "it was no super user then"
-    assert deciders.of(Recorded(READING._replace(principal="User:*"), True, 0, 0, NOTHING)) == ()
+    assert deciders.of(RecordedDecision(READING, True, 0, 0, NOTHING)) == ()
+    assert deciders.of(RecordedDecision(READING, False, 0, 0, NOTHING)) == (1,), "it was no super user then"
+    assert deciders.of(RecordedDecision(READING._replace(principal="User:*"), True, 0, 0, NOTHING)) == ()
 
 
 def test_an_acl_that_came_and_went_too_often_counts_with_all_that_match() -> None:
     flickering: Life = tuple((moment, moment + 1) for moment in range(0, 4_000, 2))
     found = deciding(
-        [READ_PAY, READ_IN], [((0, 10_000),), flickering], Recorded(READING, True, 0, 5_000, NOTHING)
+        [READ_PAY, READ_IN], [((0, 10_000),), flickering], RecordedDecision(READING, True, 0, 5_000, NOTHING)
     )
     assert found == [READ_PAY, READ_IN]

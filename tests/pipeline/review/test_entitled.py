@@ -10,7 +10,7 @@ from kustos.acl.forms import texts_of
 from kustos.authorizer import StandardAuthorizer
 from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review import Choice
+from kustos.pipeline.review import RowChoice
 from kustos.pipeline.review.access import review_questions
 from kustos.pipeline.review.entitled import entitlement_rows
 from kustos.pipeline.review.entitlements import operations_of_grant
@@ -107,7 +107,7 @@ def test_what_only_the_default_allows_has_a_row(spark: SparkSession) -> None:
 
 
 def chosen(spark: SparkSession, **named: Any) -> dict[tuple[str, str], str]:
-    choice = Choice.of(**named)
+    choice = RowChoice.of(**named)
     recorded, shipped = rollup(spark, ROWS), ship(spark, HELD)
     questions = review_questions(recorded, shipped, AS_OF)
     rows = entitlement_rows(spark, recorded, HELD, shipped, as_of=AS_OF, questions=questions)
@@ -127,9 +127,9 @@ def test_who_may_delete_payments(spark: SparkSession) -> None:
     of_eve = chosen(spark, principal="User:eve", operation="READ")
     assert of_eve == {("User:*", "logs"): "VOID", ("User:eve", "*"): "VOID"}
     with pytest.raises(ReviewError, match="`ALL` is no operation"):
-        Choice.of(operation="ALL")
+        RowChoice.of(operation="ALL")
     with pytest.raises(ReviewError, match="`MOON` is no type"):
-        Choice.of(resource_type="MOON")
+        RowChoice.of(resource_type="MOON")
 
 
 def test_several_denies_void_a_grant_for_the_chosen_name_and_principal(spark: SparkSession) -> None:
@@ -143,7 +143,7 @@ def test_several_denies_void_a_grant_for_the_chosen_name_and_principal(spark: Sp
     assert row["effect"] == "PARTLY_DENIED"
 
     def effect(**named: Any) -> str:
-        (one,) = Choice.of(operation="DELETE", **named).narrowed([row], held)
+        (one,) = RowChoice.of(operation="DELETE", **named).narrowed([row], held)
         return str(one["effect"])
 
     assert effect(resource_name="pay.in", principal="User:bob") == "VOID"

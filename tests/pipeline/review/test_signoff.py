@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kustos.acl.forms import texts_of
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review.choosing import Choice
+from kustos.pipeline.review.choosing import RowChoice
 from kustos.pipeline.review.signing import sign_review, verify_signed_review
 from kustos.pipeline.review.signoff import (
     Document,
@@ -274,7 +274,7 @@ def test_a_verdict_is_on_rows_as_they_are_written() -> None:
     rows = [*ROWS, everyone]
 
     def taken(*, as_written: bool = True, **asked: Any) -> set[tuple[str, str]]:
-        choice = Choice.of(as_written=as_written, **asked)
+        choice = RowChoice.of(as_written=as_written, **asked)
         return {(row["principal"], row["operation"]) for row in rows if choice.takes(row)}
 
     assert taken(principal="User:alice") == {("User:alice", "READ"), ("User:alice", "DESCRIBE")}
@@ -292,4 +292,4 @@ def test_a_verdict_is_on_rows_as_they_are_written() -> None:
     assert taken(is_unused=True) == {("User:bob", "WRITE"), ("User:root", "ALL"), ("User:*", "READ")}
     assert taken(team="shops") == {("User:*", "READ")}
     with pytest.raises(ReviewError, match="`match` is no pattern"):
-        Choice.of(pattern_type="match")
+        RowChoice.of(pattern_type="match")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kustos.pipeline.deciding import AclsInForce
-    from kustos.pipeline.review import Choice, Document
+    from kustos.pipeline.review import Document, RowChoice
     from kustos.pipeline.tables import Tables
 
 SHOWN_MAX: Final = 40
@@ -56,7 +56,7 @@ class EntitlementFiles:
         self,
         tables: "Tables",
         acls: "AclsInForce",
-        choice: "Choice",
+        choice: "RowChoice",
         former: "Document | None",
         *,
         as_of: datetime,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kustos.pipeline.deciding import AclsInForce
     from kustos.pipeline.findings import Existing
     from kustos.pipeline.findings.job import ReviewQuestion
-    from kustos.pipeline.review import Choice, Document
+    from kustos.pipeline.review import Document, RowChoice
 
 EXAMPLES = """
 kustos pipeline review
@@ -193,12 +193,12 @@ def _review(
         return counts | written.write(spark, csv, sign_off, question.dormant_days)
 
 
-def _choice(sign_off: Path | None, **asked: Any) -> "Choice":
+def _choice(sign_off: Path | None, **asked: Any) -> "RowChoice":
     """Return the chosen rows; raise `ReviewError`, and a usage error for a sign-off of a part."""
     from kustos.cli.failures import usage_error
-    from kustos.pipeline.review import Choice
+    from kustos.pipeline.review import RowChoice
 
-    choice = Choice.of(**asked)
+    choice = RowChoice.of(**asked)
     if sign_off is not None and not choice.is_everything:
         raise usage_error("a sign-off is about everything that is granted, leave out what chooses rows")
     return choice

@@ -131,9 +131,9 @@ def decide(
     """
     from kustos.cli.failures import usage_error
     from kustos.cli.terminal import confirm
-    from kustos.pipeline.review import Choice, ReviewDecision, verify_review, with_decisions
+    from kustos.pipeline.review import ReviewDecision, RowChoice, verify_review, with_decisions
 
-    choice = Choice.of(
+    choice = RowChoice.of(
         principal=principal,
         operation=operation,
         resource_type=resource_type,

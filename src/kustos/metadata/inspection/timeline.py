@@ -38,7 +38,7 @@ class OutOfReachError(MetadataError):
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class StartingState:
     """A start of the line: the state below `offset`, reached at `time_ms`.
 
     `snapshot` is None for a log with its own beginning.
@@ -111,18 +111,18 @@ class Timeline:
             )
             raise [*self._damaged, missing][0]
 
-    def _find_beginnings(self, files: list[MetadataFile], log_start: int | None) -> Iterator[Beginning]:
+    def _find_beginnings(self, files: list[MetadataFile], log_start: int | None) -> Iterator[StartingState]:
         snapshots = [file for file in files if file.kind is FileKind.SNAPSHOT]
         first = self._segments[0].read(self._storage) if log_start == 0 else b""
         if first and begins_itself(first):
             for batch in SegmentReader(first, self._segments[0].path, 0, 0, is_last=True):
-                yield Beginning(0, batch.max_timestamp_ms, None)
+                yield StartingState(0, batch.max_timestamp_ms, None)
                 break
         for file in snapshots:
             end_offset = (file.snapshot_id or SnapshotId(0, 0)).end_offset
             if log_start is None or end_offset >= log_start:
                 try:
-                    yield Beginning(end_offset, self._time_of(file), file)
+                    yield StartingState(end_offset, self._time_of(file), file)
                 except LogDamagedError as error:
                     self._damaged.append(error)
 
@@ -168,11 +168,11 @@ class Timeline:
         """Yield every change after the oldest state, in log order; raise `LogDamagedError` at damage."""
         yield from self.passage(self.beginnings[0]).changes()
 
-    def passage(self, beginning: Beginning, end_offset: int | None = None) -> "Passage":
+    def passage(self, beginning: StartingState, end_offset: int | None = None) -> "Passage":
         """Return a walk along the line from a beginning up to an offset, exclusive, or to its end."""
         return Passage(self.path, beginning, self._builder_of(beginning), self._batches, end_offset)
 
-    def unbroken(self) -> Beginning:
+    def unbroken(self) -> StartingState:
         """Return the oldest beginning from which the log is complete to its end.
 
         Raises `LogDamagedError` if there is none.
@@ -208,7 +208,7 @@ class Timeline:
                 pass  # a torn tail, or damage that reading the records reports
         return start, end
 
-    def _begin(self, beginnings: list[Beginning]) -> tuple[Beginning, ImageBuilder]:
+    def _begin(self, beginnings: list[StartingState]) -> tuple[StartingState, ImageBuilder]:
         """Return the newest of these with a readable state; raise `LogDamagedError` if there is none."""
         for beginning in reversed(beginnings):
             try:
@@ -217,7 +217,7 @@ class Timeline:
                 self._damaged.append(error)
         raise self._damaged[0]
 
-    def _builder_of(self, beginning: Beginning) -> ImageBuilder:
+    def _builder_of(self, beginning: StartingState) -> ImageBuilder:
         builder = ImageBuilder()
         file = beginning.snapshot
         if file is not None:
@@ -279,7 +279,7 @@ class Passage:
     def __init__(
         self,
         path: Path,
-        beginning: Beginning,
+        beginning: StartingState,
         builder: ImageBuilder,
         batches: Callable[[int], Iterator[RecordBatch]],
         end_offset: int | None,

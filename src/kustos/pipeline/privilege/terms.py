@@ -28,7 +28,7 @@ HOSTS_SEARCHED_MAX: Final = 8
 """Addresses of one conflict that are searched: each adds all its candidates."""
 
 
-class Recorded(Protocol):
+class TypeRecord(Protocol):
     """The record of the type."""
 
     resource_type: ResourceType
@@ -39,7 +39,7 @@ class Recorded(Protocol):
         """Return what is denied to some host of a term."""
 
 
-def cheapest_for_term(recorded: Recorded, term: str, needs: ByHost) -> list[HostedPlacement]:
+def cheapest_for_term(recorded: TypeRecord, term: str, needs: ByHost) -> list[HostedPlacement]:
     """Return ACLs that allow the needs of a term's clients and nothing that is denied to any of its hosts."""
     denied = recorded.denied_at(term)
     apart = _apart(needs, denied)
@@ -61,7 +61,7 @@ def cheapest_for_term(recorded: Recorded, term: str, needs: ByHost) -> list[Host
 class _parting:  # noqa: N801 (it is called as a function is)
     """Return the text that names must share for any ACL to match more than one of them."""
 
-    def __init__(self, recorded: Recorded, needs: ByHost) -> None:
+    def __init__(self, recorded: TypeRecord, needs: ByHost) -> None:
         options = recorded.options
         has_prefixes = recorded.resource_type in PREFIXABLE and options.has_prefixes
         names = {name for names in needs.values() for name in names}
@@ -97,7 +97,7 @@ def _apart(needs: ByHost, denied: Denied) -> ByHost:
     return found
 
 
-def _cheapest_part(recorded: Recorded, term: str, needs: ByHost, denied: Denied) -> list[HostedPlacement]:
+def _cheapest_part(recorded: TypeRecord, term: str, needs: ByHost, denied: Denied) -> list[HostedPlacement]:
     apart = _apart(needs, denied)
     wholly = {host: needs[host] for host in apart}
     plans = [_plan(recorded, term, needs, each, denied) for each in (apart, wholly)]
@@ -118,7 +118,7 @@ def _cheapest_part(recorded: Recorded, term: str, needs: ByHost, denied: Denied)
     return best if better is None else [candidates[number] for number in better]
 
 
-def _candidates(recorded: Recorded, term: str, needs: ByHost, denied: Denied) -> list[HostedPlacement]:
+def _candidates(recorded: TypeRecord, term: str, needs: ByHost, denied: Denied) -> list[HostedPlacement]:
     found = [
         HostedPlacement(placement, host)
         for host, names in needs.items()
@@ -153,7 +153,7 @@ def _merged(all_names: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _plan(
-    recorded: Recorded, term: str, needs: ByHost, apart: ByHost, denied: Denied
+    recorded: TypeRecord, term: str, needs: ByHost, apart: ByHost, denied: Denied
 ) -> list[HostedPlacement]:
     """Return a plan that grants the `apart` accesses to their addresses, the rest to the term."""
     found: list[HostedPlacement] = []
@@ -172,7 +172,7 @@ def _plan(
 
 
 def _demand(
-    recorded: Recorded, used: ByHost, needs: Mapping[str, int], denied: Denied, *, wholly: bool = False
+    recorded: TypeRecord, used: ByHost, needs: Mapping[str, int], denied: Denied, *, wholly: bool = False
 ) -> Demand:
     """Return the input of a tree; all uses of these hosts count for prefixes.
 

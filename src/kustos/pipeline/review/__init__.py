@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         under,
     )
     from kustos.pipeline.review.changes import Contested, ReplayFunction, ReviewChanges, changes_of
-    from kustos.pipeline.review.choosing import Choice
+    from kustos.pipeline.review.choosing import RowChoice
     from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
     from kustos.pipeline.review.csv_form import entitlements_csv, review_csv
     from kustos.pipeline.review.entitled import entitlement_rows
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DORMANT_DAYS",
     "AclAction",
-    "Choice",
     "Comparison",
     "Contested",
     "Document",
@@ -48,6 +47,7 @@ __all__ = [
     "ReviewChanges",
     "ReviewDecision",
     "ReviewState",
+    "RowChoice",
     "access_review",
     "bindings_of",
     "changes_of",
@@ -78,7 +78,7 @@ __all__ = [
 
 _HOMES: Final = {
     "AclAction": "commands",
-    "Choice": "choosing",
+    "RowChoice": "choosing",
     "Comparison": "former",
     "Contested": "changes",
     "DORMANT_DAYS": "access",

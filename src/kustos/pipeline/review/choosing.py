@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """What rows are about; None leaves it open. Create it with `Choice.of`.
+class RowChoice:
+    """What rows are about; None leaves it open. Create it with `RowChoice.of`.
 
     `as_written`: principal, operation and name are those of the ACL itself, not whom and what it is for. A
     verdict is on a whole row, so reviewers choose rows by what stands in them.
@@ -84,7 +84,7 @@ class Choice:
     @property
     def is_everything(self) -> bool:
         """Whether nothing is chosen."""
-        return replace(self, as_written=False) == Choice()
+        return replace(self, as_written=False) == RowChoice()
 
     def rows(self, table: "DataFrame") -> "DataFrame":
         """Return the chosen rows of `entitlements` or `access_review`, and a few more: `takes` is exact.

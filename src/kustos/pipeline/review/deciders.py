@@ -33,7 +33,7 @@ Life = tuple[tuple[int, int], ...]
 """When an ACL was in force: from a moment up to, not including, another."""
 
 
-class Recorded(NamedTuple):
+class RecordedDecision(NamedTuple):
     """A recorded decision: its question, whether it allowed, its time, and what is known of its rule."""
 
     question: Question
@@ -61,7 +61,7 @@ class Deciders:
         self._today: Final = frozenset(range(len(matcher.bindings))) if today is None else today
         self._speaking: Final[dict[Question, _Speaking]] = {}
 
-    def of(self, recorded: Recorded) -> tuple[int, ...]:
+    def of(self, recorded: RecordedDecision) -> tuple[int, ...]:
         """Return the positions of the ACLs that decided at some moment of a record, none for a default."""
         if recorded.is_allowed and recorded.question.principal in self._matcher.rules.super_users:
             return ()
@@ -79,7 +79,7 @@ class Deciders:
         return found
 
     def _over_time(
-        self, recorded: Recorded, speaking: _Speaking, everything: frozenset[int]
+        self, recorded: RecordedDecision, speaking: _Speaking, everything: frozenset[int]
     ) -> tuple[int, ...] | None:
         """Return what decided at the moments at which the decision agrees; None if there is none."""
         lives = self._lives or ()
@@ -103,7 +103,7 @@ class Deciders:
         return tuple(sorted(found)) if agrees else None
 
     def _decide(
-        self, recorded: Recorded, speaking: _Speaking, held: frozenset[int]
+        self, recorded: RecordedDecision, speaking: _Speaking, held: frozenset[int]
     ) -> tuple[int, ...] | None:
         """Return which of those `held` decides as recorded; empty: a default does; None: they do not."""
         question = recorded.question
@@ -122,7 +122,7 @@ class Deciders:
 
         return (min(denies, key=place) if denies else max(allows, key=place),)
 
-    def _decide_by_type(self, recorded: Recorded, held: frozenset[int]) -> tuple[int, ...] | None:
+    def _decide_by_type(self, recorded: RecordedDecision, held: frozenset[int]) -> tuple[int, ...] | None:
         bindings, question = self._matcher.bindings, recorded.question
         numbers = sorted(held)
         # ACLs of others or on other operations decide nothing here, but the default ends where they name it

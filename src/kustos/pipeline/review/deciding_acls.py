@@ -25,7 +25,7 @@ from kustos.pipeline.deciding import AclsInForce, ShippedAcls, ship
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.history.judging import TOLERANCE_MS
 from kustos.pipeline.review.asking import matcher_of, numbered
-from kustos.pipeline.review.deciders import ALWAYS, Deciders, Life, Recorded
+from kustos.pipeline.review.deciders import ALWAYS, Deciders, Life, RecordedDecision
 from kustos.pipeline.review.matching import Question
 from kustos.pipeline.review.period import ACL_COLUMNS
 from kustos.pipeline.schemas import QUESTION_COLUMNS
@@ -151,7 +151,7 @@ def _decided_by(shipped: ShippedAcls, lives: _Lives) -> Column:
         found = []
         for values in zip(*(column.to_pylist() for column in columns), strict=True):
             decision, first, last, *rest = values
-            recorded = Recorded(
+            recorded = RecordedDecision(
                 Question.of_texts(*rest[: len(QUESTION_COLUMNS)]),
                 decision == "ALLOWED",
                 (first or 0) - slack_us,

@@ -2,7 +2,7 @@
 
 from kustos.gateway.audit.syslog.messages import FACILITIES, SyslogMessages
 from kustos.gateway.audit.syslog.sink import SyslogSink
-from kustos.gateway.audit.syslog.ways import SyslogReceiver, SyslogTransport, parse_receiver
+from kustos.gateway.audit.syslog.transports import SyslogReceiver, SyslogTransport, parse_receiver
 
 __all__ = [
     "FACILITIES",

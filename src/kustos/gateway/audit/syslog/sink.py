@@ -9,7 +9,7 @@ import structlog
 
 from kustos.gateway.audit.entries import Entry
 from kustos.gateway.audit.syslog.messages import SyslogMessages
-from kustos.gateway.audit.syslog.ways import SyslogReceiver, Way, failure, open_way
+from kustos.gateway.audit.syslog.transports import SyslogReceiver, Way, failure, open_way
 
 LOG: Final = structlog.get_logger("kustos.audit")
 

@@ -14,7 +14,7 @@ from kustos.pipeline.run.stream.batches import Batches, StoppedError, StreamSumm
 from kustos.pipeline.run.stream.identity import check_identity, stream_checkpoint, stream_name
 from kustos.pipeline.run.topic import TopicSettings, stream_topic, topic_ids
 from kustos.pipeline.run.topic.records import kafka_errors
-from kustos.pipeline.run.topic.topic_ids import TopicIds
+from kustos.pipeline.run.topic.topic_ids import TopicIdentities
 from kustos.pipeline.session import is_connect
 from kustos.pipeline.tables import IngestOptions, RunSummary, Tables
 
@@ -102,7 +102,7 @@ def _run(
     options: StreamOptions,
     stop: threading.Event,
     on_batch: Callable[[RunSummary], None],
-    ids: TopicIds,
+    ids: TopicIdentities,
 ) -> StreamSummary:
     lines = stream_topic(spark, settings)
     identity = ids.ask()

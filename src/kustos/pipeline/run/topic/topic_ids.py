@@ -27,7 +27,7 @@ class TopicIdentity:
     topic_id: str | None
 
 
-class TopicIds:
+class TopicIdentities:
     """Asks a cluster for the identity of a topic, again and again on one connection."""
 
     def __init__(self, admin: Any, settings: TopicSettings, collections: Any) -> None:
@@ -47,7 +47,7 @@ class TopicIds:
 
 
 @contextmanager
-def topic_ids(spark: SparkSession, settings: TopicSettings) -> Iterator[TopicIds]:
+def topic_ids(spark: SparkSession, settings: TopicSettings) -> Iterator[TopicIdentities]:
     """Yield the means to ask for a topic's identity; the session is not one of Spark Connect.
 
     Raises `KafkaInputError` if the session has no Kafka connector, or the client refuses the properties.
@@ -69,6 +69,6 @@ def topic_ids(spark: SparkSession, settings: TopicSettings) -> Iterator[TopicIds
             ) from None
         admin = jvm.org.apache.kafka.clients.admin.Admin.create(properties)
     try:
-        yield TopicIds(admin, settings, jvm.java.util.Collections)
+        yield TopicIdentities(admin, settings, jvm.java.util.Collections)
     finally:
         admin.close()
