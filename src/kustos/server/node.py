@@ -28,7 +28,7 @@ from kustos.metadata.control import ApiError
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.store import MetadataStore
 from kustos.protocol import DescribedConfig, OfferedApis
-from kustos.runtime import SystemClock, collect_seldom, freeze_objects
+from kustos.runtime import SystemClock, SystemEntropy, collect_seldom, freeze_objects
 from kustos.server.admin import AdminSide
 from kustos.server.audit import open_audit_log
 from kustos.server.authorization.authorization import StandardAuthorization, authorization_of
@@ -37,6 +37,7 @@ from kustos.server.callbacks import CallbackHandlers
 from kustos.server.candidate import CandidateSide
 from kustos.server.listener_plans import ListenerPlans
 from kustos.server.oauth import BearerTokens
+from kustos.server.plain import PlainSide
 from kustos.server.process_role import WHOLE, NodePart
 from kustos.server.quorum import QuorumSide
 from kustos.server.sasl import token_lookup
@@ -72,6 +73,7 @@ class Node:
         self.snapshot_taker: Final = SnapshotTaker(self.writer)
         self.tokens: Final = token_lookup(rules.secret, self.image)
         self.handlers: Final = CallbackHandlers(settings.own_class_configs)
+        self.plain: Final = PlainSide(SystemEntropy())
         self.bearer_tokens: Final = BearerTokens(filter(part.serves, settings.listeners), SystemClock())
         self.authorization: Final = authorization_of(
             settings, self.store, self.writer, *(() if quorum is None else (quorum.mutator, quorum.gate))
@@ -163,6 +165,7 @@ class Node:
             self.admin,
             self.offered.body,
             self.handlers,
+            self.plain,
         )
         return [plans.plan(each) for each in self.settings.listeners if self.part.serves(each)]
 
@@ -171,6 +174,21 @@ class Node:
 
     def _authorizer_settings(self, resource: Message) -> list[DescribedConfig] | ApiError:
         return self.admin.book.describe_authorizer(resource)
+
+    def staged(self, settings: KustosSettings) -> Callable[[], None]:
+        """Return what puts new settings in force, as far as they may change; raise `SettingsError`."""
+        stores, users = self.tls.staged(settings.listeners), self.plain.staged(settings.listeners)
+
+        def commit() -> None:
+            stores()
+            users()
+            self.gateway.admission.change_limits(
+                settings.max_connections, settings.max_connections_per_ip, settings.failed_logins
+            )
+            self.audit.sample.one_in = settings.audit.allowed_one_in
+            self.candidate.load(settings.candidate_acls)
+
+        return commit
 
     def settings_reloaded(self, keys: frozenset[str]) -> None:
         """Record in the audit log that these settings of the file are in force from now on."""
