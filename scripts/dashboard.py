@@ -52,9 +52,14 @@ def _by(labels: tuple[str, ...]) -> str:
 
 
 DENIED: Final = ',result="DENIED"'
+KNOWN: Final = ',outcome="KNOWN"'
+PRODUCE: Final = ',api="Produce"'
 DECISIONS: Final = "kustos_authorization_decisions_total"
 REQUESTS: Final = "kustos_request_seconds"
 UPSTREAM: Final = "kustos_request_upstream_seconds"
+LAG: Final = "kustos_event_loop_lag_seconds"
+REPEATED: Final = "kustos_repeated_requests_total"
+TOPIC_IDS: Final = "kustos_topic_ids_total"
 APPLIED: Final = "kafka_server_broker_metadata_metrics_last_applied_record_offset"
 
 ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
@@ -141,6 +146,12 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
                 "ops",
             ),
             Panel(
+                "Sessions that ended",
+                ((rate(f"{KAFKA}expired_connections_killed_total", "listener"), "{{listener}}"),),
+                "ops",
+                "Connections closed because their clients did not log in again in time.",
+            ),
+            Panel(
                 "Turned away",
                 (
                     (rate("kustos_connections_turned_away_total"), "too many"),
@@ -148,6 +159,43 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
                     (rate("kustos_upstream_connection_errors_total"), "broker not reached"),
                 ),
                 "ops",
+            ),
+        ),
+    ),
+    (
+        "Work in the gateway",
+        (
+            Panel(
+                "Lag of the event loop",
+                (
+                    (quantile(0.5, LAG), "median"),
+                    (quantile(0.99, LAG), "99 %"),
+                    (level("max", "kustos_event_loop_lag_max_seconds"), "highest"),
+                ),
+                "s",
+                "How late a process comes to what is due. All its clients wait that long.",
+            ),
+            Panel(
+                "Decisions that took a search",
+                ((f"{rate('kustos_authorizer_searches_total')} / {rate(DECISIONS)}", "share"),),
+                "percentunit",
+                "The others were known of the connection, or need none. It rises after changes of ACLs.",
+            ),
+            Panel(
+                "Work that was saved",
+                (
+                    (
+                        f"{rate(REPEATED)} / {rate(f'{REQUESTS}_count', where=PRODUCE)}",
+                        "repeated Produce requests",
+                    ),
+                    (
+                        f"{rate(TOPIC_IDS, where=KNOWN)} / {rate(TOPIC_IDS)}",
+                        "known topic ids",
+                    ),
+                ),
+                "percentunit",
+                "Produce requests that took over the decisions of the one before, and topic ids whose names "
+                "were known.",
             ),
         ),
     ),

@@ -1,6 +1,6 @@
 """Writes the pages and lists that come from tables in the code: `python -m scripts.generate_docs`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from prometheus_client.core import Metric
@@ -18,9 +18,10 @@ from kustos.authorizer.audit import (
     AuditField,
 )
 from kustos.gateway.apis import ALTER_ACLS, DelayedFuturePurgatory
-from kustos.gateway.metrics import GatewayMetrics, QuorumFigures, WatchedLog, WatchedQuorum
+from kustos.gateway.metrics import GatewayMetrics, LoopLag, QuorumFigures, WatchedLog, WatchedQuorum
 from kustos.gateway.session import AnswerBudget
 from kustos.gateway.shadow import CandidateTrial, WatchedTrial
+from kustos.gateway.upstream import TopicIds
 from kustos.gateway.workers import WatchedWorkerPool
 from kustos.metadata.quorum import NEXT, FollowerPhase
 from kustos.wire import ApiKey
@@ -154,6 +155,11 @@ class NoAudit:
     lanes: Final = (Lane(),)
 
 
+async def _no_names(_topic_ids: Collection[bytes]) -> Mapping[bytes, str]:
+    """Return what a cluster without topics knows of them."""
+    return {}
+
+
 BUCKET: Final = "le"
 """The label of a histogram's buckets, which none of ours counts."""
 
@@ -162,7 +168,9 @@ def metrics() -> str:
     """Return the page of metrics."""
     gateway = GatewayMetrics()
     gateway.watch(acl_count=lambda: 0, metadata_offset=lambda: 0, audit=NoAudit())  # type: ignore[arg-type]
-    gateway.watch_authorizer(lambda: 0, AuthorizerMetrics())
+    gateway.watch_authorizer(lambda: 0, lambda: 0, AuthorizerMetrics())
+    gateway.watch_topic_ids(TopicIds(_no_names))
+    gateway.watch_loop(LoopLag(lambda: 0.0))
     gateway.watch_purgatory(DelayedFuturePurgatory(ALTER_ACLS, 0))
     gateway.watch_answers(AnswerBudget())
     gateway.watch_listeners({"CLIENTS": True})

@@ -27,6 +27,7 @@ from kustos.protocol import (
 )
 from kustos.wire import ApiKey, api_name
 from scripts.pages import README, WIDE, page, table
+from testkit.equality.compared import ADMINS, CLIENTS, versions_of
 
 GUARD: Final = ("kustos.protocol.rows.", "kustos.protocol.admin_table", "kustos.protocol.escapes.")
 ASKS: Final = "refused_by_topic"
@@ -156,7 +157,9 @@ def answered_by(row: Row) -> str:
     return "kustos" if is_ours else "upstream"
 
 
-def rows_of(rows: Sequence[Row], answerer: Callable[[Row], str]) -> list[tuple[str, ...]]:
+def rows_of(
+    rows: Sequence[Row], answerer: Callable[[Row], str], compared: Mapping[int, str]
+) -> list[tuple[str, ...]]:
     """Return what the page says of each row of an authorization table."""
     shown: list[tuple[str, ...]] = []
     for row in sorted(rows, key=lambda each: each.api_key):
@@ -165,6 +168,7 @@ def rows_of(rows: Sequence[Row], answerer: Callable[[Row], str]) -> list[tuple[s
             (
                 f"{api_name(row.api_key)} ({row.api_key})",
                 f"{lowest}-{highest}",
+                compared.get(row.api_key, "none"),
                 f"{items_max(row.api_key):,}",
                 answerer(row),
                 needs(row),
@@ -211,7 +215,15 @@ def _handlers(rows: Sequence[Row]) -> str:
 
 def authorization() -> str:
     """Return the page of the authorization tables."""
-    head = ("API (key)", "Versions", "Items", "Answered by", "Asks about", "What is not allowed")
+    head = (
+        "API (key)",
+        "Versions",
+        "Compared in",
+        "Items",
+        "Answered by",
+        "Asks about",
+        "What is not allowed",
+    )
     return page(
         WIDE,
         "# Authorization of each API",
@@ -220,6 +232,9 @@ def authorization() -> str:
         "clients, and a request for it closes the connection.",
         "- **Versions**: what kustos understands. Offered is what upstream has of it; the APIs that kustos "
         "answers itself are offered whatever upstream has.\n"
+        "- **Compared in**: the versions in which [tests](../explanation/testing.md) ask kustos and Kafka "
+        "4.3.1 the same, for users with all kinds of rights, and find the same answers and lines of the "
+        "audit log, but for the [differences](../explanation/differences-from-kafka.md).\n"
         "- **Items**: list elements at all depths, and tagged fields, that one request may have; more "
         "close the connection.\n"
         "- **Asks about**: every operation that may be asked about, depending on the request.\n"
@@ -231,11 +246,11 @@ def authorization() -> str:
         f"{_handlers(ROWS)} of the rows for clients and {_handlers(ADMIN_ROWS)} of those for admin "
         "listeners have a handler, for what steps cannot say.",
         "## Listeners for clients",
-        table(head, rows_of(ROWS, answered_by)),
+        table(head, rows_of(ROWS, answered_by, versions_of(CLIENTS))),
         "## Admin listeners",
         "Those of `controller.listener.names`. A request in an Envelope is refused by the same rows, for "
         "whom the Envelope names; the Envelope itself takes only what Kafka lets be forwarded.",
-        table(head, rows_of(ADMIN_ROWS, lambda _: "kustos")),
+        table(head, rows_of(ADMIN_ROWS, lambda _: "kustos", versions_of(ADMINS))),
         "## Not offered",
         refused(),
     )

@@ -121,6 +121,8 @@ class AdminNode:
     node: Node
     admin_port: int
     client_port: int
+    properties: dict[str, str]
+    """What the file of the node says."""
     talkers: list[Talker] = field(default_factory=list)
 
     async def talk(self, user: str, *, admin: bool = True) -> Talker:
@@ -166,7 +168,7 @@ async def admin_node(
     }
     given = keys | {key.replace("_", "."): value for key, value in more.items()}
     node = await Node.open(settings_from(given, {}))
-    made = AdminNode(node, admin_port, client_port)
+    made = AdminNode(node, admin_port, client_port, given)
     try:
         await node.start()
         yield made

@@ -10,51 +10,14 @@ from collections import Counter
 import pytest
 
 from kustos.protocol.table import TABLE
-from kustos.wire.api_keys import api_name
-from testkit.equality.stories import Story, unknown_fields
+from kustos.wire.api_keys import ApiKey, api_name
+from testkit.equality.compared import COMPARED
+from testkit.equality.stories import offered, unknown_fields
 from testkit.paths import ROOT
-from tests.conformance.equality import (
-    cases_admin,
-    cases_daily,
-    cases_features,
-    cases_groups,
-    cases_settings,
-    cases_shares,
-    cases_streams,
-    cases_telemetry,
-    cases_tokens,
-    cases_topics,
-    cases_transactions,
-)
 from tests.conformance.equality.both_sides import both_sides
 from tests.conformance.equality.differences import DIFFERENCES
 from tests.conformance.equality.judge import SHOWN, Played, play_all
-
-STORIES: tuple[Story, ...] = (
-    *cases_topics.READING,
-    *cases_groups.ASKING,
-    *cases_topics.PRODUCE_STORIES,
-    *cases_topics.WRITTEN,
-    *cases_daily.LEADER_EPOCHS,
-    *cases_transactions.STORIES,
-    *cases_shares.STORIES,
-    *cases_streams.STORIES,
-    *cases_topics.MALFORMED_STORIES,
-    *cases_groups.WITH_OFFSETS,
-    *cases_groups.JOINING,
-    *cases_admin.LOOKING,
-    *cases_topics.AUTO_CREATION,
-    *cases_daily.LOOKING,
-    *cases_settings.LOOKING,
-    *cases_admin.CHANGING,
-    *cases_daily.CHANGING,
-    *cases_settings.CHANGING,
-    *cases_features.STORIES,
-    *cases_telemetry.STORIES,
-    *cases_tokens.STORIES,
-    *cases_topics.CLOSING,
-)
-"""In the order in which they are played: first those that change nothing."""
+from tests.conformance.equality.proof import FOR_CLIENTS, NOT_ENABLED, STORIES, advertised, compared_versions
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +51,12 @@ def test_every_difference_is_explained() -> None:
     assert not [each.name for each in DIFFERENCES if f"### {each.name}\n" not in page]
 
 
-def test_every_api_has_a_story() -> None:
-    assert {int(story.api) for story in STORIES} >= TABLE.keys()
+def test_every_api_has_a_story_in_every_version() -> None:
+    assert advertised(TABLE) - FOR_CLIENTS == NOT_ENABLED.keys()
+
+
+def test_the_list_of_compared_versions_is_current() -> None:
+    assert COMPARED.read_text() == compared_versions(), "run `python -m tests.conformance.equality.proof`"
 
 
 def test_no_story_has_a_field_that_no_version_has() -> None:
@@ -99,11 +66,32 @@ def test_no_story_has_a_field_that_no_version_has() -> None:
 
 def test_how_much_was_compared(played: Played, capsys: pytest.CaptureFixture[str]) -> None:
     compared: Counter[str] = Counter()
+    pairs: set[tuple[int, int]] = set()
     for runs in played.asked.values():
-        for _, steps in runs:
+        for run, steps in runs:
             compared.update(api_name(each.step.api) for each in steps)
+            pairs |= {
+                (int(each.step.api), run.version_of(each.step))
+                for each in steps
+                if isinstance(each.reference, dict)
+            }
     with capsys.disabled():
         print(f"\n{compared.total()} requests were answered by both sides:")
         for name, count in sorted(compared.items()):
             print(f"  {name:32} {count:6}")
-    assert compared.keys() >= {api_name(key) for key in TABLE}
+    assert pairs >= FOR_CLIENTS, "an API or a version that the page calls compared got no answer"
+
+
+def test_the_highest_versions_are_those_of_the_broker(played: Played) -> None:
+    said = [
+        asked.reference
+        for runs in played.asked.values()
+        for _, steps in runs
+        for asked in steps
+        if asked.step.api == ApiKey.API_VERSIONS and asked.reference["error_code"] == 0
+    ]
+    highest = {item["api_key"]: item["max_version"] for answer in said for item in answer["api_keys"]}
+    ours = {int(key): offered(ApiKey(key))[1] for key in TABLE}
+    assert not {key for key in ours if ours[key] < highest[key]}, "a version of the broker's is not offered"
+    beyond = {(key, version) for key in ours for version in range(highest[key] + 1, ours[key] + 1)}
+    assert beyond == NOT_ENABLED.keys()

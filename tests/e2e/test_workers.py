@@ -315,28 +315,39 @@ def test_a_node_ends_in_good_order_and_has_written_down_what_all_workers_decided
     node.start()
 
 
+def has_room(cluster: WorkerCluster) -> bool:
+    try:
+        with log_in(cluster, "alice"):
+            return True
+    except (EOFError, OSError):
+        return False
+
+
 def test_the_limit_of_connections_is_that_of_the_node(cluster: WorkerCluster, opened: Opened) -> None:
     clients = opened("alice", PER_ADDRESS)
     with RawClient(cluster.bootstrap, "one-too-many") as one_too_many:
         assert one_too_many.is_closed()
     assert is_denied(clients) == [False] * PER_ADDRESS
     clients[0].socket.close()
-
-    def has_room() -> bool:
-        try:
-            with log_in(cluster, "alice"):
-                return True
-        except (EOFError, OSError):
-            return False
-
-    wait_until(has_room, what="the place of a closed connection is free")
+    wait_until(lambda: has_room(cluster), what="the place of a closed connection is free")
     assert figure(cluster.kustos, "kafka_server_socket_server_metrics_connection_count") >= PER_ADDRESS - 1
 
 
-def set_super_users(node: KustosNode, users: str) -> None:
+def set_in_file(node: KustosNode, key: str, value: str) -> None:
     text = node.properties_file.read_text()
-    node.properties_file.write_text(re.sub(r"(?m)^super\.users=.*$", f"super.users={users}", text))
+    node.properties_file.write_text(re.sub(rf"(?m)^{re.escape(key)}=.*$", f"{key}={value}", text))
     os.kill(writer_pid(node), signal.SIGHUP)
+
+
+def test_a_reloaded_limit_of_connections_is_that_of_the_node(cluster: WorkerCluster, opened: Opened) -> None:
+    clients = opened("alice", PER_ADDRESS // 2)
+    try:
+        set_in_file(cluster.kustos, "max.connections.per.ip", str(PER_ADDRESS // 2))
+        wait_until(lambda: not has_room(cluster), what="a lower limit is in force")
+        assert is_denied(clients) == [False] * len(clients), "who was there stays"
+    finally:
+        set_in_file(cluster.kustos, "max.connections.per.ip", str(PER_ADDRESS))
+    wait_until(lambda: has_room(cluster), what="there is room again")
 
 
 def test_reloaded_settings_reach_every_worker_and_those_that_come_later(
@@ -344,7 +355,7 @@ def test_reloaded_settings_reach_every_worker_and_those_that_come_later(
 ) -> None:
     admin, clients = opened("admin", 8)[0], opened("dave", 12)
     assert is_denied(clients) == [True] * 12
-    set_super_users(cluster.kustos, "User:admin;User:dave")
+    set_in_file(cluster.kustos, "super.users", "User:admin;User:dave")
     wait_until(lambda: not any(is_denied(clients)), what="a new super user is one")
     for pid in worker_pids(cluster.kustos):
         os.kill(pid, signal.SIGKILL)
@@ -353,7 +364,7 @@ def test_reloaded_settings_reach_every_worker_and_those_that_come_later(
     wait_ready(cluster.kustos)
     later = opened("dave", 12)
     assert is_denied(later) == [False] * 12
-    set_super_users(cluster.kustos, "User:admin")
+    set_in_file(cluster.kustos, "super.users", "User:admin")
     wait_until(lambda: all(is_denied(later)), what="he is none any more")
 
 

@@ -43,12 +43,17 @@ def frame(api_key: int, version: int, **fields: Any) -> bytes:
 def ask(driver: Driver, api_key: int, version: int, **fields: Any) -> tuple[Outcome, dict[str, Any]]:
     """Return what became of a request, and its answer as a dict ({} for none)."""
     outcome = driver.run(frame(api_key, version, **fields))
+    return outcome, answer_of(outcome, api_key, version)
+
+
+def answer_of(outcome: Outcome, api_key: int, version: int) -> dict[str, Any]:
+    """Return the answer to a request as a dict ({} for none)."""
     if outcome.response is None:
-        return outcome, {}
+        return {}
     codec = response_codec(api_key, version)
     flexible = response_header_is_flexible(api_key, codec)
     _, body_at = read_response_header(outcome.response, flexible)
-    return outcome, codec.decode(outcome.response, body_at).message.to_dict()
+    return codec.decode(outcome.response, body_at).message.to_dict()
 
 
 def forwarded(outcome: Outcome, which: int = 0) -> dict[str, Any]:
@@ -67,7 +72,7 @@ def may(operation: str, kind: str = "TOPIC", name: str | None = None) -> AclBind
 def codes(value: Any) -> set[int]:
     """Return every error code of an answer that is none of success."""
     if isinstance(value, dict):
-        own = {value["error_code"]} - {0} if "error_code" in value else set()
+        own = {value[name] for name in ("error_code", "partition_error_code") if name in value} - {0}
         return own.union(*map(codes, value.values()))
     return set().union(*map(codes, value)) if isinstance(value, list) else set()
 

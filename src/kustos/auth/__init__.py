@@ -83,7 +83,7 @@ from kustos.auth.mechanisms.oauthbearer import (
     TokenValidator,
 )
 from kustos.auth.mechanisms.oauthbearer_messages import InitialResponseError, require_valid_extensions
-from kustos.auth.mechanisms.plain import PlainServer, PlainUsers
+from kustos.auth.mechanisms.plain import PlainServer, PlainUsers, ReplaceablePlainUsers
 from kustos.auth.mechanisms.scram import ScramServer, TokenLogin, TokenLookup
 from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
 from kustos.auth.mechanisms.scram_keys import ScramHash
@@ -156,6 +156,7 @@ __all__ = [
     "PrincipalBuilderError",
     "Proven",
     "RefusedToken",
+    "ReplaceablePlainUsers",
     "RunBeside",
     "SaslAuthenticationContext",
     "SaslAuthenticationError",

@@ -122,6 +122,7 @@ class AuthorizerSession:
                 return self._default
             else:
                 cell = self._find(name)
+            self._authorizer.searches += 1
             if len(known) >= SESSION_NAMES_MAX:
                 known.clear()
             if len(name) <= KEPT_NAME_CHARACTERS_MAX:

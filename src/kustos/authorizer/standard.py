@@ -84,6 +84,8 @@ class StandardAuthorizer:
         self.allow_everyone_if_no_acl_found = allow_everyone_if_no_acl_found
         self.is_ready = False
         self.version = 0
+        self.searches = 0
+        """Names that sessions searched for, as they had not cached them, since the start."""
         self.index = AclIndex(counts_coverage=allow_everyone_if_no_acl_found)
         # ids as integers: a UUID takes twice the memory and hashes in Python
         self._bindings = no_bindings()

@@ -89,11 +89,13 @@ class AdminSide:
         """Return the settings that come from the log."""
         return {} if self._configs is None else self._configs.values
 
-    def reloaded(self, file_values: Mapping[str, str], entries: Iterable[ConfigEntry]) -> None:
-        """Take over the file's settings that are in force without a restart."""
+    def reloaded(
+        self, authorizer_configs: Mapping[str, str], entries: Iterable[ConfigEntry], gone: Iterable[str]
+    ) -> None:
+        """Take over what a reload put in force: `entries`, and nothing in place of those that are gone."""
         if self._configs is not None:
-            self._configs.restate(file_values)
-            self.book.restate(entry for entry in entries if entry.name in CHECKS)
+            self._configs.restate(authorizer_configs)
+        self.book.restate(entries, gone)
 
     def api_versions_body(self, version: int) -> bytes:
         """Return the answer to ApiVersions for a client that has not logged in yet."""

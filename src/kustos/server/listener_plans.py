@@ -13,6 +13,7 @@ from kustos.runtime import SystemClock, SystemEntropy
 from kustos.server.admin import AdminSide
 from kustos.server.callbacks import CallbackHandlers
 from kustos.server.oauth import BearerTokens
+from kustos.server.plain import PlainSide
 from kustos.server.principals import listener_principals
 from kustos.server.sasl import mechanism_factories, scram_decoys
 from kustos.server.settings.listeners import ListenerSettings
@@ -34,7 +35,9 @@ class ListenerPlans:
         admin: AdminSide,
         versions_body: ApiVersionsBody,
         handlers: CallbackHandlers,
+        plain: PlainSide,
     ) -> None:
+        self._plain: Final = plain
         self._settings: Final = settings
         self._image: Final = image
         self._tokens: Final = tokens
@@ -93,7 +96,14 @@ class ListenerPlans:
             return self._handlers.factory(listener.name, sasl, mechanism, plain, entropy, self._tokens)
 
         factories = mechanism_factories(
-            sasl, self._image, decoys, entropy, self._tokens, validate, of_operator
+            sasl,
+            self._image,
+            decoys,
+            entropy,
+            self._tokens,
+            validate,
+            of_operator,
+            self._plain.users(listener.name, sasl),
         )
         clock = SystemClock()
         versions, refusal = self._versions_body, refusal_body

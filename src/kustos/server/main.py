@@ -114,8 +114,7 @@ def reload_of(opened: Node | WorkerPoolNode, settings: KustosSettings, path: Pat
         node.authorization.authorizer,
         node.admin,
         node.settings_reloaded,
-        node.tls,
-        node.candidate,
+        opened.staged,
     )
 
     def reload() -> None:

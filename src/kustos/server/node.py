@@ -20,7 +20,7 @@ from kustos.gateway.apis import (
 )
 from kustos.gateway.audit import AuditLog
 from kustos.gateway.listener import GatewayParts, ListenerPlan
-from kustos.gateway.metrics import GatewayMetrics, GatewayObserver, WatchedLog, WatchedQuorum
+from kustos.gateway.metrics import GatewayMetrics, GatewayObserver, LoopLag, WatchedLog, WatchedQuorum
 from kustos.gateway.session import AnswerBudget, LocalApis
 from kustos.gateway.shadow import WatchedTrial
 from kustos.gateway.store import MetadataWriter, SnapshotTaker
@@ -28,7 +28,7 @@ from kustos.metadata.control import ApiError
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.store import MetadataStore
 from kustos.protocol import DescribedConfig, OfferedApis
-from kustos.runtime import SystemClock, collect_seldom, freeze_objects
+from kustos.runtime import SystemClock, SystemEntropy, collect_seldom, freeze_objects
 from kustos.server.admin import AdminSide
 from kustos.server.audit import open_audit_log
 from kustos.server.authorization.authorization import StandardAuthorization, authorization_of
@@ -37,6 +37,7 @@ from kustos.server.callbacks import CallbackHandlers
 from kustos.server.candidate import CandidateSide
 from kustos.server.listener_plans import ListenerPlans
 from kustos.server.oauth import BearerTokens
+from kustos.server.plain import PlainSide
 from kustos.server.process_role import WHOLE, NodePart
 from kustos.server.quorum import QuorumSide
 from kustos.server.sasl import token_lookup
@@ -72,6 +73,7 @@ class Node:
         self.snapshot_taker: Final = SnapshotTaker(self.writer)
         self.tokens: Final = token_lookup(rules.secret, self.image)
         self.handlers: Final = CallbackHandlers(settings.own_class_configs)
+        self.plain: Final = PlainSide(SystemEntropy())
         self.bearer_tokens: Final = BearerTokens(filter(part.serves, settings.listeners), SystemClock())
         self.authorization: Final = authorization_of(
             settings, self.store, self.writer, *(() if quorum is None else (quorum.mutator, quorum.gate))
@@ -80,21 +82,11 @@ class Node:
         self.candidate: Final = CandidateSide(
             lambda: self.authorization.rules or in_file, audit.security.record, lambda: audit.now_ms
         )
-        self.metrics.registry.register(WatchedTrial(lambda: self.candidate.trial))
         self.purgatory: Final = DelayedFuturePurgatory(ALTER_ACLS, settings.connections_max_idle_ms)
-        self.metrics.watch(
-            acl_count=self.acl_count,
-            metadata_offset=lambda: self.authorization.acl_offset,
-            audit=audit,
-        )
-        self.metrics.watch_purgatory(self.purgatory)
         self._answers: Final = AnswerBudget(settings.answers_max_bytes // settings.workers.count)
-        self.metrics.watch_answers(self._answers)
-        self.metrics.watch_listeners(settings.listeners_enforce)
-        if isinstance(self.authorization, StandardAuthorization):
-            self.metrics.watch_authorizer(self.acl_count, self.authorization.metrics)
         self.upstream: Final = UpstreamSide(settings, self.metrics)
         self.cluster: Final = self.upstream.cluster
+        self._lag: Final = LoopLag(asyncio.get_running_loop().time)
         self.offered: Final = OfferedApis(lambda: self.cluster.versions, lambda: self.cluster.features)
         self.in_flight: Final = self.upstream.in_flight(sees_all_changes=self._changes_own_log)
         self.tls: Final = TlsSide(settings.listeners, settings.node_id)
@@ -113,10 +105,29 @@ class Node:
             if settings.http is None
             else part.make_http(settings.http, self.metrics, self.readiness, self.details)
         )
-        if quorum is not None:
-            self.metrics.registry.register(WatchedQuorum(quorum.figures))
-        elif part.owns_metadata:
-            self.metrics.registry.register(WatchedLog(lambda: self.store.takes_changes))
+        self._watch()
+
+    def _watch(self) -> None:
+        """Make what others keep metrics of the node, too."""
+        metrics, register = self.metrics, self.metrics.registry.register
+        metrics.watch(
+            acl_count=self.acl_count,
+            metadata_offset=lambda: self.authorization.acl_offset,
+            audit=self.audit,
+        )
+        if isinstance(self.authorization, StandardAuthorization):
+            standard = self.authorization.authorizer.standard
+            metrics.watch_authorizer(self.acl_count, lambda: standard.searches, self.authorization.metrics)
+        metrics.watch_topic_ids(self.cluster.topic_ids)
+        metrics.watch_loop(self._lag)
+        metrics.watch_purgatory(self.purgatory)
+        metrics.watch_answers(self._answers)
+        metrics.watch_listeners(self.settings.listeners_enforce)
+        register(WatchedTrial(lambda: self.candidate.trial))
+        if self.quorum is not None:
+            register(WatchedQuorum(self.quorum.figures))
+        elif self.part.owns_metadata:
+            register(WatchedLog(lambda: self.store.takes_changes))
 
     @classmethod
     async def open(
@@ -154,6 +165,7 @@ class Node:
             self.admin,
             self.offered.body,
             self.handlers,
+            self.plain,
         )
         return [plans.plan(each) for each in self.settings.listeners if self.part.serves(each)]
 
@@ -162,6 +174,21 @@ class Node:
 
     def _authorizer_settings(self, resource: Message) -> list[DescribedConfig] | ApiError:
         return self.admin.book.describe_authorizer(resource)
+
+    def staged(self, settings: KustosSettings) -> Callable[[], None]:
+        """Return what puts new settings in force, as far as they may change; raise `SettingsError`."""
+        stores, users = self.tls.staged(settings.listeners), self.plain.staged(settings.listeners)
+
+        def commit() -> None:
+            stores()
+            users()
+            self.gateway.admission.change_limits(
+                settings.max_connections, settings.max_connections_per_ip, settings.failed_logins
+            )
+            self.audit.sample.one_in = settings.audit.allowed_one_in
+            self.candidate.load(settings.candidate_acls)
+
+        return commit
 
     def settings_reloaded(self, keys: frozenset[str]) -> None:
         """Record in the audit log that these settings of the file are in force from now on."""
@@ -257,6 +284,7 @@ class Node:
         """
         for warning in self.settings.warnings:
             LOG.warning(warning)
+        self._lag.start()
         if self.http is not None:
             await self.http.start()
         self.bearer_tokens.start()
@@ -307,6 +335,7 @@ class Node:
                 stack.push_async_callback(self.http.stop)
             stack.push_async_callback(self.upstream.stop)
             stack.push_async_callback(self.gateway.stop)
+            stack.callback(self._lag.stop)
 
 
 def _own_mechanisms(settings: KustosSettings) -> frozenset[str]:

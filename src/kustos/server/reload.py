@@ -1,13 +1,11 @@
 """SIGHUP: reloads the properties file, and puts in force what may change while the node runs.
 
-The authorizer says what may change; for StandardAuthorizer these are `super.users` and
-`allow.everyone.if.no.acl.found`. TLS of listeners may change, too, and candidate ACLs are read anew. Any
-error leaves everything as it was,
-with one error in the log.
+The table of settings says what the node itself takes, and the authorizer what it does; for StandardAuthorizer
+these are `super.users` and `allow.everyone.if.no.acl.found`. Any error leaves everything as it was, with one
+error in the log. Of every other key that changed, the log says that it takes a restart, and never its value.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import Final
 
 import structlog
@@ -16,28 +14,18 @@ from kustos.authorizer import Authorizer
 from kustos.client import SettingsError
 from kustos.server.admin import AdminSide
 from kustos.server.authorization.life import ReconfigurationError, changed_keys, reconfigure
-from kustos.server.candidate import CandidateSide
 from kustos.server.settings.node_settings import KustosSettings
-from kustos.server.tls import TlsSide, without_tls
 
 LOG: Final = structlog.get_logger("kustos.server")
 
-_OF_THE_AUTHORIZER: Final = frozenset(
-    {
-        "authorizer_configs",
-        "super_users",
-        "allow_everyone_if_no_acl_found",
-        "candidate_acls",
-        "config_entries",
-        "warnings",
-    }
-)
+Stage = Callable[[KustosSettings], Callable[[], None]]
+"""Makes what is needed for new settings, and returns what puts it in force; raises `SettingsError`."""
 
 
 class Reloader:
     """Keeps the settings in force. `read` reads the properties file; it raises `SettingsError`.
 
-    `on_reload` is called with the keys that changed, if any did.
+    `stage` is that of the node. `on_reload` is called with the keys that came in force, if any did.
     """
 
     def __init__(
@@ -47,14 +35,13 @@ class Reloader:
         authorizer: Authorizer | None,
         admin: AdminSide | None = None,
         on_reload: Callable[[frozenset[str]], object] | None = None,
-        tls: TlsSide | None = None,
-        candidate: CandidateSide | None = None,
+        stage: Stage = lambda _: lambda: None,
     ) -> None:
-        self._candidate: Final = candidate
-        self._tls: Final = tls
+        self._stage: Final = stage
         self._on_reload: Final = on_reload
         self._admin: Final = admin
-        self._settings: Final = settings
+        self._at_start: Final = settings
+        self._latest = settings
         self._read: Final = read
         self._authorizer: Final = authorizer
         self._configs = settings.authorizer_configs
@@ -63,33 +50,40 @@ class Reloader:
         """Read the file again and put in force what may change; return whether that succeeded."""
         try:
             settings = self._read()
-            commit_stores = None if self._tls is None else self._tls.staged(settings.listeners)
+            commit = self._stage(settings)
             configs, waiting = self._configs, frozenset[str]()
             if self._authorizer is not None:
                 configs, waiting = self._reconfigure(self._authorizer, settings)
         except (SettingsError, ReconfigurationError) as error:
             LOG.error("the settings were not reloaded, the old ones stay in force", reason=str(error))
             return False
-        if commit_stores is not None:
-            commit_stores()
-        if self._candidate is not None:
-            self._candidate.load(settings.candidate_acls)
-        changed = changed_keys(self._configs, configs)
+        commit()
+        former, self._latest = self._latest, settings
+        in_force = former.reloadable_keys | settings.reloadable_keys
+        changed = changed_keys(self._configs, configs) | (
+            changed_keys(_texts(former), _texts(settings)) & in_force
+        )
         self._configs = configs
-        if self._admin is not None:
-            self._admin.reloaded(configs, settings.config_entries)
-        others = [
-            field.name
-            for field in fields(settings)
-            if field.name not in _OF_THE_AUTHORIZER
-            and _comparable(settings, field.name) != _comparable(self._settings, field.name)
-        ]
-        if waiting or others:
-            LOG.warning("some settings change only with a restart", keys=sorted(waiting), of=others)
+        self._tell_admin(changed)
+        restart = (waiting | self._changed_since_start()) - in_force
+        if restart:
+            LOG.warning("some settings change only with a restart", keys=sorted(restart))
         LOG.info("the settings were reloaded", changed=sorted(changed))
         if changed and self._on_reload is not None:
-            self._on_reload(frozenset(changed))
+            self._on_reload(changed)
         return True
+
+    def _changed_since_start(self) -> frozenset[str]:
+        """Return the keys that changed since the start, without those that the authorizer took over."""
+        before, now = self._at_start.authorizer_configs, self._latest.authorizer_configs
+        taken = {key for key in before.keys() | now.keys() if self._configs.get(key) == now.get(key)}
+        return changed_keys(_texts(self._at_start), _texts(self._latest)) - taken
+
+    def _tell_admin(self, changed: frozenset[str]) -> None:
+        if self._admin is not None:
+            entries = {entry.name: entry for entry in self._latest.config_entries}
+            found = [entries[key] for key in changed if key in entries]
+            self._admin.reloaded(self._configs, found, changed - entries.keys())
 
     def _reconfigure(
         self, authorizer: Authorizer, settings: KustosSettings
@@ -102,6 +96,6 @@ class Reloader:
         return file_values | {key: new[key] for key in over if key in new}, waiting
 
 
-def _comparable(settings: KustosSettings, name: str) -> object:
-    """Return a setting without its parts that a reload puts in force."""
-    return without_tls(settings.listeners) if name == "listeners" else getattr(settings, name)
+def _texts(settings: KustosSettings) -> dict[str, str | None]:
+    """Return the text of each key of the file; some are secrets."""
+    return {entry.name: entry.value for entry in settings.config_entries}

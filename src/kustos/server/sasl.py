@@ -15,7 +15,7 @@ from kustos.auth import (
     MechanismFactory,
     OAuthBearerServer,
     PlainServer,
-    PlainUsers,
+    ReplaceablePlainUsers,
     ScramDecoys,
     ScramHash,
     ScramServer,
@@ -28,10 +28,10 @@ from kustos.metadata.control import TokenCredentials, TokenSecret
 from kustos.metadata.directory import read_decoy_secret
 from kustos.metadata.image import MetadataImage, ScramKey
 from kustos.runtime import Clock, Entropy, SystemClock
+from kustos.server.plain import PLAIN, plain_users
 from kustos.server.settings.listeners import SaslListenerSettings
 from kustos.server.settings.node_settings import KustosSettings
 
-PLAIN: Final = "PLAIN"
 SCRAM: Final[dict[str, ScramHash]] = {each.mechanism_name: each for each in ScramHash}
 
 
@@ -95,12 +95,14 @@ def mechanism_factories(
     tokens: TokenLookup | None = None,
     validate: TokenValidator | None = None,
     of_operator: Callable[[str], MechanismFactory | None] = lambda _: None,
+    users: ReplaceablePlainUsers | None = None,
 ) -> dict[str, MechanismFactory]:
     """Return the factories of the enabled mechanisms, in the order shown to clients.
 
     `image`: the metadata of this moment, so that a credential is valid once its creation was answered.
     `tokens`: finds delegation tokens. `validate`: validates bearer tokens, if OAUTHBEARER is enabled.
-    `of_operator`: the factories of mechanisms with a class of the operator's. Raise `CredentialsError` if the
+    `of_operator`: the factories of mechanisms with a class of the operator's. `users`: those of PLAIN, by
+    default those of these settings for ever. Raise `CredentialsError` if the
     keytab for GSSAPI has no usable key.
     """
 
@@ -116,9 +118,7 @@ def mechanism_factories(
             credentials = GssapiCredentials.acquire(sasl.kerberos.keytab, sasl.kerberos.principal)
             factories[mechanism] = GssapiServer.factory(credentials)
         elif mechanism == PLAIN:
-            module = sasl.jaas.get(PLAIN)
-            users = PlainUsers.from_jaas_options({} if module is None else module.options, entropy)
-            factories[mechanism] = PlainServer.factory(users)
+            factories[mechanism] = PlainServer.factory(users or plain_users(sasl, entropy))
         elif mechanism == OAUTHBEARER and validate is not None:
             factories[mechanism] = OAuthBearerServer.factory(validate)
         else:

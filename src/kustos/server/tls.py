@@ -7,7 +7,6 @@ Stores are replaced by SIGHUP, by the log's settings (`IncrementalAlterConfigs`)
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -172,11 +171,6 @@ class TlsSide:
 
 def _configs(delta: MetadataDelta) -> Iterable[ConfigSet | ConfigRemoved]:
     return (each for each in delta.changes if isinstance(each, ConfigSet | ConfigRemoved))
-
-
-def without_tls(listeners: Iterable[ListenerSettings]) -> tuple[ListenerSettings, ...]:
-    """Return the listeners without what `TlsSide.staged` puts in force."""
-    return tuple(replace(each, tls=None) for each in listeners)
 
 
 def _contexts_of(name: str, tls: ListenerTlsSettings) -> TlsContexts:

@@ -95,6 +95,21 @@ async def test_what_is_recorded_again_passes_the_same_limits(tmp_path: Path, has
         again(100, 7, 40)
 
 
+async def test_a_sample_begins_and_ends_also_for_what_is_recorded_again(tmp_path: Path) -> None:
+    log = AuditLog([sink := willing()], keeper=keeper_of(tmp_path))
+    again = log.recorder(CONTEXT, [decided("orders")])
+    again(1, 7, 40)
+    log.sample.one_in = 2**32
+    for number in range(9):
+        again(number, 7, 40)
+    assert log.sample.left_out == 8, "all but the first use, by all likelihood"
+    log.sample.one_in = 1
+    for number in range(3):
+        again(number, 7, 40)
+    await log.close()
+    assert sink.names == ["orders"] * 5
+
+
 async def test_a_process_that_will_not_come_again_is_taken_over(tmp_path: Path) -> None:
     await killed(tmp_path, "worker-2")
     await killed(tmp_path, "worker-1")

@@ -68,3 +68,36 @@ def test_who_fills_the_table_locks_nobody_out_and_frees_nobody_who_is_worse() ->
     assert not throttle.is_throttled("192.0.2.1", 0.0)
     fail(throttle, "192.0.2.1", 4)
     assert not throttle.is_throttled("192.0.2.1", 0.0), "others do not use up its tries"
+
+
+def test_other_limits_take_over_what_a_network_has_used_up() -> None:
+    throttle = LoginThrottle(FailedLoginLimits(burst=10, per_minute=60))
+    fail(throttle, "10.0.0.1", 4)
+    fail(throttle, "10.0.0.2", 1)
+    throttle.change(FailedLoginLimits(burst=4, per_minute=6), 0.0)
+    assert throttle.is_throttled("10.0.0.1", 0.0)
+    assert throttle.is_throttled("10.0.0.1", 9.9)
+    assert not throttle.is_throttled("10.0.0.1", 10.1)
+    assert not throttle.is_throttled("10.0.0.2", 0.0)
+    fail(throttle, "10.0.0.2", 3)
+    assert throttle.is_throttled("10.0.0.2", 0.0)
+
+
+def test_wider_limits_let_a_network_in_at_once() -> None:
+    throttle = LoginThrottle(LIMITS)
+    fail(throttle, "10.0.0.1", 5)
+    assert throttle.is_throttled("10.0.0.1", 0.0)
+    throttle.change(FailedLoginLimits(burst=6, per_minute=60), 0.0)
+    assert not throttle.is_throttled("10.0.0.1", 0.0)
+    fail(throttle, "10.0.0.1", 1)
+    assert throttle.is_throttled("10.0.0.1", 0.0)
+    ranges = AddressRanges((ipaddress.ip_network("10.0.0.0/24"),))
+    throttle.change(FailedLoginLimits(burst=6, per_minute=60, unlimited=ranges), 0.0)
+    assert not throttle.is_throttled("10.0.0.1", 0.0)
+    throttle.change(FailedLoginLimits(burst=0), 0.0)
+    fail(throttle, "10.0.1.1", 100)
+    assert not throttle.is_throttled("10.0.1.1", 0.0)
+    throttle.change(LIMITS, 0.0)
+    assert not throttle.is_throttled("10.0.1.1", 0.0)
+    fail(throttle, "10.0.1.1", 5)
+    assert throttle.is_throttled("10.0.1.1", 0.0)

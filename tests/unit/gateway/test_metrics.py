@@ -80,7 +80,7 @@ def test_what_happens_is_counted() -> None:
 def test_a_probe_is_no_refusal_but_for_kafkas_own_rates() -> None:
     metrics, now_ms = GatewayMetrics(), 0
     rates = AuthorizerMetrics(lambda: now_ms)
-    metrics.watch_authorizer(lambda: 0, rates)
+    metrics.watch_authorizer(lambda: 0, lambda: 0, rates)
     probe = decided("kafka-cluster", DENIED, log_if_denied=False)
     of_any = probe._replace(name=None)
     listed = decided("b", DENIED, log_if_denied=False)._replace(listing=True)
@@ -136,7 +136,7 @@ def test_time_is_split_into_here_and_elsewhere_by_request() -> None:
 def test_the_figures_of_the_standard_authorizer_bear_kafkas_names() -> None:
     now_ms = 0
     metrics = GatewayMetrics()
-    metrics.watch_authorizer(lambda: 12, AuthorizerMetrics(lambda: now_ms))
+    metrics.watch_authorizer(lambda: 12, lambda: 0, AuthorizerMetrics(lambda: now_ms))
     metrics.decided(ApiKey.METADATA, [decided("a"), decided("b"), decided("c", DENIED)])
     now_ms = 30_000
     found = samples(metrics.text().decode())

@@ -1,5 +1,6 @@
 """The page about metrics shows all of them, and no others."""
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -9,11 +10,14 @@ from kustos.authorizer import AuthorizerMetrics
 from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
+from kustos.gateway.metrics.loop_lag import LoopLag
 from kustos.gateway.metrics.watched import QuorumFigures, WatchedLog, WatchedQuorum
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.shadow import CandidateTrial, WatchedTrial
+from kustos.gateway.upstream.topic_ids import TopicIds
 from kustos.gateway.workers.figures import WatchedWorkerPool
 from testkit.gateway.audit import decided, willing
+from tests.unit.gateway.test_topic_ids import Upstream
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 
@@ -22,7 +26,9 @@ async def test_the_page_shows_every_metric_with_its_labels() -> None:
     audit = AuditLog([willing()])
     metrics = GatewayMetrics()
     metrics.watch(acl_count=lambda: 0, metadata_offset=lambda: 0, audit=audit)
-    metrics.watch_authorizer(lambda: 0, AuthorizerMetrics())
+    metrics.watch_authorizer(lambda: 0, lambda: 0, AuthorizerMetrics())
+    metrics.watch_topic_ids(TopicIds(Upstream({}).ask))
+    metrics.watch_loop(LoopLag(asyncio.get_running_loop().time))
     metrics.watch_purgatory(DelayedFuturePurgatory(ALTER_ACLS, 0))
     metrics.registry.register(WatchedQuorum(lambda: QuorumFigures(7, False, 1, 2)))
     metrics.registry.register(WatchedLog(lambda: True))

@@ -80,3 +80,12 @@ def test_connections_of_all_workers_are_limited_together() -> None:
     count.gone("two")
     assert count.total == 1
     assert count.arrived("one", 2, "10.0.0.1") is None
+    count.change_limits(2, 9)
+    assert count.total == 2, "who is there stays"
+    assert "`max.connections`" in (count.arrived("one", 3, "10.0.0.2") or "")
+    count.left("one", 3)
+    count.change_limits(9, 2)
+    assert "max.connections.per.ip" in (count.arrived("one", 4, "10.0.0.1") or "")
+    count.left("one", 4)
+    count.change_limits(9, 9)
+    assert count.arrived("one", 5, "10.0.0.1") is None

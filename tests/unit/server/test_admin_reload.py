@@ -6,25 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from kustos.server.reload import Reloader
-from kustos.server.settings.entries import config_entries
 from kustos.server.settings.node_settings import KustosSettings
-from kustos.server.settings.properties import GivenSettings
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.admin_node import AdminNode, Talker, admin_node
-from tests.unit.server.test_settings import LEAST
 
 SUPER_USERS = "super.users"
 
 
 def with_super_users(settings: KustosSettings, text: str) -> KustosSettings:
     """Return what the file says with other super users in it."""
-    properties = LEAST | {SUPER_USERS: text}
-    entries = config_entries(properties, GivenSettings.read(properties, {}))
+    entries = (
+        replace(each, value=text) if each.name == SUPER_USERS else each for each in settings.config_entries
+    )
     return replace(
         settings,
         super_users=frozenset({text}),
         authorizer_configs={SUPER_USERS: text},
-        config_entries=entries,
+        config_entries=tuple(entries),
     )
 
 

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import StandardAuthorizerPlugin
 from kustos.server.reload import Reloader
-from kustos.server.settings.node_settings import load_settings
+from kustos.server.settings.node_settings import load_settings, settings_from
 from testkit.protocol.random_requests import allow
 from tests.unit.server.test_settings import LEAST
 
@@ -115,12 +115,72 @@ async def test_what_takes_a_restart_is_told(
 ) -> None:
     write(super_users="User:root")
     node = reloader(path, plugin)
-    write(super_users="User:root", max_connections="7")
+    secret = "a-secret-of-32-characters-or-more"
+    changed = {
+        "socket_request_max_bytes": "98765",
+        "kustos_sasl_scram_decoy_secret": secret,
+        "other_key": "77",
+    }
+    write(super_users="User:root", **changed)
+    for _ in range(2):
+        with capture_logs() as logs:
+            node.reload()
+        assert [log["log_level"] for log in logs] == ["warning", "info"], "it waits until there is a restart"
+        keys = ["kustos.sasl.scram.decoy.secret", "other.key", "socket.request.max.bytes"]
+        assert logs[0]["keys"] == keys
+        assert logs[1]["changed"] == []
+        assert not any(value in str(logs) for value in changed.values())
+    write(super_users="User:root")
+    with capture_logs() as logs:
+        node.reload()
+    assert [log["log_level"] for log in logs] == ["info"], "all is as it was at the start"
+
+
+async def test_what_the_authorizer_takes_needs_no_restart_also_if_the_key_is_gone(
+    path: Path, write: Write, plugin: StandardAuthorizerPlugin
+) -> None:
+    write(super_users="User:root")
+    node = reloader(path, plugin)
+    write()
+    with capture_logs() as logs:
+        node.reload()
+    assert logs == [{"event": "the settings were reloaded", "log_level": "info", "changed": ["super.users"]}]
+    assert plugin.standard.super_users == frozenset()
+
+
+async def test_without_an_authorizer_its_settings_wait_for_a_restart(path: Path, write: Write) -> None:
+    write(authorizer_class_name="", kustos_authorization_mode="off")
+    node = Reloader(load_settings(path), lambda: load_settings(path), None)
+    write(authorizer_class_name="", kustos_authorization_mode="off", super_users="User:root")
     with capture_logs() as logs:
         node.reload()
     assert [log["log_level"] for log in logs] == ["warning", "info"]
-    assert logs[0]["of"] == ["max_connections"]
-    assert logs[1]["changed"] == []
+    assert logs[0]["keys"] == ["super.users"]
+
+
+@pytest.mark.parametrize(
+    ("own_classes_at", "expected"),
+    [
+        ("", {"plain.sasl.jaas.config", "listener.name.a.plain.sasl.jaas.config"}),
+        ("a", set()),
+        ("b", {"listener.name.a.plain.sasl.jaas.config"}),
+    ],
+)
+def test_users_of_plain_change_unless_somebody_else_judges_them(
+    own_classes_at: str, expected: set[str]
+) -> None:
+    handler_class = f"listener.name.{own_classes_at}.plain.sasl.server.callback.handler.class"
+    more = {handler_class: "tests.unit.auth.test_callbacks.Plain"} if own_classes_at else {}
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    properties = LEAST | {
+        "listeners": "A://127.0.0.1:9092,B://127.0.0.1:9292",
+        "listener.security.protocol.map": "A:SASL_PLAINTEXT,B:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "plain.sasl.jaas.config": f'{module} user_alice="of-all";',
+        "listener.name.a.plain.sasl.jaas.config": f'{module} user_alice="of-a";',
+        "scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+    }
+    assert settings_from(properties | more, {}).reloadable_keys == expected
 
 
 async def test_without_an_authorizer_nothing_is_reconfigured(path: Path, write: Write) -> None:

@@ -61,6 +61,19 @@ class Passwords(Protocol):
         """Return whether this is the user's password; raise `SaslAuthenticationError`."""
 
 
+class ReplaceablePlainUsers:
+    """The users of a listener; `current` is replaced as a whole, also for exchanges that have begun."""
+
+    __slots__ = ("current",)
+
+    def __init__(self, current: PlainUsers) -> None:
+        self.current = current
+
+    def verify(self, user: str, password: bytes) -> bool:
+        """Return whether this is the user's password now."""
+        return self.current.verify(user, password)
+
+
 class PlainServer:
     """One PLAIN exchange: one token, then the end."""
 

@@ -72,9 +72,11 @@ class ConfigBook:
         self._image: Final = image
         self._loggers: Final = loggers
 
-    def restate(self, entries: Iterable[ConfigEntry]) -> None:
-        """Take over the file's present values of these settings."""
+    def restate(self, entries: Iterable[ConfigEntry], gone: Iterable[str] = ()) -> None:
+        """Take over the file's present values of these settings; the file has those of `gone` no more."""
         self._entries.update((entry.name, entry) for entry in entries)
+        for name in gone:
+            self._entries.pop(name, None)
 
     def describe(self, resource: Message) -> list[DescribedConfig] | ApiError:
         """Return the requested settings of a resource, or the error."""

@@ -147,16 +147,26 @@ class AuditLog:
         It gets the correlation id of the request, the offset of the ACLs, and the latency in microseconds.
         """
         decided, keeper = tuple(decided), self._keeper
-        varies = self.sample.leaves_out or any(has_budget(item) for item in decided)
-        if keeper is None or varies or not self.lanes:
-            return lambda correlation_id, acl_offset, latency_us: self.record(
-                replace(context, correlation_id=correlation_id), decided, acl_offset, latency_us
-            )
-        return partial(self._record_again, keeper.repeated(context, decided))
+
+        def chosen(correlation_id: int, acl_offset: int, latency_us: int) -> None:
+            self.record(replace(context, correlation_id=correlation_id), decided, acl_offset, latency_us)
+
+        if keeper is None or any(has_budget(item) for item in decided) or not self.lanes:
+            return chosen
+        return partial(self._record_again, keeper.repeated(context, decided), chosen)
 
     def _record_again(
-        self, repeated: RepeatedEntry, correlation_id: int, acl_offset: int, latency_us: int
+        self,
+        repeated: RepeatedEntry,
+        chosen: Callable[[int, int, int], None],
+        correlation_id: int,
+        acl_offset: int,
+        latency_us: int,
     ) -> None:
+        if self.sample.leaves_out:
+            # a reload may begin that while a client goes on to repeat itself
+            chosen(correlation_id, acl_offset, latency_us)
+            return
         if not self._is_open:
             raise _closed()
         self._put(repeated.entry(self._number, self._wall_ms(), correlation_id, acl_offset, latency_us))

@@ -45,7 +45,8 @@ class AllowedSample:
     def __init__(self, one_in: int, monotonic_ms: Callable[[], int], entropy: Entropy) -> None:
         self.left_out = 0
         """Decisions without an event, since the start."""
-        self._one_in: Final = one_in
+        self.one_in = one_in
+        """May be changed at any time."""
         self._monotonic_ms: Final = monotonic_ms
         self._entropy: Final = entropy
         self._known: Final[set[tuple[object, ...]]] = set()
@@ -54,7 +55,7 @@ class AllowedSample:
     @property
     def leaves_out(self) -> bool:
         """Whether some events are not written."""
-        return self._one_in != 1
+        return self.one_in != 1
 
     def choose(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Sequence[Decided]:
         """Return the decisions of a request that are written, in order."""
@@ -64,13 +65,13 @@ class AllowedSample:
         if now_ms - self._known_since_ms >= FIRST_USE_MS or len(self._known) >= USES_MAX:
             self._known.clear()
             self._known_since_ms = now_ms
-        drawn = int.from_bytes(self._entropy.token_bytes(RANDOM_BYTES), "big") % self._one_in == 0
+        drawn = int.from_bytes(self._entropy.token_bytes(RANDOM_BYTES), "big") % self.one_in == 0
         chosen = []
         for item in decided:
             if not is_plain_use(item) or self._is_first(context, item):
                 chosen.append(item)
             elif drawn:
-                chosen.append(item._replace(sampled_one_in=self._one_in))
+                chosen.append(item._replace(sampled_one_in=self.one_in))
             else:
                 self.left_out += 1
         return chosen

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from kustos.gateway.listener.handshakes import CROWDED_OUT, THROTTLED, FailedHandshakes
-from kustos.gateway.listener.login_throttle import LoginThrottle
+from kustos.gateway.listener.login_throttle import FailedLoginLimits, LoginThrottle
 from kustos.gateway.listener.unauthenticated import UnauthenticatedConnections
 from kustos.runtime import descriptor_limit
 
@@ -55,6 +55,8 @@ class Admission:
 
     def __init__(self, parts: "GatewayParts") -> None:
         self._parts: Final = parts
+        self._max_connections = parts.max_connections
+        self._max_connections_per_ip = parts.max_connections_per_ip
         self._clock: Final = asyncio.get_running_loop().time
         self._places: Final[dict[ClientConnection, _Place]] = {}
         self._by_host: Final[Counter[str]] = Counter()
@@ -64,6 +66,14 @@ class Admission:
         self._refusals_logged_s = -math.inf
         self._throttle: Final = LoginThrottle(parts.failed_logins)
         self.failed_handshakes: Final = FailedHandshakes(parts.metrics.handshake_failed)
+
+    def change_limits(
+        self, max_connections: int, max_connections_per_ip: int, failed_logins: FailedLoginLimits
+    ) -> None:
+        """Put other limits in force for newcomers; open connections stay."""
+        self._max_connections = max_connections
+        self._max_connections_per_ip = max_connections_per_ip
+        self._throttle.change(failed_logins, self._clock())
 
     @property
     def connections(self) -> tuple["ClientConnection", ...]:
@@ -91,14 +101,13 @@ class Admission:
         return refusal
 
     def _refusal(self, port: "Port", host: str) -> str | None:
-        parts = self._parts
         if port.authenticates and self._throttle.is_throttled(host, self._clock()):
             port.refuse(THROTTLED, host)
             return THROTTLED.reason
         refusal = None
-        if self._by_host[host] >= parts.max_connections_per_ip:
+        if self._by_host[host] >= self._max_connections_per_ip:
             refusal = "there are `max.connections.per.ip` connections from this address"
-        elif len(self._places) >= parts.max_connections and not self.make_room():
+        elif len(self._places) >= self._max_connections and not self.make_room():
             refusal = "there are `max.connections` connections"
         elif self._lacks_descriptors(1 if port.authenticates else DESCRIPTORS_PER_CONNECTION):
             refusal = NO_DESCRIPTORS

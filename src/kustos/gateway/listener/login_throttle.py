@@ -40,12 +40,29 @@ class LoginThrottle:
     """The networks whose logins failed lately. Times in seconds of one clock that never goes back."""
 
     def __init__(self, limits: FailedLoginLimits) -> None:
-        self._interval_s: Final = MINUTE_S / limits.per_minute
+        self._limits = limits
+        self._interval_s = self._allowed_s = self._emptied_s = 0.0
+        self._full_at_s: dict[str, float] = {}
+        self._measure(limits)
+
+    def _measure(self, limits: FailedLoginLimits) -> None:
+        self._interval_s = MINUTE_S / limits.per_minute
         # with a token left, the bucket is full again within this time
-        self._allowed_s: Final = (limits.burst - 1) * self._interval_s if limits.burst else math.inf
-        self._emptied_s: Final = limits.burst * self._interval_s
-        self._unlimited: Final = limits.unlimited
-        self._full_at_s: Final[dict[str, float]] = {}
+        self._allowed_s = (limits.burst - 1) * self._interval_s if limits.burst else math.inf
+        self._emptied_s = limits.burst * self._interval_s
+
+    def change(self, limits: FailedLoginLimits, now_s: float) -> None:
+        """Put other limits in force: what a network's failures took from its bucket stays taken."""
+        if limits == self._limits:
+            return
+        former_s, self._limits = self._interval_s, limits
+        self._measure(limits)
+        taken = {network: (at_s - now_s) / former_s for network, at_s in self._full_at_s.items()}
+        self._full_at_s = {
+            network: now_s + min(tokens * self._interval_s, self._emptied_s)
+            for network, tokens in taken.items()
+            if tokens > 0 and limits.burst
+        }
 
     def __len__(self) -> int:
         return len(self._full_at_s)
@@ -53,11 +70,14 @@ class LoginThrottle:
     def is_throttled(self, host: str, now_s: float) -> bool:
         """Return whether clients of this host's network may not log in now."""
         full_at_s = self._full_at_s.get(network_of(host))
-        return full_at_s is not None and full_at_s - now_s > self._allowed_s
+        if full_at_s is None or full_at_s - now_s <= self._allowed_s:
+            return False
+        # other limits may have come since it failed
+        return not self._limits.unlimited.holds(host)
 
     def failed(self, host: str, now_s: float) -> None:
         """Count a failed login of this host's network."""
-        if self._allowed_s == math.inf or self._unlimited.holds(host):
+        if self._allowed_s == math.inf or self._limits.unlimited.holds(host):
             return
         network = network_of(host)
         known = self._full_at_s.get(network)

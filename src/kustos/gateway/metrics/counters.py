@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 from kustos.authorizer import AuthorizerMetrics
 from kustos.gateway.apis.purgatory import DelayedFuturePurgatory
 from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.metrics.loop_lag import LoopLag, WatchedLoop
 from kustos.gateway.metrics.tallies import ApiTally, LoginTally, SocketTally, Tallied, WatchedTimes
 from kustos.gateway.metrics.watched import (
     Watched,
@@ -21,8 +22,10 @@ from kustos.gateway.metrics.watched import (
     WatchedAuthorizer,
     WatchedListeners,
     WatchedPurgatory,
+    WatchedTopicIds,
 )
 from kustos.gateway.session.answer_budget import AnswerBudget
+from kustos.gateway.upstream.topic_ids import TopicIds
 from kustos.protocol import ADMIN_TABLE, TABLE, Decided
 from kustos.wire import api_name
 
@@ -106,6 +109,14 @@ class GatewayMetrics:
         if self._rates is not None:
             # Kafka's own rates count each answer of the authorizer, logged or not
             self._rates.record(allowed, denied + probed + filtered + shadowed)
+
+    def repeated(self, api_key: int) -> None:
+        """Count a request that took over the decisions of an earlier one."""
+        (self._by_api.get(api_key) or self._tally(api_key)).repeated += 1
+
+    def session_expired(self, listener: str) -> None:
+        """Count a connection that is closed as the session of its login has ended."""
+        self.listener(listener).expired += 1
 
     def answered(
         self,
@@ -193,10 +204,20 @@ class GatewayMetrics:
         """Export these figures too, looked up whenever the metrics are read; call it once."""
         self.registry.register(Watched(acl_count, metadata_offset, audit))
 
-    def watch_authorizer(self, acl_count: Callable[[], int], rates: AuthorizerMetrics) -> None:
+    def watch_authorizer(
+        self, acl_count: Callable[[], int], searches: Callable[[], int], rates: AuthorizerMetrics
+    ) -> None:
         """Export StandardAuthorizer's own figures too, and count decisions in `rates`; call it once."""
         self._rates = rates
-        self.registry.register(WatchedAuthorizer(acl_count, rates))
+        self.registry.register(WatchedAuthorizer(acl_count, searches, rates))
+
+    def watch_topic_ids(self, topic_ids: TopicIds) -> None:
+        """Export how often topic ids were known, too; call it once."""
+        self.registry.register(WatchedTopicIds(topic_ids))
+
+    def watch_loop(self, lag: LoopLag) -> None:
+        """Export how late the event loop is, too; call it once."""
+        self.registry.register(WatchedLoop(lag))
 
     def watch_listeners(self, enforces: Mapping[str, bool]) -> None:
         """Export which listeners are guards, too; call it once."""

@@ -70,6 +70,7 @@ class GatewayObserver:
         record = self.audit.recorder(context, decided)
 
         def again(correlation_id: int, latency_us: int) -> None:
+            self.metrics.repeated(context.request_type)
             if self.trial.state is None:
                 record(correlation_id, self._acl_offset_of(decided), latency_us)
                 self.metrics.decided(context.request_type, decided)
@@ -99,6 +100,7 @@ class GatewayObserver:
 
     def session_expired(self, login: Login) -> None:
         """Record that a session ended because its credentials had expired."""
+        self.metrics.session_expired(login.listener_name)
         event = login.event(self.audit.now_ms)
         self.audit.security.admit(replace(event, event_type=SecurityEventType.SESSION_EXPIRY))
 

@@ -38,11 +38,11 @@ class Times:
         self._counts[bisect_left(BUCKETS_S, seconds)] += 1
         self._sum_s += seconds
 
-    def add_to(self, family: HistogramMetricFamily, label: str) -> None:
+    def add_to(self, family: HistogramMetricFamily, *labels: str) -> None:
         """Add this series to its family."""
         limits = (*map(str, map(float, BUCKETS_S)), "+Inf")
         buckets = list(zip(limits, accumulate(self._counts), strict=True))
-        family.add_metric((label,), buckets, self._sum_s)
+        family.add_metric(labels, buckets, self._sum_s)
 
 
 class TimeSplit:
@@ -64,10 +64,20 @@ class TimeSplit:
 class ApiTally:
     """The figures of one API."""
 
-    __slots__ = ("allowed", "denied", "filtered", "probed", "shadowed", "split", "total", "upstream")
+    __slots__ = (
+        "allowed",
+        "denied",
+        "filtered",
+        "probed",
+        "repeated",
+        "shadowed",
+        "split",
+        "total",
+        "upstream",
+    )
 
     def __init__(self) -> None:
-        self.allowed = self.denied = self.probed = self.filtered = self.shadowed = 0
+        self.allowed = self.denied = self.probed = self.filtered = self.shadowed = self.repeated = 0
         self.total: Final = Times()
         self.upstream: Final = Times()
         self.split: Final = TimeSplit()
@@ -76,10 +86,10 @@ class ApiTally:
 class SocketTally:
     """The bytes and connections of one listener."""
 
-    __slots__ = ("created", "incoming_bytes", "open", "outgoing_bytes", "unauthenticated")
+    __slots__ = ("created", "expired", "incoming_bytes", "open", "outgoing_bytes", "unauthenticated")
 
     def __init__(self) -> None:
-        self.created = self.open = self.unauthenticated = 0
+        self.created = self.open = self.unauthenticated = self.expired = 0
         self.incoming_bytes = self.outgoing_bytes = 0
 
 
@@ -122,6 +132,12 @@ class Tallied(Collector):
         upstream = HistogramMetricFamily(
             "kustos_request_upstream_seconds", "The part of that time that upstream took.", labels=("api",)
         )
+        repeated = CounterMetricFamily(
+            "kustos_repeated_requests",
+            "Produce requests that repeat an earlier one of their connection but for their records, and take "
+            "over its decisions.",
+            sum(api.repeated for api in self._apis.values()),
+        )
         for name, api in self._apis.items():
             for result, count in (
                 ("ALLOWED", api.allowed),
@@ -133,7 +149,7 @@ class Tallied(Collector):
                 decisions.add_metric((name, result), count)
             api.total.add_to(total, name)
             api.upstream.add_to(upstream, name)
-        yield from (decisions, total, upstream)
+        yield from (decisions, repeated, total, upstream)
         yield from self._connections()
         yield from self._ended_logins()
 
@@ -152,6 +168,14 @@ class Tallied(Collector):
                     labels=labels,
                 ),
                 "unauthenticated",
+            ),
+            (
+                CounterMetricFamily(
+                    SOCKETS + "expired_connections_killed",
+                    "Connections closed because the session of a login had ended (KIP-368).",
+                    labels=labels,
+                ),
+                "expired",
             ),
             (
                 CounterMetricFamily(SOCKETS + "incoming_byte", "Bytes from clients.", labels=labels),

@@ -12,6 +12,7 @@ from kustos.authorizer import AuthorizerMetrics
 from kustos.gateway.apis.purgatory import ACL_UPDATE, DelayedFuturePurgatory
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.session.answer_budget import AnswerBudget
+from kustos.gateway.upstream.topic_ids import TopicIds
 
 _PLUGINS: Final = "kafka_server_plugins_"
 _PLUGIN_LABELS: Final = {
@@ -167,10 +168,13 @@ class WatchedListeners(Collector):
 
 
 class WatchedAuthorizer(Collector):
-    """What Kafka's StandardAuthorizer registers (`kafka.server:type=plugins`, Kafka 4.4)."""
+    """What Kafka's StandardAuthorizer registers (`kafka.server:type=plugins`, Kafka 4.4); searches."""
 
-    def __init__(self, acl_count: Callable[[], int], rates: AuthorizerMetrics) -> None:
+    def __init__(
+        self, acl_count: Callable[[], int], searches: Callable[[], int], rates: AuthorizerMetrics
+    ) -> None:
         self._acl_count: Final = acl_count
+        self._searches: Final = searches
         self._rates: Final = rates
 
     def collect(self) -> Iterable[Metric]:
@@ -184,6 +188,31 @@ class WatchedAuthorizer(Collector):
             )
             family.add_metric(tuple(_PLUGIN_LABELS.values()), figure)
             yield family
+        yield CounterMetricFamily(
+            "kustos_authorizer_searches",
+            "Names searched in the ACLs: a connection searches for each once, and again after a change of "
+            "ACLs. All other decisions are known, or need no search.",
+            self._searches(),
+        )
+
+
+class WatchedTopicIds(Collector):
+    """The names of topic ids."""
+
+    def __init__(self, topic_ids: TopicIds) -> None:
+        self._topic_ids: Final = topic_ids
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures of this moment."""
+        family = CounterMetricFamily(
+            "kustos_topic_ids",
+            "Topic ids by outcome: KNOWN had a name when a request named it, QUERIED was looked up "
+            "at upstream, also to refresh a name.",
+            labels=("outcome",),
+        )
+        family.add_metric(("KNOWN",), self._topic_ids.known_ids)
+        family.add_metric(("QUERIED",), self._topic_ids.queried_ids)
+        yield family
 
 
 class WatchedPurgatory(Collector):

@@ -6,6 +6,7 @@ from kustos.gateway.upstream.host_names import BrokerHostPattern, BrokerHosts, i
 from kustos.gateway.upstream.identities import ClientIdentities
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
 from kustos.gateway.upstream.tokens import IdentityError, UpstreamTokens
+from kustos.gateway.upstream.topic_ids import TopicIds
 
 __all__ = [
     "AddressRanges",
@@ -17,6 +18,7 @@ __all__ = [
     "InFlight",
     "NoPortForBrokerError",
     "RevocationSettings",
+    "TopicIds",
     "UpstreamCluster",
     "UpstreamTokens",
     "UpstreamUnavailableError",

@@ -107,7 +107,7 @@ class UpstreamCluster:
         self._versions_of: dict[int, Versions] = {}
         self._connection: KafkaConnection | None = None
         self._lock = asyncio.Lock()
-        self._topic_ids: Final = TopicIds(self._query_names)
+        self.topic_ids: Final = TopicIds(self._query_names)
         self._all_topics: Final = AllTopicNames(self._query_page)
 
     async def connection(self) -> KafkaConnection:
@@ -226,11 +226,11 @@ class UpstreamCluster:
 
     def known_names(self, topic_ids: Iterable[bytes]) -> dict[bytes, str] | None:
         """Return the names of these ids, None if upstream must be queried."""
-        return self._topic_ids.known(topic_ids)
+        return self.topic_ids.known(topic_ids)
 
     async def resolve_topic_ids(self, topic_ids: frozenset[bytes]) -> dict[bytes, str]:
         """Return the names of the ids that upstream knows; raise `UpstreamUnavailableError`."""
-        return await self._topic_ids.resolve(topic_ids)
+        return await self.topic_ids.resolve(topic_ids)
 
     async def _query_names(self, topic_ids: Collection[bytes]) -> dict[bytes, str]:
         item = request_codec(ApiKey.METADATA, 12).struct("MetadataRequestTopic")
@@ -248,7 +248,7 @@ class UpstreamCluster:
             item = request_codec(ApiKey.METADATA, 12).struct("MetadataRequestTopic")
             topics = [item(name=name) for name in sorted(names)]
         answer = await self.query(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
-        self._topic_ids.learn(_named(answer), ())
+        self.topic_ids.learn(_named(answer), ())
         there = [topic for topic in answer.topics if topic.error_code not in NOT_THERE]
         return {topic.name: len(topic.partitions) for topic in there if topic.name is not None}
 

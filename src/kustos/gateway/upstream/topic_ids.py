@@ -56,6 +56,10 @@ class TopicIds:
 
     def __init__(self, query: QueryNames) -> None:
         self._query: Final = query
+        self.known_ids = 0
+        """Ids whose names were known when a request named them, since the start."""
+        self.queried_ids = 0
+        """Ids that upstream was queried for, since the start."""
         self._names: dict[bytes, tuple[str, float]] = {}
         """With the time from which a name is refreshed."""
         self._unknown: dict[bytes, float] = {}
@@ -76,6 +80,7 @@ class TopicIds:
                     self._doubt(topic_id, now)
             elif now >= self._unknown.get(topic_id, 0.0):
                 return None
+        self.known_ids += len(found)
         return found
 
     async def resolve(self, topic_ids: Iterable[bytes]) -> dict[bytes, str]:
@@ -119,6 +124,7 @@ class TopicIds:
                     topic_ids[self._doubted.popitem()[0]] = None
                 named: Mapping[bytes, str] = {}
                 if topic_ids:
+                    self.queried_ids += len(topic_ids)
                     try:
                         named = await self._query(topic_ids)
                     except Exception as error:  # noqa: BLE001 - the waiting callers handle it

@@ -11,11 +11,15 @@ class ConnectionCount:
     """Counts connections, each identified by its worker and its number there."""
 
     def __init__(self, maximum: int, maximum_per_ip: int) -> None:
-        self._maximum: Final = maximum
-        self._maximum_per_ip: Final = maximum_per_ip
+        self._maximum = maximum
+        self._maximum_per_ip = maximum_per_ip
         self._hosts: Final[dict[object, dict[int, str]]] = {}
         self._by_host: Final[Counter[str]] = Counter()
         self.total = 0
+
+    def change_limits(self, maximum: int, maximum_per_ip: int) -> None:
+        """Put other limits in force for newcomers; those counted in stay."""
+        self._maximum, self._maximum_per_ip = maximum, maximum_per_ip
 
     def arrived(self, worker: object, number: int, host: str) -> str | None:
         """Count a connection in; return why it is turned away, if it is. It counts until it has left."""

@@ -27,6 +27,7 @@ _COMBINED: Final[dict[str, Combine | str]] = {
     "kustos_candidate_acls": min,
     "kustos_audit_full": max,
     "kustos_audit_sink_failing": max,
+    "kustos_event_loop_lag_max_seconds": max,
 }
 """The gauges that are not added up."""
 

@@ -112,7 +112,7 @@ class WorkerPool:
         self._store: Final = store
         self._loop: Final = asyncio.get_running_loop()
         self._submit: Callable[[StoreRequest], Awaitable[tuple[Any, ...]]] | None = None
-        self._connections: Final = ConnectionCount(settings.max_connections, settings.max_connections_per_ip)
+        self.connections: Final = ConnectionCount(settings.max_connections, settings.max_connections_per_ip)
         self._listener: Final = WorkerListener(settings.directory, self._welcome, self._received, self._lost)
         self._tasks: Final[set[asyncio.Task[Any]]] = set()
         self._changes: Final[dict[int, int]] = {}
@@ -171,7 +171,7 @@ class WorkerPool:
     def _ended(self, worker: WorkerHandle, code: int) -> None:
         self.on_died()
         worker.gone()
-        self._connections.gone(worker)
+        self.connections.gone(worker)
         self.on_gone(worker)
         if self._stopping:
             return
@@ -245,11 +245,11 @@ class WorkerPool:
     def _take_count(self, worker: WorkerHandle, channel: Channel, message: object) -> None:
         match message:
             case Arrived(number, host):
-                refusal = self._connections.arrived(worker, number, host)
+                refusal = self.connections.arrived(worker, number, host)
                 if refusal is not None:
                     channel.send(TurnAway(number, refusal))
             case Left(number):
-                self._connections.left(worker, number)
+                self.connections.left(worker, number)
             case LoginFailed(host):
                 self.on_login_failed(host)
                 self.tell_login_failed(host, worker)

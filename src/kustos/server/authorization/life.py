@@ -139,6 +139,6 @@ def reconfigure(
     return configs, changed - now
 
 
-def changed_keys(old: Mapping[str, str], new: Mapping[str, str]) -> frozenset[str]:
+def changed_keys(old: Mapping[str, str | None], new: Mapping[str, str | None]) -> frozenset[str]:
     """Return the keys whose values differ, including added and removed ones."""
     return frozenset(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))

@@ -3,6 +3,7 @@
 import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, unique
 from pathlib import Path
 from typing import Final, Generic, Literal, TypeVar
 
@@ -34,6 +35,15 @@ INT64_MAX: Final = 2**63 - 1
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
+@unique
+class TakesEffect(Enum):
+    """When a new value of a setting in the file is in force; the text is that of the reference page."""
+
+    RESTART = "restart"
+    RELOAD = "SIGHUP"
+    RELOAD_FOR_PLAIN = "SIGHUP for `PLAIN`, else restart"
+
+
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
     """How a value is parsed. `takes` completes the sentence "use ..."."""
@@ -59,6 +69,7 @@ class Setting(Generic[T]):
     """Whether the prefix `listener.name.<listener>.` may restrict it to one listener."""
     per_mechanism: bool = False
     """Whether `<mechanism>.` in lower case may follow the listener's prefix."""
+    takes_effect: TakesEffect = TakesEffect.RESTART
 
 
 def whole_number(lowest: int, highest: int, unit: str = "") -> Kind[int]:

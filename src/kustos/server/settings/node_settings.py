@@ -34,6 +34,7 @@ from kustos.server.settings.listeners import (
 from kustos.server.settings.logins import check_delay, failed_login_limits
 from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.quorum import QuorumSettings, quorum_settings
+from kustos.server.settings.reloadable import reloadable_keys
 from kustos.server.settings.table import audit as audit_table
 from kustos.server.settings.table import log as log_table
 from kustos.server.settings.table import login as login_table
@@ -105,6 +106,8 @@ class KustosSettings:
     """Shared by nodes that serve the same users, so that nobody learns which exist; None: the directory's."""
     config_entries: tuple[ConfigEntry, ...] = field(repr=False)
     """All settings, as DescribeConfigs shows them."""
+    reloadable_keys: frozenset[str]
+    """The keys of the file that a reload puts in force; of its own the authorizer says that."""
     audit: AuditSettings
     http: NodeAddress | None
     warnings: tuple[str, ...]
@@ -179,6 +182,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         token_rules=_token_rules(given),
         decoy_secret=_decoy_secret(given),
         config_entries=config_entries(properties, given),
+        reloadable_keys=reloadable_keys(given, listeners),
         audit=audit,
         http=http,
         warnings=tuple(given.warnings),

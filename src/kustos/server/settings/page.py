@@ -34,6 +34,25 @@ for one SASL mechanism as `<mechanism>.<key>`, or for both as `listener.name.<li
 Write listener and mechanism in lower case, as in
 `listener.name.clients.scram-sha-256.connections.max.reauth.ms`. The more specific key wins; the key of a
 mechanism wins over that of a listener.
+
+## New values without a restart
+
+The column *new value by* says what puts a changed value in force. On `SIGHUP` the node, with all its worker
+processes, reads the file again. If anything in it is wrong, nothing changes, and one line of the log says
+what. Else the log names the keys that changed, a warning names those that wait for a restart, and an audit
+event names the former. Values appear nowhere.
+
+- Lower limits turn newcomers away. Connections that are open stay.
+- New users of `PLAIN` and new passwords count from the next login on. Who is logged in stays until the
+  session ends (`connections.max.reauth.ms`).
+- A custom authorizer says itself which of its settings may change ([how](../how-to/custom-authorizer.md)).
+  `PLAIN` with a callback handler of your own takes a restart.
+"""
+
+
+TABLE_HEAD: Final = """\
+| Key | Values | Default | For one | New value by | Meaning |
+|---|---|---|---|---|---|
 """
 
 
@@ -44,9 +63,7 @@ def configuration_page() -> str:
     for setting in SETTINGS:
         by_section.setdefault(setting.section, []).append(setting)
     for section, settings in by_section.items():
-        parts.append(
-            f"\n## {section}\n\n| Key | Values | Default | For one | Meaning |\n|---|---|---|---|---|\n"
-        )
+        parts.append(f"\n## {section}\n\n{TABLE_HEAD}")
         parts.extend(_row(setting) for setting in settings)
     return "".join(parts)
 
@@ -63,6 +80,7 @@ def _row(setting: Setting[Any]) -> str:
         setting.kind.takes,
         _default(setting),
         ", ".join(ones),
+        setting.takes_effect.value,
         setting.doc + secret,
     )
     return f"| {' | '.join(cells)} |\n"

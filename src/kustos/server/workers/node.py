@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
@@ -80,6 +80,16 @@ class WorkerPoolNode:
             ),
         )
         return cls(await Node.open(settings, writer, part), writer)
+
+    def staged(self, settings: KustosSettings) -> Callable[[], None]:
+        """Return what puts new settings in force in this process; raise `SettingsError`."""
+        commit_here = self.node.staged(settings)
+
+        def commit() -> None:
+            commit_here()
+            self.pool.connections.change_limits(settings.max_connections, settings.max_connections_per_ip)
+
+        return commit
 
     async def start(self) -> None:
         """Serve; raise what `Node.start` raises, `WorkerStartError` or OSError."""

@@ -54,8 +54,7 @@ class WorkerNode:
             lambda: worker_settings_of(self._properties, index),
             node.authorization.authorizer,
             node.admin,
-            tls=node.tls,
-            candidate=node.candidate,
+            stage=node.staged,
         )
         service.applied = self._applied
         service.drain = node.in_flight.drain

@@ -4,7 +4,17 @@ from typing import Any, Final
 
 from kustos.authorizer.audit import AuditFormat
 from kustos.gateway.audit import FACILITIES, parse_receiver
-from kustos.server.settings.kinds import INT64_MAX, PATH, TEXT, Kind, Setting, list_of, one_of, whole_number
+from kustos.server.settings.kinds import (
+    INT64_MAX,
+    PATH,
+    TEXT,
+    Kind,
+    Setting,
+    TakesEffect,
+    list_of,
+    one_of,
+    whole_number,
+)
 from kustos.server.settings.table.tls import client_tls_settings
 
 AUDIT_SINKS: Final = Setting(
@@ -125,6 +135,7 @@ AUDIT_ALLOWED_ONE_IN: Final = Setting(
     "Audit",
     "Of how many allowed uses (READ, WRITE, DESCRIBE and the like) one is written, by chance; 1: all. The "
     "first use of each hour is always written, and so are denials and changes.",
+    takes_effect=TakesEffect.RELOAD,
 )
 AUDIT_DENIED_MAX_BYTES_PER_HOUR: Final = Setting(
     "kustos.audit.denied.max.bytes.per.hour",

@@ -16,6 +16,7 @@ from kustos.server.settings.kinds import (
     TEXT,
     Kind,
     Setting,
+    TakesEffect,
     whole_number,
 )
 
@@ -88,6 +89,7 @@ FAILED_LOGINS_BURST: Final = Setting(
     "Limits",
     "How many logins from one address, or from one /64 of IPv6, may fail at once; 0: any number. Then "
     "kustos closes new connections from there on arrival, until time has given back a try.",
+    takes_effect=TakesEffect.RELOAD,
 )
 FAILED_LOGINS_PER_MINUTE: Final = Setting(
     "kustos.failed.logins.per.ip.per.minute",
@@ -96,6 +98,7 @@ FAILED_LOGINS_PER_MINUTE: Final = Setting(
     "Limits",
     "How many tries an address gets back each minute. A client with a wrong password that waits 10 seconds "
     "between its tries needs 6.",
+    takes_effect=TakesEffect.RELOAD,
 )
 FAILED_LOGINS_UNLIMITED_ADDRESSES: Final = Setting(
     "kustos.failed.logins.unlimited.addresses",
@@ -104,6 +107,7 @@ FAILED_LOGINS_UNLIMITED_ADDRESSES: Final = Setting(
     "Limits",
     "Addresses or networks whose failed logins are not limited: those that many clients share, such as a "
     "balancer that does not send the PROXY protocol.",
+    takes_effect=TakesEffect.RELOAD,
 )
 
 DECOY_SECRET: Final[Setting[str]] = Setting(

@@ -18,6 +18,7 @@ from kustos.server.settings.kinds import (
     PATH,
     TEXT,
     Setting,
+    TakesEffect,
     list_of,
     one_of,
     whole_number,
@@ -178,6 +179,7 @@ JAAS_CONFIG: Final = Setting(
     secret=True,
     per_listener=True,
     per_mechanism=True,
+    takes_effect=TakesEffect.RELOAD_FOR_PLAIN,
 )
 MAX_REAUTH_MS: Final = Setting(
     "connections.max.reauth.ms",
@@ -219,7 +221,12 @@ MAX_IDLE_MS: Final = Setting(
     "How long a connection may send nothing before kustos closes it.",
 )
 MAX_CONNECTIONS: Final = Setting(
-    "max.connections", _COUNT, INT32_MAX, "Limits", "The largest number of connections of the node."
+    "max.connections",
+    _COUNT,
+    INT32_MAX,
+    "Limits",
+    "The largest number of connections of the node.",
+    takes_effect=TakesEffect.RELOAD,
 )
 MAX_CONNECTIONS_PER_IP: Final = Setting(
     "max.connections.per.ip",
@@ -227,6 +234,7 @@ MAX_CONNECTIONS_PER_IP: Final = Setting(
     INT32_MAX,
     "Limits",
     "The largest number of connections from one address.",
+    takes_effect=TakesEffect.RELOAD,
 )
 ANSWERS_MAX_BYTES: Final = Setting(
     "kustos.gateway.answers.max.bytes",
@@ -267,6 +275,7 @@ SUPER_USERS: Final = Setting(
     "",
     "Authorization",
     "Principals that may do everything: `User:name`, separated by semicolons.",
+    takes_effect=TakesEffect.RELOAD,
 )
 ALLOW_EVERYONE: Final = Setting(
     "allow.everyone.if.no.acl.found",
@@ -274,6 +283,7 @@ ALLOW_EVERYONE: Final = Setting(
     False,
     "Authorization",
     "Whether a resource that no ACL names is open to all.",
+    takes_effect=TakesEffect.RELOAD,
 )
 CANDIDATE_ACLS: Final = Setting(
     "kustos.authorization.candidate.acls",
@@ -282,7 +292,8 @@ CANDIDATE_ACLS: Final = Setting(
     "Authorization",
     "Candidate ACLs: a file in any form that `kustos acls convert` reads, a snapshot, or a directory with a "
     "metadata log. They are evaluated beside the ACLs in force, without effect; where they decide otherwise, "
-    "the audit event says so. Read anew by SIGHUP.",
+    "the audit event says so. Read anew by each SIGHUP.",
+    takes_effect=TakesEffect.RELOAD,
 )
 LEGACY_ACL_FILE: Final = Setting(
     "kustos.legacy.acl.file",

@@ -11,6 +11,7 @@ from kustos.server.settings.kinds import (
     Kind,
     Section,
     Setting,
+    TakesEffect,
     list_of,
     one_of,
     whole_number,
@@ -96,15 +97,29 @@ _REVOCATIONS: Final = (
 
 def _settings(prefix: str, section: Section) -> dict[str, Setting[Any]]:
     is_of_listeners = not prefix
+    takes_effect = TakesEffect.RELOAD if is_of_listeners else TakesEffect.RESTART
     made = {
         name: Setting(
-            prefix + name, kind, default, section, doc, secret=is_secret, per_listener=is_of_listeners
+            prefix + name,
+            kind,
+            default,
+            section,
+            doc,
+            secret=is_secret,
+            per_listener=is_of_listeners,
+            takes_effect=takes_effect,
         )
         for name, kind, default, doc, is_secret in _COMMON
     }
     revocations = "kustos.ssl.crl.location" if is_of_listeners else f"{prefix}ssl.crl.location"
     made["ssl.crl.location"] = Setting(
-        revocations, TEXT, None, section, _REVOCATIONS, per_listener=is_of_listeners
+        revocations,
+        TEXT,
+        None,
+        section,
+        _REVOCATIONS,
+        per_listener=is_of_listeners,
+        takes_effect=takes_effect,
     )
     return made
 
@@ -131,6 +146,7 @@ CLIENT_AUTH: Final = Setting(
     "TLS",
     "Whether clients must show a certificate. A `SASL_SSL` listener needs it with the listener's prefix.",
     per_listener=True,
+    takes_effect=TakesEffect.RELOAD,
 )
 HANDSHAKE_TIMEOUT_MS: Final = Setting(
     "kustos.ssl.handshake.timeout.ms",
