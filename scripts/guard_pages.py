@@ -109,6 +109,7 @@ ESCAPES: Final = {
     "create_topics": "the topics are refused; the configuration of a new one is kept from who may not see it",
     "delete_topics": "the topics are refused; who may not describe one does not learn whether it exists",
     "init_producer_id": "the request is refused; with a transactional id that is asked about, else any topic",
+    "list_transactions": "the transactions are left out",
     "add_partitions": "the topics are refused, and with them all others; from version 4 on, "
     "which only brokers use, the request is",
     "alter_scram": "every user of the request is refused",

@@ -148,8 +148,10 @@ def consumer_group_heartbeat(request: Request, client: Client) -> list[Need]:
 
 
 def streams_group_heartbeat(request: Request, client: Client) -> list[Need]:
-    names = topology_topics(request)
-    return [*read_group(request, client), *[((Op.DESCRIBE, Type.TOPIC, name),) for name in names]]
+    parts = () if request.body.topology is None else request.body.topology.subtopologies
+    expressions = [NEVER for part in parts if part.source_topic_regex]
+    named: list[Need] = [((Op.DESCRIBE, Type.TOPIC, name),) for name in topology_topics(request)]
+    return [*read_group(request, client), *named, *expressions]
 
 
 def describe_streams_groups(request: Request, client: Client) -> list[Need]:
@@ -209,6 +211,11 @@ def altered_configs(request: Request, client: Client) -> list[Need]:
     named = Counter(map(resource_key, request.body.resources))
     twice = [NEVER for count in named.values() if count > 1]
     return [*twice, *[NEVER if right is None else (right,) for right in rights]]
+
+
+def list_transactions(request: Request, client: Client) -> list[Need]:
+    # a broker compiles it, and on some expressions never ends
+    return [NEVER] if getattr(request.body, "transactional_id_pattern", None) else []
 
 
 def nothing(request: Request, client: Client) -> list[Need]:
@@ -287,7 +294,7 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     65: lambda request, client: [
         ((Op.DESCRIBE, Type.TRANSACTIONAL_ID, str(name)),) for name in request.body.transactional_ids
     ],
-    66: nothing,
+    66: list_transactions,
     68: consumer_group_heartbeat,
     69: describe_groups("group_ids"),
     88: streams_group_heartbeat,

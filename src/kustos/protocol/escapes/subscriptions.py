@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.extras import ExtraMissingError
-from kustos.protocol.codes import NONE, UNSUPPORTED_VERSION
+from kustos.protocol.codes import INVALID_REGULAR_EXPRESSION, NONE, UNSUPPORTED_VERSION
 from kustos.protocol.effects import AllTopics, Ask, Asking, GiveWay, Handler, Relay, Reply, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import pass_again, pass_gate
@@ -22,7 +22,6 @@ from kustos.protocol.turns import allowed_names, each
 from kustos.wire import Message
 
 DESCRIBE_MATCH = Check(AclOperation.DESCRIBE, ResourceType.TOPIC, log_if_denied=False)
-INVALID_REGULAR_EXPRESSION = ErrorCode.invalid_regular_expression.value
 COORDINATOR_LOAD_IN_PROGRESS = ErrorCode.coordinator_load_in_progress.value
 
 
