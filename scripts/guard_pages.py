@@ -130,6 +130,8 @@ ESCAPES: Final = {
     "share_acknowledge": "without the group the request is refused; the partitions are refused, "
     "the others go on",
     "alter_configs": "the resources are refused, the others go on",
+    "replace_configs_upstream": "the resources are refused, the others go on; so is a broker "
+    "of which a setting would be unset that clients may not change",
     "describe_configs_upstream": "the resources are refused, the others go on; the authorizer's "
     "settings of a broker are answered here",
     "describe_configs": "the resources are refused, the others go on",

@@ -12,7 +12,7 @@ from typing import Any
 from kustos.acl import CLUSTER_NAME
 from testkit.tap.answers import topology_topics
 from testkit.tap.client import INTERNAL, Client, Op, Question, Type
-from testkit.tap.daily_answers import resource_key, right_to_alter
+from testkit.tap.daily_answers import STAYING, resource_key, right_to_alter
 from testkit.tap.frames import Request, is_transactional, topic_key
 
 Need = tuple[Question, ...]
@@ -116,12 +116,16 @@ def init_producer_id(request: Request, client: Client) -> list[Need]:
 
 def describe_configs(request: Request, client: Client) -> list[Need]:
     kinds = {2: Type.TOPIC, 32: Type.GROUP}
-    return [
-        ((Op.DESCRIBE_CONFIGS, kinds[resource.resource_type], str(resource.resource_name)),)
-        if resource.resource_type in kinds
-        else on_cluster(Op.DESCRIBE_CONFIGS) * (resource.resource_type in {4, 8, 16})
-        for resource in request.body.resources
-    ]
+
+    def need(resource: Any) -> Need:
+        if resource.resource_type in kinds:
+            return ((Op.DESCRIBE_CONFIGS, kinds[resource.resource_type], str(resource.resource_name)),)
+        # kustos asks for settings that stay before others of a broker are replaced
+        asks_itself = resource.resource_type == 4 and set(resource.configuration_keys or ()) == STAYING
+        operations = (Op.DESCRIBE_CONFIGS, *[Op.ALTER_CONFIGS] * asks_itself)
+        return on_cluster(*operations) if resource.resource_type in {4, 8, 16} else NEVER
+
+    return [need(resource) for resource in request.body.resources]
 
 
 def read_group(request: Request, client: Client) -> list[Need]:
