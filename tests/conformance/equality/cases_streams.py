@@ -93,6 +93,7 @@ STORIES = (
         **beat(GROUP, 0, topology("__consumer_offsets", "__transaction_state")),
     ),
     one("names of no topics", BEAT, (SUPER, SOME), **beat(GROUP, 0, topology("a b", "", "hidden", "x/y"))),
+    one("names that no text can quote", BEAT, (SUPER, SOME), **beat(GROUP, 0, topology("x" * 32_760))),
     one("an expression of topics", BEAT, EVERYBODY, **beat(GROUP, 0, by_expression("orders"))),
     one("an expression of a stranger", BEAT, FEW, **beat(GROUP, 3, by_expression("orders"))),
     one("an expression of one who leaves", BEAT, FEW, **beat(GROUP, -1, by_expression("orders"))),

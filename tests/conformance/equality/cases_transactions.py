@@ -302,6 +302,8 @@ WRITING = (
     producers("of some topics", EVERYBODY, "orders", "pay-secret", "hidden", "pay-missing", "gone"),
     producers("of a topic twice", FEW, "orders", "hidden", "orders"),
     producers("of impossible topics", FEW, "no/such", "", "..", "x" * 250, "hidden"),
+    producers("of a long name", FEW, "hidden", "x" * 3_000),
+    producers("of a name that no text can quote", FEW, "hidden", "x" * 32_760),
     producers("of nothing", FEW),
 )
 

@@ -22,6 +22,7 @@ from kustos.protocol.effects import AllTopics, Ask, Asking, Handler, ListTopics,
 from kustos.protocol.escapes.groups import describe_members
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import pass_again, pass_gate
+from kustos.protocol.shapes import shortened
 from kustos.protocol.steps import RefuseRequestError, Row, gates_of
 from kustos.protocol.topic_patterns import INTERNAL_TOPICS, ClusterTopics, is_topic_name
 from kustos.protocol.turns import allowed_names
@@ -117,7 +118,7 @@ def fault_of(names: Iterable[str]) -> str | None:
 
 def refused(exchange: Exchange, code: int, text: str) -> Reply:
     """Return the answer that refuses a heartbeat."""
-    return Reply(exchange.response_codec.new(error_code=code, error_message=text, **NO_TASKS))
+    return Reply(exchange.response_codec.new(error_code=code, error_message=shortened(text), **NO_TASKS))
 
 
 def stored_topics(exchange: Exchange) -> Asking[frozenset[str]]:

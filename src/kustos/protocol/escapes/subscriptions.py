@@ -15,6 +15,7 @@ from kustos.protocol.codes import INVALID_REGULAR_EXPRESSION, NONE, UNSUPPORTED_
 from kustos.protocol.effects import AllTopics, Ask, Asking, GiveWay, Handler, Relay, Reply, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import pass_again, pass_gate
+from kustos.protocol.shapes import shortened
 from kustos.protocol.steps import RefuseRequestError, Row, gates_of
 from kustos.protocol.subscriptions import MATCHED_BYTES_MAX, MemberKey, Subscription, fits
 from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern, TopicPatternError
@@ -140,5 +141,5 @@ def told_clients(answer: UpstreamAnswer, now: Subscription) -> Message | bytes:
 def invalid(exchange: Exchange, reason: str) -> Reply:
     """Return the answer to an expression that is none."""
     text = exchange.request.subscribed_topic_regex
-    sentence = f"SubscribedTopicRegex `{text}` is not a valid regular expression: {reason}."
+    sentence = shortened(f"SubscribedTopicRegex `{text}` is not a valid regular expression: {reason}.")
     return Reply(exchange.response_codec.new(error_code=INVALID_REGULAR_EXPRESSION, error_message=sentence))
