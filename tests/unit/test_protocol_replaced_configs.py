@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kustos.acl import AclBinding
 from kustos.protocol.escapes.configs import DESCRIBED_RESOURCES_MAX
 from testkit.protocol import cluster_model
 from testkit.protocol.driver import Driver, Outcome
@@ -16,7 +17,7 @@ from tests.unit.protocol_requests import ALPHA, ask, connection, forwarded, may
 DESCRIBE, REPLACE, CHANGE = 32, 33, 44
 TOPIC, BROKER = 2, 4
 OF_A_BROKER, OF_ALL_BROKERS, OF_A_FILE, BY_DEFAULT = 2, 3, 4, 5
-FAILED, CLUSTER_DENIED, INVALID_REQUEST = -1, 31, 42
+FAILED, TOPIC_DENIED, CLUSTER_DENIED, INVALID_REQUEST = -1, 29, 31, 42
 LISTENERS, PROTOCOLS = "listeners", "listener.security.protocol.map"
 ALTERS = may("ALTER_CONFIGS", "CLUSTER")
 
@@ -92,7 +93,7 @@ def test_other_resources_are_altered_and_told_in_order(monkeypatch: pytest.Monke
     upstream_has(monkeypatch, (LISTENERS, OF_A_BROKER, OF_A_BROKER))
     resources = ((TOPIC, "hidden-gamma"), (BROKER, "1"), (TOPIC, ALPHA))
     outcome, told = replace(connection(ALTERS, may("ALTER_CONFIGS")), *resources)
-    assert [code for code, _ in told] == [29, INVALID_REQUEST, 0]
+    assert [code for code, _ in told] == [TOPIC_DENIED, INVALID_REQUEST, 0]
     assert [each["resource_name"] for each in forwarded(outcome, 1)["resources"]] == [ALPHA]
 
 
@@ -108,6 +109,23 @@ def test_a_broker_that_cannot_be_described_is_not_altered(monkeypatch: pytest.Mo
 def test_who_may_not_alter_a_broker_asks_nothing_of_it() -> None:
     outcome, told = replace(connection(), (BROKER, "1"))
     assert ([code for code, _ in told], outcome.forwarded) == ([CLUSTER_DENIED], [])
+
+
+@pytest.mark.parametrize("granted", [[], [may("ALTER_CONFIGS")]])
+def test_rights_that_change_while_upstream_is_asked_count(
+    monkeypatch: pytest.MonkeyPatch, granted: list[AclBinding]
+) -> None:
+    driver = connection(ALTERS)
+
+    def described(_model: object, request: Any, made: Any) -> Any:
+        driver.replace_acls(granted)
+        result = made.root.ELEMENTS["results"]
+        [each] = request.resources
+        return made.root(results=[result(resource_type=each.resource_type, resource_name=each.resource_name)])
+
+    monkeypatch.setitem(cluster_model.ANSWERS, DESCRIBE, described)
+    outcome, told = replace(driver, (TOPIC, ALPHA), (BROKER, "1"))
+    assert ([code for code, _ in told], sent(outcome)) == ([TOPIC_DENIED, CLUSTER_DENIED], [DESCRIBE])
 
 
 def test_topics_are_altered_without_a_question() -> None:

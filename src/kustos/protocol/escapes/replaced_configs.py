@@ -15,6 +15,7 @@ from kustos.protocol.escapes.configs import DESCRIBED_RESOURCES_MAX, UNCHANGED_H
 from kustos.protocol.exchange import Exchange
 from kustos.protocol.perform import merged, strip
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
+from kustos.protocol.turns import begin_item
 from kustos.wire import ApiKey, Message, request_codec
 
 DESCRIBE_VERSION: Final = 1
@@ -35,12 +36,19 @@ def replace_configs_upstream(exchange: Exchange, row: Row) -> Handler:
     whole = exchange.request
     kept, denied = yield from strip(exchange, step, whole)
     brokers = [each for each in kept.resources if each.resource_type == ConfigResourceType.BROKER]
-    refusals = (yield from refused_brokers(exchange, brokers)) if brokers else {}
-    if refusals:
+    if brokers:
+        refusals = yield from refused_brokers(exchange, brokers)
+        if not exchange.is_still_allowed():
+            # what only now is allowed was not asked about
+            denied = (yield from strip(exchange, step, whole))[1] | denied
+        left = []
         for index, resource in enumerate(whole.resources):
+            yield from begin_item(exchange)
             if index not in denied and _key(resource) in refusals:
                 denied[index] = refusals[_key(resource)]
-        kept = kept.replace(resources=[each for each in kept.resources if _key(each) not in refusals])
+            elif index not in denied:
+                left.append(resource)
+        kept = whole.replace(resources=left)
     if not denied:
         return Relay()
     response = None
