@@ -110,6 +110,7 @@ ESCAPES: Final = {
     "create_topics": "the topics are refused; the configuration of a new one is kept from who may not see it",
     "delete_topics": "the topics are refused; who may not describe one does not learn whether it exists",
     "init_producer_id": "the request is refused; with a transactional id that is asked about, else any topic",
+    "list_transactions": "the transactions are left out",
     "add_partitions": "the topics are refused, and with them all others; from version 4 on, "
     "which only brokers use, the request is",
     "alter_scram": "every user of the request is refused",
@@ -130,6 +131,8 @@ ESCAPES: Final = {
     "share_acknowledge": "without the group the request is refused; the partitions are refused, "
     "the others go on",
     "alter_configs": "the resources are refused, the others go on",
+    "replace_configs_upstream": "the resources are refused, the others go on; so is a broker "
+    "of which a setting would be unset that clients may not change",
     "describe_configs_upstream": "the resources are refused, the others go on; the authorizer's "
     "settings of a broker are answered here",
     "describe_configs": "the resources are refused, the others go on",

@@ -125,6 +125,8 @@ class World:
     closed: list[str] = field(default_factory=list)
     decided_by: list[int] = field(default_factory=list)
     """The correlation id of each request that something was decided for."""
+    decided_names: list[str | None] = field(default_factory=list)
+    """The names that were decided on."""
     part: bytes = b""
     """What came upstream of a frame that is not whole yet."""
     is_full: bool = False
@@ -204,6 +206,7 @@ class World:
         self, context: AuthorizableRequestContext, decided: list[Decided], latency_us: int
     ) -> WrittenAt | None:
         self.decided_by.append(context.correlation_id)
+        self.decided_names += [each.name for each in decided]
         return None
 
     refuses = False

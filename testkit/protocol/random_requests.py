@@ -108,6 +108,7 @@ POOLS: dict[str, list[Any]] = {
     "transactional_id": TRANSACTIONS,
     "v3_and_below_transactional_id": TRANSACTIONS,
     "transactional_ids": TRANSACTIONS,
+    "transactional_id_pattern": ["", "tx-.*", ".*two", "["],
     "records": RECORDS,
     "acks": [-1, 1, -1, 1, 0],
     "session_id": [0],
@@ -133,8 +134,9 @@ POOLS: dict[str, list[Any]] = {
 POOLS |= {field: [0, 1, 2] for field in INDEX_FIELDS}
 """Values for meaningful fields, by field name."""
 
-MOSTLY_EMPTY = frozenset({"acknowledgement_batches"})
-"""Lists that make most requests senseless: nothing is acknowledged before it was fetched."""
+MOSTLY_EMPTY = frozenset({"acknowledgement_batches", "source_topic_regex"})
+"""Lists that make most requests senseless: nothing is acknowledged before it was fetched, and brokers take no
+expressions of streams groups."""
 
 SETTINGS = [*(f"setting-{number}" for number in range(12)), "super.users", "listeners"]
 

@@ -12,7 +12,7 @@ from typing import Any
 from kustos.acl import CLUSTER_NAME
 from testkit.tap.answers import topology_topics
 from testkit.tap.client import INTERNAL, Client, Op, Question, Type
-from testkit.tap.daily_answers import resource_key, right_to_alter
+from testkit.tap.daily_answers import STAYING, resource_key, right_to_alter
 from testkit.tap.frames import Request, is_transactional, topic_key
 
 Need = tuple[Question, ...]
@@ -116,12 +116,16 @@ def init_producer_id(request: Request, client: Client) -> list[Need]:
 
 def describe_configs(request: Request, client: Client) -> list[Need]:
     kinds = {2: Type.TOPIC, 32: Type.GROUP}
-    return [
-        ((Op.DESCRIBE_CONFIGS, kinds[resource.resource_type], str(resource.resource_name)),)
-        if resource.resource_type in kinds
-        else on_cluster(Op.DESCRIBE_CONFIGS) * (resource.resource_type in {4, 8, 16})
-        for resource in request.body.resources
-    ]
+
+    def need(resource: Any) -> Need:
+        if resource.resource_type in kinds:
+            return ((Op.DESCRIBE_CONFIGS, kinds[resource.resource_type], str(resource.resource_name)),)
+        # kustos asks for settings that stay before others of a broker are replaced
+        asks_itself = resource.resource_type == 4 and set(resource.configuration_keys or ()) == STAYING
+        operations = (Op.DESCRIBE_CONFIGS, *[Op.ALTER_CONFIGS] * asks_itself)
+        return on_cluster(*operations) if resource.resource_type in {4, 8, 16} else NEVER
+
+    return [need(resource) for resource in request.body.resources]
 
 
 def read_group(request: Request, client: Client) -> list[Need]:
@@ -148,8 +152,10 @@ def consumer_group_heartbeat(request: Request, client: Client) -> list[Need]:
 
 
 def streams_group_heartbeat(request: Request, client: Client) -> list[Need]:
-    names = topology_topics(request)
-    return [*read_group(request, client), *[((Op.DESCRIBE, Type.TOPIC, name),) for name in names]]
+    parts = () if request.body.topology is None else request.body.topology.subtopologies
+    expressions = [NEVER for part in parts if part.source_topic_regex]
+    named: list[Need] = [((Op.DESCRIBE, Type.TOPIC, name),) for name in topology_topics(request)]
+    return [*read_group(request, client), *named, *expressions]
 
 
 def describe_streams_groups(request: Request, client: Client) -> list[Need]:
@@ -209,6 +215,11 @@ def altered_configs(request: Request, client: Client) -> list[Need]:
     named = Counter(map(resource_key, request.body.resources))
     twice = [NEVER for count in named.values() if count > 1]
     return [*twice, *[NEVER if right is None else (right,) for right in rights]]
+
+
+def list_transactions(request: Request, client: Client) -> list[Need]:
+    # a broker compiles it, and on some expressions never ends
+    return [NEVER] if getattr(request.body, "transactional_id_pattern", None) else []
 
 
 def nothing(request: Request, client: Client) -> list[Need]:
@@ -287,7 +298,7 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     65: lambda request, client: [
         ((Op.DESCRIBE, Type.TRANSACTIONAL_ID, str(name)),) for name in request.body.transactional_ids
     ],
-    66: nothing,
+    66: list_transactions,
     68: consumer_group_heartbeat,
     69: describe_groups("group_ids"),
     88: streams_group_heartbeat,

@@ -178,7 +178,7 @@ class TestAlterConfigs:
             twice,
             (INVALID_REQUEST, "Unknown resource type 77"),
         ]
-        kinds = [resource["resource_type"] for resource in forwarded(outcome)["resources"]]
+        kinds = [resource["resource_type"] for resource in forwarded(outcome, -1)["resources"]]
         assert kinds == [TOPIC, BROKER]
 
     @pytest.mark.parametrize("api_key", [33, 44])

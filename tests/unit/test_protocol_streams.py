@@ -12,7 +12,7 @@ from testkit.protocol.driver import Driver, Outcome
 from tests.unit.protocol_requests import ALPHA, GROUP_NAME, ask, connection, forwarded, may
 
 HEARTBEAT, DESCRIBE = 88, 89
-TOPIC_DENIED, GROUP_DENIED, INVALID_TOPOLOGY = 29, 30, 130
+TOPIC_DENIED, GROUP_DENIED, INVALID_REQUEST, INVALID_TOPOLOGY = 29, 30, 42, 130
 CHANGELOG, REPARTITION = "app-counts-changelog", "app-words-repartition"
 MEMBER = {"group_id": GROUP_NAME, "member_id": "member", "rebalance_timeout": 1000}
 SOURCE = (may("READ", "GROUP"), may("DESCRIBE"))
@@ -82,6 +82,16 @@ class TestJoining:
         answer, passed = join(driver)
         assert (answer["error_code"], passed) == (TOPIC_DENIED, False)
         assert answer["error_message"] == "Unauthorized to CREATE on topics others-changelog."
+
+    @pytest.mark.parametrize("epoch", [0, 1, -1])
+    def test_expressions_of_topics_go_nowhere(self, epoch: int) -> None:
+        """Brokers read none of them yet: kustos does not wait for the one that compiles what a user wrote."""
+        driver = connection(*SEEN, *CREATES)
+        of = topology(ALPHA)
+        of["subtopologies"].append({"subtopology_id": "1", "source_topics": [], "source_topic_regex": [".*"]})
+        outcome, answer, _ = beat(driver, epoch, topology=of)
+        assert (answer["error_code"], outcome.forwarded) == (INVALID_REQUEST, [])
+        assert answer["error_message"] == "Regular expressions for source topics are not supported yet."
 
     @pytest.mark.parametrize(
         ("name", "why"),

@@ -3,13 +3,19 @@
 Expected values: the handlers of `KafkaApis`, Kafka 4.3.1.
 """
 
+import sys
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from kustos.acl import AclBinding
+from kustos.protocol import Effect, GiveWay, Opened
+from kustos.protocol.exchange import ITEMS_PER_TURN
+from kustos.protocol.topic_patterns import PATTERN_CHARACTERS_MAX, TopicPattern
 from testkit.protocol.cluster_model import PARTITIONS
-from testkit.protocol.random_requests import ALL_ALLOWED, batch
+from testkit.protocol.driver import Driver, Outcome
+from testkit.protocol.random_requests import ALL_ALLOWED, batch, model
 from tests.unit.protocol_requests import ALPHA, GROUP_NAME, TRANSACTION, ask, connection, forwarded, may
 
 HIDDEN = "hidden-gamma"
@@ -284,3 +290,92 @@ class TestDescriptions:
         assert {code for each in told.values() for code, _ in each} == {INVALID_TOPIC}
         assert told["."] == {(INVALID_TOPIC, "Topic name is invalid: '.' is not allowed")}
         assert [topic["name"] for topic in forwarded(outcome)["topics"]] == [ALPHA]
+
+
+ENDLESS = "(?i)[a-\u212a]"
+"""On this one Kafka's RE2/J 1.8 never ends (google/re2j#168)."""
+UNSUPPORTED, INVALID_EXPRESSION = 35, 128
+LISTS_ALL = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}
+
+
+def listed(
+    pattern: str | None, *acls: AclBinding, also: tuple[str, ...] = ()
+) -> tuple[Outcome, list[str], int]:
+    """Return what became of a ListTransactions, the ids in its answer, and its code."""
+    driver = connection(*acls)
+    driver.model.transactions |= {name: [] for name in also}
+    outcome, answer = ask(driver, 66, 2, **LISTS_ALL, transactional_id_pattern=pattern)
+    ids = [state["transactional_id"] for state in answer["transaction_states"]]
+    return outcome, ids, answer["error_code"]
+
+
+class TestLists:
+    """ListTransactions by a pattern (KIP-1152), which anybody may send."""
+
+    @pytest.mark.parametrize(
+        ("pattern", "shown"),
+        [
+            ("tx-.*", ["tx-one", "tx-two"]),
+            ("tx-(two|three)", ["tx-two"]),
+            ("tx", []),
+            (ENDLESS, ["K"]),
+            ("[", None),
+            ("a" * (PATTERN_CHARACTERS_MAX + 1), None),
+        ],
+    )
+    def test_upstream_reads_no_pattern(self, pattern: str, shown: list[str] | None) -> None:
+        outcome, ids, code = listed(pattern, *ALL_ALLOWED, also=("K",))
+        if shown is None:
+            assert (ids, code, outcome.forwarded) == ([], INVALID_EXPRESSION, [])
+        else:
+            assert (ids, code) == (shown, NONE)
+            assert forwarded(outcome)["transactional_id_pattern"] == ""
+
+    @pytest.mark.parametrize("pattern", [None, ""])
+    def test_without_a_pattern_the_request_passes_as_it_is(self, pattern: str | None) -> None:
+        outcome, ids, code = listed(pattern, *ALL_ALLOWED)
+        assert (ids, code) == (["tx-one", "tx-two"], NONE)
+        assert forwarded(outcome)["transactional_id_pattern"] == pattern
+
+    def test_only_ids_that_match_are_decided_on_and_only_allowed_ones_shown(self) -> None:
+        outcome, ids, _ = listed("tx-.*", DESCRIBES, also=("other",))
+        assert ids == [TRANSACTION]
+        assert outcome.opened is not None
+        decided = outcome.opened.exchange.decided
+        assert [each.name for each in decided] == ["tx-one", "tx-two"]
+
+    def test_without_re2_a_pattern_is_not_supported(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "re2", None)
+        outcome, _, code = listed(".*", *ALL_ALLOWED)
+        assert (outcome.forwarded, code) == ([], UNSUPPORTED)
+        assert listed("", *ALL_ALLOWED)[2] == NONE
+
+    def test_an_id_that_would_take_more_than_a_turn_is_left_out(self) -> None:
+        """Whoever may write in a transaction chooses its id, of 32,767 bytes at most."""
+        long = "t" * 32_000
+        assert listed("t*", *ALL_ALLOWED, also=(long,))[1] == [long]
+        assert listed("t*(one|two|three|four|five|six)?", *ALL_ALLOWED, also=(long, "tt"))[1] == ["tt"]
+
+    def test_the_largest_expression_still_matches_short_ids(self) -> None:
+        largest = f"{TRANSACTION}|(abcd|efgh){{248}}aaaaaa"
+        assert TopicPattern.compile(largest).cost > ITEMS_PER_TURN
+        assert listed(largest, *ALL_ALLOWED)[1] == [TRANSACTION]
+
+    def test_matching_gives_way_to_others_by_the_length_of_the_ids(self) -> None:
+        driver = TurnCounter(model(), ALL_ALLOWED)
+        ids = [f"{'t' * 10_000}{number}" for number in range(40)]
+        driver.model.transactions = {name: [] for name in ids}
+        ask(driver, 66, 2, **LISTS_ALL, transactional_id_pattern="nothing")
+        pattern = TopicPattern.compile("nothing")
+        assert driver.turns > sum(map(pattern.cost_of, ids)) // ITEMS_PER_TURN > 1
+
+
+@dataclass
+class TurnCounter(Driver):
+    """A connection that counts how often its requests give way to others."""
+
+    turns: int = 0
+
+    def _perform(self, opened: Opened, effect: Effect, outcome: Outcome) -> Any:
+        self.turns += isinstance(effect, GiveWay)
+        return super()._perform(opened, effect, outcome)

@@ -28,6 +28,7 @@ from kustos.metadata.control import (
     codes_error,
     name_error,
 )
+from kustos.protocol.shapes import shortened
 from kustos.wire import Message
 
 
@@ -35,7 +36,8 @@ def error_fields(error: ApiError | KafkaApiError | None) -> dict[str, object]:
     """Return the error fields of a result."""
     if error is None:
         return {"error_code": 0, "error_message": None}
-    return {"error_code": error.code.value, "error_message": error.message}
+    text = None if error.message is None else shortened(error.message)
+    return {"error_code": error.code.value, "error_message": text}
 
 
 def error_fields_with_text(error: ApiError | KafkaApiError | None) -> dict[str, object]:

@@ -49,6 +49,7 @@ INVALID_PRINCIPAL_TYPE: Final = ErrorCode.invalid_principal_type.value
 ILLEGAL_SASL_STATE: Final = ErrorCode.illegal_sasl_state.value
 UNSUPPORTED_VERSION: Final = ErrorCode.unsupported_version.value
 INVALID_REQUEST: Final = ErrorCode.invalid_request.value
+INVALID_REGULAR_EXPRESSION: Final = ErrorCode.invalid_regular_expression.value
 FETCH_SESSION_ID_NOT_FOUND: Final = ErrorCode.fetch_session_id_not_found.value
 INVALID_FETCH_SESSION_EPOCH: Final = ErrorCode.invalid_fetch_session_epoch.value
 FETCH_SESSION_TOPIC_ID_ERROR: Final = ErrorCode.fetch_session_topic_id_error.value

@@ -13,6 +13,7 @@ from kustos.metadata.control import (
     UpgradeType,
 )
 from kustos.protocol.admin import error_fields
+from kustos.protocol.shapes import shortened
 from kustos.wire import ApiKey, Message, response_codec
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -77,7 +78,8 @@ def updates_of(request: Message) -> tuple[FeatureUpdate, ...]:
 def updated_features(message_type: type[Message], request: Message, error: ApiError | None) -> Message:
     """Return the answer to UpdateFeatures; before version 2 it names each feature on success."""
     if error is not None:
-        return message_type(error_code=error.code.value, error_message=f"{UPDATE_FAILED}{error.message}")
+        text = shortened(f"{UPDATE_FAILED}{error.message}")
+        return message_type(error_code=error.code.value, error_message=text)
     if "results" not in message_type.FIELDS:
         return message_type(error_message=None)
     result = message_type.ELEMENTS["results"]
@@ -227,7 +229,7 @@ def described_configs(
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
                 error_code=each.code.value if isinstance(each, ApiError) else 0,
-                error_message=(each.message or "") if isinstance(each, ApiError) else "",
+                error_message=shortened(each.message or "") if isinstance(each, ApiError) else "",
                 configs=[]
                 if isinstance(each, ApiError)
                 else [_config(result.ELEMENTS["configs"], request, config) for config in each],

@@ -7,10 +7,22 @@ text where a version does not allow null.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from kustos.protocol.codes import MESSAGES
 from kustos.wire import ZERO_UUID, Message, MessageCodec
+
+TEXT_CHARACTERS_MAX: Final = 2_048
+"""Of a text to a client: with four bytes each a quarter of what a string has room for, and enough to quote an
+expression twice. An answer may have the same text for each of thousands of partitions."""
+
+
+def shortened(text: str) -> str:
+    """Return a text to a client, without its middle if it quotes more than there is room for."""
+    if len(text) <= TEXT_CHARACTERS_MAX:
+        return text
+    half = TEXT_CHARACTERS_MAX // 2
+    return f"{text[:half]}...{text[-half:]}"
 
 
 def fitting(message_type: type[Message], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,7 +78,7 @@ class Items:
     ) -> Callable[..., Message]:
         """Return a function that builds the response item with this code for a request item.
 
-        `message` None: Kafka's own for the code.
+        `message` None: Kafka's own for the code; one that quotes what a client said is shortened.
 
         It takes the item, and the answers to its inner items if they exist already. All items share the
         parts that this method prepares once.
@@ -75,7 +87,7 @@ class Items:
         if self.code_field is not None:
             values[self.code_field] = code
         if self.message_field is not None:
-            values[self.message_field] = self.messages.get(code) if message is None else message
+            values[self.message_field] = self.messages.get(code) if message is None else shortened(message)
         shared = fitting(message_type, values)
         keys = tuple((theirs, ours) for theirs, ours in self.keys if ours in message_type.FIELDS)
         inner = self.inner

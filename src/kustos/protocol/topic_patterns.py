@@ -1,4 +1,5 @@
-"""Names of topics, and regular expressions of them in the consumer group protocol (KIP-848).
+"""Names of topics, and regular expressions: of topics in the consumer group protocol (KIP-848), and of
+transactional ids in ListTransactions (KIP-1152).
 
 An expression is RE2's and matches the whole name. A broker resolves the expression of a member by its own
 authorizer, which knows nobody but kustos here. So upstream gets the topics by name, and in the place of the
@@ -6,8 +7,9 @@ expression one that quotes it and matches nothing: no name of a topic begins wit
 with the member and shows it in its descriptions, from which kustos reads what the member had said. Brokers
 never read what a user wrote as an expression: on some, theirs (RE2/J 1.8) never ends.
 
-Whoever may read a group chooses the expression. RE2 takes time linear in the name, and a bounded program
-bounds the factor: the worst one takes two microseconds for each instruction and name, most take two in all.
+Whoever may read a group chooses the expression of topics, and everybody that of transactional ids. RE2 takes
+time linear in the name, and a bounded program bounds the factor: the worst one takes two microseconds for
+each instruction and name of a topic, most take two in all.
 """
 
 import re
@@ -64,7 +66,7 @@ class TopicPatternError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TopicPattern:
-    """A regular expression of topics. `cost`: what one name costs at worst, in items of a turn."""
+    """A regular expression of names. `cost`: what the name of a topic costs at worst, in items of a turn."""
 
     text: str
     cost: int
@@ -73,7 +75,7 @@ class TopicPattern:
     @classmethod
     def compile(cls, text: str) -> "TopicPattern":
         """Return the expression; raise `TopicPatternError`, or `ExtraMissingError` without RE2."""
-        with needs_extra("mapping", "a subscription by regular expression"):
+        with needs_extra("mapping", "a regular expression of names"):
             import re2
         if len(text) > PATTERN_CHARACTERS_MAX:
             raise TopicPatternError(f"it is longer than {PATTERN_CHARACTERS_MAX} characters")
@@ -95,6 +97,10 @@ class TopicPattern:
     def matches(self, name: str) -> bool:
         """Return whether the whole name matches."""
         return self._compiled.fullmatch(name) is not None
+
+    def cost_of(self, name: str) -> int:
+        """Return what a name of any length costs at worst, in items of a turn."""
+        return self.cost * (1 + len(name.encode()) // TOPIC_NAME_LENGTH_MAX)
 
     def shown_upstream(self, names: Collection[str]) -> str:
         """Return what upstream keeps in its place, with the topics that the member also names."""

@@ -35,6 +35,13 @@ def topology(
     return {"epoch": 0, "subtopologies": [first, *([rest] if repartitions else [])]}
 
 
+def by_expression(*sources: str) -> dict[str, Any]:
+    """Return a topology that also reads the topics of an expression."""
+    of = topology(*sources, makes=(MADE,))
+    of["subtopologies"][0]["source_topic_regex"] = ["", "pay-.*"]
+    return of
+
+
 def beat(group: str, epoch: Any, of: dict[str, Any] | None = None, member: str = MEMBER) -> dict[str, Any]:
     """Return a heartbeat of a member that has no tasks yet."""
     return {
@@ -86,6 +93,12 @@ STORIES = (
         **beat(GROUP, 0, topology("__consumer_offsets", "__transaction_state")),
     ),
     one("names of no topics", BEAT, (SUPER, SOME), **beat(GROUP, 0, topology("a b", "", "hidden", "x/y"))),
+    one("names that no text can quote", BEAT, (SUPER, SOME), **beat(GROUP, 0, topology("x" * 32_760))),
+    one("an expression of topics", BEAT, EVERYBODY, **beat(GROUP, 0, by_expression("orders"))),
+    one("an expression of a stranger", BEAT, FEW, **beat(GROUP, 3, by_expression("orders"))),
+    one("an expression of one who leaves", BEAT, FEW, **beat(GROUP, -1, by_expression("orders"))),
+    one("an expression and a hidden topic", BEAT, (SOME, MIXED), **beat(GROUP, 0, by_expression("hidden"))),
+    one("an expression and what is no topic", BEAT, (SUPER, SOME), **beat(GROUP, 0, by_expression("a b"))),
     one("a stranger", BEAT, FEW, **beat(GROUP, 3)),
     one("a stranger who leaves", BEAT, FEW, **beat(GROUP, -1)),
     one("no topology", BEAT, FEW, **beat(GROUP, 0)),

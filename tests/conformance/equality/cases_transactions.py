@@ -282,7 +282,13 @@ LISTS = (
     listed("of an unknown state", FEW, state_filters=["Nonsense"]),
     listed("of a producer that is none", FEW, producer_id_filters=[4_711_000]),
     listed("of a pattern", FEW, transactional_id_pattern="t-[0-4].*"),
-    listed("of an impossible pattern", THREE, transactional_id_pattern="("),
+    listed("of a pattern that nothing matches", FEW, transactional_id_pattern="[0-4]"),
+    listed("of a pattern of a part of an id", FEW, transactional_id_pattern="t"),
+    listed("of an empty pattern", FEW, transactional_id_pattern=""),
+    listed("of a pattern and a state", FEW, transactional_id_pattern="(?i)T-.*", state_filters=["Empty"]),
+    listed("of a pattern and what is no state", FEW, transactional_id_pattern="t.*", state_filters=["None"]),
+    listed("of denied ids by a pattern", (SOME, NOBODY, MIXED), transactional_id_pattern="[^t].*|t-.+"),
+    *[listed(f"of an impossible pattern {wrong}", THREE, transactional_id_pattern=wrong) for wrong in "([*"],
 )
 
 
@@ -296,6 +302,8 @@ WRITING = (
     producers("of some topics", EVERYBODY, "orders", "pay-secret", "hidden", "pay-missing", "gone"),
     producers("of a topic twice", FEW, "orders", "hidden", "orders"),
     producers("of impossible topics", FEW, "no/such", "", "..", "x" * 250, "hidden"),
+    producers("of a long name", FEW, "hidden", "x" * 3_000),
+    producers("of a name that no text can quote", FEW, "hidden", "x" * 32_760),
     producers("of nothing", FEW),
 )
 

@@ -11,6 +11,7 @@ from typing import Any
 from kustos.protocol.codes import MESSAGES, TOPIC_AUTHORIZATION_FAILED
 from kustos.protocol.escapes.configs import UPSTREAM_ADDRESSES
 from kustos.protocol.escapes.subscriptions import COORDINATOR_LOAD_IN_PROGRESS
+from kustos.protocol.shapes import shortened
 from kustos.protocol.table import TABLE
 from kustos.wire import ZERO_UUID
 from kustos.wire.api_keys import ApiKey
@@ -70,6 +71,19 @@ def with_a_text(answer: dict[str, Any]) -> dict[str, Any]:
         for each in answer["responses"]
     ]
     return answer | {"responses": responses}
+
+
+def with_short_texts(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return a description of producers in which no text quotes more than kustos' do."""
+    topics = []
+    for topic in answer["topics"]:
+        texts = [each["error_message"] for each in topic["partitions"]]
+        partitions = [
+            each | {"error_message": text and shortened(text)}
+            for each, text in zip(topic["partitions"], texts, strict=True)
+        ]
+        topics.append(topic | {"partitions": partitions})
+    return answer | {"topics": topics}
 
 
 def without_ids(answer: dict[str, Any]) -> dict[str, Any]:
@@ -303,6 +317,23 @@ DIFFERENCES = (
             and run.story.title == "of a share"
             and run.version in {4, 5}
         ),
+    ),
+    Difference(
+        name="Texts that quote much",
+        of=ANSWER,
+        where=titled(ApiKey.DESCRIBE_PRODUCERS, "of a long name"),
+        expected=with_short_texts,
+    ),
+    Difference(
+        name="Texts that quote much",
+        of=ANSWER,
+        # no text of a broker has room for it: then all partitions fail
+        where=titled(ApiKey.DESCRIBE_PRODUCERS, "of a name that no text can quote"),
+    ),
+    Difference(
+        name="Texts that quote much",
+        of=ANSWER,
+        where=titled(ApiKey.STREAMS_GROUP_HEARTBEAT, "names that no text can quote"),
     ),
     Difference(
         name="Hosts in ACLs",

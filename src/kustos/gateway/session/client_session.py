@@ -232,13 +232,11 @@ class ClientSession:
         try:
             while True:
                 try:
-                    effect = opened.handler.send(result)
+                    effect = self._next_effect(slot, opened, result)
                 except StopIteration as stop:
-                    self._report(slot, opened)
                     slot.require_still_allowed()
                     self._conclude(slot, opened, stop.value)
                     return
-                self._report(slot, opened)
                 if isinstance(effect, GiveWay):
                     slot.gave_way = True
                     self._learnt.append((slot, None))
@@ -254,6 +252,13 @@ class ClientSession:
             # the boundary where a bug of ours must deny: neither the client nor upstream gets anything
             LOG.exception("a request failed inside the guard", api_key=slot.api_key)
             self._fail(INTERNAL_ERROR)
+
+    def _next_effect(self, slot: Slot, opened: Opened, result: Any) -> Effect:
+        """Let a handler go on; what it decided is reported before anything follows, also if it fails."""
+        try:
+            return opened.handler.send(result)
+        finally:
+            self._report(slot, opened)
 
     def _report(self, slot: Slot, opened: Opened) -> None:
         exchange, decided = opened.exchange, opened.exchange.decided

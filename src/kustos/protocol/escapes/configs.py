@@ -48,6 +48,10 @@ UPSTREAM_ADDRESSES = frozenset(
 """Settings of a broker that tell where upstream's nodes are. A client is shown no more of them than of a
 password: where it goes is in Metadata."""
 
+UNCHANGED_HERE = AUTHORIZER_SETTINGS | UPSTREAM_ADDRESSES | {"listener.security.protocol.map"}
+"""Settings of a broker that no client changes through the gateway: kustos has its own authorizer, and it goes
+where the brokers say that they are, with its own credentials."""
+
 DESCRIBED_RESOURCES_MAX = 100
 """Most resources that one request may describe: a node has three, but each mention costs a hundred settings
 to write while all other clients wait."""

@@ -16,12 +16,13 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation, ResourceType
-from kustos.protocol.codes import NONE, TOPIC_AUTHORIZATION_FAILED
+from kustos.protocol.codes import INVALID_REQUEST, NONE, TOPIC_AUTHORIZATION_FAILED
 from kustos.protocol.common import CREATE_TOPIC
 from kustos.protocol.effects import AllTopics, Ask, Asking, Handler, ListTopics, Relay, Reply, UpstreamAnswer
 from kustos.protocol.escapes.groups import describe_members
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import pass_again, pass_gate
+from kustos.protocol.shapes import shortened
 from kustos.protocol.steps import RefuseRequestError, Row, gates_of
 from kustos.protocol.topic_patterns import INTERNAL_TOPICS, ClusterTopics, is_topic_name
 from kustos.protocol.turns import allowed_names
@@ -41,6 +42,10 @@ NO_TASKS: Final[dict[str, None]] = dict.fromkeys(
     ("active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint")
 )
 """What an answer that refuses has for these."""
+
+NO_EXPRESSIONS: Final = "Regular expressions for source topics are not supported yet."
+"""`GroupCoordinatorService`'s text. A broker that reads them would resolve them by its own authorizer, with
+an engine that does not always end (see `topic_patterns`)."""
 
 HIDDEN_TOPICS: Final = "The described group uses topics that the client is not authorized to describe."
 
@@ -64,6 +69,12 @@ def internal_topics_of(topology: Message | None) -> Iterator[str]:
         yield from (topic.name for topic in (*part.repartition_source_topics, *part.state_changelog_topics))
 
 
+def has_expressions(topology: Message | None) -> bool:
+    """Return whether a topology has regular expressions of topics; no broker resolves them yet."""
+    parts = (topology.subtopologies if topology is not None else None) or ()
+    return any(part.source_topic_regex for part in parts)
+
+
 def streams_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
     """Let a heartbeat pass if upstream creates nothing by it that its user may not create."""
     of_group, of_topics = gates_of(row)
@@ -73,6 +84,8 @@ def streams_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
     if fault is not None:
         return refused(exchange, STREAMS_INVALID_TOPOLOGY, fault)
     yield from pass_gate(exchange, of_topics)
+    if has_expressions(request.topology):
+        return refused(exchange, INVALID_REQUEST, NO_EXPRESSIONS)
     member = (request.group_id, request.member_id)
     if request.member_epoch < 0:
         exchange.topologies.forget(member)
@@ -105,7 +118,7 @@ def fault_of(names: Iterable[str]) -> str | None:
 
 def refused(exchange: Exchange, code: int, text: str) -> Reply:
     """Return the answer that refuses a heartbeat."""
-    return Reply(exchange.response_codec.new(error_code=code, error_message=text, **NO_TASKS))
+    return Reply(exchange.response_codec.new(error_code=code, error_message=shortened(text), **NO_TASKS))
 
 
 def stored_topics(exchange: Exchange) -> Asking[frozenset[str]]:

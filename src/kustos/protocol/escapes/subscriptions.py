@@ -11,10 +11,11 @@ from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.extras import ExtraMissingError
-from kustos.protocol.codes import NONE, UNSUPPORTED_VERSION
+from kustos.protocol.codes import INVALID_REGULAR_EXPRESSION, NONE, UNSUPPORTED_VERSION
 from kustos.protocol.effects import AllTopics, Ask, Asking, GiveWay, Handler, Relay, Reply, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import pass_again, pass_gate
+from kustos.protocol.shapes import shortened
 from kustos.protocol.steps import RefuseRequestError, Row, gates_of
 from kustos.protocol.subscriptions import MATCHED_BYTES_MAX, MemberKey, Subscription, fits
 from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern, TopicPatternError
@@ -22,7 +23,6 @@ from kustos.protocol.turns import allowed_names, each
 from kustos.wire import Message
 
 DESCRIBE_MATCH = Check(AclOperation.DESCRIBE, ResourceType.TOPIC, log_if_denied=False)
-INVALID_REGULAR_EXPRESSION = ErrorCode.invalid_regular_expression.value
 COORDINATOR_LOAD_IN_PROGRESS = ErrorCode.coordinator_load_in_progress.value
 
 
@@ -141,5 +141,5 @@ def told_clients(answer: UpstreamAnswer, now: Subscription) -> Message | bytes:
 def invalid(exchange: Exchange, reason: str) -> Reply:
     """Return the answer to an expression that is none."""
     text = exchange.request.subscribed_topic_regex
-    sentence = f"SubscribedTopicRegex `{text}` is not a valid regular expression: {reason}."
+    sentence = shortened(f"SubscribedTopicRegex `{text}` is not a valid regular expression: {reason}.")
     return Reply(exchange.response_codec.new(error_code=INVALID_REGULAR_EXPRESSION, error_message=sentence))

@@ -1,6 +1,8 @@
-"""InitProducerId, where the check depends on the request, and AddPartitionsToTxn: all partitions or none.
+"""InitProducerId, where the check depends on the request, AddPartitionsToTxn: all partitions or none, and
+ListTransactions, whose pattern is matched here.
 
-Sources: `KafkaApis.handleInitProducerIdRequest`, `.handleAddPartitionsToTxnRequest` of Kafka 4.3.1.
+Sources: `KafkaApis.handleInitProducerIdRequest`, `.handleAddPartitionsToTxnRequest`,
+`.handleListTransactionsRequest` and `TransactionStateManager.listTransactionStates` of Kafka 4.3.1.
 """
 
 from collections import Counter
@@ -9,17 +11,21 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation, ResourceType
+from kustos.extras import ExtraMissingError
 from kustos.protocol.codes import (
     CLUSTER_AUTHORIZATION_FAILED,
+    INVALID_REGULAR_EXPRESSION,
     TOPIC_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
+    UNSUPPORTED_VERSION,
 )
 from kustos.protocol.common import WRITE_TOPIC, WRITE_TRANSACTION
-from kustos.protocol.effects import Handler, ListTopics, Relay, Reply
-from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.effects import Ask, Asking, GiveWay, Handler, ListTopics, Relay, Reply, UpstreamAnswer
+from kustos.protocol.exchange import ITEMS_PER_TURN, Check, Exchange
+from kustos.protocol.perform import finish
 from kustos.protocol.steps import RefuseRequestError, Row
-from kustos.protocol.topic_patterns import INTERNAL_TOPICS
+from kustos.protocol.topic_patterns import INTERNAL_TOPICS, TopicPattern, TopicPatternError
 from kustos.protocol.turns import allowed_each, begin_item, each
 from kustos.wire import Message
 
@@ -88,3 +94,37 @@ def add_partitions(exchange: Exchange, _row: Row) -> Handler:
         exchange, list(by_topic.items()), lambda item: result(name=item[0], results_by_partition=item[1])
     )
     return Reply(exchange.response_codec.root(results_by_topic_v3_and_below=results))
+
+
+def list_transactions(exchange: Exchange, row: Row) -> Handler:
+    """List the transactions that match the pattern and may be described; upstream reads no pattern."""
+    request = exchange.request
+    text = request.get("transactional_id_pattern")
+    if not text:
+        answer: UpstreamAnswer = yield Ask()
+        return (yield from finish(exchange, row, answer, None))
+    # RE2 takes up to some milliseconds to compile one, and small requests come by dozens in one turn
+    yield GiveWay()
+    try:
+        pattern = TopicPattern.compile(text)
+    except TopicPatternError:
+        raise RefuseRequestError(INVALID_REGULAR_EXPRESSION) from None
+    except ExtraMissingError:
+        raise RefuseRequestError(UNSUPPORTED_VERSION) from None
+    answer = yield Ask(request.replace(transactional_id_pattern=""))
+    listed = answer.message
+    listed.transaction_states = yield from matching(exchange, pattern, listed.transaction_states)
+    yield from finish(exchange, row, answer, None)
+    return Reply(listed)
+
+
+def matching(exchange: Exchange, pattern: TopicPattern, states: list[Message]) -> Asking[list[Message]]:
+    """Return the transactions whose ids match; a long one that would take more than a turn does not."""
+    found: list[Message] = []
+    for state in states:
+        name = state.transactional_id
+        cost = pattern.cost_of(name)
+        yield from begin_item(exchange, min(cost, ITEMS_PER_TURN))
+        if cost <= max(ITEMS_PER_TURN, pattern.cost) and pattern.matches(name):
+            found.append(state)
+    return found

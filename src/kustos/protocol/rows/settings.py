@@ -15,10 +15,10 @@ from kustos.protocol.common import (
 from kustos.protocol.escapes.configs import (
     ALTER_CHECKS,
     ALTER_CLUSTER_CONFIGS,
-    AUTHORIZER_SETTINGS,
-    UPSTREAM_ADDRESSES,
+    UNCHANGED_HERE,
     describe_configs_upstream,
 )
+from kustos.protocol.escapes.replaced_configs import replace_configs_upstream
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, RefusedItem, RefuseRequestError, Row, Strip
@@ -61,10 +61,6 @@ ALTERED_QUOTAS: Final = Items(
 NAMED_TWICE: Final = RefusedItem(INVALID_REQUEST, "Each resource must appear at most once.")
 OPERATIONS: Final = frozenset(int(operation) for operation in ConfigOperation)
 NODE_ID: Final = re.compile(r"[+-]?[0-9]+")
-
-UNCHANGED_HERE: Final = AUTHORIZER_SETTINGS | UPSTREAM_ADDRESSES | {"listener.security.protocol.map"}
-"""Settings of a broker that no client changes through the gateway: kustos has its own authorizer, and it goes
-where the brokers say that they are, with its own credentials."""
 
 
 def describe_question(_exchange: Exchange, resource: Message) -> tuple[Check, str] | None:
@@ -134,8 +130,12 @@ SETTING_ROWS: Final[tuple[Row, ...]] = (
             api_key,
             Refusal(top_field=None, items=ALTERED_CONFIGS),
             (Strip(ALTERED_CONFIGS, alter_question, "resource_name", repeated=NAMED_TWICE),),
+            escape=escape,
         )
-        for api_key in (ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS)
+        for api_key, escape in (
+            (ApiKey.ALTER_CONFIGS, replace_configs_upstream),
+            (ApiKey.INCREMENTAL_ALTER_CONFIGS, None),
+        )
     ],
     Row(ApiKey.LIST_CONFIG_RESOURCES, TOP, (Gate(DESCRIBE_CLUSTER_CONFIGS, cluster),)),
     Row(

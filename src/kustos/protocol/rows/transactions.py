@@ -16,7 +16,7 @@ from kustos.protocol.common import (
     cluster,
     group_of,
 )
-from kustos.protocol.escapes.transactions import add_partitions, init_producer_id
+from kustos.protocol.escapes.transactions import add_partitions, init_producer_id, list_transactions
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, Hide, RefusedItem, RefuseRequestError, Row, Strip
@@ -133,5 +133,6 @@ TRANSACTION_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.LIST_TRANSACTIONS,
         TOP,
         (Hide("transaction_states", "transactional_id", DESCRIBE_TRANSACTION),),
+        escape=list_transactions,
     ),
 )
