@@ -47,6 +47,7 @@ class RunningGateway:
     answers: AnswerBudget = field(default_factory=AnswerBudget)
     max_connections: int = 100
     max_connections_per_ip: int = 100
+    drain_timeout_ms: int = 0
     failed_logins: FailedLoginLimits = field(default_factory=FailedLoginLimits)
     clock: ManualClock = field(default_factory=lambda: ManualClock(1_000_000))
     counted: Counter[str] = field(default_factory=Counter)
@@ -79,6 +80,7 @@ class RunningGateway:
             answers=self.answers,
             max_connections=self.max_connections,
             max_connections_per_ip=self.max_connections_per_ip,
+            drain_timeout_ms=self.drain_timeout_ms,
             failed_logins=self.failed_logins,
         )
         plan = ListenerPlan(

@@ -208,6 +208,7 @@ class Node:
             answers=self._answers,
             max_connections=settings.max_connections,
             max_connections_per_ip=settings.max_connections_per_ip,
+            drain_timeout_ms=settings.drain_timeout_ms,
             failed_logins=settings.failed_logins,
         )
 
@@ -290,6 +291,10 @@ class Node:
         is_standard = isinstance(self.authorization, StandardAuthorization)
         return self.authorization.acl_offset if is_standard else None
 
+    def hurry(self) -> None:
+        """End all connections at once, while `stop` waits for answers."""
+        self.gateway.close()
+
     async def stop(self) -> None:
         """End the connections, then flush and close everything, each even if another one fails."""
         async with AsyncExitStack() as stack:
@@ -348,9 +353,15 @@ class Runnable(Protocol):
     async def stop(self) -> None:
         """Stop, even if it has not started, or only in part."""
 
+    def hurry(self) -> None:
+        """Let `stop` wait for no more answers to clients."""
 
-async def run_node(node: Runnable, stopped: asyncio.Event) -> None:
-    """Run an open node until the event is set, also while it starts; raise what keeps it from starting."""
+
+async def run_node(node: Runnable, stopped: asyncio.Event, hurried: asyncio.Event | None = None) -> None:
+    """Run an open node until `stopped` is set, also while it starts; raise what keeps it from starting.
+
+    Its clients get the answers to requests under way, unless `hurried` is set.
+    """
     try:
         starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(stopped.wait())
         try:
@@ -363,4 +374,14 @@ async def run_node(node: Runnable, stopped: asyncio.Event) -> None:
                 task.cancel()
             await asyncio.gather(starting, stopping, return_exceptions=True)
     finally:
-        await node.stop()
+        hurrying = asyncio.ensure_future(_hurry(node, hurried or asyncio.Event()))
+        try:
+            await node.stop()
+        finally:
+            hurrying.cancel()
+
+
+async def _hurry(node: Runnable, hurried: asyncio.Event) -> None:
+    await hurried.wait()
+    LOG.warning("told to stop again: clients get no more answers")
+    node.hurry()

@@ -16,17 +16,16 @@ import structlog
 from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
-from kustos.client import ClientError, as_transport
+from kustos.client import as_transport
 from kustos.gateway.listener.handshakes import LOGIN_TIMED_OUT, HandshakeRefusal, stranger_by_length
+from kustos.gateway.listener.links import NoLinkError, connected_link
 from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.session.answer_budget import write_sliced
 from kustos.gateway.session.client_session import ClientSession
 from kustos.gateway.session.parts import NoUpstream
 from kustos.gateway.upstream.addresses import java_host_address, java_host_of
-from kustos.gateway.upstream.cluster import Versions, covers
-from kustos.gateway.upstream.link import UpstreamLink
-from kustos.gateway.upstream.tokens import IdentityError
-from kustos.protocol import ContextOf, Decider, Guard, Opened, UndecidedDecider, Unwrap
+from kustos.gateway.upstream.cluster import Versions
+from kustos.protocol import Decider, Opened, UndecidedDecider, Unwrap
 from kustos.wire import ApiKey, FrameLengthError, FrameReader
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ API_VERSIONS: Final = int(ApiKey.API_VERSIONS).to_bytes(2, "big")
 
 LAST_ANSWERS_S: Final = 5.0
 """How long a client may take to read the last answers when its connection ends."""
+
+STOPS: Final = "the gateway stops"
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -58,7 +59,9 @@ class ClientConnection(asyncio.Protocol):
         """The client's address in a PROXY protocol header, None if there is none."""
         self._principal = ANONYMOUS
         self._offered: Versions = {}
-        self._closed = self._has_link = self._deaf = False
+        self._closed = self._has_link = self._deaf = self._lingers = False
+        self._gone: Callable[[ClientConnection], object] | None = None
+        """Called at the end of a connection that drains; None: it does not."""
         self._reads = True
         self._connecting: asyncio.Task[None] | None = None
         self._held: list[bytes] = []
@@ -110,7 +113,7 @@ class ClientConnection(asyncio.Protocol):
         """Split the bytes into frames, and hand them to the SASL machine or the session."""
         self.last_active_s = self._loop.time()
         self._port.metrics.received(self._port.name, len(data))
-        if not (self._deaf or self._closed):
+        if not (self._deaf or self._closed or self._gone):
             self._take_bytes(data)
 
     def _take_bytes(self, data: bytes) -> None:
@@ -210,7 +213,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self._principal = principal
         self._offered = port.offered()
-        guard = self._guard(decider, self._port.context_of(principal, self.host))
+        guard = port.guard(decider, port.context_of(principal, self.host), self._offered)
         place = port.large_turns.place(principal)
         self._session = ClientSession(self, guard, port.services, self._answers, place)
         self._session.client_reads = self._reads
@@ -218,20 +221,6 @@ class ClientConnection(asyncio.Protocol):
             self._session.link = NoUpstream()
         elif port.lost_upstream:
             self._want_upstream()
-
-    def _guard(self, decider: Decider, context_of: ContextOf) -> Guard:
-        port = self._port
-        return Guard(
-            decider,
-            context_of,
-            port.ports,
-            self._offered,
-            port.services.cluster.auto_creates_topics,
-            context_authorizer=port.context_authorizer,
-            table=port.table,
-            is_shadow=port.is_shadow,
-            refusal=port.observer.refusal,
-        )
 
     def unwrap(self, envelope: Unwrap) -> Opened:
         """Open the request of an Envelope, to be decided for its principal; raise `RefuseRequestError`."""
@@ -242,7 +231,7 @@ class ClientConnection(asyncio.Protocol):
             # such as `User:*`: nobody can be it, so the answer refuses each of its items
             decider = UndecidedDecider(error)
         context_of = self._port.context_of(envelope.principal, host, forwarded_by=self._principal)
-        return self._guard(decider, context_of).open_forwarded(envelope.frame)
+        return self._port.guard(decider, context_of, self._offered).open_forwarded(envelope.frame)
 
     def needs_upstream(self, frame: bytes) -> bool:
         """Whether a request must wait for the upstream half, which is on its way then."""
@@ -257,40 +246,19 @@ class ClientConnection(asyncio.Protocol):
 
     async def _connect(self) -> None:
         """Open the upstream half; if the broker is down, the client is disconnected."""
-        session = self._session
         try:
-            connection = await self._port.connect_upstream(self._principal)
-            if session is None or self._closed:
-                connection.close()
-                return
-            transport = connection.release()
-        except ClientError as error:
-            self._port.metrics.upstream_failed()
-            is_unnamed = isinstance(error, IdentityError)
-            self.close(str(error) if is_unnamed else f"upstream is not reachable: {error}")
+            link = await connected_link(self._port, self, self._principal, self._offered)
+        except NoLinkError as error:
+            self.close(str(error))
             return
-        except Exception:
-            # the boundary where a bug of ours must end the client rather than leave it waiting
-            LOG.exception("a connection to upstream could not be made")
-            self.close("an internal error, see the log above")
+        session = self._session
+        if session is None:
+            link.close()
             return
-        if not covers(self._port.offered(), self._offered):
-            # it would misread the client's requests, or close the connection without an answer
-            transport.abort()
-            self.close("the broker speaks other versions than the client was offered")
-            return
-        broker = connection.host, connection.port
-        session.link = UpstreamLink(
-            transport,
-            self,
-            self._settings.max_answer_bytes,
-            self._port.services.in_flight,
-            broker,
-            connection.session,
-        )
+        session.link = link
         self._has_link = True
         if not self._reads:
-            session.link.pause_reading()
+            link.pause_reading()
         session.go_on()
 
     def write(self, frame: bytes) -> None:
@@ -306,7 +274,8 @@ class ClientConnection(asyncio.Protocol):
         transport = self._transport
         if transport is None or self._closed or transport.is_closing():
             return
-        wanted = wanted and not self._deaf
+        # a kernel that still has bytes of the client when the socket is closed resets the connection
+        wanted = self._gone is not None or (wanted and not self._deaf)
         if wanted and not transport.is_reading():
             transport.resume_reading()
         elif not wanted and transport.is_reading():
@@ -353,6 +322,26 @@ class ClientConnection(asyncio.Protocol):
         if self._closed:
             self._port.dismiss(self)
 
+    def drain(self, gone: Callable[["ClientConnection"], object]) -> None:
+        """Begin no more requests, and end once those begun are answered; `gone` is called at the end.
+
+        What the client still sends is read and dropped.
+        """
+        self._gone, session = gone, self._session
+        if self._transport is None:
+            gone(self)
+            return
+        self._lingers = self._transport.get_write_buffer_size() > 0
+        if session is None or not session.drain():
+            self.close(STOPS)
+        else:
+            self._lingers = True
+            self.read_more(True)
+
+    def drained(self) -> None:
+        """End: all is answered."""
+        self.close(STOPS)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything."""
         self._transport = None
@@ -360,6 +349,8 @@ class ClientConnection(asyncio.Protocol):
             self._abort.cancel()
         self.close("the client closed the connection" if exc is None else str(exc), logged=False)
         self._give_back()
+        if self._gone is not None:
+            self._gone(self)
 
     def _give_back(self) -> None:
         """Hold no bytes once both halves are gone: until then either may have a part of an answer."""
@@ -377,7 +368,11 @@ class ClientConnection(asyncio.Protocol):
         if logged:
             LOG.info("connection closed", listener=self._port.name, host=self.host, reason=reason)
         if self._transport is not None:
-            self._transport.close()
+            if self._lingers:
+                # the client closes the connection once it has read everything
+                self._transport.write_eof()
+            else:
+                self._transport.close()
             # a client that does not read its last answers must not keep the socket for ever
             self._abort = self._loop.call_later(LAST_ANSWERS_S, self._transport.abort)
         self._closed = True

@@ -19,10 +19,10 @@ from kustos.gateway.listener.proxy_protocol import ProxyProtocol
 from kustos.gateway.listener.tls import TlsTransport
 from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
 from kustos.gateway.session.parts import SessionServices
-from kustos.gateway.upstream.cluster import Broker
+from kustos.gateway.upstream.cluster import Broker, Versions
 from kustos.gateway.upstream.host_names import BrokerHosts, UnknownHostError
 from kustos.gateway.upstream.tokens import IdentityError
-from kustos.protocol import TABLE, ContextOf, Decider, OpenDecider, UndecidedDecider
+from kustos.protocol import TABLE, ContextOf, Decider, Guard, OpenDecider, UndecidedDecider
 from kustos.wire import RequestHeader
 
 if TYPE_CHECKING:
@@ -156,6 +156,20 @@ class Port:
             if not self.is_shadow:
                 raise
             return UndecidedDecider(error)
+
+    def guard(self, decider: Decider, context_of: ContextOf, offered: Versions) -> Guard:
+        """Return the guard of one connection, which was offered these versions."""
+        return Guard(
+            decider,
+            context_of,
+            self.ports,
+            offered,
+            self.services.cluster.auto_creates_topics,
+            context_authorizer=self.context_authorizer,
+            table=self.table,
+            is_shadow=self.is_shadow,
+            refusal=self.observer.refusal,
+        )
 
     def authenticated(self, connection: ClientConnection) -> str | None:
         """Count a login; return why the connection must end nevertheless, None if it need not."""

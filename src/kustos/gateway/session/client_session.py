@@ -95,7 +95,7 @@ class ClientSession:
         self._turn: Final = TurnBudget()
         self._task: asyncio.Task[Any] | None = None
         self._retry: asyncio.TimerHandle | None = None
-        self._closed = False
+        self._closed = self._drains = False
         self._loop: Final = asyncio.get_running_loop()
 
     def renew(self, context_of: ContextOf) -> None:
@@ -104,7 +104,7 @@ class ClientSession:
 
     def take(self, frames: list[bytes]) -> None:
         """Take the frames that came, in order."""
-        if not self._closed:
+        if not (self._closed or self._drains):
             self._frames.extend(frames)
             self.go_on()
 
@@ -116,6 +116,14 @@ class ClientSession:
             # the boundary where a bug of ours must end the client rather than leave it waiting
             LOG.exception("a session broke")
             self._fail(INTERNAL_ERROR)
+        if self._drains and not (self._closed or self._slots.must_be_answered):
+            self._owner.drained()
+
+    def drain(self) -> bool:
+        """Begin no more requests; return whether answers are owed: after the last the owner is `drained`."""
+        self._drains = True
+        self._frames.clear()
+        return self._slots.must_be_answered
 
     def _do_all(self) -> None:
         self._turn.begin()

@@ -149,6 +149,9 @@ class SessionOwner(Protocol):
     def read_more(self, wanted: bool) -> None:
         """Read the socket, or leave it unread while frames wait here."""
 
+    def drained(self) -> None:
+        """End the connection: a session that drains owes no more answers."""
+
     def needs_upstream(self, frame: bytes) -> bool:
         """Whether a request must wait for the link, which is on its way then; the session goes on with it."""
 

@@ -93,6 +93,7 @@ class KustosSettings:
     """For all processes together."""
     max_connections: int
     max_connections_per_ip: int
+    drain_timeout_ms: int
     failed_logins: FailedLoginLimits
     revocation: RevocationSettings
     upstream: ClientSettings
@@ -169,6 +170,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         answers_max_bytes=given.require(table.ANSWERS_MAX_BYTES),
         max_connections=given.require(table.MAX_CONNECTIONS),
         max_connections_per_ip=given.require(table.MAX_CONNECTIONS_PER_IP),
+        drain_timeout_ms=given.require(table.SHUTDOWN_DRAIN_TIMEOUT_MS),
         failed_logins=failed_login_limits(given),
         revocation=RevocationSettings(
             grace_ms=given.require(REVOCATION_GRACE_MS), timeout_ms=given.require(REVOCATION_TIMEOUT_MS)
