@@ -177,9 +177,6 @@ class World:
     def read_more(self, wanted: bool) -> None:
         self.reads = wanted
 
-    def drained(self) -> None:
-        self.hang_up("drained")
-
     def needs_upstream(self, frame: bytes) -> bool:
         """Leave it to the test when the link is there: `connect`."""
         return True

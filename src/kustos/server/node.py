@@ -21,7 +21,7 @@ from kustos.gateway.apis import (
 from kustos.gateway.audit import AuditLog
 from kustos.gateway.listener import GatewayParts, ListenerPlan
 from kustos.gateway.metrics import GatewayMetrics, GatewayObserver, WatchedLog, WatchedQuorum
-from kustos.gateway.session import AnswerBudget, LocalApis
+from kustos.gateway.session import AnswerBudget, LocalApis, RequestBudget
 from kustos.gateway.shadow import WatchedTrial
 from kustos.gateway.store import MetadataWriter, SnapshotTaker
 from kustos.metadata.control import ApiError
@@ -90,6 +90,8 @@ class Node:
         self.metrics.watch_purgatory(self.purgatory)
         self._answers: Final = AnswerBudget(settings.answers_max_bytes // settings.workers.count)
         self.metrics.watch_answers(self._answers)
+        self._requests: Final = RequestBudget(settings.requests_max_bytes // settings.workers.count)
+        self.metrics.watch_requests(self._requests)
         self.metrics.watch_listeners(settings.listeners_enforce)
         if isinstance(self.authorization, StandardAuthorization):
             self.metrics.watch_authorizer(self.acl_count, self.authorization.metrics)
@@ -206,6 +208,7 @@ class Node:
             offered=lambda: self.offered.versions,
             in_flight=self.in_flight,
             answers=self._answers,
+            requests=self._requests,
             max_connections=settings.max_connections,
             max_connections_per_ip=settings.max_connections_per_ip,
             drain_timeout_ms=settings.drain_timeout_ms,

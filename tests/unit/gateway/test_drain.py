@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kustos.gateway.session.parts import STOPS
 from kustos.wire import peek_api, request_codec
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller, RunningGateway, handshake, running_gateway
@@ -153,7 +154,7 @@ async def test_a_share_fetch_is_awaited_if_it_acknowledges(acknowledges: bool) -
     world.session.take([heartbeat(2)])
     assert world.answer_one()
     assert set(world.correlation_ids()) == {1}
-    assert world.closed == ["drained"]
+    assert world.closed == [STOPS]
     assert not world.forwarded
 
 

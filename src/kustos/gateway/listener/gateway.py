@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from kustos.gateway.listener.admission import Admission
-from kustos.gateway.listener.connection import STOPS, ClientConnection
+from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.drain import Drain
 from kustos.gateway.listener.handshakes import (
     HandshakeFailure,
@@ -22,6 +22,7 @@ from kustos.gateway.listener.plans import (
     ListenerPlan,
 )
 from kustos.gateway.listener.port import Port
+from kustos.gateway.session.parts import STOPS
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError
 from kustos.gateway.upstream.host_names import BrokerHosts

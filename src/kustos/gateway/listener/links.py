@@ -1,4 +1,9 @@
-"""Makes the upstream half of a client's connection."""
+"""Makes the upstream half of a client's connection.
+
+It is opened for the first request other than ApiVersions, so that who only logs in costs the broker nothing.
+Where the broker was lost lately, it is opened at once and ApiVersions waits for it, too: clients take that
+answer for a broker that is there, and would come back without a pause.
+"""
 
 from typing import TYPE_CHECKING, Final
 

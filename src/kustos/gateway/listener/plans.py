@@ -14,6 +14,7 @@ from kustos.gateway.listener.tls import ListenerTls
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.large_turns import LargeTurns
 from kustos.gateway.session.parts import ConnectionObserver, LocalApis
+from kustos.gateway.session.request_budget import RequestBudget
 from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.host_names import BrokerHosts
@@ -127,6 +128,7 @@ class GatewayParts:
     offered: Callable[[], Mapping[int, tuple[int, int]]]
     in_flight: InFlight
     answers: AnswerBudget = field(default_factory=AnswerBudget)
+    requests: RequestBudget = field(default_factory=RequestBudget)
     max_connections: int = 10_000
     max_connections_per_ip: int = 10_000
     drain_timeout_ms: int = DRAIN_TIMEOUT_MS

@@ -21,6 +21,7 @@ import structlog
 from kustos.gateway.session.answer_budget import AnswerShare
 from kustos.gateway.session.large_turns import PRODUCE, QueuePlace, TurnBudget
 from kustos.gateway.session.parts import (
+    STOPS,
     SessionOwner,
     SessionServices,
     Upstream,
@@ -102,6 +103,11 @@ class ClientSession:
         """Make the contexts of later requests with this: the client proved its identity again (KIP-368)."""
         self._guard.renew(context_of)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes of requests that have not begun."""
+        return sum(map(len, self._frames))
+
     def take(self, frames: list[bytes]) -> None:
         """Take the frames that came, in order."""
         if not (self._closed or self._drains):
@@ -117,10 +123,10 @@ class ClientSession:
             LOG.exception("a session broke")
             self._fail(INTERNAL_ERROR)
         if self._drains and not (self._closed or self._slots.must_be_answered):
-            self._owner.drained()
+            self._fail(STOPS)
 
     def drain(self) -> bool:
-        """Begin no more requests; return whether answers are owed: after the last the owner is `drained`."""
+        """Begin no more requests; return whether answers are owed: after the last it hangs up."""
         self._drains = True
         self._frames.clear()
         return self._slots.must_be_answered

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kustos.client import NodeAddress
 from kustos.gateway.listener import DRAIN_TIMEOUT_MS
-from kustos.gateway.session import answer_budget
+from kustos.gateway.session import answer_budget, request_budget
 from kustos.server.settings.kinds import (
     ANY_TEXT,
     BIND_ADDRESS,
@@ -239,6 +239,14 @@ ANSWERS_MAX_BYTES: Final = Setting(
     "`max_bytes` to that.",
 )
 
+REQUESTS_MAX_BYTES: Final = Setting(
+    "kustos.gateway.requests.max.bytes",
+    whole_number(0, INT64_MAX, "bytes"),
+    request_budget.REQUESTS_MAX_BYTES,
+    "Limits",
+    "How many bytes of requests the node holds before it begins them; each worker has an equal part. Beyond "
+    "that a request waits to be read. Clients that have not authenticated get a fourth at most.",
+)
 SHUTDOWN_DRAIN_TIMEOUT_MS: Final = Setting(
     "kustos.shutdown.drain.timeout.ms",
     whole_number(0, 600_000, "milliseconds"),
