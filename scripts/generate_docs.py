@@ -19,7 +19,7 @@ from kustos.authorizer.audit import (
 )
 from kustos.gateway.apis import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.metrics import GatewayMetrics, LoopLag, QuorumFigures, WatchedLog, WatchedQuorum
-from kustos.gateway.session import AnswerBudget
+from kustos.gateway.session import AnswerBudget, RequestBudget
 from kustos.gateway.shadow import CandidateTrial, WatchedTrial
 from kustos.gateway.upstream import TopicIds
 from kustos.gateway.workers import WatchedWorkerPool
@@ -173,6 +173,7 @@ def metrics() -> str:
     gateway.watch_loop(LoopLag(lambda: 0.0))
     gateway.watch_purgatory(DelayedFuturePurgatory(ALTER_ACLS, 0))
     gateway.watch_answers(AnswerBudget())
+    gateway.watch_requests(RequestBudget())
     gateway.watch_listeners({"CLIENTS": True})
     trial = CandidateTrial()
     trial.lack("acls.yaml")

@@ -17,6 +17,7 @@ from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.plans import ConnectionSettings, GatewayParts, ListenerPlan
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.logins import Login
+from kustos.gateway.session.request_budget import RequestBudget
 from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.host_names import BrokerHosts
@@ -45,8 +46,10 @@ class RunningGateway:
     sasl: SaslServerSettings | None = None
     settings: ConnectionSettings = field(default_factory=ConnectionSettings)
     answers: AnswerBudget = field(default_factory=AnswerBudget)
+    requests: RequestBudget = field(default_factory=RequestBudget)
     max_connections: int = 100
     max_connections_per_ip: int = 100
+    drain_timeout_ms: int = 0
     failed_logins: FailedLoginLimits = field(default_factory=FailedLoginLimits)
     clock: ManualClock = field(default_factory=lambda: ManualClock(1_000_000))
     counted: Counter[str] = field(default_factory=Counter)
@@ -77,8 +80,10 @@ class RunningGateway:
             offered=lambda: self.offered.versions,
             in_flight=InFlight(self.log_in, tuple, RevocationSettings(), sees_all_changes=True),
             answers=self.answers,
+            requests=self.requests,
             max_connections=self.max_connections,
             max_connections_per_ip=self.max_connections_per_ip,
+            drain_timeout_ms=self.drain_timeout_ms,
             failed_logins=self.failed_logins,
         )
         plan = ListenerPlan(

@@ -35,6 +35,8 @@ class ScriptedBroker:
     port: int = 0
     asked: list[int] = field(default_factory=list)
     connections: int = 0
+    asker: Any = None
+    """The transport that the request came on which is answered now."""
     answers_raw: bytes | None = None
     """What every request other than those of the gateway itself is answered with, as it is."""
 
@@ -121,6 +123,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         for frame in self.reader.feed(data):
+            self.broker.asker = self.transport
             answer = self.broker.answer(frame)
             if answer is not None:
                 self.transport.write(answer)

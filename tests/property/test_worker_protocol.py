@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclBindingFilter, KafkaPrincipal
-from kustos.gateway.workers import messages
-from kustos.gateway.workers import pool as cluster
+from kustos.gateway.workers import changes, messages
 from kustos.gateway.workers.changes import record_values
 from kustos.gateway.workers.channel import Channel
 from kustos.gateway.workers.encoding import ChannelError
@@ -289,8 +288,8 @@ def test_a_worker_begins_with_the_image_of_the_writer(
     image = image_of([*log[0], *tokens], 7, 3)
     store = WorkerStore(MetaProperties("cluster", 1), TokenRules())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster, "CHUNK_MAX_RECORDS", size)
-        batches = list(cluster.record_chunks(image))
+        patch.setattr(changes, "CHUNK_MAX_RECORDS", size)
+        batches = list(changes.record_chunks(image))
     for batch in batches:
         store.take_records(batch)
     store.loaded(7, 3)

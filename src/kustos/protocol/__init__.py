@@ -46,7 +46,7 @@ from kustos.protocol.exchange import (
     WrittenAt,
 )
 from kustos.protocol.guard import ContextOf, Guard, Opened, RefusedFrameError
-from kustos.protocol.limits import items_max
+from kustos.protocol.limits import frame_bytes_max, items_max
 from kustos.protocol.node_messages import DescribedConfig, LocalVoter, Synonym
 from kustos.protocol.repeated import Record, Repetition
 from kustos.protocol.steps import (
@@ -128,6 +128,7 @@ __all__ = [
     "api_versions_response",
     "common_versions",
     "encoded",
+    "frame_bytes_max",
     "items_max",
     "limit_answer",
     "node_messages",

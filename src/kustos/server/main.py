@@ -36,6 +36,8 @@ EXIT_UNREACHABLE: Final = 3
 def serve(path: Path) -> int:
     """Run a node until SIGINT or SIGTERM; return the exit code of the process. SIGHUP reloads settings.
 
+    A second SIGINT or SIGTERM lets it wait for no more answers to clients.
+
     0 stopped by a signal, 1 failed (metadata directory, port, audit), 2 settings, 3 upstream lets nobody in.
     """
     configure_logs()
@@ -86,15 +88,19 @@ def on_event_loop(work: Coroutine[Any, Any, int]) -> int:
 
 
 async def _run_until_stopped(settings: KustosSettings, properties: Mapping[str, str], path: Path) -> int:
-    stopped = asyncio.Event()
+    stopped, hurried = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        (hurried if stopped.is_set() else stopped).set()
+
     for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, stopped.set)
+        loop.add_signal_handler(each, stop)
     # a signal before there is anything to reload must not end the process
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
     opened = await open_node(settings, properties)
     loop.add_signal_handler(signal.SIGHUP, reload_of(opened, settings, path))
-    await run_node(opened, stopped)
+    await run_node(opened, stopped, hurried)
     return EXIT_OK
 
 

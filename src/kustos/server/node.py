@@ -21,7 +21,7 @@ from kustos.gateway.apis import (
 from kustos.gateway.audit import AuditLog
 from kustos.gateway.listener import GatewayParts, ListenerPlan
 from kustos.gateway.metrics import GatewayMetrics, GatewayObserver, LoopLag, WatchedLog, WatchedQuorum
-from kustos.gateway.session import AnswerBudget, LocalApis
+from kustos.gateway.session import AnswerBudget, LocalApis, RequestBudget
 from kustos.gateway.shadow import WatchedTrial
 from kustos.gateway.store import MetadataWriter, SnapshotTaker
 from kustos.metadata.control import ApiError
@@ -84,6 +84,7 @@ class Node:
         )
         self.purgatory: Final = DelayedFuturePurgatory(ALTER_ACLS, settings.connections_max_idle_ms)
         self._answers: Final = AnswerBudget(settings.answers_max_bytes // settings.workers.count)
+        self._requests: Final = RequestBudget(settings.requests_max_bytes // settings.workers.count)
         self.upstream: Final = UpstreamSide(settings, self.metrics)
         self.cluster: Final = self.upstream.cluster
         self._lag: Final = LoopLag(asyncio.get_running_loop().time)
@@ -122,6 +123,7 @@ class Node:
         metrics.watch_loop(self._lag)
         metrics.watch_purgatory(self.purgatory)
         metrics.watch_answers(self._answers)
+        metrics.watch_requests(self._requests)
         metrics.watch_listeners(self.settings.listeners_enforce)
         register(WatchedTrial(lambda: self.candidate.trial))
         if self.quorum is not None:
@@ -233,8 +235,10 @@ class Node:
             offered=lambda: self.offered.versions,
             in_flight=self.in_flight,
             answers=self._answers,
+            requests=self._requests,
             max_connections=settings.max_connections,
             max_connections_per_ip=settings.max_connections_per_ip,
+            drain_timeout_ms=settings.drain_timeout_ms,
             failed_logins=settings.failed_logins,
         )
 
@@ -318,6 +322,10 @@ class Node:
         is_standard = isinstance(self.authorization, StandardAuthorization)
         return self.authorization.acl_offset if is_standard else None
 
+    def hurry(self) -> None:
+        """End all connections at once, while `stop` waits for answers."""
+        self.gateway.close()
+
     async def stop(self) -> None:
         """End the connections, then flush and close everything, each even if another one fails."""
         async with AsyncExitStack() as stack:
@@ -377,9 +385,15 @@ class Runnable(Protocol):
     async def stop(self) -> None:
         """Stop, even if it has not started, or only in part."""
 
+    def hurry(self) -> None:
+        """Let `stop` wait for no more answers to clients."""
 
-async def run_node(node: Runnable, stopped: asyncio.Event) -> None:
-    """Run an open node until the event is set, also while it starts; raise what keeps it from starting."""
+
+async def run_node(node: Runnable, stopped: asyncio.Event, hurried: asyncio.Event | None = None) -> None:
+    """Run an open node until `stopped` is set, also while it starts; raise what keeps it from starting.
+
+    Its clients get the answers to requests under way, unless `hurried` is set.
+    """
     try:
         starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(stopped.wait())
         try:
@@ -392,4 +406,14 @@ async def run_node(node: Runnable, stopped: asyncio.Event) -> None:
                 task.cancel()
             await asyncio.gather(starting, stopping, return_exceptions=True)
     finally:
-        await node.stop()
+        hurrying = asyncio.ensure_future(_hurry(node, hurried or asyncio.Event()))
+        try:
+            await node.stop()
+        finally:
+            hurrying.cancel()
+
+
+async def _hurry(node: Runnable, hurried: asyncio.Event) -> None:
+    await hurried.wait()
+    LOG.warning("told to stop again: clients get no more answers")
+    node.hurry()

@@ -6,6 +6,7 @@ a client must be able to read before it knows the server (KIP-511).
 """
 
 import struct
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kustos.wire.codec import MessageCodec
@@ -15,6 +16,8 @@ from kustos.wire.primitives import read_uvarint
 API_VERSIONS: Final = 18
 LENGTH_BYTES: Final = 4
 """The length before each frame."""
+API_KEY_END: Final = LENGTH_BYTES + 2
+"""Where the API key ends, from the first byte of the length."""
 
 _LENGTH: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
@@ -146,11 +149,17 @@ class FrameReader:
     `FrameLengthError`: the limit bounds the memory one peer can take. The bytes after the last whole frame
     are kept, for a reader with another limit. The large parts of a large frame are joined once, when the last
     one arrives.
+
+    `limit_of` returns the limit of an API (None: `limit`), which applies as soon as the API key of a frame is
+    there. A frame that comes whole in one piece is left to whoever reads it.
     """
 
-    __slots__ = ("_needed", "_parts", "_size", "limit")
+    __slots__ = ("_is_judged", "_limit_of", "_needed", "_parts", "_size", "limit")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, limit_of: Callable[[int], int | None] | None = None) -> None:
+        self._limit_of: Final = limit_of
+        self._is_judged = True
+        """Whether the incomplete frame is within the limit of its API."""
         self._parts: list[bytes | bytearray] = []
         self._size = 0
         self._needed = 4
@@ -162,6 +171,8 @@ class FrameReader:
             self._keep(data)
             self._size += len(data)
             if self._size < self._needed:
+                if not self._is_judged:
+                    self._judge([])
                 return []
             data = b"".join(self._parts)
             self._parts = []
@@ -182,7 +193,23 @@ class FrameReader:
         if position < available:
             self._parts = [data[position:] if position else data]
             self._size = available - position
+            if self._limit_of is not None:
+                self._is_judged = False
+                self._judge(frames)
         return frames
+
+    def _judge(self, frames: list[bytes]) -> None:
+        """Compare the size of the incomplete frame with the limit of its API, once both are known."""
+        if self._limit_of is None or self._needed == LENGTH_BYTES or self._size < API_KEY_END:
+            return
+        self._is_judged = True
+        head = bytes(self._parts[0][:API_KEY_END])
+        if len(head) < API_KEY_END:
+            head = b"".join(self._parts)
+        size = self._needed - LENGTH_BYTES
+        limit = self._limit_of(int.from_bytes(head[LENGTH_BYTES:API_KEY_END], "big"))
+        if limit is not None and size > limit:
+            raise FrameLengthError(size, limit, frames)
 
     def _keep(self, data: bytes) -> None:
         last = self._parts[-1]

@@ -13,6 +13,7 @@ from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.loop_lag import LoopLag
 from kustos.gateway.metrics.watched import QuorumFigures, WatchedLog, WatchedQuorum
 from kustos.gateway.session.answer_budget import AnswerBudget
+from kustos.gateway.session.request_budget import RequestBudget
 from kustos.gateway.shadow import CandidateTrial, WatchedTrial
 from kustos.gateway.upstream.topic_ids import TopicIds
 from kustos.gateway.workers.figures import WatchedWorkerPool
@@ -33,6 +34,7 @@ async def test_the_page_shows_every_metric_with_its_labels() -> None:
     metrics.registry.register(WatchedQuorum(lambda: QuorumFigures(7, False, 1, 2)))
     metrics.registry.register(WatchedLog(lambda: True))
     metrics.watch_answers(AnswerBudget())
+    metrics.watch_requests(RequestBudget())
     metrics.watch_listeners({"A": True})
     trial = CandidateTrial()
     trial.lack("acls.yaml")

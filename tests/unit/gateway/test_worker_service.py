@@ -14,11 +14,14 @@ from kustos.gateway.workers.messages import (
     FROM_WORKER,
     FROM_WRITER,
     Applied,
+    ChangeRequest,
+    ChangeResults,
     Delta,
     Fence,
     Fenced,
     Look,
     Progress,
+    Stop,
     WorkerStatus,
     decode,
     encode,
@@ -29,6 +32,7 @@ from kustos.metadata.control import TokenRules
 from kustos.metadata.image import acl_record
 from kustos.metadata.log import MetaProperties
 from kustos.metadata.records import encode_record
+from kustos.metadata.store import CreateAcls
 from kustos.wire import FrameReader
 from testkit.protocol.random_requests import allow
 
@@ -172,3 +176,31 @@ async def test_a_batch_without_an_image_ends_the_worker(worker: Worker) -> None:
     await worker.writer.heard(Fenced())
     with pytest.raises(ChannelError):
         worker.service._followed()
+
+
+async def test_a_worker_that_stops_follows_the_log_until_its_clients_have_their_answers(
+    worker: Worker,
+) -> None:
+    # systemd may signal all processes of a node, which is no second word
+    worker.service.ended.set()
+    worker.told(Stop(), batch(1, 1))
+    await worker.writer.heard(Applied(1))
+    assert not worker.service.hurried.is_set()
+    change = asyncio.ensure_future(worker.service.submit(CreateAcls(())))
+    await worker.writer.heard(ChangeRequest(0, CreateAcls(())))
+    worker.told(ChangeResults(0, ()))
+    assert await change == ()
+    worker.told(Stop())
+    assert worker.service.hurried.is_set()
+    assert worker.denied == 0
+
+
+@pytest.mark.parametrize("closes", [False, True])
+async def test_a_worker_that_loses_its_writer_while_it_stops_denies_the_rest(
+    worker: Worker, closes: bool
+) -> None:
+    worker.told(Stop())
+    if closes:
+        worker.service.close()
+    worker.service._channel.connection_lost(None)
+    assert (worker.denied, worker.service.ended_badly) == ((0, False) if closes else (1, True))

@@ -20,6 +20,8 @@ from testkit.gateway.gateways import Caller
 from testkit.gateway.scripted_brokers import ScriptedBroker
 from testkit.gateway.sessions import heartbeat
 from testkit.ports import LOOPBACK, free_port, free_port_range
+from tests.unit.gateway.test_drain import HoldingBroker, until
+from tests.unit.gateway.test_metrics import get
 
 pytestmark = pytest.mark.slow
 
@@ -200,3 +202,47 @@ async def test_a_signal_ends_a_node_with_everything_written(
     (events,) = (settings.directory / "audit").glob("*.jsonl*")
     assert len(events.read_text().splitlines()) == 2000
     MetadataStore.open(settings.directory / "metadata").close()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("is_told_again", [False, True])
+async def test_a_signal_leaves_time_for_answers_and_a_second_one_does_not(
+    tmp_path: Path, workers: int, is_told_again: bool
+) -> None:
+    broker = HoldingBroker(1)
+    await broker.start()
+    settings = at(tmp_path, broker)
+    http_port = free_port()
+    settings.values |= {
+        "super.users": "User:ANONYMOUS",
+        "kustos.workers": str(workers),
+        "kustos.http.listener": f"{LOOPBACK}:{http_port}",
+        "kustos.shutdown.drain.timeout.ms": "600000",
+    }
+    process = await started("-m", "kustos", "serve", str(settings.write()))
+    assert process.stderr is not None
+    reading = asyncio.ensure_future(process.stderr.read())
+
+    def is_ready() -> bool:
+        with suppress(OSError):
+            return get(http_port, "/ready")[0] == 200
+        return False
+
+    await until(is_ready, "the node is ready")
+    caller = await Caller.at(settings.port)
+    caller.send(heartbeat(1), heartbeat(2))
+    await until(lambda: broker.held, "the first is with the broker")
+    process.send_signal(signal.SIGTERM)
+    await until(lambda: get(http_port, "/ready")[0] == 503, "the node says that it stops")
+    if is_told_again:
+        process.send_signal(signal.SIGTERM)
+    else:
+        broker.release()
+        assert await caller.correlation_ids(1) == [1]
+    assert await caller.is_closed()
+    async with asyncio.timeout(PATIENCE_S):
+        told = list(map(json.loads, (await reading).splitlines()))
+        assert await process.wait() == 0
+    assert not [line for line in told if line["level"] in {"error", "critical"}]
+    assert is_told_again == any(line["event"].startswith("told to stop again") for line in told)
+    broker.stop()

@@ -24,6 +24,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if eq (get .Values.settings "kustos.metadata.store" | default "log") "kraft" }}true{{ end }}
 {{- end }}
 
+{{/* How long a pod may take to stop: preStop, the answers to clients, and the rest. */}}
+{{- define "kustos.stopSeconds" -}}
+{{- add 40 (div (get .Values.settings "kustos.shutdown.drain.timeout.ms" | default "10000" | int) 1000) }}
+{{- end }}
+
 {{- define "kustos.advertisedPort" -}}
 {{- .Values.listener.advertised.port | default .Values.listener.port | int }}
 {{- end }}

@@ -1,6 +1,7 @@
 """Where clients' bytes come in: the bound ports, and each connection from login to end."""
 
 from kustos.gateway.listener.admission import connections_within
+from kustos.gateway.listener.drain import DRAIN_TIMEOUT_MS
 from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.login_throttle import FailedLoginLimits
 from kustos.gateway.listener.plans import (
@@ -14,6 +15,7 @@ from kustos.gateway.listener.plans import (
 from kustos.gateway.listener.tls import ListenerTls
 
 __all__ = [
+    "DRAIN_TIMEOUT_MS",
     "AdminParts",
     "AuthorizationMode",
     "ConnectLink",

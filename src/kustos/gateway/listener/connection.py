@@ -1,10 +1,7 @@
 """One client connection: bytes from a socket, first an identity, then requests.
 
 Until there is a principal, frames go to its login and nowhere else, and the connection has a deadline. Then
-the session takes over. A connection to the broker behind this port is opened for its first request other than
-ApiVersions, so that who only logs in costs the broker nothing. Where the broker was lost lately, it is opened
-at once and ApiVersions waits for it, too: clients take that answer for a broker that is there, and would come
-back without a pause. Everything ends in `close`.
+the session takes over. Everything ends in `close`.
 """
 
 import asyncio
@@ -16,17 +13,22 @@ import structlog
 from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
-from kustos.client import ClientError, as_transport
-from kustos.gateway.listener.handshakes import LOGIN_TIMED_OUT, HandshakeRefusal, stranger_by_length
+from kustos.client import as_transport
+from kustos.gateway.listener.handshakes import (
+    LOGIN_TIMED_OUT,
+    NO_ROOM,
+    HandshakeRefusal,
+    stranger_by_length,
+)
+from kustos.gateway.listener.incoming import Incoming
+from kustos.gateway.listener.links import NoLinkError, connected_link
 from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.session.answer_budget import write_sliced
 from kustos.gateway.session.client_session import ClientSession
-from kustos.gateway.session.parts import NoUpstream
-from kustos.gateway.upstream.addresses import java_host_address, java_host_of
-from kustos.gateway.upstream.cluster import Versions, covers
-from kustos.gateway.upstream.link import UpstreamLink
-from kustos.gateway.upstream.tokens import IdentityError
-from kustos.protocol import ContextOf, Decider, Guard, Opened, UndecidedDecider, Unwrap
+from kustos.gateway.session.parts import STOPS, NoUpstream
+from kustos.gateway.upstream.addresses import java_host_address
+from kustos.gateway.upstream.cluster import Versions
+from kustos.protocol import Opened, Unwrap, frame_bytes_max
 from kustos.wire import ApiKey, FrameLengthError, FrameReader
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ API_VERSIONS: Final = int(ApiKey.API_VERSIONS).to_bytes(2, "big")
 
 LAST_ANSWERS_S: Final = 5.0
 """How long a client may take to read the last answers when its connection ends."""
+
+TOO_SLOW: Final = "its request is not whole, and others wait, see `kustos.gateway.requests.max.bytes`"
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -51,18 +55,19 @@ class ClientConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._session: ClientSession | None = None
         self._login: ConnectionLogin | None = None
-        self._reader = FrameReader(port.settings.socket_request_max_bytes)
+        share = port.requests.share(self._read, lambda: self.close(TOO_SLOW))
+        self._incoming: Final = Incoming(share, port.settings.socket_request_max_bytes)
         self._answers: Final = port.answers.share()
         self.host = ""
         self.peer: tuple[str, int] | None = None
         """The client's address in a PROXY protocol header, None if there is none."""
         self._principal = ANONYMOUS
         self._offered: Versions = {}
-        self._closed = self._has_link = self._deaf = False
-        self._reads = True
+        self._closed = self._has_link = self._deaf = self._lingers = False
+        self._gone: Callable[[ClientConnection], object] | None = None
+        """Called at the end of a connection that drains; None: it does not."""
+        self._reads = self._wanted = True
         self._connecting: asyncio.Task[None] | None = None
-        self._held: list[bytes] = []
-        """Frames behind a login that is being verified."""
         self._deadline: asyncio.TimerHandle | None = None
         """When a client must have authenticated."""
         self._abort: asyncio.TimerHandle | None = None
@@ -98,7 +103,7 @@ class ClientConnection(asyncio.Protocol):
             self._begin_session(principal)
         else:
             self._login = ConnectionLogin(self, self._port, machine)
-            self._reader = FrameReader(self._settings.sasl_server_max_receive_size)
+            self._incoming.begin(self._settings.sasl_server_max_receive_size, is_stranger=True)
 
     def refuse(self, refusal: HandshakeRefusal) -> None:
         """Count the client among those that never came to a login, and end it."""
@@ -110,11 +115,11 @@ class ClientConnection(asyncio.Protocol):
         """Split the bytes into frames, and hand them to the SASL machine or the session."""
         self.last_active_s = self._loop.time()
         self._port.metrics.received(self._port.name, len(data))
-        if not (self._deaf or self._closed):
+        if not (self._deaf or self._closed or self._gone):
             self._take_bytes(data)
 
     def _take_bytes(self, data: bytes) -> None:
-        reader, refusal = self._reader, None
+        reader, refusal = self._incoming.reader, None
         try:
             frames = reader.feed(data)
         except FrameLengthError as error:
@@ -129,7 +134,7 @@ class ClientConnection(asyncio.Protocol):
             self._session.take(frames)
         else:
             self._authenticate(frames)
-        if reader is not self._reader:
+        if reader is not self._incoming.reader:
             # a session began within these bytes, and has a limit of its own
             leftover = reader.take_rest()
             if leftover and not self._closed:
@@ -142,6 +147,16 @@ class ClientConnection(asyncio.Protocol):
                 self._login.oversized()
             else:
                 self.close(str(refusal))
+        elif not reader.is_empty or (self._session is not None and self._session.waiting_bytes):
+            self._weigh()
+
+    def _weigh(self) -> None:
+        """Count what is held of requests that have not begun; a stranger that gets no more room ends."""
+        if not (self._closed or self._gone):
+            if not self._incoming.weigh(0 if self._session is None else self._session.waiting_bytes):
+                self.refuse(NO_ROOM)
+            elif self._incoming.waits:
+                self._read()
 
     def _authenticate(self, frames: list[bytes]) -> None:
         for at, frame in enumerate(frames):
@@ -151,16 +166,17 @@ class ClientConnection(asyncio.Protocol):
                 self._session.take([frame])
             elif self._login.is_verifying:
                 # after SaslHandshake 0 a client of GSSAPI waits for no answer to its last token
-                self._held = frames[at:]
+                self._incoming.held = frames[at:]
                 self.read_more(False)
+                self._weigh()
                 return
             elif not self._deaf:
                 self._login.receive(frame)
 
     def verified(self, go_on: Callable[[], None]) -> None:
         """Let a login go on after work beside the loop, then take what came meanwhile."""
-        reader, held = self._reader, self._held
-        self._held = []
+        reader, held = self._incoming.reader, self._incoming.held
+        self._incoming.held = []
         go_on()
         self.read_more(True)
         self._take_frames(reader, held)
@@ -201,7 +217,7 @@ class ClientConnection(asyncio.Protocol):
         if refusal is not None:
             self.close(refusal, logged=False)
             return
-        self._reader = FrameReader(settings.socket_request_max_bytes)
+        self._incoming.begin(settings.socket_request_max_bytes, frame_bytes_max, is_stranger=False)
         try:
             principal = principal or port.principal_without_login(self.host)
             decider = port.decider(principal, self.host)
@@ -210,7 +226,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self._principal = principal
         self._offered = port.offered()
-        guard = self._guard(decider, self._port.context_of(principal, self.host))
+        guard = port.guard(decider, port.context_of(principal, self.host), self._offered)
         place = port.large_turns.place(principal)
         self._session = ClientSession(self, guard, port.services, self._answers, place)
         self._session.client_reads = self._reads
@@ -219,30 +235,9 @@ class ClientConnection(asyncio.Protocol):
         elif port.lost_upstream:
             self._want_upstream()
 
-    def _guard(self, decider: Decider, context_of: ContextOf) -> Guard:
-        port = self._port
-        return Guard(
-            decider,
-            context_of,
-            port.ports,
-            self._offered,
-            port.services.cluster.auto_creates_topics,
-            context_authorizer=port.context_authorizer,
-            table=port.table,
-            is_shadow=port.is_shadow,
-            refusal=port.observer.refusal,
-        )
-
     def unwrap(self, envelope: Unwrap) -> Opened:
         """Open the request of an Envelope, to be decided for its principal; raise `RefuseRequestError`."""
-        host = java_host_of(envelope.address)
-        try:
-            decider: Decider = self._port.decider(envelope.principal, host)
-        except AuthorizerError as error:
-            # such as `User:*`: nobody can be it, so the answer refuses each of its items
-            decider = UndecidedDecider(error)
-        context_of = self._port.context_of(envelope.principal, host, forwarded_by=self._principal)
-        return self._guard(decider, context_of).open_forwarded(envelope.frame)
+        return self._port.open_forwarded(envelope, self._principal, self._offered)
 
     def needs_upstream(self, frame: bytes) -> bool:
         """Whether a request must wait for the upstream half, which is on its way then."""
@@ -257,40 +252,19 @@ class ClientConnection(asyncio.Protocol):
 
     async def _connect(self) -> None:
         """Open the upstream half; if the broker is down, the client is disconnected."""
-        session = self._session
         try:
-            connection = await self._port.connect_upstream(self._principal)
-            if session is None or self._closed:
-                connection.close()
-                return
-            transport = connection.release()
-        except ClientError as error:
-            self._port.metrics.upstream_failed()
-            is_unnamed = isinstance(error, IdentityError)
-            self.close(str(error) if is_unnamed else f"upstream is not reachable: {error}")
+            link = await connected_link(self._port, self, self._principal, self._offered)
+        except NoLinkError as error:
+            self.close(str(error))
             return
-        except Exception:
-            # the boundary where a bug of ours must end the client rather than leave it waiting
-            LOG.exception("a connection to upstream could not be made")
-            self.close("an internal error, see the log above")
+        session = self._session
+        if session is None:
+            link.close()
             return
-        if not covers(self._port.offered(), self._offered):
-            # it would misread the client's requests, or close the connection without an answer
-            transport.abort()
-            self.close("the broker speaks other versions than the client was offered")
-            return
-        broker = connection.host, connection.port
-        session.link = UpstreamLink(
-            transport,
-            self,
-            self._settings.max_answer_bytes,
-            self._port.services.in_flight,
-            broker,
-            connection.session,
-        )
+        session.link = link
         self._has_link = True
         if not self._reads:
-            session.link.pause_reading()
+            link.pause_reading()
         session.go_on()
 
     def write(self, frame: bytes) -> None:
@@ -303,10 +277,18 @@ class ClientConnection(asyncio.Protocol):
 
     def read_more(self, wanted: bool) -> None:
         """Read the socket, or leave it unread."""
+        self._wanted = wanted
+        if wanted and self._incoming.is_held:
+            self._weigh()
+        self._read()
+
+    def _read(self) -> None:
         transport = self._transport
         if transport is None or self._closed or transport.is_closing():
             return
-        wanted = wanted and not self._deaf
+        # a kernel that still has bytes of the client when the socket is closed resets the connection
+        is_heard = self._wanted and not (self._deaf or self._incoming.waits)
+        wanted = self._gone is not None or is_heard
         if wanted and not transport.is_reading():
             transport.resume_reading()
         elif not wanted and transport.is_reading():
@@ -353,6 +335,23 @@ class ClientConnection(asyncio.Protocol):
         if self._closed:
             self._port.dismiss(self)
 
+    def drain(self, gone: Callable[["ClientConnection"], object]) -> None:
+        """Begin no more requests, and end once those begun are answered; `gone` is called at the end.
+
+        What the client still sends is read and dropped.
+        """
+        self._gone, session = gone, self._session
+        if self._transport is None:
+            gone(self)
+            return
+        self._incoming.drop()
+        self._lingers = self._transport.get_write_buffer_size() > 0
+        if session is None or not session.drain():
+            self.close(STOPS)
+        else:
+            self._lingers = True
+            self.read_more(True)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything."""
         self._transport = None
@@ -360,6 +359,8 @@ class ClientConnection(asyncio.Protocol):
             self._abort.cancel()
         self.close("the client closed the connection" if exc is None else str(exc), logged=False)
         self._give_back()
+        if self._gone is not None:
+            self._gone(self)
 
     def _give_back(self) -> None:
         """Hold no bytes once both halves are gone: until then either may have a part of an answer."""
@@ -377,7 +378,11 @@ class ClientConnection(asyncio.Protocol):
         if logged:
             LOG.info("connection closed", listener=self._port.name, host=self.host, reason=reason)
         if self._transport is not None:
-            self._transport.close()
+            if self._lingers:
+                # the client closes the connection once it has read everything
+                self._transport.write_eof()
+            else:
+                self._transport.close()
             # a client that does not read its last answers must not keep the socket for ever
             self._abort = self._loop.call_later(LAST_ANSWERS_S, self._transport.abort)
         self._closed = True
@@ -387,7 +392,7 @@ class ClientConnection(asyncio.Protocol):
             self._login = None
         if self._connecting is not None:
             self._connecting.cancel()
-        self._reader.take_rest()
+        self._incoming.drop()
         if self._session is not None:
             self._session.close()
             self._session = None

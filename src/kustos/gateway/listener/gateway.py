@@ -11,6 +11,7 @@ import structlog
 
 from kustos.gateway.listener.admission import Admission
 from kustos.gateway.listener.connection import ClientConnection
+from kustos.gateway.listener.drain import Drain
 from kustos.gateway.listener.handshakes import (
     HandshakeFailure,
     HandshakeRefusal,
@@ -21,6 +22,7 @@ from kustos.gateway.listener.plans import (
     ListenerPlan,
 )
 from kustos.gateway.listener.port import Port
+from kustos.gateway.session.parts import STOPS
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError
 from kustos.gateway.upstream.host_names import BrokerHosts
@@ -69,6 +71,7 @@ class Gateway:
         self._new_brokers_asked_s = -math.inf
         self.is_open = False
         self._stopped = False
+        self._drain: Final = Drain()
 
     def addresses_of(self, plan: ListenerPlan) -> _Addresses:
         """Return the addresses that a listener advertises in answers."""
@@ -183,6 +186,9 @@ class Gateway:
                     connection.close("idle for longer than `connections.max.idle.ms`")
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        if self._stopped:
+            work.close()
+            return
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -195,7 +201,7 @@ class Gateway:
     def admit(self, port: Port, connection: ClientConnection, host: str) -> str | None:
         """Count a new connection in; return why it is turned away, None if it is not."""
         refusal = self.admission.admit(port, connection, host)
-        return "the gateway stops" if self._stopped else refusal
+        return STOPS if self._stopped else refusal
 
     def dismiss(self, port: Port, connection: ClientConnection) -> None:
         """Count a connection out; one that was never counted in is ignored."""
@@ -207,11 +213,23 @@ class Gateway:
         self.on_failed_login(host)
 
     async def stop(self) -> None:
-        """Take no more connections and end the open ones."""
+        """Take no more connections and end the open ones, first those that wait for nothing."""
+        await self.drain()
         self.close()
 
-    def close(self) -> None:
-        """End everything at once; twice is harmless."""
+    async def drain(self) -> None:
+        """Take no more connections, begin no more requests, and end each connection once it has its answers.
+
+        Return after `drain_timeout_ms` at the latest, or once `close` is called; the second time at once.
+        """
+        if self._stopped:
+            return
+        self._end_intake()
+        left = await self._drain.run(self.admission.connections, self.parts.drain_timeout_ms)
+        if left:
+            LOG.warning("connections end without their answers", connections=left)
+
+    def _end_intake(self) -> None:
         self.is_open = False
         self._stopped = True
         for task in self._tasks:
@@ -219,7 +237,12 @@ class Gateway:
         for port in self._ports.values():
             if port.server is not None:
                 port.server.close()
+
+    def close(self) -> None:
+        """End everything at once; twice is harmless."""
+        self._end_intake()
+        self._drain.end()
         for connection in self.admission.connections:
-            connection.close("the gateway stops")
+            connection.close(STOPS)
         self.login_threads.close()
         self.parts.cluster.close()

@@ -47,6 +47,7 @@ class HandshakeFailure(StrEnum):
     LOGIN_TIMEOUT = "login_timeout"
     CROWDED_OUT = "crowded_out"
     THROTTLED = "throttled"
+    NO_ROOM = "no_room"
 
 
 OF_CERTIFICATES: Final = frozenset(
@@ -62,7 +63,12 @@ OF_CERTIFICATES: Final = frozenset(
 """The failures that are failed logins: somebody tried to prove an identity, or had to."""
 
 BY_LIMITS: Final = frozenset(
-    {HandshakeFailure.LOGIN_TIMEOUT, HandshakeFailure.CROWDED_OUT, HandshakeFailure.THROTTLED}
+    {
+        HandshakeFailure.LOGIN_TIMEOUT,
+        HandshakeFailure.CROWDED_OUT,
+        HandshakeFailure.THROTTLED,
+        HandshakeFailure.NO_ROOM,
+    }
 )
 """The failures of clients that kustos ends, whatever they sent."""
 
@@ -107,6 +113,10 @@ CROWDED_OUT: Final = HandshakeRefusal(
 )
 THROTTLED: Final = HandshakeRefusal(
     _Kinds.THROTTLED, "too many logins from its address failed, see `kustos.failed.logins.per.ip.burst`"
+)
+NO_ROOM: Final = HandshakeRefusal(
+    _Kinds.NO_ROOM,
+    "clients that have not authenticated hold too many bytes, see `kustos.gateway.requests.max.bytes`",
 )
 NO_HOST_NAME: Final = HandshakeRefusal(
     _Kinds.UNKNOWN_HOST, "a client asks for a host whose name (`server_name`) is not ASCII"

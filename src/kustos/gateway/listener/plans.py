@@ -8,11 +8,13 @@ from typing import Final, Protocol
 from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import SaslServerMachine
 from kustos.client import KafkaConnection
+from kustos.gateway.listener.drain import DRAIN_TIMEOUT_MS
 from kustos.gateway.listener.login_throttle import FailedLoginLimits
 from kustos.gateway.listener.tls import ListenerTls
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.large_turns import LargeTurns
 from kustos.gateway.session.parts import ConnectionObserver, LocalApis
+from kustos.gateway.session.request_budget import RequestBudget
 from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.host_names import BrokerHosts
@@ -126,8 +128,11 @@ class GatewayParts:
     offered: Callable[[], Mapping[int, tuple[int, int]]]
     in_flight: InFlight
     answers: AnswerBudget = field(default_factory=AnswerBudget)
+    requests: RequestBudget = field(default_factory=RequestBudget)
     max_connections: int = 10_000
     max_connections_per_ip: int = 10_000
+    drain_timeout_ms: int = DRAIN_TIMEOUT_MS
+    """How long the gateway waits for answers when it stops."""
     connect_as: ConnectLink | None = None
     """Connects to a broker as a client. None: all links log in as the service principal."""
     failed_logins: FailedLoginLimits = field(default_factory=FailedLoginLimits)

@@ -19,10 +19,11 @@ from kustos.gateway.listener.proxy_protocol import ProxyProtocol
 from kustos.gateway.listener.tls import TlsTransport
 from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
 from kustos.gateway.session.parts import SessionServices
-from kustos.gateway.upstream.cluster import Broker
+from kustos.gateway.upstream.addresses import java_host_of
+from kustos.gateway.upstream.cluster import Broker, Versions
 from kustos.gateway.upstream.host_names import BrokerHosts, UnknownHostError
 from kustos.gateway.upstream.tokens import IdentityError
-from kustos.protocol import TABLE, ContextOf, Decider, OpenDecider, UndecidedDecider
+from kustos.protocol import TABLE, ContextOf, Decider, Guard, OpenDecider, Opened, UndecidedDecider, Unwrap
 from kustos.wire import RequestHeader
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Port:
             None if plan.mode is AuthorizationMode.OFF else gateway.parts.context_authorizer
         )
         self.answers: Final = gateway.parts.answers
+        self.requests: Final = gateway.parts.requests
         self.large_turns: Final = gateway.parts.large_turns
         self.offered: Final = gateway.parts.offered if admin is None else admin.offered
         self.sasl_machine: Final = plan.sasl_machine
@@ -156,6 +158,31 @@ class Port:
             if not self.is_shadow:
                 raise
             return UndecidedDecider(error)
+
+    def guard(self, decider: Decider, context_of: ContextOf, offered: Versions) -> Guard:
+        """Return the guard of one connection, which was offered these versions."""
+        return Guard(
+            decider,
+            context_of,
+            self.ports,
+            offered,
+            self.services.cluster.auto_creates_topics,
+            context_authorizer=self.context_authorizer,
+            table=self.table,
+            is_shadow=self.is_shadow,
+            refusal=self.observer.refusal,
+        )
+
+    def open_forwarded(self, envelope: Unwrap, forwarded_by: KafkaPrincipal, offered: Versions) -> Opened:
+        """Open the request of an Envelope, to be decided for its principal; raise `RefuseRequestError`."""
+        host = java_host_of(envelope.address)
+        try:
+            decider: Decider = self.decider(envelope.principal, host)
+        except AuthorizerError as error:
+            # such as `User:*`: nobody can be it, so the answer refuses each of its items
+            decider = UndecidedDecider(error)
+        context_of = self.context_of(envelope.principal, host, forwarded_by)
+        return self.guard(decider, context_of, offered).open_forwarded(envelope.frame)
 
     def authenticated(self, connection: ClientConnection) -> str | None:
         """Count a login; return why the connection must end nevertheless, None if it need not."""

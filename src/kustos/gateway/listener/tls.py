@@ -79,6 +79,7 @@ class TlsTransport(asyncio.Protocol):
         self._has_begun = False
         self._is_established = False
         self._is_closing = False
+        self._lingers = False
         self._is_stalled = False
         self._waiting: Final[deque[bytes]] = deque()
         self._waiting_bytes = 0
@@ -242,13 +243,21 @@ class TlsTransport(asyncio.Protocol):
         if not self._waiting:
             self._finish()
 
+    def write_eof(self) -> None:
+        """Close this direction once everything is sent, and the socket once the client has closed it."""
+        self._lingers = True
+        self.close()
+
     def _finish(self) -> None:
         if self._is_established:
             # says goodbye, and does not wait for the answer
             with suppress(ssl.SSLError):
                 self._object.unwrap()
             self._flush()
-        self._socket.close()
+        if self._lingers:
+            self._socket.write_eof()
+        else:
+            self._socket.close()
 
     def abort(self) -> None:
         """Close at once; what is not sent is lost."""

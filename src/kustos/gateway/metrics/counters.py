@@ -22,9 +22,11 @@ from kustos.gateway.metrics.watched import (
     WatchedAuthorizer,
     WatchedListeners,
     WatchedPurgatory,
+    WatchedRequests,
     WatchedTopicIds,
 )
 from kustos.gateway.session.answer_budget import AnswerBudget
+from kustos.gateway.session.request_budget import RequestBudget
 from kustos.gateway.upstream.topic_ids import TopicIds
 from kustos.protocol import ADMIN_TABLE, TABLE, Decided
 from kustos.wire import api_name
@@ -226,6 +228,10 @@ class GatewayMetrics:
     def watch_answers(self, answers: AnswerBudget) -> None:
         """Export the figures of the answer budget too; call it once."""
         self.registry.register(WatchedAnswers(answers))
+
+    def watch_requests(self, requests: RequestBudget) -> None:
+        """Export the figures of the request budget too; call it once."""
+        self.registry.register(WatchedRequests(requests))
 
     def watch_purgatory(self, purgatory: DelayedFuturePurgatory) -> None:
         """Export the figures of the purgatory too; call it once."""

@@ -12,6 +12,7 @@ from kustos.authorizer import AuthorizerMetrics
 from kustos.gateway.apis.purgatory import ACL_UPDATE, DelayedFuturePurgatory
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.session.answer_budget import AnswerBudget
+from kustos.gateway.session.request_budget import RequestBudget
 from kustos.gateway.upstream.topic_ids import TopicIds
 
 _PLUGINS: Final = "kafka_server_plugins_"
@@ -130,6 +131,33 @@ class WatchedAnswers(Collector):
             "kustos_answers_max_bytes",
             "The limit for all clients together; each connection may have 1 MiB more.",
             self._answers.max_bytes,
+        )
+
+
+class WatchedRequests(Collector):
+    """The budget of requests that have not begun."""
+
+    def __init__(self, requests: RequestBudget) -> None:
+        self._requests: Final = requests
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures of this moment."""
+        requests = self._requests
+        yield GaugeMetricFamily(
+            "kustos_requests_held_bytes",
+            "Bytes of requests that are not whole, or wait for their turn.",
+            requests.used_bytes,
+        )
+        yield GaugeMetricFamily(
+            "kustos_requests_max_bytes",
+            "The limit for all clients together; beyond it requests wait to be read.",
+            requests.max_bytes,
+        )
+        yield GaugeMetricFamily("kustos_requests_waiting", "Requests that wait to be read.", requests.waiting)
+        yield CounterMetricFamily(
+            "kustos_slow_requests_ended",
+            "Connections ended because their request did not become whole while others waited.",
+            requests.ended,
         )
 
 

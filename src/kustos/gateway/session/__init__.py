@@ -1,11 +1,14 @@
 """The requests of one connection: decided, handed over and answered in order, within limits."""
 
-from kustos.gateway.session import answer_budget
+from kustos.gateway.session import answer_budget, request_budget
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.parts import LocalApis
+from kustos.gateway.session.request_budget import RequestBudget
 
 __all__ = [
     "AnswerBudget",
     "LocalApis",
+    "RequestBudget",
     "answer_budget",
+    "request_budget",
 ]

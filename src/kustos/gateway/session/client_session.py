@@ -21,6 +21,7 @@ import structlog
 from kustos.gateway.session.answer_budget import AnswerShare
 from kustos.gateway.session.large_turns import PRODUCE, QueuePlace, TurnBudget
 from kustos.gateway.session.parts import (
+    STOPS,
     SessionOwner,
     SessionServices,
     Upstream,
@@ -95,16 +96,21 @@ class ClientSession:
         self._turn: Final = TurnBudget()
         self._task: asyncio.Task[Any] | None = None
         self._retry: asyncio.TimerHandle | None = None
-        self._closed = False
+        self._closed = self._drains = False
         self._loop: Final = asyncio.get_running_loop()
 
     def renew(self, context_of: ContextOf) -> None:
         """Make the contexts of later requests with this: the client proved its identity again (KIP-368)."""
         self._guard.renew(context_of)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes of requests that have not begun."""
+        return sum(map(len, self._frames))
+
     def take(self, frames: list[bytes]) -> None:
         """Take the frames that came, in order."""
-        if not self._closed:
+        if not (self._closed or self._drains):
             self._frames.extend(frames)
             self.go_on()
 
@@ -116,6 +122,14 @@ class ClientSession:
             # the boundary where a bug of ours must end the client rather than leave it waiting
             LOG.exception("a session broke")
             self._fail(INTERNAL_ERROR)
+        if self._drains and not (self._closed or self._slots.must_be_answered):
+            self._fail(STOPS)
+
+    def drain(self) -> bool:
+        """Begin no more requests; return whether answers are owed: after the last it hangs up."""
+        self._drains = True
+        self._frames.clear()
+        return self._slots.must_be_answered
 
     def _do_all(self) -> None:
         self._turn.begin()

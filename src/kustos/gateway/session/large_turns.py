@@ -62,7 +62,7 @@ class LargeTurns:
         call_later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
         self._now_s: Final = now_s
-        self._call_later: Final = call_later or _on_the_loop
+        self._call_later: Final = call_later or on_the_loop
         self._waiting: Final[dict[KafkaPrincipal, dict[QueuePlace, Callable[[], None]]]] = {}
         """The waiting places and their callbacks, by principal; both in the order of their turns."""
         self._costly: Final[dict[KafkaPrincipal, float]] = {}
@@ -152,7 +152,8 @@ class LargeTurns:
         return place, go_on
 
 
-def _on_the_loop(delay_s: float, callback: Callable[[], None]) -> object:
+def on_the_loop(delay_s: float, callback: Callable[[], None]) -> object:
+    """Schedule a callback after a number of seconds, in another turn of the running loop."""
     return asyncio.get_running_loop().call_later(delay_s, callback)
 
 

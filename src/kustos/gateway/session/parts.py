@@ -33,6 +33,9 @@ from kustos.wire import ItemReader, Message, PartReader, read_response_header, r
 LARGE_ANSWER_BYTES: Final = 8 * 1024
 """Smaller answers have no more items than one turn has room for: most take more than eight bytes."""
 
+STOPS: Final = "the gateway stops"
+"""Why a connection ends whose node was told to stop."""
+
 ACKS_OF_THE_LEADER: Final = frozenset({0, 1})
 """`acks` of a Produce that the leader answers by itself."""
 

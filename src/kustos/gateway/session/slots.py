@@ -10,10 +10,14 @@ from kustos.gateway.session.parts import Observer, SessionOwner
 from kustos.gateway.session.streaming import FetchedStream
 from kustos.protocol import Opened, RefusedFrameError, RefuseRequestError, Unwrap
 from kustos.runtime import stopwatch_ns
-from kustos.wire import LENGTH_BYTES
+from kustos.wire import LENGTH_BYTES, ApiKey
 
 PIPELINED_MAX: Final = 5
 """Produce requests in flight: as many as producers have (`max.in.flight.requests.per.connection`)."""
+
+LONG_POLLS: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
+"""What a node that stops does not await: a broker may hold it until there are records, or for as long as the
+other members take, and its client repeats it elsewhere without harm. All else is answered soon."""
 
 
 @dataclass(slots=True)
@@ -46,6 +50,17 @@ class Slot:
     def latency_us(self) -> int:
         """Microseconds since it was read."""
         return (stopwatch_ns() - self.read_ns) // 1000
+
+    @property
+    def must_be_answered(self) -> bool:
+        """Whether a node that stops awaits the answer: all but long polls that change nothing.
+
+        A ShareFetch may acknowledge records (KIP-932).
+        """
+        if self.api_key != ApiKey.SHARE_FETCH or self.opened is None:
+            return self.api_key not in LONG_POLLS
+        topics = self.opened.exchange.request.get("topics", ())
+        return any(partition.acknowledgement_batches for topic in topics for partition in topic.partitions)
 
     def require_still_allowed(self) -> None:
         """Raise `RefusedFrameError` if the ACLs that allowed it changed while it gave way to others."""
@@ -102,6 +117,11 @@ class Slots:
         answer = b"".join(answers)
         if answer:
             self._write(answer)
+
+    @property
+    def must_be_answered(self) -> bool:
+        """Whether a node that stops awaits an answer here."""
+        return any(slot.must_be_answered for slot in self._slots)
 
     def clear(self) -> None:
         """Forget all requests."""

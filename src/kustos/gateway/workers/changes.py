@@ -3,7 +3,7 @@
 Requests that only the writer process makes (settings, features, sweeps, copies) have no form here.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -58,6 +58,7 @@ from kustos.metadata.image import (
     DelegationTokenRemoved,
     DelegationTokenSet,
     FeatureLevelSet,
+    MetadataImage,
     ScramCredentialRemoved,
     ScramCredentialSet,
     acl_record,
@@ -74,6 +75,7 @@ from kustos.metadata.records import (
     encode_record,
 )
 from kustos.metadata.store import AlterScram, CreateAcls, DeleteAcls, StoreRequest
+from kustos.wire import encoded_batch_of
 
 _RESOURCE_TYPE: Final = code_of(ResourceType)
 _PATTERN_TYPE: Final = code_of(PatternType)
@@ -214,3 +216,24 @@ _RECORDS: Final[dict[type[Any], Callable[[Any], MetadataRecord]]] = {
 def record_values(changes: Iterable[Change]) -> tuple[bytes, ...]:
     """Return the values of the records that made these changes, in order."""
     return tuple(encode_record(_RECORDS[type(change)](change)) for change in changes)
+
+
+CHUNK_MAX_BYTES: Final = 256 * 1024
+CHUNK_MAX_RECORDS: Final = 1024
+"""Records of the image in one message: some milliseconds of work at either end, and as many as a Kafka
+snapshot has in a batch, which are read in bulk."""
+
+
+def record_chunks(image: MetadataImage) -> Iterator[bytes]:
+    """Yield the records of an image as record batches."""
+    values: list[bytes] = []
+    size = 0
+    for each in image.records():
+        value = encode_record(each)
+        if values and (len(values) == CHUNK_MAX_RECORDS or size + len(value) > CHUNK_MAX_BYTES):
+            yield encoded_batch_of(0, image.epoch, 0, values)
+            values, size = [], 0
+        values.append(value)
+        size += len(value)
+    if values:
+        yield encoded_batch_of(0, image.epoch, 0, values)

@@ -164,7 +164,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Stop cleanly."""
+    """Stop cleanly, once clients have their answers; the second time without waiting for that."""
 
 
 @dataclass(frozen=True, slots=True)

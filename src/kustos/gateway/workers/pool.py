@@ -7,7 +7,7 @@ the fence is certain.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ import structlog
 
 from kustos.gateway.store.writer import WriterBusyError, WriterClosedError
 from kustos.gateway.upstream.in_flight import RequestsInFlightError
-from kustos.gateway.workers.changes import items_of_results, record_values
+from kustos.gateway.workers.changes import items_of_results, record_chunks, record_values
 from kustos.gateway.workers.channel import Channel
 from kustos.gateway.workers.counting import ConnectionCount
 from kustos.gateway.workers.encoding import ChannelError, WorkerStartError
@@ -57,20 +57,13 @@ from kustos.gateway.workers.messages import (
 )
 from kustos.metadata import MetadataError
 from kustos.metadata.image import MetadataDelta, MetadataImage
-from kustos.metadata.records import encode_record
 from kustos.metadata.store import MetadataStore, StoreRequest
 from kustos.runtime import words_of
-from kustos.wire import encoded_batch_of
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 LOOK_EVERY_S: Final = 1.0
 """How often each worker is queried for its state, so that a hanging one is found even without a change."""
-
-CHUNK_MAX_BYTES: Final = 256 * 1024
-CHUNK_MAX_RECORDS: Final = 1024
-"""Records of the image in one message: some milliseconds of work at either end, and as many as a Kafka
-snapshot has in a batch, which are read in bulk."""
 
 CHANGES_MAX: Final = 10_000
 """Changes of one worker in flight; as many as may wait for the log."""
@@ -83,7 +76,8 @@ STEADY_S: Final = 60.0
 """A worker that lived this long is restarted without delay."""
 
 STOP_TIMEOUT_S: Final = 15.0
-"""How long the workers may take to stop cleanly, with their audit log, before they are killed."""
+"""How long the workers may take to stop cleanly, with their audit log, before they are killed; the time in
+which clients get their answers comes before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +89,7 @@ class WorkerPoolSettings:
     apply_timeout_ms: int
     max_connections: int
     max_connections_per_ip: int
+    drain_timeout_ms: int
     properties: Mapping[str, str] = field(repr=False)
     command: Callable[[int], Sequence[str]]
 
@@ -125,8 +120,8 @@ class WorkerPool:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all workers serve."""
-        return self.states()[0] == self.settings.size
+        """Whether all workers serve, and go on to."""
+        return not self._stopping and self.states()[0] == self.settings.size
 
     def states(self) -> tuple[int, int, int]:
         """Return how many workers serve, how many ended so far, and how many were fenced."""
@@ -362,7 +357,8 @@ class WorkerPool:
                 worker.channel.send(Stop())
         if living:
             exits = [worker.process.exited for worker in living]
-            _, late = await asyncio.wait(exits, timeout=STOP_TIMEOUT_S)
+            timeout_s = self.settings.drain_timeout_ms / 1000 + STOP_TIMEOUT_S
+            _, late = await asyncio.wait(exits, timeout=timeout_s)
             for worker in living:
                 if worker.process.exited in late:
                     LOG.error("a worker does not end and is killed", worker=worker.index)
@@ -373,6 +369,12 @@ class WorkerPool:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._listener.close()
 
+    def hurry(self) -> None:
+        """Let the workers that stop wait for no more answers to clients."""
+        for worker in self.workers.values():
+            if worker.channel is not None:
+                worker.channel.send(Stop())
+
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
@@ -382,18 +384,3 @@ class WorkerPool:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             LOG.error("a task of the pool failed", reason=f"{type(error).__name__}: {error}", exc_info=error)
-
-
-def record_chunks(image: MetadataImage) -> Iterator[bytes]:
-    """Yield the records of an image as record batches."""
-    values: list[bytes] = []
-    size = 0
-    for each in image.records():
-        value = encode_record(each)
-        if values and (len(values) == CHUNK_MAX_RECORDS or size + len(value) > CHUNK_MAX_BYTES):
-            yield encoded_batch_of(0, image.epoch, 0, values)
-            values, size = [], 0
-        values.append(value)
-        size += len(value)
-    if values:
-        yield encoded_batch_of(0, image.epoch, 0, values)

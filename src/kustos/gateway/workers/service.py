@@ -87,6 +87,8 @@ class Service:
         self.loaded: Final[asyncio.Future[None]] = loop.create_future()
         self.serve: Final[asyncio.Future[None]] = loop.create_future()
         self.ended: Final = asyncio.Event()
+        self.hurried: Final = asyncio.Event()
+        """Whether the writer said `Stop` again."""
         self.ended_badly = False
         self.store: WorkerStore | None = None
         self.on_deny: Callable[[], object] = lambda: None
@@ -103,7 +105,7 @@ class Service:
         """Returns when no broker has a request that would be denied now; raises `RequestsInFlightError`."""
         self._reported = -1
         self._draining: Final[set[asyncio.Task[None]]] = set()
-        self._is_loaded = False
+        self._is_loaded = self._is_stopping = self._is_closed = False
         self._numbers: Final = count()
         self._requested: Final[dict[int, asyncio.Future[tuple[Any, ...]]]] = {}
 
@@ -189,7 +191,9 @@ class Service:
                 LOG.error("the writer fences this worker", reason=reason)
                 self._end(reason)
             case Stop():
-                self.ended.set()
+                # a signal that all processes get has ended it maybe, and is not the second
+                (self.hurried if self._is_stopping else self.ended).set()
+                self._is_stopping = True
             case Levels(levels):
                 self.on_levels(levels)
             case Reload(properties):
@@ -223,7 +227,8 @@ class Service:
 
     def report_applied(self) -> None:
         """Report how far decisions follow the log, if that has changed."""
-        if self._is_loaded and not self.ended.is_set() and (offset := self.applied()) > self._reported:
+        # while clients get their answers, changes wait for this worker as before
+        if self._is_loaded and not self.ended_badly and (offset := self.applied()) > self._reported:
             self._reported = offset
             self._channel.send(Applied(offset))
 
@@ -256,7 +261,7 @@ class Service:
         """Return the results of a change that is in force in every worker; raise what the writer raises."""
         if not isinstance(request, REQUESTABLE_CHANGES):
             raise MetadataError("only the writer process makes such a change")
-        if self.ended.is_set() or not self._channel.is_open:
+        if self.ended_badly or not self._channel.is_open:
             raise WriterClosedError("the metadata writer has ended")
         if len(self._requested) >= QUEUED_REQUESTS_MAX:
             raise WriterBusyError("too many changes of the metadata wait")
@@ -281,7 +286,7 @@ class Service:
             answer.set_exception(failure)
 
     def _lost(self, reason: str) -> None:
-        if not self.ended.is_set():
+        if not (self._is_closed or self.ended_badly):
             LOG.critical("the writer process is gone, this worker ends", reason=reason)
             self._end(reason)
 
@@ -302,6 +307,7 @@ class Service:
 
     def close(self) -> None:
         """Close the channel."""
+        self._is_closed = True
         self.ended.set()
         self._channel.close("the worker ends")
 

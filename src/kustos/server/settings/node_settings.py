@@ -92,8 +92,11 @@ class KustosSettings:
     """For a whole TLS handshake."""
     answers_max_bytes: int
     """For all processes together."""
+    requests_max_bytes: int
+    """For all processes together."""
     max_connections: int
     max_connections_per_ip: int
+    drain_timeout_ms: int
     failed_logins: FailedLoginLimits
     revocation: RevocationSettings
     upstream: ClientSettings
@@ -170,8 +173,10 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         connections_max_idle_ms=given.require(table.MAX_IDLE_MS),
         handshake_timeout_ms=given.require(HANDSHAKE_TIMEOUT_MS),
         answers_max_bytes=given.require(table.ANSWERS_MAX_BYTES),
+        requests_max_bytes=given.require(table.REQUESTS_MAX_BYTES),
         max_connections=given.require(table.MAX_CONNECTIONS),
         max_connections_per_ip=given.require(table.MAX_CONNECTIONS_PER_IP),
+        drain_timeout_ms=given.require(table.SHUTDOWN_DRAIN_TIMEOUT_MS),
         failed_logins=failed_login_limits(given),
         revocation=RevocationSettings(
             grace_ms=given.require(REVOCATION_GRACE_MS), timeout_ms=given.require(REVOCATION_TIMEOUT_MS)

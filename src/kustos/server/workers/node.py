@@ -69,6 +69,7 @@ class WorkerPoolNode:
             apply_timeout_ms=settings.workers.apply_timeout_ms,
             max_connections=settings.max_connections,
             max_connections_per_ip=settings.max_connections_per_ip,
+            drain_timeout_ms=settings.drain_timeout_ms,
             properties=properties,
             command=lambda index: [sys.executable, "-m", WORKER_MODULE, str(directory), str(index)],
         )
@@ -98,10 +99,17 @@ class WorkerPoolNode:
         await self.pool.start(self._writer.submit)
 
     async def stop(self) -> None:
-        """Stop the workers, then close everything here."""
+        """Stop the workers, then close everything here; clients get their answers at the same time."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.node.stop)
             stack.push_async_callback(self.pool.stop)
+            draining = asyncio.ensure_future(self.node.gateway.drain())
+            stack.callback(draining.cancel)
+
+    def hurry(self) -> None:
+        """Let all processes wait for no more answers to clients."""
+        self.pool.hurry()
+        self.node.hurry()
 
 
 def _require_free_ports(settings: KustosSettings) -> None:

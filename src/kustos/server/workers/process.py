@@ -90,6 +90,10 @@ class WorkerNode:
         """End the connections, and write the audit events."""
         await self.node.stop()
 
+    def hurry(self) -> None:
+        """End all connections at once."""
+        self.node.hurry()
+
     def _applied(self) -> int:
         authorization = self.node.authorization
         is_standard = isinstance(authorization, StandardAuthorization)
@@ -140,7 +144,7 @@ async def _run(directory: Path, index: int) -> int:
         stack.callback(service.close)
         welcome = await service.welcome
         settings = worker_settings_of(welcome.properties, index)
-        await run_node(await WorkerNode.open(service, settings, index), service.ended)
+        await run_node(await WorkerNode.open(service, settings, index), service.ended, service.hurried)
     return EXIT_FAILED if service.ended_badly else EXIT_OK
 
 

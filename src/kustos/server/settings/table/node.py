@@ -6,7 +6,8 @@ Names and defaults are Kafka's wherever Kafka has the setting; `kustos.*` is wha
 from typing import Any, Final
 
 from kustos.client import NodeAddress
-from kustos.gateway.session import answer_budget
+from kustos.gateway.listener import DRAIN_TIMEOUT_MS
+from kustos.gateway.session import answer_budget, request_budget
 from kustos.server.settings.kinds import (
     ANY_TEXT,
     BIND_ADDRESS,
@@ -244,6 +245,23 @@ ANSWERS_MAX_BYTES: Final = Setting(
     "How many bytes of answers the node buffers for clients that have not read them; each worker has an "
     "equal part. A Fetch gets at most a fourth of what is free, and at least 1 MiB: kustos lowers its "
     "`max_bytes` to that.",
+)
+
+REQUESTS_MAX_BYTES: Final = Setting(
+    "kustos.gateway.requests.max.bytes",
+    whole_number(0, INT64_MAX, "bytes"),
+    request_budget.REQUESTS_MAX_BYTES,
+    "Limits",
+    "How many bytes of requests the node holds before it begins them; each worker has an equal part. Beyond "
+    "that a request waits to be read. Clients that have not authenticated get a fourth at most.",
+)
+SHUTDOWN_DRAIN_TIMEOUT_MS: Final = Setting(
+    "kustos.shutdown.drain.timeout.ms",
+    whole_number(0, 600_000, "milliseconds"),
+    DRAIN_TIMEOUT_MS,
+    "Limits",
+    "How long a node that stops waits for the answers to requests that it has begun, and for clients to read "
+    "them. It begins no others meanwhile. Fetches and joins of groups are not awaited; 0: nothing is.",
 )
 
 AUTHORIZER_CLASS: Final = Setting(

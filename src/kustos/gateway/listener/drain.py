@@ -1,0 +1,47 @@
+"""Ends connections without losing an answer: whoever waits for one gets it before the connection ends.
+
+A Produce that its broker has appended and that is never answered is written twice by a producer without
+idempotence, and is in doubt for every other client. So a node that stops begins no more requests, and waits
+for the answers to those that it has begun. A request that was not begun has no effect, and its client repeats
+it elsewhere. What is not awaited, and why, is in `session.slots`.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kustos.gateway.listener.connection import ClientConnection
+
+DRAIN_TIMEOUT_MS: Final = 10_000
+"""How long answers are awaited by default: longer than a broker takes for replicas that keep up, and shorter
+than the 30 seconds after which systemd's and Kubernetes' usual settings kill a process."""
+
+
+class Drain:
+    """The connections that have not ended yet. Made inside the event loop."""
+
+    def __init__(self) -> None:
+        self._left: Final[set[ClientConnection]] = set()
+        self._is_over: Final = asyncio.Event()
+
+    async def run(self, connections: tuple["ClientConnection", ...], timeout_ms: int) -> int:
+        """Return when the connections have ended, `end` was called, or time is up; how many are left."""
+        self._left.update(connections)
+        for connection in connections:
+            connection.drain(self._ended)
+        if self._left:
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await self._is_over.wait()
+            except TimeoutError:
+                pass
+        return len(self._left)
+
+    def _ended(self, connection: "ClientConnection") -> None:
+        self._left.discard(connection)
+        if not self._left:
+            self.end()
+
+    def end(self) -> None:
+        """Wait no longer."""
+        self._is_over.set()

@@ -1,0 +1,51 @@
+"""What one client sent that is no request yet: part of a frame, and frames behind a login."""
+
+from collections.abc import Callable
+from typing import Final
+
+from kustos.gateway.session.request_budget import RequestShare
+from kustos.wire import FrameReader
+
+
+class Incoming:
+    """The bytes of one client until its session takes them, and the room that they have."""
+
+    __slots__ = ("_share", "held", "reader")
+
+    def __init__(self, share: RequestShare, limit: int) -> None:
+        self._share: Final = share
+        self.reader = FrameReader(limit)
+        self.held: list[bytes] = []
+        """Frames behind a login that is being verified."""
+
+    def begin(
+        self, limit: int, limit_of: Callable[[int], int | None] | None = None, *, is_stranger: bool
+    ) -> None:
+        """Read frames within these limits from now on; whoever has the former reader takes what is in it."""
+        self._share.hold(0)
+        self._share.is_stranger = is_stranger
+        self.reader = FrameReader(limit, limit_of)
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is no room for more."""
+        return self._share.waits
+
+    @property
+    def is_held(self) -> bool:
+        """Whether anything was held when it was last weighed."""
+        return self._share.held_bytes > 0
+
+    def weigh(self, waiting_bytes: int) -> bool:
+        """Count what is here, and what waits in the session; return False for a stranger without room."""
+        waiting_bytes += sum(map(len, self.held))
+        begun_bytes = self.reader.begun_bytes
+        # who waits for us is not slow
+        is_unfinished = begun_bytes > 0 and not waiting_bytes
+        return self._share.hold(begun_bytes + waiting_bytes, is_unfinished=is_unfinished)
+
+    def drop(self) -> None:
+        """Forget everything; nothing more is taken."""
+        self.reader.take_rest()
+        self.held = []
+        self._share.close()

@@ -1,0 +1,53 @@
+"""Makes the upstream half of a client's connection.
+
+It is opened for the first request other than ApiVersions, so that who only logs in costs the broker nothing.
+Where the broker was lost lately, it is opened at once and ApiVersions waits for it, too: clients take that
+answer for a broker that is there, and would come back without a pause.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from kustos.acl import KafkaPrincipal
+from kustos.client import ClientError
+from kustos.gateway.upstream.awaited import LinkOwner
+from kustos.gateway.upstream.cluster import Versions, covers
+from kustos.gateway.upstream.link import UpstreamLink
+from kustos.gateway.upstream.tokens import IdentityError
+
+if TYPE_CHECKING:
+    from kustos.gateway.listener.port import Port
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+
+class NoLinkError(Exception):
+    """There is no upstream half; the text says why, for the log."""
+
+
+async def connected_link(
+    port: "Port", owner: LinkOwner, principal: KafkaPrincipal, offered: Versions
+) -> UpstreamLink:
+    """Return a new link to the broker behind a port, for a client that was offered these versions.
+
+    Raise `NoLinkError`; the client is disconnected then.
+    """
+    try:
+        connection = await port.connect_upstream(principal)
+        transport = connection.release()
+    except ClientError as error:
+        port.metrics.upstream_failed()
+        is_unnamed = isinstance(error, IdentityError)
+        raise NoLinkError(str(error) if is_unnamed else f"upstream is not reachable: {error}") from error
+    except Exception as error:
+        # the boundary where a bug of ours must end the client rather than leave it waiting
+        LOG.exception("a connection to upstream could not be made")
+        raise NoLinkError("an internal error, see the log above") from error
+    if not covers(port.offered(), offered):
+        # it would misread the client's requests, or close the connection without an answer
+        transport.abort()
+        raise NoLinkError("the broker speaks other versions than the client was offered")
+    broker = connection.host, connection.port
+    limit_bytes = port.settings.max_answer_bytes
+    return UpstreamLink(transport, owner, limit_bytes, port.services.in_flight, broker, connection.session)

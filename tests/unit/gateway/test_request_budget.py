@@ -1,0 +1,135 @@
+"""Requests that are not whole, on real sockets: what a gateway holds of all of them together."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kustos.gateway.session import request_budget
+from kustos.gateway.session.request_budget import FLOOR_BYTES, RequestBudget
+from kustos.protocol import frame_bytes_max
+from kustos.wire.api_keys import ApiKey
+from testkit.gateway.gateways import Caller, RunningGateway, handshake, running_gateway
+from testkit.gateway.sessions import heartbeat
+from testkit.waiting import wait_until
+from tests.unit.gateway.test_client import SASL, broker
+
+ROOM_BYTES = 40 * FLOOR_BYTES
+PART_BYTES = 30 * FLOOR_BYTES
+LARGE_BYTES = 2 * PART_BYTES
+
+
+@asynccontextmanager
+async def served(**settings: Any) -> AsyncIterator[tuple[RunningGateway, RequestBudget]]:
+    budget = RequestBudget(ROOM_BYTES)
+    async with running_gateway([await broker()], requests=budget, **settings) as made:
+        yield made, budget
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    await asyncio.to_thread(wait_until, condition, what=what)
+
+
+def large(correlation_id: int) -> bytes:
+    """A request with its length, of some size."""
+    frame = heartbeat(correlation_id, "g" * 30_000) + bytes(LARGE_BYTES)
+    return len(frame).to_bytes(4, "big") + frame
+
+
+def beginning(api_key: int, size: int) -> bytes:
+    return size.to_bytes(4, "big") + api_key.to_bytes(2, "big")
+
+
+@pytest.mark.parametrize("crumbs", [False, True])
+async def test_a_frame_beyond_the_limit_of_its_api_ends_the_connection_at_its_first_bytes(
+    crumbs: bool,
+) -> None:
+    limit = frame_bytes_max(ApiKey.LIST_GROUPS)
+    assert limit is not None
+    async with served() as (made, _):
+        caller = await Caller.at(made.port)
+        sent = beginning(ApiKey.LIST_GROUPS, limit + 1)
+        for part in [sent[at : at + 1] for at in range(len(sent))] if crumbs else [sent]:
+            caller.writer.write(part)
+            await caller.writer.drain()
+        assert await caller.is_closed()
+        caller = await Caller.at(made.port)
+        caller.writer.write(beginning(ApiKey.PRODUCE, limit + 1) + bytes(FLOOR_BYTES))
+        await until(lambda: made.counted["received"] > FLOOR_BYTES, "its bytes are there")
+        caller.send()
+        assert made.counted["connections"] == 1, "records are larger"
+        caller.close()
+
+
+async def test_requests_beyond_the_budget_wait_and_all_of_them_are_answered() -> None:
+    async with served() as (made, budget):
+        callers = [await Caller.at(made.port) for _ in range(4)]
+        frames = [large(number) for number in range(4)]
+        for caller, frame in zip(callers, frames, strict=True):
+            caller.writer.write(frame[:PART_BYTES])
+        await until(lambda: budget.waiting >= 2, "some wait")
+        caller = await Caller.at(made.port)
+        caller.send(heartbeat(7))
+        assert await caller.correlation_ids(1) == [7], "what is small never waits"
+        for caller, frame in zip(callers, frames, strict=True):
+            caller.writer.write(frame[PART_BYTES:])
+        for number, caller in enumerate(callers):
+            assert await caller.correlation_ids(1) == [number]
+        assert (budget.used_bytes, budget.waiting) == (0, 0)
+
+
+async def test_who_does_not_finish_ends_while_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_budget, "FINISH_S", 0.05)
+    async with served() as (made, budget):
+        slow = [await Caller.at(made.port) for _ in range(3)]
+        for caller in slow:
+            caller.writer.write(large(1)[:PART_BYTES])
+        await until(lambda: budget.ended >= 2, "those that hold up others end")
+        caller = await Caller.at(made.port)
+        caller.writer.write(large(9))
+        assert await caller.correlation_ids(1) == [9]
+        for each in slow:
+            each.close()
+        await until(lambda: budget.used_bytes == 0, "all is given back")
+
+
+async def test_strangers_share_a_part_and_who_needs_more_of_it_ends() -> None:
+    async with served(sasl=SASL) as (made, budget):
+        frame = (12 * FLOOR_BYTES).to_bytes(4, "big") + bytes(6 * FLOOR_BYTES)
+        first, second = await Caller.at(made.port), await Caller.at(made.port)
+        first.writer.write(frame)
+        await until(lambda: budget.strangers_bytes > 5 * FLOOR_BYTES, "the first holds more than half of it")
+        second.writer.write(frame)
+        assert await second.is_closed()
+        assert made.counted["handshake: no_room"] == 1
+        honest = await Caller.at(made.port)
+        assert await honest.log_in() is not None
+        honest.send(heartbeat(1))
+        assert await honest.correlation_ids(1) == [1]
+        first.close()
+        await until(lambda: budget.used_bytes == budget.strangers_bytes == 0, "all is given back")
+
+
+@pytest.mark.parametrize("ends", ["the client", "the gateway", "a drain", "a login", "a refusal"])
+async def test_all_is_given_back_whoever_ends_it(ends: str) -> None:
+    is_strange = ends in {"a login", "a refusal"}
+    async with served(sasl=SASL if is_strange else None) as (made, budget):
+        caller = await Caller.at(made.port)
+        if is_strange:
+            caller.send(handshake(1))
+            await caller.frame()
+        caller.writer.write((20 * FLOOR_BYTES).to_bytes(4, "big") + bytes(3 * FLOOR_BYTES))
+        await until(lambda: budget.used_bytes > 2 * FLOOR_BYTES, "it is held")
+        match ends:
+            case "the client":
+                caller.writer.transport.abort()
+            case "the gateway":
+                made.gateway.close()
+            case "a drain":
+                await made.gateway.drain()
+            case "a login" | "a refusal":
+                # the rest of a token that is none, and of another frame behind it
+                caller.writer.write(bytes(17 * FLOOR_BYTES) + (-1).to_bytes(4, "big", signed=True))
+        await until(lambda: budget.used_bytes == 0, "all is given back")
