@@ -22,6 +22,7 @@ from kustos.auth.mechanisms.base import (
     HASHING,
     Beside,
     Challenge,
+    Claim,
     MechanismFactory,
     MechanismStep,
     Proven,
@@ -126,6 +127,16 @@ class ScramServer:
     def claimed_name(self) -> str | None:
         """The user or token id in the client's first message."""
         return self._username or None
+
+    def claim(self, token: bytes) -> Claim | None:
+        """Return the user or token of the client's first message."""
+        if self._first is not None:
+            return Claim(self._username, self._token is not None)
+        try:
+            message = ClientFirst.parse(token)
+        except ScramSyntaxError:
+            return None
+        return Claim(message.username, message.is_token)
 
     def respond(self, token: bytes) -> MechanismStep | Beside:
         """Return the challenge, then the proven user; a delegation token may take hashing beside the loop.
