@@ -133,7 +133,7 @@ def test_other_requests_before_the_handshake_close(frame: bytes) -> None:
     assert [type(effect) for effect in later.receive(frame)] == [Close]
 
 
-@pytest.mark.behaviour("B233")
+@pytest.mark.behaviour("B233", "B359")
 def test_other_request_amid_the_login_is_an_illegal_state() -> None:
     for frame, api_key, version in (
         (versions_request(), 18, 4),
