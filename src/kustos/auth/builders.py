@@ -120,7 +120,8 @@ class ListenerPrincipals:
             mechanism=mechanism,
             authorization_id=proven.authorization_id,
         )
-        return replace(self._built(context), token_authenticated=proven.token_authenticated)
+        built, flag = self._built(context), proven.token_authenticated
+        return built if built.token_authenticated is flag else replace(built, token_authenticated=flag)
 
     def _built(self, context: AuthenticationContext) -> KafkaPrincipal:
         """Return what the builder returns, validated."""

@@ -125,9 +125,9 @@ class ConnectionLogin:
             self._timer.cancel()
 
     def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
-        if len(effects) == 1 and isinstance(effects[0], SendFrame):
+        if effects and isinstance(effects[-1], SendFrame) and not isinstance(effects[0], ProofRefused):
             # most frames of a login do not end it
-            self._owner.write(effects[0].data)
+            self._owner.write(effects[-1].data)
             return
         if not self._is_recorded(effects):
             self._owner.close(LOG_IS_FULL)
