@@ -142,6 +142,14 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
                 (
                     (rate(f"{KAFKA}successful_authentication_total", "mechanism"), "{{mechanism}}"),
                     (rate(f"{KAFKA}failed_authentication_total", "mechanism"), "{{mechanism}}, failed"),
+                    (
+                        rate(f"{KAFKA}successful_reauthentication_total", "mechanism"),
+                        "{{mechanism}}, again",
+                    ),
+                    (
+                        rate(f"{KAFKA}failed_reauthentication_total", "mechanism"),
+                        "{{mechanism}}, again, failed",
+                    ),
                 ),
                 "ops",
             ),

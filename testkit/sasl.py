@@ -147,7 +147,9 @@ def only_send(effects: tuple[object, ...]) -> bytes:
 
 def settled(step: MechanismStep | Beside) -> MechanismStep:
     """Return the step of an exchange, after what it does beside the event loop."""
-    return step.run() if isinstance(step, Beside) else step
+    while isinstance(step, Beside):
+        step = step.run()
+    return step
 
 
 def log_in(
@@ -163,7 +165,7 @@ def log_in(
         effects = server.begin_reauthentication(frame) if first else None
         effects = server.receive(frame) if effects is None else effects
         first = False
-        if isinstance(effects[-1], RunBeside):
+        while isinstance(effects[-1], RunBeside):
             effects = server.resume(effects[-1].step)
         last = effects[-1]
         if isinstance(last, Close | Fail):

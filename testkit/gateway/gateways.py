@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from kustos.acl import KafkaPrincipal
-from kustos.auth import PlainServer, PlainUsers, SaslServerMachine, SaslServerSettings
+from kustos.auth import MechanismFactory, PlainServer, PlainUsers, SaslServerMachine, SaslServerSettings
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, StandardAuthorizer
 from kustos.gateway.listener import FailedLoginLimits, ListenerTls
 from kustos.gateway.listener.gateway import Gateway
@@ -34,6 +34,8 @@ from testkit.ports import LOOPBACK, free_port, free_port_range
 from testkit.protocol.random_requests import ALL_ALLOWED
 
 PASSWORD = "alice-s3cret"
+USERS = PlainUsers({"alice": PASSWORD, "bob": "b0b-s3cret"}, SystemEntropy())
+PLAIN = PlainServer.factory(USERS)
 PORTS = 4
 PATIENCE_S = 60.0
 
@@ -59,6 +61,7 @@ class RunningGateway:
     hosts_of_brokers: BrokerHosts | None = None
     logins: list[Login] = field(default_factory=list)
     expired: list[Login] = field(default_factory=list)
+    plain: MechanismFactory = PLAIN
 
     def __post_init__(self) -> None:
         self.authorizer = StandardAuthorizer()
@@ -109,10 +112,7 @@ class RunningGateway:
     def machine(self, _host: str) -> SaslServerMachine | None:
         if self.sasl is None:
             return None
-        users = PlainUsers({"alice": PASSWORD}, SystemEntropy())
-        return SaslServerMachine(
-            self.sasl, {"PLAIN": PlainServer.factory(users)}, self.offered.body, self.clock
-        )
+        return SaslServerMachine(self.sasl, {"PLAIN": self.plain}, self.offered.body, self.clock)
 
     # what sessions need
 
@@ -152,8 +152,12 @@ class RunningGateway:
     ) -> None:
         self.counted["answered"] += 1
 
-    def authenticated(self, mechanism: str, succeeded: bool) -> None:
-        self.counted["logins" if succeeded else "failed logins"] += 1
+    def authenticated(self, mechanism: str, succeeded: bool, is_reauthentication: bool = False) -> None:
+        again = " again" if is_reauthentication else ""
+        self.counted[f"{'' if succeeded else 'failed '}logins{again}"] += 1
+
+    def session_killed(self, listener: str) -> None:
+        self.counted["sessions killed"] += 1
 
     def connections_changed(self, listener: str, change: int) -> None:
         self.counted["connections"] += change
@@ -235,6 +239,6 @@ def handshake(correlation_id: int) -> bytes:
     return request(ApiKey.SASL_HANDSHAKE, 1, correlation_id, mechanism="PLAIN")
 
 
-def token(correlation_id: int, password: str = PASSWORD) -> bytes:
-    auth_bytes = b"\0alice\0" + password.encode()
+def token(correlation_id: int, password: str = PASSWORD, user: str = "alice") -> bytes:
+    auth_bytes = f"\0{user}\0{password}".encode()
     return request(ApiKey.SASL_AUTHENTICATE, 1, correlation_id, auth_bytes=auth_bytes)

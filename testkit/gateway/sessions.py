@@ -190,6 +190,8 @@ class World:
     def wants(self, frame: bytes) -> bool:
         return self.wanted(frame)
 
+    is_verifying = False
+
     def unwrap(self, envelope: Unwrap) -> Opened:
         raise AssertionError(f"no listener here opens an Envelope: {envelope}")
 

@@ -99,7 +99,7 @@ def world(tmp_path: Path, kafka: KafkaNode) -> Iterator[World]:
 def descriptors() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < DESCRIPTORS:
-        pytest.skip(f"a process may have {hard} files open, {DESCRIPTORS} are needed")
+        pytest.fail(f"a process may have {hard} files open, {DESCRIPTORS} are needed: raise `ulimit -Hn`")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, DESCRIPTORS), hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

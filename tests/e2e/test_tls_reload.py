@@ -143,7 +143,7 @@ def test_another_store_is_put_in_force_by_an_administrator(scene: TlsScene) -> N
     wait_until(lambda: shown(scene, before, on_ssl), what="the store of the file is in force again")
 
 
-@pytest.mark.behaviour("B264", "B275")
+@pytest.mark.behaviour("B264")
 def test_what_cannot_be_put_in_force_is_refused(scene: TlsScene) -> None:
     before = on_ssl(scene)
     stranger = Authority("stranger").issue("somebody").write(scene.directory / "s.pem", STORE_PASSWORD)

@@ -74,18 +74,21 @@ def random_scalar(kind: str, random: Random) -> Any:
     return 1.5
 
 
+def without_none(annotation: Any) -> Any:
+    """Return the type of a field that may be null."""
+    if isinstance(annotation, UnionType):
+        return next(arm for arm in get_args(annotation) if arm is not NoneType)
+    return annotation
+
+
 def random_message(codec: MessageCodec, entity: Any, random: Random) -> Message:
     """Return a message of random values, with nulls where kio's schema allows them."""
     values: dict[str, Any] = {}
     for field in fields(entity):
-        annotation = field.type
-        nullable = isinstance(annotation, UnionType) and NoneType in get_args(annotation)
-        if isinstance(annotation, UnionType):
-            annotation = next(arm for arm in get_args(annotation) if arm is not NoneType)
+        nullable = isinstance(field.type, UnionType) and NoneType in get_args(field.type)
+        annotation = without_none(field.type)
         is_array = get_origin(annotation) is tuple
-        inner = get_args(annotation)[0] if is_array else annotation
-        if isinstance(inner, UnionType):
-            inner = get_args(inner)[0]
+        inner = without_none(get_args(annotation)[0]) if is_array else annotation
         kind = field.metadata.get("kafka_type", "struct")
         keeps_null = kind not in {"uuid", "datetime_i64"} or is_array
         if nullable and keeps_null and random.random() < 0.2 and "tag" not in field.metadata:
@@ -213,3 +216,34 @@ def test_a_string_is_as_long_as_kafka_reads_it_and_no_longer(version: int) -> No
         longer = longest.replace(uvarint(32_768) + b"n", uvarint(32_769) + b"nn")
         with pytest.raises(MalformedMessageError, match="`resource_name` is longer than Kafka reads"):
             codec.decode(longer)
+
+
+def full_of(codec: MessageCodec, entity: Any, secret: str) -> Message:
+    """Return a message with one element in every array, and the secret wherever a secret may stand."""
+    values: dict[str, Any] = {}
+    for field in fields(entity):
+        annotation = without_none(field.type)
+        is_array = get_origin(annotation) is tuple
+        inner = without_none(get_args(annotation)[0]) if is_array else annotation
+        if is_dataclass(inner):
+            value: Any = full_of(codec, inner, secret)
+        elif field.metadata["kafka_type"] in {"bytes", "records"}:
+            value = secret.encode()
+        elif field.metadata["kafka_type"] == "string" and field.name == "value":
+            value = secret
+        else:
+            continue
+        values[field.name] = [value] if is_array else value
+    return codec.struct(entity.__name__)(**values)
+
+
+@given(
+    st.sampled_from(EVERY_CODEC),
+    st.sampled_from([10, 16, 40]).flatmap(
+        lambda size: st.text("KLMNOPQRSTUVWXYZ", min_size=size, max_size=size)
+    ),
+)
+def test_no_bytes_and_no_value_of_a_configuration_are_shown(which: tuple[int, int, str], secret: str) -> None:
+    shown = repr(full_of(codec_of(*which), entity_of(*which), secret))
+    assert secret not in shown
+    assert secret.encode().hex() not in shown

@@ -121,3 +121,29 @@ def test_what_passes_a_handler_shows_no_bytes() -> None:
     body = codec.encode(message)
     for value in (Reply(message), Reply(body), UpstreamAnswer(message, body, b"head" + body)):
         assert "secret" not in repr(value)
+
+
+def test_the_text_form_of_a_message_shows_the_length_alone_of_what_may_be_a_secret() -> None:
+    codec = request_codec(ApiKey.SASL_AUTHENTICATE, 2)
+    assert (
+        repr(codec.new(auth_bytes=b"\0alice\0secret12")) == "SaslAuthenticateRequest(auth_bytes=<15 bytes>)"
+    )
+    assert (
+        repr(codec.new(auth_bytes=b"\0alice\0secret123")) == "SaslAuthenticateRequest(auth_bytes=<16 bytes>)"
+    )
+    codec = request_codec(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1)
+    config = codec.struct("AlterableConfig")
+    assert repr(config(name="ssl.keystore.password", config_operation=0, value="secret")) == (
+        "AlterableConfig(name='ssl.keystore.password', config_operation=0, value=<6 characters>)"
+    )
+    assert "value=None" in repr(config(name="ssl.keystore.password", config_operation=1, value=None))
+
+
+def test_the_text_form_of_a_message_shows_ids_and_items() -> None:
+    codec = request_codec(ApiKey.DELETE_TOPICS, 6)
+    state = codec.struct("DeleteTopicState")
+    assert repr(state(name="a", topic_id=bytes(range(16)))) == (
+        "DeleteTopicState(name='a', topic_id=000102030405060708090a0b0c0d0e0f)"
+    )
+    by_list = request_codec(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1)
+    assert "subscribed_topic_names=['a', 'b']" in repr(by_list.new(subscribed_topic_names=["a", "b"]))

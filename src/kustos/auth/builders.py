@@ -120,7 +120,8 @@ class ListenerPrincipals:
             mechanism=mechanism,
             authorization_id=proven.authorization_id,
         )
-        return replace(self._built(context), token_authenticated=proven.token_authenticated)
+        built, flag = self._built(context), proven.token_authenticated
+        return built if built.token_authenticated is flag else replace(built, token_authenticated=flag)
 
     def _built(self, context: AuthenticationContext) -> KafkaPrincipal:
         """Return what the builder returns, validated."""
@@ -158,11 +159,12 @@ def configured(
     try:
         builder = builder_class()
         builder.configure(configs)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it raises keeps the node from starting
+        # only its type: the settings of others that it gets may be secrets
         raise PrincipalBuilderError(
             f"`principal.builder.class` names `{builder_class.__name__}`, which cannot be configured: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+            f"it raised {type(error).__name__}"
+        ) from None
     return builder
 
 

@@ -183,10 +183,10 @@ def configured_handler(
     try:
         handler = handler_class()
         handler.configure(configs, mechanism, options)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it raises keeps the node from starting
         # only the type: the options of a login module are secrets
         raise CallbackError(
             f"`{handler_class.__name__}` for `{mechanism}` cannot be configured: it raised "
             f"{type(error).__name__}"
-        ) from error
+        ) from None
     return handler

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kustos.acl import KafkaPrincipal
-from kustos.auth.mechanisms.base import MechanismStep
+from kustos.auth.mechanisms.base import Beside, MechanismStep
 
-LoginStep = Callable[[], MechanismStep]
+LoginStep = Callable[[], MechanismStep | Beside]
 """Returns a step of a login, or raises its refusal."""
 
 
@@ -47,12 +47,24 @@ class Fail:
     The wait is `connection.failed.authentication.delay.ms` and slows guessing. `response` is a whole frame,
     empty where Kafka closes without an answer. `reason` is for the log. `was_judged`: the credentials were
     checked and are wrong; False if the login failed otherwise, such as by a broken store of users.
+    `was_told`: a `ProofRefused` told of it before, so that it is not counted again.
     """
 
     response: bytes = field(repr=False)
     reason: str
     delay_ms: int
     was_judged: bool = False
+    was_told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProofRefused:
+    """The credentials were checked and are wrong, but the exchange goes on, and the peer may never end it.
+
+    It is a failed login from now on; `reason` is for the log.
+    """
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,4 +88,4 @@ class RunBeside:
     timeout_ms: int | None = None
 
 
-SaslEffect = RunBeside | SendFrame | ClientSoftware | Authenticated | Fail | Close
+SaslEffect = RunBeside | SendFrame | ClientSoftware | Authenticated | ProofRefused | Fail | Close

@@ -18,6 +18,10 @@ class SaslAuthenticationError(AuthError):
         self.reason = text if reason is None else reason
 
 
+class ToldRefusalError(SaslAuthenticationError):
+    """The end of an exchange whose `Challenge` has told the refusal already."""
+
+
 class SaslMechanismError(AuthError):
     """The login is refused; the text is for our log, the peer gets a general sentence (SaslException)."""
 

@@ -79,6 +79,15 @@ def read_request(frame: bytes, only: frozenset[int]) -> SaslRequest:
     return SaslRequest(api_key, api_version, header.correlation_id, body)
 
 
+def token_in(frame: bytes) -> bytes | None:
+    """Return the token of a SaslAuthenticate, None if it is none or cannot be read."""
+    try:
+        body = read_request(frame, frozenset({int(ApiKey.SASL_AUTHENTICATE)})).body
+    except MalformedMessageError:
+        return None
+    return None if body is None else bytes(body.auth_bytes)
+
+
 def software_is_valid(request: SaslRequest, body: Message) -> bool:
     """Return whether an ApiVersions request names its client's software as KIP-511 requires."""
     if request.api_version < _SOFTWARE_SINCE:

@@ -10,6 +10,7 @@ from kustos.auth.errors import (
     PrincipalBuilderError,
     SaslAuthenticationError,
     SaslMechanismError,
+    ToldRefusalError,
     UnverifiedCredentialsError,
 )
 from kustos.auth.mechanisms.base import Beside, MechanismStep
@@ -39,6 +40,8 @@ class Seen(NamedTuple):
     """For the log."""
     was_judged: bool = False
     """Whether a refused proof was checked and is wrong."""
+    was_told: bool = False
+    """Whether a challenge told of that before."""
 
 
 def understand_versions(request: SaslRequest) -> Seen:
@@ -50,10 +53,28 @@ def understand_versions(request: SaslRequest) -> Seen:
     return Seen(SaslEvent.VERSIONS, request)
 
 
-def refused(request: SaslRequest | None, text: str, reason: str, error: Exception) -> Seen:
+def refused(
+    request: SaslRequest | None, error: Exception, mechanism: str, *, is_reauthentication: bool
+) -> Seen:
     """Return a refused proof; only an error of the credentials themselves means that they were judged."""
-    was_judged = isinstance(error, JUDGEMENTS) and not isinstance(error, NO_JUDGEMENTS)
-    return Seen(SaslEvent.PROOF_REFUSED, request, text=text, reason=reason, was_judged=was_judged)
+    phase = "re-authentication" if is_reauthentication else "authentication"
+    text = f"Authentication failed during {phase} due to invalid credentials with SASL mechanism {mechanism}"
+    match error:
+        case SaslAuthenticationError():
+            text, reason = str(error), error.reason
+        case SaslMechanismError():
+            reason = str(error)
+        case _:
+            # only the type: the text of another library's error may hold what the peer sent
+            reason = f"the {mechanism} mechanism raised {type(error).__name__}"
+    return Seen(
+        SaslEvent.PROOF_REFUSED,
+        request,
+        text=text,
+        reason=reason,
+        was_judged=isinstance(error, JUDGEMENTS) and not isinstance(error, NO_JUDGEMENTS),
+        was_told=isinstance(error, ToldRefusalError),
+    )
 
 
 def carry(request: SaslRequest | None, token: bytes, session_lifetime_ms: int) -> bytes:

@@ -21,18 +21,13 @@ from kustos.auth.effects import (
     Close,
     Fail,
     LoginStep,
+    ProofRefused,
     RunBeside,
     SaslEffect,
     SendFrame,
 )
-from kustos.auth.errors import SaslAuthenticationError, SaslErrorCode, SaslMechanismError
-from kustos.auth.mechanisms.base import (
-    Beside,
-    Challenge,
-    MechanismFactory,
-    Proven,
-    ServerMechanism,
-)
+from kustos.auth.errors import SaslErrorCode, SaslMechanismError
+from kustos.auth.mechanisms.base import Beside, Challenge, Claim, MechanismFactory, Proven, ServerMechanism
 from kustos.auth.principals import refuse_change
 from kustos.auth.sasl_requests import (
     ErrorBody,
@@ -41,6 +36,7 @@ from kustos.auth.sasl_requests import (
     handshake_answer,
     read_request,
     state_refusal,
+    token_in,
     token_refusal,
     top_level_error,
     versions_refusal,
@@ -100,6 +96,7 @@ class SaslServerMachine:
         self._waiting: SaslRequest | None = None
         self._mechanism = ""
         self._claimed_name: str | None = None
+        self._proven: Claim | None = None
         self._requested = ""
         self._in_requests = False
         self._principal: KafkaPrincipal | None = None
@@ -158,6 +155,16 @@ class SaslServerMachine:
         if self._state is not SaslState.VERIFYING or self._exchange is None:
             return ()
         return self._follow(self._judge(self._exchange, self._waiting, outcome))
+
+    def renews(self, frame: bytes) -> bool:
+        """Return whether this frame shows the credentials, good or bad, by which the session logged in.
+
+        Such a frame tests no password of others. Nothing is judged.
+        """
+        token = token_in(frame) if self._in_requests else frame
+        if self._exchange is None or self._proven is None or token is None:
+            return False
+        return self._exchange.claim(token) == self._proven
 
     def oversized(self) -> tuple[SaslEffect, ...]:
         """Return what to do about a frame length that is negative or above `max_receive_size`."""
@@ -236,14 +243,8 @@ class SaslServerMachine:
             if isinstance(step, Challenge):
                 return Seen(SaslEvent.PROOF_CONTINUES, request, step)
             principal = self._principal_of(step)
-        except SaslAuthenticationError as error:
-            return refused(request, str(error), error.reason, error)
-        except SaslMechanismError as error:
-            return refused(request, self._general_refusal(), str(error), error)
         except Exception as error:  # noqa: BLE001 - fail closed: a broken credential store must deny
-            # report only the type: the text of another library's error may hold what the peer sent
-            reason = f"the {self._mechanism} mechanism raised {type(error).__name__}"
-            return refused(request, self._general_refusal(), reason, error)
+            return refused(request, error, self._mechanism, is_reauthentication=self._reauthenticating)
         return Seen(SaslEvent.PROOF_ACCEPTED, request, step, principal)
 
     def _principal_of(self, step: Proven) -> KafkaPrincipal:
@@ -255,13 +256,6 @@ class SaslServerMachine:
         if self._reauthenticating:
             refuse_change(self._principal, principal)
         return principal
-
-    def _general_refusal(self) -> str:
-        phase = "re-authentication" if self._reauthenticating else "authentication"
-        return (
-            f"Authentication failed during {phase} due to invalid credentials with "
-            f"SASL mechanism {self._mechanism}"
-        )
 
     def _understand_bad_mechanism(self, frame: bytes) -> Seen:
         del frame  # Kafka waits for this frame only to fail on it
@@ -283,8 +277,8 @@ class SaslServerMachine:
             self._exchange = None
         return effects
 
-    def _fail(self, response: bytes, reason: str, *, was_judged: bool = False) -> Fail:
-        return Fail(response, reason, self._settings.failed_authentication_delay_ms, was_judged)
+    def _fail(self, response: bytes, reason: str) -> Fail:
+        return Fail(response, reason, self._settings.failed_authentication_delay_ms)
 
     def _answer_versions(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         request, body = seen.request, seen.request.body if seen.request else None
@@ -327,7 +321,8 @@ class SaslServerMachine:
     def _challenge(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if not isinstance(seen.step, Challenge):
             return self._close(seen, row)
-        return (SendFrame(carry(seen.request, seen.step.token, 0)),)
+        sent = SendFrame(carry(seen.request, seen.step.token, 0))
+        return (sent,) if seen.step.refusal is None else (ProofRefused(seen.step.refusal), sent)
 
     def _admit(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         step, principal = seen.step, seen.principal
@@ -338,6 +333,8 @@ class SaslServerMachine:
         authenticated = Authenticated(
             principal, self._mechanism, life.lifetime_ms, life.expires_at_ms, self._reauthenticating
         )
+        name = "" if self._exchange is None else self._exchange.claimed_name
+        self._proven = Claim(name or "", step.token_authenticated)
         self._principal = principal
         self._expires_at_ms = life.expires_at_ms
         self._reauthenticating = False
@@ -348,7 +345,8 @@ class SaslServerMachine:
     def _refuse_proof(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         del row
         response = b"" if seen.request is None else token_refusal(seen.request, seen.text)
-        return (self._fail(response, seen.reason, was_judged=seen.was_judged),)
+        delay_ms = self._settings.failed_authentication_delay_ms
+        return (Fail(response, seen.reason, delay_ms, seen.was_judged, seen.was_told),)
 
     def _refuse_state(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if seen.request is None:

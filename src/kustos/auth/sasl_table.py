@@ -121,6 +121,8 @@ SASL_SERVER_TRANSITIONS: Final[tuple[Transition, ...]] = (
     *_after_a_token(_S.AUTHENTICATE),
     *_after_a_token(_S.VERIFYING),
     Transition(_S.AUTHENTICATE, _E.PROOF_PENDING, _A.WAIT, _S.VERIFYING),
+    # a callback handler found the credential, and hashing is not for its threads
+    Transition(_S.VERIFYING, _E.PROOF_PENDING, _A.WAIT, _S.VERIFYING),
     Transition(_S.AUTHENTICATE, _E.OTHER_API, _A.REFUSE_STATE, _S.FAILED),
     Transition(_S.COMPLETE, _E.REAUTHENTICATION, _A.BEGIN, _S.REAUTHENTICATION_HANDSHAKE),
     Transition(_S.REAUTHENTICATION_HANDSHAKE, _E.HANDSHAKE, _A.AGREE, _S.AUTHENTICATE),

@@ -92,8 +92,11 @@ class Sessions(Generic[SessionId, Held]):
         self.by_id.pop(session_id, None)
 
 
-FetchSessions: TypeAlias = Sessions[int, FetchSession]
-"""The fetch sessions of one connection."""
+class FetchSessions(Sessions[int, FetchSession]):
+    """The fetch sessions of one connection."""
+
+    # no alias: each connection makes one, and an alias takes a microsecond more for that
+    __slots__ = ()
 
 
 def topic_of(item: Message) -> Topic:

@@ -41,8 +41,10 @@ class ShareSession:
     """The partitions that upstream's session holds: the allowed ones of the last ShareFetch."""
 
 
-ShareSessions: TypeAlias = Sessions[MemberKey, ShareSession]
-"""The share sessions of one connection."""
+class ShareSessions(Sessions[MemberKey, ShareSession]):
+    """The share sessions of one connection."""
+
+    __slots__ = ()
 
 
 def is_member_id(member_id: str | None) -> bool:

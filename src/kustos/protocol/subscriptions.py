@@ -84,8 +84,10 @@ class Members(Generic[Kept]):
         self._kept.pop(member, None)
 
 
-Topologies: TypeAlias = Members[frozenset[str]]
-"""The internal topics of the streams group that a member is in."""
+class Topologies(Members[frozenset[str]]):
+    """The internal topics of the streams group that a member is in."""
+
+    __slots__ = ()
 
 
 @dataclass(slots=True)

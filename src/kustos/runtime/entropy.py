@@ -43,8 +43,8 @@ def random_text(entropy: Entropy) -> str:
 def base36_text(data: bytes) -> str:
     """Return the first 130 bits of at least 17 bytes in base 36, without leading zeros."""
     number = int.from_bytes(data) >> (len(data) * 8 - TEXT_BITS)
-    pairs = []
+    pairs, base, texts = [], len(_PAIRS), _PAIRS
     while number:
-        number, pair = divmod(number, len(_PAIRS))
-        pairs.append(_PAIRS[pair])
+        number, pair = divmod(number, base)
+        pairs.append(texts[pair])
     return "".join(reversed(pairs)).lstrip("0") or "0"

@@ -137,15 +137,13 @@ def token_lookup(secret: TokenSecret | None, image: Callable[[], MetadataImage])
     """
     if secret is None:
         return None
-    credentials, use, one_at_a_time = TokenCredentials(secret), threading.Lock(), threading.Lock()
+    credentials, use = TokenCredentials(secret), threading.Lock()
 
     def lookup(token_id: str, scram_hash: ScramHash) -> TokenLogin:
         token, mechanism = image().delegation_tokens.get(token_id), _MECHANISMS[scram_hash]
 
         def compute() -> ScramCredential:
-            # strangers may have one core of this process hash, and no more, whatever thread they come in
-            with one_at_a_time:
-                credential = credentials.compute(token_id, mechanism)
+            credential = credentials.compute(token_id, mechanism)
             if token is not None:
                 with use:
                     credentials.keep(token_id, mechanism, credential)

@@ -121,6 +121,7 @@ class MessageCodec:
             "FIELDS": names,
             "ELEMENTS": elements,
             "NULLABLE": nullable,
+            "UUIDS": frozenset(plan.name for plan in plans if plan.kind == "uuid"),
             "__init__": make_init(entity.__name__, makers),
         }
         struct_type = type(entity.__name__, (Message,), body)

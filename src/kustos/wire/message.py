@@ -4,7 +4,10 @@ Fields carry the bare wire value: integers for times and error codes, 16 bytes f
 arrays, None for null. The names are those of Kafka's schemas in snake case, without `_ms`.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+CONFIG_VALUE: Final = "value"
+"""The field with the value of a configuration, such as a password; in no API has another text this name."""
 
 
 class Message:
@@ -16,6 +19,8 @@ class Message:
     """The class of each field that is a struct or an array of structs."""
     NULLABLE: ClassVar[frozenset[str]] = frozenset()
     """The fields that may be None in this version."""
+    UUIDS: ClassVar[frozenset[str]] = frozenset()
+    """The fields that are a UUID or an array of them."""
 
     def __init__(self, **fields: Any) -> None:
         raise TypeError(f"only the codec makes messages, not of {sorted(fields)}")
@@ -53,9 +58,10 @@ class Message:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        # byte strings may be credentials or payload: a log may show only their size
-        shown = ", ".join(f"{name}={_shown(getattr(self, name))}" for name in self.FIELDS)
-        return f"{type(self).__name__}({shown})"
+        shown = (
+            f"{name}={_shown(getattr(self, name), name, is_uuid=name in self.UUIDS)}" for name in self.FIELDS
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def _plain(value: Any) -> Any:
@@ -66,7 +72,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, bytes) and len(value) != 16:
-        return f"<{len(value)} bytes>"
-    return value.hex() if isinstance(value, bytes) else repr(value)
+def _shown(value: Any, field: str, *, is_uuid: bool) -> str:
+    """Return a value for a log: of what may be a credential or payload only the size."""
+    if isinstance(value, list):
+        return f"[{', '.join(_shown(item, field, is_uuid=is_uuid) for item in value)}]"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex() if is_uuid else f"<{len(value)} bytes>"
+    if field == CONFIG_VALUE and isinstance(value, str):
+        return f"<{len(value)} characters>"
+    return repr(value)

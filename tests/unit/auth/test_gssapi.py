@@ -32,6 +32,7 @@ from testkit.sasl import (
     only_send,
     refusal,
     response,
+    settled,
     token,
     versions_request,
 )
@@ -70,7 +71,7 @@ def client(creds: Any, service: str = "kafka@localhost") -> Any:
 def answered(server: GssapiServer, data: bytes) -> MechanismStep:
     step = server.respond(data)
     assert isinstance(step, Beside)
-    return step.run()
+    return settled(step)
 
 
 def offered(server: GssapiServer, context: Any) -> bytes:

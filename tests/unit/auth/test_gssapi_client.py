@@ -16,6 +16,7 @@ from kustos.auth import (
 )
 from kustos.auth.mechanisms import Beside, Challenge, Proven
 from testkit.kdc import REALM, Kdc
+from testkit.sasl import settled
 
 SERVICE = f"kafka/localhost@{REALM}"
 
@@ -41,7 +42,7 @@ def tickets(kdc: Kdc) -> GssapiTickets:
 def answered(server: GssapiServer, token: bytes) -> Challenge | Proven:
     step = server.respond(token)
     assert isinstance(step, Beside)
-    return step.run()
+    return settled(step)
 
 
 @pytest.mark.behaviour("B292")

@@ -12,6 +12,7 @@ from kustos.auth import (
     Fail,
     OAuthBearerClient,
     OAuthBearerServer,
+    ProofRefused,
     RefusedToken,
     SaslAuthenticationError,
     SaslClientError,
@@ -88,7 +89,8 @@ def test_an_authorization_id_is_the_principals_own(identity: str, is_own: bool) 
 @pytest.mark.behaviour("B309")
 def test_a_refused_token_gets_a_document_then_the_refusal() -> None:
     exchange = OAuthBearerServer(validate)
-    assert exchange.respond(first("bad")) == Challenge(b'{"status":"invalid_token"}')
+    refused = exchange.respond(first("bad"))
+    assert refused == Challenge(b'{"status":"invalid_token"}', "the signature is wrong")
     assert exchange.claimed_name == "mallory"
     with pytest.raises(SaslAuthenticationError) as caught:
         exchange.respond(b"\x01")
@@ -99,7 +101,8 @@ def test_a_refused_token_gets_a_document_then_the_refusal() -> None:
 @pytest.mark.behaviour("B241", "B316")
 def test_a_missing_scope_is_named_in_the_document() -> None:
     answer = OAuthBearerServer(validate).respond(first("narrow"))
-    assert answer == Challenge(b'{"status":"insufficient_scope", "scope":"write read"}')
+    document = b'{"status":"insufficient_scope", "scope":"write read"}'
+    assert answer == Challenge(document, "the scope is missing")
 
 
 def test_after_a_refused_token_another_may_come_but_byte_one_counts_only_then() -> None:
@@ -116,11 +119,12 @@ def test_the_client_reads_the_document_and_learns_the_reason() -> None:
     assert isinstance(log_in(server(), OAuthBearerClient(BearerToken("bad"))), Fail)
     machine = server()
     machine.receive(handshake(OAUTHBEARER))
-    machine.receive(token(first("bad")))
+    refused, _ = machine.receive(token(first("bad")))
+    assert refused == ProofRefused("the signature is wrong"), "with the document, whatever the client does"
     (failure,) = machine.receive(token(b"\x01"))
     assert isinstance(failure, Fail)
     assert refusal(failure.response) == (58, '{"status":"invalid_token"}')
-    assert failure.reason == "the signature is wrong"
+    assert (failure.reason, failure.was_told) == ("the signature is wrong", True)
 
 
 def test_an_expired_token_and_a_validator_that_raises_are_refused_without_their_text() -> None:

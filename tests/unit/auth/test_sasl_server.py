@@ -133,7 +133,7 @@ def test_other_requests_before_the_handshake_close(frame: bytes) -> None:
     assert [type(effect) for effect in later.receive(frame)] == [Close]
 
 
-@pytest.mark.behaviour("B233")
+@pytest.mark.behaviour("B233", "B359")
 def test_other_request_amid_the_login_is_an_illegal_state() -> None:
     for frame, api_key, version in (
         (versions_request(), 18, 4),
@@ -240,6 +240,9 @@ def test_a_login_that_never_ends_is_ended() -> None:
 class Broken:
     claimed_name = None
 
+    def claim(self, token: bytes) -> None:
+        raise OSError(f"cannot read {token!r}")
+
     def respond(self, token: bytes) -> MechanismStep:
         raise OSError(f"cannot check {token!r}")
 
@@ -247,6 +250,9 @@ class Broken:
 class Expiring:
     claimed_name = None
     expires_at_ms: int | None = None
+
+    def claim(self, token: bytes) -> None:
+        """Say nothing."""
 
     def respond(self, token: bytes) -> MechanismStep:
         return Proven(b"", "alice", self.expires_at_ms)
@@ -310,69 +316,6 @@ def test_an_expired_credential_does_not_log_in() -> None:
     (failure,) = server.receive(token(b"x"))
     assert isinstance(failure, Fail)
     assert refusal(failure.response) == (58, GENERAL + "PLAIN")
-
-
-def live(clock: ManualClock, mechanism: str = "PLAIN") -> SaslServerMachine:
-    server = machine(clock, connections_max_reauth_ms=dict.fromkeys(NAMES, 60_000))
-    assert isinstance(
-        log_in(server, client_mechanism(mechanism, "alice", PASSWORD, SeededEntropy())), Authenticated
-    )
-    return server
-
-
-@pytest.mark.behaviour("B244")
-def test_reauthentication_renews_the_session_at_most_once_a_second() -> None:
-    clock = ManualClock(1_000_000)
-    server = live(clock)
-    clock.now_ms += 61_000
-    assert server.is_expired()
-    again = log_in(server, client_mechanism("PLAIN", "alice", PASSWORD, SeededEntropy()))
-    assert again == Authenticated(ALICE, "PLAIN", 60_000, clock.now_ms + 60_000, True)
-    assert server.begin_reauthentication(handshake()) is None
-    clock.now_ms += 1000
-    assert server.begin_reauthentication(handshake()) is not None
-    assert machine().begin_reauthentication(handshake()) is None
-
-
-def test_a_session_without_an_end_is_not_reauthenticated() -> None:
-    server = machine()
-    log_in(server, client_mechanism("PLAIN", "alice", PASSWORD, SeededEntropy()))
-    assert server.begin_reauthentication(handshake()) is None
-    assert server.state is SaslState.COMPLETE
-
-
-@pytest.mark.behaviour("B242")
-def test_reauthentication_as_somebody_else_fails() -> None:
-    server = live(ManualClock(1_000_000))
-    server.begin_reauthentication(handshake())
-    (failure,) = server.receive(token(b"\0bob\0b0b-s3cret"))
-    assert isinstance(failure, Fail)
-    assert refusal(failure.response) == (
-        58, "Cannot change principals during re-authentication from User.alice: User.bob",
-    )  # fmt: skip
-    assert server.principal is None
-
-
-@pytest.mark.behaviour("B243")
-def test_reauthentication_with_another_mechanism_fails_at_the_next_frame() -> None:
-    server = live(ManualClock(1_000_000))
-    agreed = server.begin_reauthentication(handshake("SCRAM-SHA-256"))
-    assert agreed is not None
-    assert response(only_send(agreed), 17, 1).error_code == 0
-    (failure,) = server.receive(token(PLAIN_TOKEN))
-    assert failure == Fail(
-        b"",
-        "SASL mechanism 'SCRAM-SHA-256' requested by client is not supported for "
-        "re-authentication of mechanism 'PLAIN'",
-        100,
-    )
-
-
-def test_reauthentication_failure_says_so() -> None:
-    server = live(ManualClock(1_000_000), "SCRAM-SHA-512")
-    failed = log_in(server, client_mechanism("SCRAM-SHA-512", "alice", "wrong", SeededEntropy()))
-    assert isinstance(failed, Fail)
-    assert b"during re-authentication due to invalid credentials" in failed.response
 
 
 def test_no_mechanism_is_a_mistake_of_ours() -> None:

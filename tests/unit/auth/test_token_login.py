@@ -33,9 +33,11 @@ from testkit.sasl import (
     SeededEntropy,
     StoredCredential,
     api_versions_body,
+    handshake,
     log_in,
     lookup,
     settled,
+    token,
 )
 
 TOKEN_ID = "AKVSuQ5WSpWpmdttEIhTSA"
@@ -101,10 +103,23 @@ def test_a_token_logs_in_where_a_callback_handler_knows_the_users() -> None:
     assert isinstance(challenge, Challenge)
     second = server.respond(peer.respond(challenge.token) or b"")
     assert isinstance(second, Beside)
-    last = second.run()
+    hashing = second.run()
+    assert isinstance(hashing, Beside)
+    assert (hashing.group, hashing.timeout_ms) == (HASHING, None), "not in the threads of the handler"
+    last = hashing.run()
     assert isinstance(last, Proven)
     assert last.authorization_id == "owner"
     assert last.token_authenticated
+
+
+@pytest.mark.parametrize(("password", "kind"), [(PASSWORD, Authenticated), (OTHER_PASSWORD, Fail)])
+def test_a_login_by_token_through_a_callback_handler_ends_after_both_steps(
+    password: str, kind: type[Authenticated] | type[Fail]
+) -> None:
+    name = ScramHash.SHA_256.mechanism_name
+    factory = BesideServer.factory(World().mechanisms()[name], Surroundings("CLIENTS", 1000))
+    machine = SaslServerMachine(SaslServerSettings(), {name: factory}, api_versions_body, ManualClock(1))
+    assert isinstance(log_in(machine, client(TOKEN_ID, password)), kind)
 
 
 @pytest.mark.behaviour("B251")
@@ -126,6 +141,17 @@ def test_logging_in_again_lasts_as_long_as_the_token() -> None:
     assert (first.session_lifetime_ms, again.session_lifetime_ms) == (4000, 2000)
     assert again.is_reauthentication
     assert again.principal.token_authenticated
+
+
+def test_a_session_by_token_is_renewed_by_the_same_token_alone() -> None:
+    world = World(max_reauth_ms=4000)
+    log_in(world.machine, client(TOKEN_ID, PASSWORD))
+    world.machine.begin_reauthentication(handshake(ScramHash.SHA_256.mechanism_name))
+    for name, is_token in ((TOKEN_ID, False), ("owner", False), ("only512", True)):
+        first = client(name, PASSWORD, token=is_token).first()
+        assert not world.machine.renews(token(first)), "it may be a guess of another password"
+    peer = client(TOKEN_ID, PASSWORD)
+    assert world.machine.renews(token(peer.first()))
 
 
 @pytest.mark.parametrize("life_ms", [0, -1, -1_000_000])

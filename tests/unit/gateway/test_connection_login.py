@@ -1,4 +1,4 @@
-"""A login whose step runs beside the loop counts as it ends, even if its client did not wait for that."""
+"""A login counts as it ends, once, even if its client did not wait for the end, or never comes to it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,9 +9,14 @@ import pytest
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth import (
+    INVALID_TOKEN,
+    AcceptedToken,
+    BesideServer,
     CustomServer,
-    LoginStep,
+    MechanismFactory,
+    OAuthBearerServer,
     Proven,
+    RefusedToken,
     RunBeside,
     SaslAuthenticationError,
     SaslServerExchange,
@@ -20,6 +25,7 @@ from kustos.auth import (
     SaslServerSettings,
     Surroundings,
 )
+from kustos.auth.mechanisms import HASHING, Beside
 from kustos.gateway.listener.handshakes import HandshakeRefusal
 from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.session.logins import Login
@@ -28,6 +34,7 @@ from testkit.clocks import ManualClock
 from testkit.gateway.sessions import request
 
 HOST = "10.0.0.7"
+NOW_MS = 1_700_000_000_000
 
 
 class Exchange(SaslServerExchange):
@@ -43,21 +50,52 @@ class Mechanism(SaslServerMechanism):
         return Exchange()
 
 
+PIN = CustomServer.factory(Mechanism(), Surroundings("", 1000))
+
+
+class SlowProof:
+    """An exchange whose proof is hashed, in a step that a handler's step asks for."""
+
+    claimed_name = "alice"
+
+    def claim(self, token: bytes) -> None:
+        """Say nothing."""
+
+    def respond(self, token: bytes) -> Beside:
+        return Beside(lambda: Exchange().respond(token), HASHING)
+
+
+def bearer(token: str) -> bytes:
+    return f"n,,\x01auth=Bearer {token}\x01\x01".encode()
+
+
+def validate(token: str) -> AcceptedToken | RefusedToken:
+    if token != "right":
+        return RefusedToken(INVALID_TOKEN, f"{token} is none", claimed_name="mallory")
+    return AcceptedToken("alice", NOW_MS + 1000)
+
+
+BEARER = OAuthBearerServer.factory(validate)
+
+
 @dataclass
 class Scene:
     """The port and the connection of a login, and what they were told."""
 
     host: str = HOST
+    mechanism: MechanismFactory = PIN
     told: list[str] = field(default_factory=list)
     logins: list[Login] = field(default_factory=list)
-    step: LoginStep | None = None
+    counted: list[bool] = field(default_factory=list)
+    steps: list[RunBeside] = field(default_factory=list)
+    is_full: bool = False
 
     def __post_init__(self) -> None:
         machine = SaslServerMachine(
             SaslServerSettings(failed_authentication_delay_ms=0),
-            {"PIN": CustomServer.factory(Mechanism(), Surroundings("", 1000))},
+            {"PIN": self.mechanism},
             lambda _: b"",
-            ManualClock(),
+            ManualClock(NOW_MS),
         )
         port: Any = SimpleNamespace(
             name="CLIENTS",
@@ -65,17 +103,18 @@ class Scene:
             is_throttled=lambda _: False,
             login_failed=lambda host: self.told.append(f"failed {host}"),
             login_threads=SimpleNamespace(run=self.run),
-            metrics=SimpleNamespace(authenticated=lambda *_: None),
+            metrics=SimpleNamespace(authenticated=lambda _, succeeded, __: self.counted.append(succeeded)),
             observer=SimpleNamespace(login_ended=self.login_ended),
         )
         self.login = ConnectionLogin(self, port, machine)
 
     def run(self, work: RunBeside, resume: Any) -> None:
-        self.step, self.resume = work.step, resume
+        self.steps.append(work)
+        self.resume = resume
 
     def login_ended(self, login: Login) -> bool:
         self.logins.append(login)
-        return True
+        return not (self.is_full and login.failure is None)
 
     def write(self, frame: bytes) -> None:
         self.told.append("written")
@@ -96,17 +135,22 @@ class Scene:
     def listen_no_more(self) -> None:
         self.told.append("deaf")
 
-    def begin(self, token: bytes) -> None:
+    def begin(self, *tokens: bytes) -> None:
         self.login.receive(request(ApiKey.SASL_HANDSHAKE, 1, 1, mechanism="PIN"))
-        self.login.receive(request(ApiKey.SASL_AUTHENTICATE, 1, 2, auth_bytes=token))
-        assert self.step is not None
+        for token in tokens:
+            self.login.receive(request(ApiKey.SASL_AUTHENTICATE, 1, 2, auth_bytes=token))
+
+    def end_step(self) -> None:
+        """Let the step end that began last."""
+        self.resume(self.steps[-1].step)
 
 
 async def test_a_login_ends_as_its_step_does() -> None:
     scene = Scene()
     scene.begin(b"right")
-    scene.resume(scene.step)
+    scene.end_step()
     assert scene.told == ["written", "verified", "written", "admitted User:alice"]
+    assert scene.counted == [True]
     assert [login.failure for login in scene.logins] == [None]
 
 
@@ -117,7 +161,56 @@ async def test_who_leaves_before_the_end_is_counted_if_he_guessed_and_is_never_a
     scene = Scene()
     scene.begin(token)
     scene.login.end()
-    scene.resume(scene.step)
+    scene.end_step()
+    assert scene.counted == [False] * len(failures)
     assert scene.told == ["written", *([f"failed {HOST}"] if failures else [])]
     assert [login.claimed_name for login in scene.logins] == ["alice"] * len(failures)
     assert all(login.failure is not None for login in scene.logins)
+
+
+async def test_an_audit_log_that_is_full_turns_a_right_proof_into_a_failed_login() -> None:
+    scene = Scene(is_full=True)
+    scene.begin(b"right")
+    scene.end_step()
+    assert scene.told == ["written", "verified", "closed"]
+    assert scene.counted == [False]
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+async def test_a_step_that_another_one_asks_for_runs_in_its_own_thread_and_counts_whoever_waits(
+    leaves: bool,
+) -> None:
+    scene = Scene(mechanism=BesideServer.factory(SlowProof, Surroundings("handler", 1000)))
+    scene.begin(b"wrong")
+    assert [(work.group, work.timeout_ms) for work in scene.steps] == [("handler", 1000)]
+    if leaves:
+        scene.login.end()
+    scene.end_step()
+    assert scene.logins == [], "nothing is judged yet"
+    assert [(work.group, work.timeout_ms) for work in scene.steps[1:]] == [(HASHING, None)]
+    assert scene.login.is_verifying
+    scene.end_step()
+    assert [login.failure for login in scene.logins] == ["wrong"]
+    assert scene.told.count(f"failed {HOST}") == 1
+    assert scene.counted == [False]
+
+
+@pytest.mark.parametrize("behind", [[], [b"\x01"]])
+async def test_a_refused_bearer_token_is_a_failed_login_at_once_and_no_other_one_at_its_end(
+    behind: list[bytes],
+) -> None:
+    scene = Scene(mechanism=BEARER)
+    scene.begin(bearer("wrong"), *behind)
+    scene.login.end()
+    assert [(login.failure, login.claimed_name) for login in scene.logins] == [("wrong is none", "mallory")]
+    assert scene.told == ["written", f"failed {HOST}", "written", *["deaf"] * len(behind)]
+    assert scene.counted == [False]
+
+
+async def test_each_refused_bearer_token_counts_and_a_right_one_behind_them_logs_in() -> None:
+    scene = Scene(mechanism=BEARER)
+    scene.begin(bearer("first"), bearer("second"), bearer("right"))
+    assert [login.failure for login in scene.logins] == ["first is none", "second is none", None]
+    assert scene.told.count(f"failed {HOST}") == 2
+    assert scene.counted == [False, False, True]
+    assert scene.told[-1] == "admitted User:alice"

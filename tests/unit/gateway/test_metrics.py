@@ -59,6 +59,9 @@ def test_what_happens_is_counted() -> None:
     metrics.sent("CLIENTS", 50)
     metrics.authenticated("PLAIN", True)
     metrics.authenticated("PLAIN", False)
+    for succeeded in (True, True, False, False, False):
+        metrics.authenticated("PLAIN", succeeded, True)
+    metrics.session_expired("CLIENTS")
     metrics.upstream_failed()
     found = samples(metrics.text().decode())
     decisions = "kustos_authorization_decisions_total"
@@ -74,6 +77,9 @@ def test_what_happens_is_counted() -> None:
     assert value(found, sockets + "outgoing_byte_total", listener="CLIENTS") == 50
     assert value(found, sockets + "successful_authentication_total", mechanism="PLAIN") == 1
     assert value(found, sockets + "failed_authentication_total", mechanism="PLAIN") == 1
+    assert value(found, sockets + "successful_reauthentication_total", mechanism="PLAIN") == 2
+    assert value(found, sockets + "failed_reauthentication_total", mechanism="PLAIN") == 3
+    assert value(found, sockets + "expired_connections_killed_total", listener="CLIENTS") == 1
     assert value(found, "kustos_upstream_connection_errors_total") == 1
 
 

@@ -41,15 +41,21 @@ class Certificates:
         now = datetime.now(UTC)
         self.directory = directory
         self.authority, stranger = Authority(), Authority("stranger")
+        between, revoked = (Authority(name, self.authority) for name in ("between", "revoked"))
+        alone = Authority("alone")
         self.node = self.authority.issue("node", hosts=["localhost"])
         self.holders = {
             "alice": self.authority.issue("alice"),
             "expired": self.authority.issue("expired", ends=now - timedelta(days=1)),
             "untrusted": stranger.issue("mallory"),
             "revoked": self.authority.issue("revoked"),
+            "self-signed": Holder(alone.key, (alone.certificate,)),
+            "between": between.issue("bob"),
+            "under-revoked": revoked.issue("under-revoked"),
         }
         self.revocations = directory / "revocations.pem"
-        self.revocations.write_text(self.authority.revoke(self.holders["revoked"].certificate))
+        gone = (self.holders["revoked"].certificate, revoked.certificate)
+        self.revocations.write_text(self.authority.revoke(*gone) + between.revoke() + revoked.revoke())
 
     def listener(self, timeout_ms: int = PATIENT_MS, *, logs_in: bool = False, **keys: str) -> ListenerTls:
         """Return the TLS of a listener; `_` in the names of keys stands for a dot."""
@@ -136,17 +142,19 @@ async def first_answer(port: int, context: ssl.SSLContext) -> bytes:
 
 @pytest.mark.behaviour("B257", "B268")
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("name", "kind", "words"),
     [
-        (None, "no_certificate"),
-        ("untrusted", "untrusted"),
-        ("expired", "expired"),
-        ("revoked", "revoked"),
+        (None, "no_certificate", "peer did not return a certificate"),
+        ("untrusted", "untrusted", "unable to get local issuer certificate"),
+        ("self-signed", "untrusted", "self-signed certificate"),
+        ("expired", "expired", "certificate has expired"),
+        ("revoked", "revoked", "certificate revoked"),
+        ("under-revoked", "revoked", "certificate revoked"),
     ],
 )
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_a_certificate_that_does_not_verify_is_refused_counted_and_told(
-    certificates: Certificates, version: ssl.TLSVersion, name: str | None, kind: str
+    certificates: Certificates, version: ssl.TLSVersion, name: str | None, kind: str, words: str
 ) -> None:
     revocations = str(certificates.revocations)
     tls = certificates.listener(ssl_client_auth="required", kustos_ssl_crl_location=revocations)
@@ -161,8 +169,15 @@ async def test_a_certificate_that_does_not_verify_is_refused_counted_and_told(
         assert [(each["kind"], each["host"]) for each in logs if each["event"].endswith("a login")] == [
             (kind, LOOPBACK)
         ]
-        assert served.logins[0].failure is not None
+        assert (served.logins[0].failure or "").endswith(words)
         assert served.contexts == []
+
+
+async def test_a_certificate_is_admitted_if_none_above_it_is_revoked(certificates: Certificates) -> None:
+    revocations = str(certificates.revocations)
+    tls = certificates.listener(ssl_client_auth="required", kustos_ssl_crl_location=revocations)
+    async with running_gateway([await broker()], tls=tls) as served:
+        assert await metadata_answered(await Caller.at(served.port, certificates.client("between")))
 
 
 async def raw(port: int, *pieces: bytes) -> bytes:
@@ -246,13 +261,30 @@ async def test_a_slow_handshake_has_one_deadline_and_counts_as_a_connection(
         assert served.counted["connections"] == 0
 
 
-async def test_an_old_version_is_refused(certificates: Certificates) -> None:
-    tls = certificates.listener(ssl_enabled_protocols="TLSv1.3")
-    async with running_gateway([await broker()], tls=tls) as served:
+SUITE = {"ssl_enabled_protocols": "TLSv1.2", "ssl_cipher_suites": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}
+
+
+@pytest.mark.behaviour("B267")
+@pytest.mark.parametrize(
+    ("enabled", "cipher", "is_served"),
+    [
+        ({"ssl_enabled_protocols": "TLSv1.3"}, "AES256-GCM-SHA384", False),
+        (SUITE, "AES128-GCM-SHA256", False),
+        (SUITE, "AES256-GCM-SHA384", True),
+    ],
+)
+async def test_a_version_or_cipher_that_is_not_enabled_is_refused(
+    certificates: Certificates, enabled: dict[str, Any], cipher: str, is_served: bool
+) -> None:
+    async with running_gateway([await broker()], tls=certificates.listener(**enabled)) as served:
         context = certificates.client(maximum_version=ssl.TLSVersion.TLSv1_2)
-        with pytest.raises((ssl.SSLError, ConnectionError)):
-            await Caller.at(served.port, context)
-        await until(lambda: served.counted["handshake: incompatible"] == 1, "it is counted")
+        context.set_ciphers(f"ECDHE-ECDSA-{cipher}")
+        if is_served:
+            assert await metadata_answered(await Caller.at(served.port, context))
+        else:
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await Caller.at(served.port, context)
+            await until(lambda: served.counted["handshake: incompatible"] == 1, "it is counted")
 
 
 def shake_hands(port: int, context: ssl.SSLContext) -> None:

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kustos.auth.errors import SaslClientError
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """The exchange goes on: send this token and wait for the next."""
+    """The exchange goes on: send this token and wait for the next.
+
+    `refusal`: why the credentials were refused, for the log, if the token tells the peer that they were.
+    """
 
     token: bytes = field(repr=False)
+    refusal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +44,22 @@ HASHING: Final = "hashing"
 class Beside:
     """The step may block, so it runs beside the event loop: `run` returns it, or raises as `respond` does.
 
-    It is called once, in any thread; the exchange is left alone until it returned. Code of others has threads
+    It is called once, in any thread; the exchange is left alone until it returned, or returned another one,
+    which is run likewise. Code of others has threads
     of its own `group` and a time limit; the login is refused at its end, even if the step still runs. Steps
     of the group `HASHING` share one thread.
     """
 
-    run: Callable[[], MechanismStep] = field(repr=False)
+    run: "Callable[[], MechanismStep | Beside]" = field(repr=False)
     group: str = ""
     timeout_ms: int | None = None
+
+
+class Claim(NamedTuple):
+    """As whom a peer wants to log in: the name of a user, or the id of a delegation token."""
+
+    name: str
+    is_token: bool = False
 
 
 class ServerMechanism(Protocol):
@@ -56,6 +68,9 @@ class ServerMechanism(Protocol):
     @property
     def claimed_name(self) -> str | None:
         """The name that the peer claims (a user, a token's id), proven or not; None before it claims one."""
+
+    def claim(self, token: bytes) -> Claim | None:
+        """Return whose credentials the next token shows, and judge nothing; None if that cannot be told."""
 
     def respond(self, token: bytes) -> MechanismStep | Beside:
         """Return the next step; raise `SaslAuthenticationError` (text is sent) or `SaslMechanismError`."""

@@ -9,10 +9,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from kustos.auth.errors import CallbackError, SaslAuthenticationError
-from kustos.auth.mechanisms.base import Beside, Challenge, MechanismFactory, MechanismStep, Proven
+from kustos.auth.mechanisms.base import (
+    Beside,
+    Challenge,
+    Claim,
+    MechanismFactory,
+    MechanismStep,
+    Proven,
+    ServerMechanism,
+)
 
 TOKEN_MAX_BYTES: Final = 524_288
 """The longest token of a mechanism's own: as long as a client may send (KIP-938)."""
@@ -75,24 +83,17 @@ class Surroundings:
     timeout_ms: int
 
 
-class _Inner(Protocol):
-    @property
-    def claimed_name(self) -> str | None: ...
-
-    def respond(self, token: bytes) -> MechanismStep | Beside: ...
-
-
 class BesideServer:
     """A mechanism of kustos whose steps call a callback handler, so that each runs beside the loop."""
 
     __slots__ = ("_around", "_inner")
 
-    def __init__(self, inner: _Inner, around: Surroundings) -> None:
+    def __init__(self, inner: ServerMechanism, around: Surroundings) -> None:
         self._inner = inner
         self._around = around
 
     @classmethod
-    def factory(cls, make: Callable[[], _Inner], around: Surroundings) -> MechanismFactory:
+    def factory(cls, make: MechanismFactory, around: Surroundings) -> MechanismFactory:
         """Return a factory of exchanges, one per login."""
         return lambda: cls(make(), around)
 
@@ -101,13 +102,13 @@ class BesideServer:
         """The name that the client claims."""
         return self._inner.claimed_name
 
-    def respond(self, token: bytes) -> Beside:
-        """Return the step, to be run in a thread."""
-        return Beside(lambda: self._step(token), self._around.group, self._around.timeout_ms)
+    def claim(self, token: bytes) -> Claim | None:
+        """Return what the mechanism of kustos reads in the token."""
+        return self._inner.claim(token)
 
-    def _step(self, token: bytes) -> MechanismStep:
-        step = self._inner.respond(token)
-        return step.run() if isinstance(step, Beside) else step
+    def respond(self, token: bytes) -> Beside:
+        """Return the step, to be run in a thread; it returns another one that has to run elsewhere."""
+        return Beside(lambda: self._inner.respond(token), self._around.group, self._around.timeout_ms)
 
 
 class CustomServer:
@@ -130,6 +131,9 @@ class CustomServer:
     def claimed_name(self) -> str | None:
         """The name that the exchange says the client claims, None if it says nothing usable."""
         return self._claimed_name
+
+    def claim(self, token: bytes) -> None:
+        """Say nothing: only the mechanism can read its tokens."""
 
     def respond(self, token: bytes) -> Beside:
         """Return the step, to be run in a thread."""
@@ -181,7 +185,7 @@ def checked_step(step: object) -> MechanismStep:
     """Return a mechanism's step, validated; raise `CallbackError`. Only kustos knows delegation tokens."""
     # a subclass could change after it was checked
     if type(step) is Challenge and _is_token(step.token):
-        return step
+        return Challenge(step.token)
     if type(step) is Proven and _is_token(step.token) and is_name(step.authorization_id):
         expires_at_ms = step.credential_expires_at_ms
         if expires_at_ms is None or is_time(expires_at_ms):

@@ -108,6 +108,9 @@ class GssapiServer:
         """The client's principal, once its ticket was read."""
         return self._claimed_name
 
+    def claim(self, token: bytes) -> None:
+        """Say nothing: the library reads a ticket only as it judges it."""
+
     def respond(self, token: bytes) -> Beside:
         """Return the call of the library that answers this token; it raises `SaslMechanismError`."""
         answer: dict[_Stage, Callable[[bytes], MechanismStep]] = {

@@ -2,7 +2,8 @@
 
 A refused token does not end the exchange at once: the server answers a JSON document with the status, the
 client must send the byte 1, and only then comes the refusal, with the JSON as its text. Any other message in
-place of the byte 1 is read as a new initial response.
+place of the byte 1 is read as a new initial response. The login has failed with the document, as a client
+that knows it need not send the byte.
 
 It differs from Kafka's in one point: a scheme other than `Bearer` is refused with the general sentence, while
 Kafka's server fails over it and closes the connection without an answer.
@@ -12,7 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kustos.auth.errors import SaslAuthenticationError, SaslClientError, SaslMechanismError
+from kustos.auth.errors import (
+    SaslAuthenticationError,
+    SaslClientError,
+    SaslMechanismError,
+    ToldRefusalError,
+)
 from kustos.auth.mechanisms.base import Challenge, MechanismFactory, MechanismStep, Proven
 from kustos.auth.mechanisms.oauthbearer_messages import InitialResponse, InitialResponseError
 
@@ -87,6 +93,9 @@ class OAuthBearerServer:
         """The authorization id of the message, else the name in the token."""
         return self._claimed_name
 
+    def claim(self, token: bytes) -> None:
+        """Say nothing: the name in a token is worth nothing before the token is judged."""
+
     def respond(self, token: bytes) -> MechanismStep:
         """Return the proven principal, or the JSON document that says why the token is refused.
 
@@ -94,7 +103,7 @@ class OAuthBearerServer:
         the principal, or an extension that is not allowed; `SaslMechanismError` for a malformed message.
         """
         if self._refused is not None and token == _CONTROL_A:
-            raise SaslAuthenticationError(self._refused.document, self._refused.reason)
+            raise ToldRefusalError(self._refused.document, self._refused.reason)
         self._refused = None
         try:
             message = InitialResponse.parse(token)
@@ -105,7 +114,7 @@ class OAuthBearerServer:
         if isinstance(outcome, RefusedToken):
             self._refused = outcome
             self._claimed_name = self._claimed_name or outcome.claimed_name
-            return Challenge(outcome.document.encode())
+            return Challenge(outcome.document.encode(), outcome.reason)
         name = outcome.principal_name
         if message.authorization_id and message.authorization_id != name:
             raise SaslAuthenticationError(

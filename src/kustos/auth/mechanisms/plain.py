@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from kustos.auth.errors import SaslAuthenticationError, SaslClientError
-from kustos.auth.mechanisms.base import MechanismFactory, Proven, password_bytes
+from kustos.auth.mechanisms.base import Claim, MechanismFactory, Proven, password_bytes
 from kustos.runtime import Entropy
 
 PLAIN: Final = "PLAIN"
@@ -92,6 +92,11 @@ class PlainServer:
     def claimed_name(self) -> str | None:
         """The user that the token names."""
         return self._claimed_name
+
+    def claim(self, token: bytes) -> Claim | None:
+        """Return the user of this token."""
+        parts = token.split(b"\0", _MAX_TOKENS)
+        return Claim(parts[1].decode(errors="replace")) if len(parts) == 3 else None
 
     def respond(self, token: bytes) -> Proven:
         """Return the proven user; raise `SaslAuthenticationError` with Kafka's text."""

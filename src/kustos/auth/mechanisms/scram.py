@@ -22,6 +22,7 @@ from kustos.auth.mechanisms.base import (
     HASHING,
     Beside,
     Challenge,
+    Claim,
     MechanismFactory,
     MechanismStep,
     Proven,
@@ -85,6 +86,7 @@ class ScramServer:
         "_hash",
         "_is_real",
         "_lookup",
+        "_sent",
         "_token",
         "_tokens",
         "_username",
@@ -104,6 +106,7 @@ class ScramServer:
         self._decoys = decoys
         self._entropy = entropy
         self._first: ServerFirst | None = None
+        self._sent = b""
         self._credential: ServerCredential | None = None
         self._is_real = False
         self._token: TokenLogin | None = None
@@ -127,6 +130,16 @@ class ScramServer:
         """The user or token id in the client's first message."""
         return self._username or None
 
+    def claim(self, token: bytes) -> Claim | None:
+        """Return the user or token of the client's first message."""
+        if self._first is not None:
+            return Claim(self._username, self._token is not None)
+        try:
+            message = ClientFirst.parse(token)
+        except ScramSyntaxError:
+            return None
+        return Claim(message.username, message.is_token)
+
     def respond(self, token: bytes) -> MechanismStep | Beside:
         """Return the challenge, then the proven user; a delegation token may take hashing beside the loop.
 
@@ -138,8 +151,8 @@ class ScramServer:
                 return self._begin(token)
             message = self._read_final(token, self._first)
             if self._token is not None:
-                return self._finish_token(message, self._first, self._token)
-            return self._finish(message, self._first, self._credential)
+                return self._finish_token(message, self._token)
+            return self._finish(message, self._credential)
         except ScramSyntaxError as error:
             raise SaslMechanismError(str(error)) from None
 
@@ -164,9 +177,10 @@ class ScramServer:
             )
         nonce = message.nonce + random_text(self._entropy)
         self._first = ServerFirst(nonce, credential.salt, credential.iterations)
+        self._sent = self._first.encode()
         self._credential = credential
         self._bare = message.bare
-        return Challenge(self._first.encode())
+        return Challenge(self._sent)
 
     def _read_final(self, token: bytes, first: ServerFirst) -> ClientFinal:
         message = ClientFinal.parse(token)
@@ -174,15 +188,15 @@ class ScramServer:
             raise SaslMechanismError("the nonce of the client's final message is not the server's")
         return message
 
-    def _finish_token(self, message: ClientFinal, first: ServerFirst, login: TokenLogin) -> Proven | Beside:
+    def _finish_token(self, message: ClientFinal, login: TokenLogin) -> Proven | Beside:
         """Accept a proof that fits the known credential; hash before anything else is said."""
         try:
-            return self._finish(message, first, login.known)
+            return self._finish(message, login.known)
         except SaslMechanismError:
-            return Beside(lambda: self._finish(message, first, login.compute()), HASHING)
+            return Beside(lambda: self._finish(message, login.compute()), HASHING)
 
-    def _finish(self, message: ClientFinal, first: ServerFirst, credential: ServerCredential) -> Proven:
-        signed = auth_message(self._bare, first.encode(), message.without_proof)
+    def _finish(self, message: ClientFinal, credential: ServerCredential) -> Proven:
+        signed = auth_message(self._bare, self._sent, message.without_proof)
         signature = self._hash.hmac(credential.stored_key, signed)
         right_size = len(message.proof) == self._hash.size
         proof = message.proof if right_size else bytes(self._hash.size)

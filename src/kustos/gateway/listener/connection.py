@@ -164,7 +164,7 @@ class ClientConnection(asyncio.Protocol):
                 return
             if self._session is not None:
                 self._session.take([frame])
-            elif self._login.is_verifying:
+            elif self.is_verifying:
                 # after SaslHandshake 0 a client of GSSAPI waits for no answer to its last token
                 self._incoming.held = frames[at:]
                 self.read_more(False)
@@ -188,6 +188,11 @@ class ClientConnection(asyncio.Protocol):
     def take(self, frame: bytes) -> bool:
         """Handle such a frame; return whether that was all."""
         return self._login is not None and self._login.take(frame, self._principal)
+
+    @property
+    def is_verifying(self) -> bool:
+        """Whether a login waits for work beside the loop; `verified` lets the session go on."""
+        return self._login is not None and self._login.is_verifying
 
     def admitted(self, principal: KafkaPrincipal) -> None:
         """Serve this principal, unless its session is live: then it has proven again who it is."""

@@ -1,7 +1,8 @@
 """The logins of one connection: frames go to the SASL machine, and what it wants is done.
 
-The first login stands before the session, each later one within it (KIP-368). The credentials of a login are
-not even looked at while too many logins of the client's network fail.
+The first login stands before the session, each later one within it (KIP-368). While too many logins of the
+client's network fail, the credentials of a first login are not even looked at, and those of a later one only
+if they are the session's own: else everybody with one account could guess the passwords of others.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from kustos.auth import (
     Close,
     Fail,
     LoginStep,
+    ProofRefused,
     RunBeside,
     SaslEffect,
     SaslServerMachine,
@@ -47,7 +49,7 @@ class LoginOwner(Protocol):
         """End the connection."""
 
     def refuse(self, refusal: HandshakeRefusal) -> None:
-        """End a connection that never came to a session."""
+        """End a connection that may not log in, whatever it shows."""
 
     def admitted(self, principal: KafkaPrincipal) -> None:
         """Serve this principal from now on, unless a session serves it already."""
@@ -93,7 +95,9 @@ class ConnectionLogin:
     def take(self, frame: bytes, principal: KafkaPrincipal) -> bool:
         """Handle such a frame in the session of a principal; return whether that was all."""
         machine, port = self._machine, self._port
-        if machine.state is not SaslState.COMPLETE:
+        if machine.state is SaslState.AUTHENTICATE and self._is_throttled_guess(frame):
+            self._owner.refuse(THROTTLED)
+        elif machine.state is not SaslState.COMPLETE:
             self._perform_all(machine.receive(frame))
         elif frame[:2] == SASL_HANDSHAKE:
             effects = machine.begin_reauthentication(frame)
@@ -106,6 +110,9 @@ class ConnectionLogin:
             self._owner.close("the session has expired")
         return True
 
+    def _is_throttled_guess(self, frame: bytes) -> bool:
+        return self._port.is_throttled(self._owner.host) and not self._machine.renews(frame)
+
     def is_expired(self, in_ms: int = 0) -> bool:
         """Return whether the session will have expired in `in_ms`, so that only a login is taken."""
         return self._machine.is_expired(in_ms)
@@ -117,24 +124,28 @@ class ConnectionLogin:
             self._timer.cancel()
 
     def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
-        if len(effects) == 1 and isinstance(effects[0], SendFrame):
+        if effects and isinstance(effects[-1], SendFrame) and not isinstance(effects[0], ProofRefused):
             # most frames of a login do not end it
-            self._owner.write(effects[0].data)
+            self._owner.write(effects[-1].data)
             return
         if not self._is_recorded(effects):
-            self._port.metrics.authenticated(self._machine.mechanism, False)
             self._owner.close(LOG_IS_FULL)
             return
         for effect in effects:
             self._perform(effect)
 
     def _is_recorded(self, effects: tuple[SaslEffect, ...]) -> bool:
-        """Record the login that these effects complete, if any; return whether it may take effect."""
+        """Record and count the login that these effects end, if any; return whether it may take effect."""
         port, host = self._port, self._owner.host
-        if any(isinstance(effect, Fail) and effect.was_judged for effect in effects):
+        if any(map(_is_guess, effects)):
             port.login_failed(host)
         login = login_among(effects, self._machine, port.name, port.security_protocol, host)
-        return login is None or port.observer.login_ended(login)
+        if login is None:
+            return True
+        is_recorded = port.observer.login_ended(login)
+        succeeded = is_recorded and login.failure is None
+        port.metrics.authenticated(login.mechanism, succeeded, login.is_reauthentication)
+        return is_recorded
 
     def _perform(self, effect: SaslEffect) -> None:
         """Carry out an effect of the SASL machine."""
@@ -144,18 +155,18 @@ class ConnectionLogin:
                 owner.write(frame)
             case RunBeside():
                 port.login_threads.run(effect, self._resume)
-            case Authenticated(principal=principal, mechanism=mechanism):
-                port.metrics.authenticated(mechanism, True)
+            case Authenticated(principal=principal):
                 owner.admitted(principal)
-            case Fail(response=frame, reason=reason, delay_ms=delay_ms):
+            case ProofRefused(reason=reason):
+                LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
+            case Fail(response=frame, reason=reason, delay_ms=delay_ms, was_told=was_told):
                 # answer and close are both delayed: guessing is slow and reveals nothing (KIP-306)
                 owner.listen_no_more()
-                port.metrics.authenticated(self._machine.mechanism, False)
-                LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
+                if not was_told:
+                    LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_later(delay_ms / 1000, self._end_failed, frame)
             case Close(reason=reason):
-                port.metrics.authenticated(self._machine.mechanism, False)
                 owner.close(reason)
 
     def _resume(self, outcome: LoginStep) -> None:
@@ -166,8 +177,18 @@ class ConnectionLogin:
         elif not any(isinstance(effect, Authenticated) for effect in effects):
             # its client did not wait for the refusal, which counts all the same
             self._is_recorded(effects)
+            for effect in effects:
+                if isinstance(effect, RunBeside):
+                    self._perform(effect)
 
     def _end_failed(self, frame: bytes) -> None:
         if frame:
             self._owner.write(frame)
         self._owner.close("authentication failed", logged=False)
+
+
+def _is_guess(effect: SaslEffect) -> bool:
+    """Return whether credentials were checked and are wrong; each of them once."""
+    return isinstance(effect, ProofRefused) or (
+        isinstance(effect, Fail) and effect.was_judged and not effect.was_told
+    )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kustos.auth import CallbackError, LoginStep, RunBeside
-from kustos.auth.mechanisms import HASHING, MechanismStep
+from kustos.auth.mechanisms import HASHING, Beside, MechanismStep
 
 LOGIN_THREADS: Final = 4
 """How many steps of kustos run at once in one process. A step takes less than a millisecond, unless a disk is
@@ -52,7 +52,7 @@ class LoginThreads:
         future = asyncio.get_running_loop().run_in_executor(executor, work.step)
         future.add_done_callback(lambda done: self._ended(done, resume))
 
-    def _ended(self, done: asyncio.Future[MechanismStep], resume: Resume) -> None:
+    def _ended(self, done: asyncio.Future[MechanismStep | Beside], resume: Resume) -> None:
         # afterwards nobody takes the events of logins any more
         if not (done.cancelled() or self._is_closed):
             resume(done.result)

@@ -47,8 +47,11 @@ class ConnectionSettings:
 class ListenerMetrics(Protocol):
     """The metrics of a listener."""
 
-    def authenticated(self, mechanism: str, succeeded: bool) -> None:
-        """Count a finished login."""
+    def authenticated(self, mechanism: str, succeeded: bool, is_reauthentication: bool = False) -> None:
+        """Count a finished login, or that of a live session (KIP-368)."""
+
+    def session_killed(self, listener: str) -> None:
+        """Count a connection that was closed because its session had expired."""
 
     def connections_changed(self, listener: str, change: int) -> None:
         """Count a connection that was opened (1) or closed (-1)."""

@@ -152,14 +152,19 @@ class GatewayMetrics:
         """Count bytes that went to a client."""
         self.listener(listener).outgoing_bytes += size_bytes
 
-    def authenticated(self, mechanism: str, succeeded: bool) -> None:
-        """Count a finished login; one without a known mechanism counts under `other`."""
+    def authenticated(self, mechanism: str, succeeded: bool, is_reauthentication: bool = False) -> None:
+        """Count a finished login; one without a known mechanism counts under `other`.
+
+        Those of live sessions are counted apart (KIP-368).
+        """
         name = mechanism if mechanism in self._mechanisms else OTHER
         tally = self._logins.get(name) or self._logins.setdefault(name, LoginTally())
-        if succeeded:
-            tally.succeeded += 1
+        if is_reauthentication:
+            tally.renewed += succeeded
+            tally.unrenewed += not succeeded
         else:
-            tally.failed += 1
+            tally.succeeded += succeeded
+            tally.failed += not succeeded
 
     def upstream_failed(self) -> None:
         """Count a connection to upstream that could not be made, or broke."""

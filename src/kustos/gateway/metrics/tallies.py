@@ -84,7 +84,7 @@ class ApiTally:
 
 
 class SocketTally:
-    """The bytes and connections of one listener."""
+    """The bytes and connections of one listener; `expired`: closed as their sessions had."""
 
     __slots__ = ("created", "expired", "incoming_bytes", "open", "outgoing_bytes", "unauthenticated")
 
@@ -94,12 +94,12 @@ class SocketTally:
 
 
 class LoginTally:
-    """The logins of one mechanism."""
+    """The logins of one mechanism; `renewed` and `unrenewed` are those of live sessions."""
 
-    __slots__ = ("failed", "succeeded")
+    __slots__ = ("failed", "renewed", "succeeded", "unrenewed")
 
     def __init__(self) -> None:
-        self.failed = self.succeeded = 0
+        self.failed = self.succeeded = self.renewed = self.unrenewed = 0
 
 
 class Tallied(Collector):
@@ -193,12 +193,16 @@ class Tallied(Collector):
 
     def _ended_logins(self) -> Iterable[Metric]:
         labels = ("mechanism",)
-        succeeded = CounterMetricFamily(SOCKETS + "successful_authentication", "Logins.", labels=labels)
-        failed = CounterMetricFamily(SOCKETS + "failed_authentication", "Failed logins.", labels=labels)
-        for name, logins in self._logins.items():
-            succeeded.add_metric((name,), logins.succeeded)
-            failed.add_metric((name,), logins.failed)
-        yield from (succeeded, failed)
+        for name, help_text, field in (
+            ("successful_authentication", "Logins.", "succeeded"),
+            ("failed_authentication", "Failed logins.", "failed"),
+            ("successful_reauthentication", "Logins of live sessions (KIP-368).", "renewed"),
+            ("failed_reauthentication", "Failed logins of live sessions (KIP-368).", "unrenewed"),
+        ):
+            family = CounterMetricFamily(SOCKETS + name, help_text, labels=labels)
+            for mechanism, logins in self._logins.items():
+                family.add_metric((mechanism,), getattr(logins, field))
+            yield family
 
 
 class WatchedTimes(Collector):

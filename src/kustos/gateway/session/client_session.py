@@ -161,6 +161,8 @@ class ClientSession:
 
     def _may_begin(self, frame: bytes) -> bool:
         """Whether this frame's turn has come."""
+        if self._owner.is_verifying:
+            return False
         if self.link is None and self._owner.needs_upstream(frame):
             return False
         if not self._slots:

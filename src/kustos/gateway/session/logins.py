@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from kustos.acl import KafkaPrincipal
-from kustos.auth import Authenticated, Close, Fail, SaslEffect, SaslServerMachine
+from kustos.auth import Authenticated, Close, Fail, ProofRefused, SaslEffect, SaslServerMachine
 from kustos.authorizer import SecurityEvent, SecurityEventType, SecurityResult
 from kustos.authorizer.audit import cut
 
@@ -105,7 +105,10 @@ def login_among(
         match effect:
             case Authenticated():
                 principal, is_reauthentication = effect.principal, effect.is_reauthentication
-            case Fail() | Close():
+            case Fail(was_told=True):
+                # it has ended before
+                return None
+            case ProofRefused() | Fail() | Close():
                 failure = effect.reason
             case _:
                 continue

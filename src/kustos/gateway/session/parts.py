@@ -161,6 +161,10 @@ class SessionOwner(Protocol):
     def take(self, frame: bytes) -> bool:
         """Return whether the frame was handled, and is no request."""
 
+    @property
+    def is_verifying(self) -> bool:
+        """Whether a re-authentication waits for work beside the loop; frames wait for it."""
+
     def unwrap(self, envelope: Unwrap) -> Opened:
         """Open the request in an Envelope as its principal's; raise `RefuseRequestError`."""
 

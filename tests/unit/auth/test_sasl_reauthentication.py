@@ -1,0 +1,135 @@
+"""Sessions of the SASL server that log in again (KIP-368)."""
+
+import pytest
+
+from kustos.acl import KafkaPrincipal
+from kustos.auth import (
+    Authenticated,
+    Fail,
+    SaslServerMachine,
+    SaslServerSettings,
+    SaslState,
+    client_mechanism,
+)
+from testkit.clocks import ManualClock
+from testkit.sasl import (
+    NAMES,
+    PASSWORD,
+    SeededEntropy,
+    api_versions_body,
+    handshake,
+    log_in,
+    machine,
+    only_send,
+    refusal,
+    response,
+    token,
+    versions_request,
+)
+from tests.unit.auth.test_sasl_server import Expiring
+
+ALICE = KafkaPrincipal("User", "alice")
+PLAIN_TOKEN = b"\0alice\0" + PASSWORD.encode()
+
+
+def live(clock: ManualClock, mechanism: str = "PLAIN") -> SaslServerMachine:
+    server = machine(clock, connections_max_reauth_ms=dict.fromkeys(NAMES, 60_000))
+    assert isinstance(
+        log_in(server, client_mechanism(mechanism, "alice", PASSWORD, SeededEntropy())), Authenticated
+    )
+    return server
+
+
+@pytest.mark.behaviour("B244")
+def test_reauthentication_renews_the_session_at_most_once_a_second() -> None:
+    clock = ManualClock(1_000_000)
+    server = live(clock)
+    clock.now_ms += 61_000
+    assert server.is_expired()
+    again = log_in(server, client_mechanism("PLAIN", "alice", PASSWORD, SeededEntropy()))
+    assert again == Authenticated(ALICE, "PLAIN", 60_000, clock.now_ms + 60_000, True)
+    assert server.begin_reauthentication(handshake()) is None
+    clock.now_ms += 1000
+    assert server.begin_reauthentication(handshake()) is not None
+    assert machine().begin_reauthentication(handshake()) is None
+
+
+def test_a_session_without_an_end_is_not_reauthenticated() -> None:
+    server = machine()
+    log_in(server, client_mechanism("PLAIN", "alice", PASSWORD, SeededEntropy()))
+    assert server.begin_reauthentication(handshake()) is None
+    assert server.state is SaslState.COMPLETE
+
+
+@pytest.mark.behaviour("B242")
+def test_reauthentication_as_somebody_else_fails() -> None:
+    server = live(ManualClock(1_000_000))
+    server.begin_reauthentication(handshake())
+    (failure,) = server.receive(token(b"\0bob\0b0b-s3cret"))
+    assert isinstance(failure, Fail)
+    assert refusal(failure.response) == (
+        58, "Cannot change principals during re-authentication from User.alice: User.bob",
+    )  # fmt: skip
+    assert server.principal is None
+
+
+@pytest.mark.parametrize("mechanism", NAMES)
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_session_renews_what_it_logged_in_by_and_everything_else_may_be_a_guess(
+    mechanism: str, version: int
+) -> None:
+    def framed(data: bytes) -> bytes:
+        return token(data) if version else data
+
+    server = live(ManualClock(1_000_000), mechanism)
+    server.begin_reauthentication(handshake(mechanism, version))
+    for name in ("bob", "Alice", "alice2"):
+        assert not server.renews(framed(client_mechanism(mechanism, name, PASSWORD, SeededEntropy()).first()))
+    for other in (b"", b"\0", b"alice", b"n,,n=alice", b"\0alice\0a\0b"):
+        assert not server.renews(framed(other))
+    assert not server.renews(versions_request()) or not version
+    for password in (PASSWORD, "wrong"):
+        assert server.renews(framed(client_mechanism(mechanism, "alice", password, SeededEntropy()).first()))
+
+
+def test_the_proof_of_a_scram_renewal_is_for_whom_it_began() -> None:
+    for name in ("alice", "bob"):
+        server = live(ManualClock(1_000_000), "SCRAM-SHA-256")
+        server.begin_reauthentication(handshake("SCRAM-SHA-256"))
+        server.receive(token(client_mechanism("SCRAM-SHA-256", name, PASSWORD, SeededEntropy()).first()))
+        assert server.renews(token(b"c=biws,r=x,p=")) == (name == "alice")
+
+
+def test_nothing_renews_what_is_no_session_or_by_a_mechanism_that_does_not_tell() -> None:
+    server = machine()
+    server.receive(handshake())
+    assert not server.renews(token(PLAIN_TOKEN))
+    silent = SaslServerMachine(
+        SaslServerSettings({"PLAIN": 60_000}), {"PLAIN": Expiring}, api_versions_body, ManualClock(1_000_000)
+    )
+    silent.receive(handshake())
+    silent.receive(token(b"x"))
+    silent.begin_reauthentication(handshake())
+    assert not silent.renews(token(b"x"))
+
+
+@pytest.mark.behaviour("B243")
+def test_reauthentication_with_another_mechanism_fails_at_the_next_frame() -> None:
+    server = live(ManualClock(1_000_000))
+    agreed = server.begin_reauthentication(handshake("SCRAM-SHA-256"))
+    assert agreed is not None
+    assert response(only_send(agreed), 17, 1).error_code == 0
+    (failure,) = server.receive(token(PLAIN_TOKEN))
+    assert failure == Fail(
+        b"",
+        "SASL mechanism 'SCRAM-SHA-256' requested by client is not supported for "
+        "re-authentication of mechanism 'PLAIN'",
+        100,
+    )
+
+
+def test_reauthentication_failure_says_so() -> None:
+    server = live(ManualClock(1_000_000), "SCRAM-SHA-512")
+    failed = log_in(server, client_mechanism("SCRAM-SHA-512", "alice", "wrong", SeededEntropy()))
+    assert isinstance(failed, Fail)
+    assert b"during re-authentication due to invalid credentials" in failed.response

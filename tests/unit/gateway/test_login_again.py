@@ -1,0 +1,87 @@
+"""Sessions that log in again over real sockets (KIP-368): within the limits of guesses, whatever follows."""
+
+import pytest
+
+from kustos.auth import BesideServer, PlainServer, SaslServerSettings, Surroundings
+from kustos.gateway.listener import FailedLoginLimits
+from kustos.wire.api_keys import ApiKey
+from testkit.gateway.gateways import USERS, Caller, RunningGateway, handshake, running_gateway, token
+from testkit.gateway.sessions import heartbeat, versions
+from tests.unit.gateway.test_client import broker
+
+AGAIN = SaslServerSettings(connections_max_reauth_ms={"PLAIN": 60_000}, failed_authentication_delay_ms=20)
+ONE_GUESS = FailedLoginLimits(burst=1, per_minute=1)
+BESIDE = BesideServer.factory(lambda: PlainServer(USERS), Surroundings("CLIENTS", 60_000))
+
+
+async def sessions(served: RunningGateway, count: int) -> list[Caller]:
+    """Return sessions of alice, after which her address has no tries left."""
+    made = [await Caller.at(served.port) for _ in range(count)]
+    for caller in made:
+        assert await caller.log_in() is not None
+    guessing = await Caller.at(served.port)
+    await guessing.log_in("wrong")
+    assert await guessing.is_closed()
+    return made
+
+
+@pytest.mark.parametrize("password", ["b0b-s3cret", "wrong"])
+async def test_an_address_without_tries_learns_nothing_of_another_password_by_a_session(
+    password: str,
+) -> None:
+    async with running_gateway([await broker()], sasl=AGAIN, failed_logins=ONE_GUESS) as served:
+        (caller,) = await sessions(served, 1)
+        caller.send(handshake(1))
+        assert await caller.correlation_ids(1) == [1]
+        caller.send(token(2, password, "bob"), heartbeat(3))
+        assert await caller.is_closed(), "without an answer"
+        assert served.counted["handshake: throttled"] == 1
+        assert served.counted["failed logins again"] == 0
+
+
+async def test_a_session_of_an_address_without_tries_is_renewed_as_whom_it_is() -> None:
+    async with running_gateway([await broker()], sasl=AGAIN, failed_logins=ONE_GUESS) as served:
+        caller, mistaken = await sessions(served, 2)
+        caller.send(handshake(1), token(2), heartbeat(3))
+        assert await caller.correlation_ids(3) == [1, 2, 3]
+        mistaken.send(handshake(1), token(2, "wrong"), heartbeat(3))
+        assert await mistaken.correlation_ids(2) == [1, 2], "its refusal is not lost"
+        assert await mistaken.is_closed()
+        assert served.counted["handshake: throttled"] == 0
+        assert ApiKey.HEARTBEAT in served.brokers[0].asked
+        caller.close()
+
+
+async def test_a_guess_of_another_password_by_a_session_takes_a_try_right_or_wrong() -> None:
+    limits = FailedLoginLimits(burst=2, per_minute=1)
+    async with running_gateway([await broker()], sasl=AGAIN, failed_logins=limits) as served:
+        callers = [await Caller.at(served.port) for _ in range(3)]
+        for caller in callers:
+            assert await caller.log_in() is not None
+        for caller, password, answers in zip(
+            callers, ("b0b-s3cret", "wrong", "b0b-s3cret"), (2, 2, 1), strict=True
+        ):
+            caller.send(handshake(1), token(2, password, "bob"))
+            assert await caller.correlation_ids(answers) == [1, 2][:answers]
+            assert await caller.is_closed()
+
+
+async def test_a_request_behind_a_login_again_waits_while_that_is_verified() -> None:
+    async with running_gateway([await broker()], sasl=AGAIN, plain=BESIDE) as served:
+        caller = await Caller.at(served.port)
+        assert await caller.log_in() is not None
+        caller.send(handshake(1), token(2), heartbeat(3), versions(4))
+        assert await caller.correlation_ids(4) == [1, 2, 3, 4]
+        assert (served.counted["logins"], served.counted["logins again"]) == (1, 1)
+        caller.close()
+
+
+async def test_a_request_behind_a_refused_login_again_is_never_served() -> None:
+    async with running_gateway([await broker()], sasl=AGAIN, plain=BESIDE) as served:
+        caller = await Caller.at(served.port)
+        assert await caller.log_in() is not None
+        caller.send(handshake(1), token(2, "wrong"), heartbeat(3))
+        assert await caller.correlation_ids(2) == [1, 2]
+        assert await caller.is_closed()
+        assert served.counted["failed logins again"] == 1
+        assert ApiKey.HEARTBEAT not in served.brokers[0].asked
