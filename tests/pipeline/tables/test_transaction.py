@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kustos.pipeline import places
-from kustos.pipeline.tables import TablesDamagedError, TablesError, TablesInUseError, delta, runs
+from kustos.pipeline.tables import TablesDamagedError, TablesError, TablesInUseError, delta
 from kustos.pipeline.tables import transaction as transactions
 from kustos.pipeline.tables.runs import RUN, InputFile, read_inputs, read_runs, state_of
 from kustos.pipeline.tables.store import Tables
 from kustos.pipeline.tables.transaction import Transaction, Write, data_files, transaction
-from tests.pipeline.tables.dying import at_each, died_at
+from tests.pipeline.tables.dying import at_each, deaths, died_at
 
 DAYS = ("2026-11-20", "2026-11-21")
 SCHEMA = pa.schema([("text", pa.string()), ("day", pa.date32())])
 TABLES = ("audit_events", "audit_rollup", "quarantine")
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 
 def stage(change: Transaction, run: int) -> list[Write]:
@@ -73,13 +73,6 @@ def run_through(folder: Path, *runs: int) -> dict[str, Any]:
     return contents(folder)
 
 
-@pytest.fixture(autouse=True)
-def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that dies leaves what the system has; the power does not fail here."""
-    for module in (delta, places, runs, transactions):
-        monkeypatch.setattr(module, "sync", lambda path: None)
-
-
 @pytest.mark.parametrize("dying", [1, 2])
 def test_dead_at_every_step_and_run_again_the_tables_are_those_of_an_undisturbed_run(
     tmp_path: Path, dying: int
@@ -93,22 +86,15 @@ def test_dead_at_every_step_and_run_again_the_tables_are_those_of_an_undisturbed
     change_tables(undisturbed, dying)
     after = contents(undisturbed)
     assert [len(after[table]) for table in TABLES] == [2 * dying, 2, dying]
-    steps, seen = 0, []
-    while True:
-        folder = tmp_path / f"died-{steps}"
-        shutil.copytree(first, folder)
-        died = died_at(steps, lambda folder=folder: change_tables(folder, dying))  # type: ignore[misc]
+    seen = []
+    for folder in deaths(first, lambda folder: change_tables(folder, dying)):
         seen.append(contents(folder))
         change_tables(folder, dying)
         assert contents(folder) == after
         assert not list(folder.glob("_staging*"))
         named = {file.name for file in Tables(folder).snapshot("audit_events")}
         assert set(data_files(folder / "audit_events")) == named, "nothing of the dead one is left"
-        shutil.rmtree(folder)
-        if not died:
-            break
-        steps += 1
-    assert steps > 24
+    assert len(seen) > 25
     committed = seen.index(after)
     assert seen == [before] * committed + [after] * (len(seen) - committed), "all of a run or nothing"
 

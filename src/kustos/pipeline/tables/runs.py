@@ -287,8 +287,11 @@ def add_rows(
     *,
     replaces_all: bool,
     number: int,
+    token: str | None = None,
 ) -> int:
     """Write rows into a small table, in place of all others if asked; return its version.
+
+    `token` is that of `delta.write`.
 
     Raises `TablesInUseError`, `TablesError`, OSError.
     """
@@ -296,4 +299,4 @@ def add_rows(
     file = write_file(place, new_name(str(number)), written)
     sync(place)
     replaces = None if replaces_all else ()
-    return write(place, table, [file], schema, replaces=replaces, number=number)
+    return write(place, table, [file], schema, replaces=replaces, number=number, token=token)
