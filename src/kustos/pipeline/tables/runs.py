@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -77,7 +77,6 @@ INPUTS_SCHEMA: Final = pa.schema(
 )
 """`beginning`, `source` and `cluster` are null in rows of versions before they were columns."""
 
-_Value = TypeVar("_Value")
 Row = Mapping[str, Any]
 
 
