@@ -49,8 +49,6 @@ from kustos.pipeline.errors import ConfigurationError
 from kustos.pipeline.places import Place, StorePath, place_of
 from kustos.runtime import TextFileError, read_text_file
 
-CONFIGURATION_VERSION: Final = 1
-
 CONFIGURATION_BYTES_MAX: Final = 1_048_576
 """Longest file read: thousands of teams."""
 

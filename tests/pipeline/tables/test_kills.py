@@ -101,15 +101,21 @@ def test_killed_between_two_steps(
     check_again(spark, audit, tables, wanted)
 
 
-@pytest.mark.parametrize("seed", range(KILLS))
+@pytest.mark.parametrize("nth", range(KILLS))
 def test_killed_at_any_moment(
-    spark: SparkSession, tmp_path: Path, audit: Path, first: Path, wanted: dict[str, list[str]], seed: int
+    spark: SparkSession,
+    tmp_path: Path,
+    audit: Path,
+    first: Path,
+    wanted: dict[str, list[str]],
+    seed: int,
+    nth: int,
 ) -> None:
     tables = Tables(tmp_path / "tables")
     shutil.copytree(first, folder_of(tables))
     driver = drive(audit, folder_of(tables), "never")
     try:
-        driver.wait(Random(seed).uniform(0, SOON_S))
+        driver.wait(Random(seed + nth).uniform(0, SOON_S))
     except subprocess.TimeoutExpired:
         driver.kill()
     driver.wait(LONGEST_RUN_S)

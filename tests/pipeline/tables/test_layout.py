@@ -16,6 +16,8 @@ from kustos.pipeline.tables.runs import UPKEEP
 from kustos.pipeline.tables.store import stored_schema
 from kustos.pipeline.tables.transaction import Write
 from tests.pipeline.events import event_line
+from tests.pipeline.tables.dying import deaths
+from tests.pipeline.tables.filling import fill, folder_of
 
 DAY = "2026-11-21"
 
@@ -65,6 +67,30 @@ def test_older_and_newer_tables_are_read_compacted_and_go_on(spark: SparkSession
     (path,) = tables.files("audit_events")
     kept = pyarrow.parquet.read_table(path, partitioning=None)
     assert sorted(kept["added_later"].to_pylist(), key=str) == [7, None, None]
+
+
+def lines_by_file(tables: Tables) -> list[list[str]]:
+    """Return the quarantined lines of each file, in order."""
+    files = [pyarrow.parquet.ParquetFile(path).read(["line"]) for path in tables.files("quarantine")]
+    return sorted(file["line"].to_pylist() for file in files)
+
+
+def test_dead_anywhere_days_are_compacted_or_not_and_no_row_changes(tmp_path: Path) -> None:
+    tables = Tables(tmp_path / "tables")
+    for number in range(6):
+        line = pyarrow.table({"line": [f"junk {number}"]})
+        fill(tables, "quarantine", {("2026-11-20", DAY)[number % 2]: line})
+    before = lines_by_file(tables)
+    after = [[f"junk {number}" for number in numbers] for numbers in ((0, 2, 4), (1, 3, 5))]
+    seen = []
+    for folder in deaths(folder_of(tables), lambda folder: compact_tables(Tables(folder), most_files=2)):
+        found = [sorted(lines) for lines in lines_by_file(Tables(folder))]
+        assert found in (before, after)
+        seen.append(found)
+        compact_tables(Tables(folder), most_files=2)
+        assert [sorted(lines) for lines in lines_by_file(Tables(folder))] == after
+    assert before in seen
+    assert after in seen[:-1], "it also died after the commit"
 
 
 def test_a_type_that_cannot_be_read_as_ours_is_named(spark: SparkSession, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from kustos.pipeline.tables import (
 )
 from kustos.pipeline.tables.retention import kept_from
 from tests.pipeline.events import event_line, login_line
-from tests.pipeline.tables.dying import died_at
+from tests.pipeline.tables.dying import deaths
 from tests.pipeline.tables.filling import fill, folder_of
 from tests.pipeline.tables.test_ingest import DAY_MS, TIME_MS, StoppedClock, counts, lines_of, rows
 
@@ -140,23 +140,14 @@ def test_dead_anywhere_all_of_it_goes_or_nothing(filled: Tables, tmp_path: Path)
         "quarantine/2026-11-21",
     ]
     seen = set()
-    for call in range(1_000):
-        tables = Tables(tmp_path / f"died-{call}")
-        shutil.copytree(folder_of(filled), folder_of(tables))
-
-        def drop(tables: Tables = tables) -> None:
-            drop_expired(tables, KEPT, clock=NOW)
-
-        died = died_at(call, drop)
+    for folder in deaths(folder_of(filled), lambda folder: drop_expired(Tables(folder), KEPT, clock=NOW)):
+        tables = Tables(folder)
         found = held(tables)
         assert found in (before, after)
         seen.add(tuple(found))
-        drop()
+        drop_expired(tables, KEPT, clock=NOW)
         assert held(tables) == after
         assert tables.state().closed_before == days(3)[0]
-        shutil.rmtree(folder_of(tables))
-        if not died:
-            break
     assert seen == {tuple(before), tuple(after)}
 
 

@@ -1,5 +1,6 @@
 """A change of the tables happens or does not, wherever a run dies and whoever writes beside it."""
 
+import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,17 +11,17 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kustos.pipeline import places
-from kustos.pipeline.tables import TablesDamagedError, TablesError, TablesInUseError, delta, runs
+from kustos.pipeline.tables import TablesDamagedError, TablesError, TablesInUseError, delta
 from kustos.pipeline.tables import transaction as transactions
 from kustos.pipeline.tables.runs import RUN, InputFile, read_inputs, read_runs, state_of
 from kustos.pipeline.tables.store import Tables
 from kustos.pipeline.tables.transaction import Transaction, Write, data_files, transaction
-from tests.pipeline.tables.dying import at_each, died_at
+from tests.pipeline.tables.dying import at_each, deaths, died_at
 
 DAYS = ("2026-11-20", "2026-11-21")
 SCHEMA = pa.schema([("text", pa.string()), ("day", pa.date32())])
 TABLES = ("audit_events", "audit_rollup", "quarantine")
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 
 def stage(change: Transaction, run: int) -> list[Write]:
@@ -73,13 +74,6 @@ def run_through(folder: Path, *runs: int) -> dict[str, Any]:
     return contents(folder)
 
 
-@pytest.fixture(autouse=True)
-def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that dies leaves what the system has; the power does not fail here."""
-    for module in (delta, places, runs, transactions):
-        monkeypatch.setattr(module, "sync", lambda path: None)
-
-
 @pytest.mark.parametrize("dying", [1, 2])
 def test_dead_at_every_step_and_run_again_the_tables_are_those_of_an_undisturbed_run(
     tmp_path: Path, dying: int
@@ -93,24 +87,43 @@ def test_dead_at_every_step_and_run_again_the_tables_are_those_of_an_undisturbed
     change_tables(undisturbed, dying)
     after = contents(undisturbed)
     assert [len(after[table]) for table in TABLES] == [2 * dying, 2, dying]
-    steps, seen = 0, []
-    while True:
-        folder = tmp_path / f"died-{steps}"
-        shutil.copytree(first, folder)
-        died = died_at(steps, lambda folder=folder: change_tables(folder, dying))  # type: ignore[misc]
+    seen = []
+    for folder in deaths(first, lambda folder: change_tables(folder, dying)):
         seen.append(contents(folder))
         change_tables(folder, dying)
         assert contents(folder) == after
         assert not list(folder.glob("_staging*"))
         named = {file.name for file in Tables(folder).snapshot("audit_events")}
         assert set(data_files(folder / "audit_events")) == named, "nothing of the dead one is left"
-        shutil.rmtree(folder)
-        if not died:
-            break
-        steps += 1
-    assert steps > 24
+    assert len(seen) > 25
     committed = seen.index(after)
     assert seen == [before] * committed + [after] * (len(seen) - committed), "all of a run or nothing"
+
+
+def test_dead_at_every_step_of_a_run_that_widens_a_table_its_rows_are_there_once(tmp_path: Path) -> None:
+    wider = SCHEMA.append(pa.field("more", pa.string()))
+
+    def widen(folder: Path) -> None:
+        with transaction(folder) as change:
+            if change.state.summary_of("wider") is None:
+                write_row(change, "audit_events", DAYS[0], "of the wider one")
+                change.commit("wider", RUN, [Write(table="audit_events", schema=wider)])
+
+    first = tmp_path / "first"
+    change_tables(first, 1)
+    before = contents(first)
+    row = (DAYS[0], "of the wider one")
+    after = before | {"runs": ["run-1", "wider"], "audit_events": sorted([*before["audit_events"], row])}
+    seen = []
+    for folder in deaths(first, widen):
+        seen.append(contents(folder))
+        widen(folder)
+        assert contents(folder) == after
+        table = delta.open_table(folder / "audit_events")
+        assert table is not None
+        assert [field.name for field in table.schema().fields] == ["text", "day", "more"]
+    committed = seen.index(after)
+    assert seen == [before] * committed + [after] * (len(seen) - committed)
 
 
 def test_dead_again_and_again_on_the_way_up_it_still_gets_there(tmp_path: Path) -> None:
@@ -191,15 +204,45 @@ def come_between(folder: Path, moment: int) -> bool:
     return left[0] < 0
 
 
-def test_a_table_that_is_gone_or_written_in_ways_that_hide_rows_is_named(tmp_path: Path) -> None:
+def with_deletion_vectors(place: Path) -> None:
+    table = delta.open_table(place)
+    assert table is not None
+    table.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+
+
+def with_mapped_columns(place: Path) -> None:
+    """Commit what Delta's protocol asks for (column mapping, by name); delta-rs itself cannot turn it on."""
+    table = delta.open_table(place)
+    assert table is not None
+    version, fields = table.version(), json.loads(table.schema().to_json())["fields"]
+    for number, field in enumerate(fields, 1):
+        physical = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": field["name"]}
+        field["metadata"] |= physical
+    metadata = {
+        "id": str(table.metadata().id),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": table.metadata().partition_columns,
+        "configuration": {
+            "delta.columnMapping.mode": "name",
+            "delta.columnMapping.maxColumnId": str(len(fields)),
+        },
+    }
+    protocol = {"minReaderVersion": 2, "minWriterVersion": 5}
+    actions = [json.dumps({"protocol": protocol}), json.dumps({"metaData": metadata})]
+    (place / delta.LOG / f"{version + 1:020d}.json").write_text("\n".join(actions))
+
+
+@pytest.mark.parametrize("hide_rows", [with_deletion_vectors, with_mapped_columns])
+def test_a_table_that_is_gone_or_written_in_ways_that_hide_rows_is_named(
+    tmp_path: Path, hide_rows: Callable[[Path], None]
+) -> None:
     change_tables(tmp_path, 1)
     (tmp_path / "audit_events").rename(tmp_path / "elsewhere")
     with pytest.raises(TablesDamagedError, match="audit_events` was committed but is gone"):
         contents(tmp_path)
     (tmp_path / "elsewhere").rename(tmp_path / "audit_events")
-    table = delta.open_table(tmp_path / "audit_events")
-    assert table is not None
-    table.alter.set_table_properties({"delta.enableDeletionVectors": "true"})
+    hide_rows(tmp_path / "audit_events")
     with pytest.raises(
         TablesError, match=r"turned on deletion vectors or column mapping in `.*audit_events`"
     ):

@@ -3,8 +3,6 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
-NORMAL_MAD = 1.4826
-"""A normal distribution's standard deviation, in median absolute deviations."""
 VARIANCE_EXCESS_MIN = 1e-6
 """Below it a negative binomial is a Poisson distribution for all that a double can tell."""
 

@@ -54,7 +54,6 @@ WORDS: Final = {
 }
 """Each as a predicate, to follow the principal's name."""
 
-_EVERYTHING: Final = (Means.SUPER_USER, Means.ALTER_CLUSTER, Means.CLUSTER_ACTION)
 _CLUSTER: Final = (
     (AclOperation.ALTER, Means.ALTER_CLUSTER),
     (AclOperation.CLUSTER_ACTION, Means.CLUSTER_ACTION),

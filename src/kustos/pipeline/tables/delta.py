@@ -9,15 +9,14 @@ rows, are never turned on here, and a table that has them is refused.
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 from pyarrow import parquet
 
@@ -27,13 +26,13 @@ from kustos.pipeline.places import (
     StorePath,
     make_folder,
     names_in,
-    reason_in_store,
     sink_of,
     size_of,
     source_of,
     stamp_of,
     sync,
 )
+from kustos.pipeline.tables.delta_errors import cause, reason, writing
 from kustos.pipeline.tables.statistics import (
     NOTHING_TOLD,
     FileStatistics,
@@ -54,7 +53,14 @@ KEPT_HOURS: Final = 24
 _CONFIGURATION: Final = {
     "delta.deletedFileRetentionDuration": f"interval {KEPT_HOURS} hours",
     "delta.logRetentionDuration": f"interval {KEPT_HOURS} hours",  # a stream adds a file a second
+    "delta.enableExpiredLogCleanup": "false",  # so that no other program does it, see `clean_up`
 }
+_KEEPS_LOG: Final = PostCommitHookProperties(cleanup_expired_logs=False)
+"""Of every commit, since it may be the first after a long time: see `clean_up`."""
+
+CHECKPOINT_COMMITS: Final = 100
+"""Commits between two checkpoints, Delta's default; a table is cleaned up as often."""
+
 _REFUSED: Final = frozenset({"deletionVectors", "columnMapping"})
 """Features of Delta's protocol under which files are not read as plain Parquet."""
 _MISREAD: Final = frozenset("%\\#?")
@@ -62,9 +68,6 @@ _MISREAD: Final = frozenset("%\\#?")
 
 _OPTIONS: Final[Mapping[str, str]] = {"aws_conditional_put": "etag"}
 """A commit must never replace another's, whatever the environment says."""
-
-_LOST: Final = re.compile(r"oncurrent|already exists|since last commit|commit transaction: \d+$")
-"""What delta-rs says of a commit that another one came before; the last of a restored version."""
 
 _TOKEN: Final = "kustosCommit"  # noqa: S105 - the key of a commit's own mark
 
@@ -140,7 +143,7 @@ def _opened(place: Place, version: int | None, attempts: int = 2) -> DeltaTable 
                 return _opened(place, version, attempts - 1)
         is_away = isinstance(place, StorePath) and isinstance(error, OSError)
         kind = TablesError if is_away else TablesDamagedError
-        raise kind(f"cannot read the table `{place}`: {_reason(place, error)}") from _cause(place, error)
+        raise kind(f"cannot read the table `{place}`: {reason(place, error)}") from cause(place, error)
 
 
 def _names_in_log(place: StorePath) -> list[str]:
@@ -175,7 +178,7 @@ def newest_commit(place: Place) -> tuple[str, int, int] | None:
 
 def create_table(place: Place, schema: pa.Schema, *, has_days: bool) -> DeltaTable:
     """Return a new table without rows; one that is there already is returned as it is."""
-    with _writing(place):
+    with writing(place):
         make_folder(place)
         return DeltaTable.create(
             _address(place),
@@ -228,43 +231,46 @@ def write(
     *,
     replaces: Sequence[str] | None,
     number: int,
+    token: str | None = None,
 ) -> int:
     """Add files in place of those of the days `replaces` (ISO; None: of all files); return the version.
+
+    `token`: what no other commit has, by which this one is known again; by default a random one.
 
     The version has the rows of the table as it was read, with these changes, and nothing else: an append
     that landed on rows of another run is none of ours, whatever became of it. Raises `TablesInUseError` if
     another run has written meanwhile, `TablesError`.
     """
     read = int(table.version())
-    token = SystemEntropy().uuid().hex
+    token = token or SystemEntropy().uuid().hex
     is_append = replaces is not None and not replaces
-    with _writing(place):
+    with writing(place):
         table.create_write_transaction(
             [added(file) for file in files],
             "append" if is_append else "overwrite",
             schema,
             [DAY] if table.metadata().partition_columns else None,
             [(DAY, "in", list(replaces))] if replaces else None,
-            commit_properties=_properties(number, {_TOKEN: token}),
+            **_properties(number, {_TOKEN: token}),
         )
         version = read + 1
-        if token not in _commit_text(place, version):
+        if not is_commit_of(place, version, token):
             raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
         table.load_as_version(version)  # not the newest one, which may be another's
     sync_log(place, version)
     return version
 
 
-def _commit_text(place: Place, version: int) -> str:
-    """Return a commit of the log.
+def is_commit_of(place: Place, version: int, token: str) -> bool:
+    """Return whether the commit of a version has this token; raise OSError if there is none.
 
     `DeltaTable.history` numbers the commits of the moment by the version of the handle, so it names a wrong
     version if another commit came meanwhile.
     """
     source = source_of(place / LOG / f"{version:020d}.json")
     if isinstance(source, str):
-        return Path(source).read_text(encoding="utf-8")
-    return bytes(source.read()).decode()
+        return token in Path(source).read_text(encoding="utf-8")
+    return token in bytes(source.read()).decode()
 
 
 def restore(place: Place, table: DeltaTable, version: int | None, number: int) -> None:
@@ -272,17 +278,15 @@ def restore(place: Place, table: DeltaTable, version: int | None, number: int) -
     if version is None:
         write(place, table, [], table.schema(), replaces=None, number=number)
         return
-    with _writing(place):
-        table.restore(version, commit_properties=_properties(number))
+    with writing(place):
+        table.restore(version, **_properties(number))
 
 
 def compact(place: Place, table: DeltaTable, days: Sequence[str], file_bytes: int, number: int) -> int:
     """Combine the files of each of these days; return the version."""
     read = int(table.version())
-    with _writing(place):
-        table.optimize.compact(
-            [(DAY, "in", list(days))], target_size=file_bytes, commit_properties=_properties(number)
-        )
+    with writing(place):
+        table.optimize.compact([(DAY, "in", list(days))], target_size=file_bytes, **_properties(number))
     version = int(table.version())
     if version > read + 1:
         raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
@@ -296,8 +300,8 @@ def widen(place: Place, table: DeltaTable, schema: pa.Schema, number: int) -> No
     missing = [field for field in Schema.from_arrow(schema).fields if field.name not in known]
     if missing:
         read = int(table.version())
-        with _writing(place):
-            table.alter.add_columns(missing, commit_properties=_properties(number))
+        with writing(place):
+            table.alter.add_columns(missing, **_properties(number))
             table.update_incremental()
         if table.version() != read + 1:
             raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
@@ -307,8 +311,23 @@ def vacuum(place: Place) -> None:
     """Remove files that no commit named for `KEPT_HOURS`: replaced ones, and those of killed runs."""
     table = open_table(place)
     if table is not None:
-        with _writing(place):
-            table.vacuum(dry_run=False, full=True)
+        with writing(place):
+            table.vacuum(dry_run=False, full=True, post_commithook_properties=_KEEPS_LOG)
+
+
+def clean_up(place: Place, former: int, version: int) -> None:
+    """Remove old files and commits of a table that got from one version to another, if it is time to.
+
+    Delta would remove old commits while it commits: among them the one that `runs` names until the run has
+    its end there, and for ever if it is killed. So they go after the run, and the version before stays, too,
+    as a reader may have just learned of it. Raises `TablesError`, `TablesDamagedError`.
+    """
+    is_time = (former + 1) // CHECKPOINT_COMMITS < (version + 1) // CHECKPOINT_COMMITS
+    table = open_table(place, former) if is_time else None
+    if table is not None:
+        with writing(place):
+            table.cleanup_metadata()  # what is before the last checkpoint at or below its version
+        vacuum(place)
 
 
 def sync_log(place: Place, version: int) -> None:
@@ -335,8 +354,13 @@ def write_file(place: Place, name: str, rows: pa.Table, day: str | None = None, 
     return described(place, name, day, footer)
 
 
-def _properties(number: int, metadata: dict[str, Any] | None = None) -> CommitProperties:
-    return CommitProperties(custom_metadata=metadata, app_transactions=[Transaction(APPLICATION, number)])
+def _properties(number: int, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the arguments of each commit of a run."""
+    application = [Transaction(APPLICATION, number)]
+    return {
+        "commit_properties": CommitProperties(custom_metadata=metadata, app_transactions=application),
+        "post_commithook_properties": _KEEPS_LOG,
+    }
 
 
 def _address(place: Place) -> str:
@@ -352,33 +376,3 @@ def _address(place: Place) -> str:
 
 def _options(place: Place) -> dict[str, str] | None:
     return dict(_OPTIONS) if isinstance(place, StorePath) else None
-
-
-@contextmanager
-def _writing(place: Place) -> Iterator[None]:
-    """Raise `TablesInUseError` for a commit that lost to another, `TablesError` for any other failure."""
-    try:
-        yield
-    except CommitFailedError as error:
-        if _LOST.search(str(error)):
-            raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again") from error
-        raise TablesError(f"cannot write to `{place}`: {_reason(place, error)}") from _cause(place, error)
-    except (DeltaError, OSError) as error:
-        raise TablesError(f"cannot write to `{place}`: {_reason(place, error)}") from _cause(place, error)
-
-
-def _cause(place: Place, error: Exception) -> Exception | None:
-    """Return the error, or None if it may quote a request to an object store."""
-    return error if isinstance(place, Path) else None
-
-
-def _reason(place: Place, error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno is not None:
-        return reason_of(error)
-    if isinstance(place, StorePath) and not isinstance(error, ValueError):
-        number, text = reason_in_store(error)
-        return reason_of(OSError(number, text))
-    text = str(error)
-    if "ermission denied" in text:
-        return reason_of(PermissionError(13, "permission denied"))
-    return text.splitlines()[0] if text else type(error).__name__

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -77,7 +77,6 @@ INPUTS_SCHEMA: Final = pa.schema(
 )
 """`beginning`, `source` and `cluster` are null in rows of versions before they were columns."""
 
-_Value = TypeVar("_Value")
 Row = Mapping[str, Any]
 
 
@@ -287,8 +286,11 @@ def add_rows(
     *,
     replaces_all: bool,
     number: int,
+    token: str | None = None,
 ) -> int:
     """Write rows into a small table, in place of all others if asked; return its version.
+
+    `token` is that of `delta.write`.
 
     Raises `TablesInUseError`, `TablesError`, OSError.
     """
@@ -296,4 +298,4 @@ def add_rows(
     file = write_file(place, new_name(str(number)), written)
     sync(place)
     replaces = None if replaces_all else ()
-    return write(place, table, [file], schema, replaces=replaces, number=number)
+    return write(place, table, [file], schema, replaces=replaces, number=number, token=token)

@@ -37,11 +37,6 @@ class StoredFiles:
     first_time_ms: int = 0
     last_time_ms: int = 0
 
-    @property
-    def event_rows(self) -> int:
-        """How many events the files have."""
-        return sum(file.rows for file in self.events)
-
     def files_with(self, wanted: pa.Array) -> tuple[set[StoredFile], pa.Array]:
         """Return the files of events with any of these ids in the span, and the ids that they have."""
         found, known = set[StoredFile](), [pa.array([], pa.string())]

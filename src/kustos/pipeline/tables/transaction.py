@@ -89,11 +89,13 @@ class Transaction:
         self.folder: Final = folder
         self._newest: Final = delta.newest_commit(folder / RUNS)
         self._runs, self._rows = read_runs(folder)
+        self._run_version: Final = 1 if self._runs is None else int(self._runs.version()) + 1
         self.state: Final[State] = state_of(folder, self._rows)
         self.mark: Final = SystemEntropy().uuid().hex
         now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
         self.staging: Final = folder / f"{STAGING_PREFIX}{now:{_STAGED_AT}}-{self.mark}"
         self.is_committed = False
+        self._may_be_committed = False
         self._number: Final = self.state.number + 1
         self._added: dict[str, list[delta.NewFile]] = {}
 
@@ -120,13 +122,30 @@ class Transaction:
         return sum(file.rows for file in self.added(table))
 
     def end(self) -> None:
-        """Remove what the transaction has written and did not commit."""
-        if not self.is_committed:
-            for table, files in self._added.items():
-                for file in files:
-                    with suppress(OSError):
-                        remove_file(self.folder / table / file.name)
+        """Remove what the transaction has written and did not commit.
+
+        Where it failed in the last commit and cannot learn what became of it, all stays for the next run.
+        """
+        is_committed = self.is_committed or self._found_committed()
+        if is_committed is None:
+            return
+        if not is_committed:
+            try:
+                self._remove_written()
+            except (OSError, TablesError):
+                return  # staging tells the next run whose files are left
         remove_folder(self.staging)
+
+    def _remove_written(self) -> None:
+        """Remove the files, in a store those that were added; raise OSError, `TablesError`."""
+        if isinstance(self.staging, Path):
+            if self.staging.is_dir():  # which it is before any of them is there
+                _remove_files(self.staging.parent, self.mark, self.state)
+            return
+        for table, files in self._added.items():
+            for file in files:
+                with suppress(OSError):
+                    remove_file(self.folder / table / file.name)
 
     def commit(
         self,
@@ -142,9 +161,10 @@ class Transaction:
     ) -> None:
         """Commit the changes and the state after them, where None is the former one.
 
-        Raises `TablesInUseError` if another run was first, `TablesError`.
+        Raises `TablesInUseError` if another run was first, `TablesError`. After an error it may be committed
+        none the less, if that came at the very end: a run with the same id then finds itself in `runs`.
         """
-        if self.is_committed:
+        if self.is_committed or self._may_be_committed:
             raise TablesError("a transaction commits once")
         self._check_current()
         try:
@@ -169,6 +189,21 @@ class Transaction:
             place = error.filename2 or error.filename or self.folder
             raise TablesError(f"cannot write to `{place}`: {reason_of(error)}") from error
         self.is_committed = True
+        delta.clean_up(self.folder / RUNS, self._run_version - 1, self._run_version)
+        for name, former in self.state.versions.items():
+            delta.clean_up(self.folder / name, former, versions[name])
+
+    def _found_committed(self) -> bool | None:
+        """Return whether `runs` has the commit; None if that cannot be known."""
+        if not self._may_be_committed:
+            return False
+        try:
+            return delta.is_commit_of(self.folder / RUNS, self._run_version, self.mark)
+        except FileNotFoundError:
+            # a request that failed may still come to the store
+            return False if isinstance(self.folder, Path) else None
+        except OSError:
+            return None
 
     def _check_current(self) -> None:
         """Raise `TablesInUseError` early if another run has committed; the commit itself would, too."""
@@ -246,9 +281,8 @@ class Transaction:
             raise TablesInUseError(f"another run has written to the tables in `{self.folder}`, run again")
         is_full = len(delta.files_of(runs)) >= MAXIMUM_FILES
         rows = kept_rows([*self._rows, row]) if is_full else [row]
-        add_rows(place, runs, rows, RUNS_SCHEMA, replaces_all=is_full, number=self._number)
-        if is_full:
-            delta.vacuum(place)
+        self._may_be_committed = True  # whatever is raised from here on
+        add_rows(place, runs, rows, RUNS_SCHEMA, replaces_all=is_full, number=self._number, token=self.mark)
 
 
 @contextmanager
@@ -282,7 +316,7 @@ def _remove_leavings(opened: Transaction) -> None:
 
 
 def _remove_files(folder: Path, mark: str, state: State) -> None:
-    """Remove the files of a killed run but for those that it committed."""
+    """Remove the files of a killed or failed run but for those that it committed."""
     for place in folder.iterdir():
         files = list(place.glob(f"**/part-{mark}-*.parquet")) if not _is_hidden(place.name) else []
         if files:
