@@ -23,7 +23,10 @@ LINE_BYTES_MAX: Final = 1 << 16
 """Longer lines are cut here for the digest."""
 
 FIRST_LINES: Final = 4
-"""Lines with a time by which the beginning of a log is recognized within another file."""
+"""Different lines with a time by which the beginning of a log is recognized within another file.
+
+Rotation may cut between equal lines of one millisecond: several of them are no more in common than one.
+"""
 
 _DIGEST_CHARACTERS: Final = 32
 _STAMPED_WITHIN_BYTES: Final = 64
@@ -81,17 +84,6 @@ def line_mark(line: bytes) -> str:
     return f"{zlib.crc32(text):08x}{line_digest(text)}"
 
 
-def first_texts(content: IO[bytes], count: int) -> list[bytes]:
-    """Return the first lines with a time, none of JSON; raise what reading raises."""
-    found: list[bytes] = []
-    left = BEGINNING_BYTES_MAX
-    while left > 0 and len(found) < count and (line := content.readline(min(left, LINE_BYTES_MAX))):
-        left -= len(line)
-        if line.endswith(b"\n") and is_stamped(line) and not line.startswith(b"{"):
-            found.append(line.rstrip(b"\r\n"))
-    return found
-
-
 def read_beginning(content: IO[bytes]) -> Beginning:
     """Return the beginning of a file's unpacked content; raise what reading raises.
 
@@ -113,7 +105,8 @@ def read_beginning(content: IO[bytes]) -> Beginning:
         if is_stamped(line):
             stamped += 1
             if len(first_lines) < FIRST_LINES and not line.startswith(b"{"):
-                first_lines.append(line_mark(line))
+                mark = line_mark(line)
+                first_lines += [] if mark in first_lines else [mark]
             if stamped in RUNGS:
                 rungs.append(whole.hexdigest()[:_DIGEST_CHARACTERS])
     return Beginning(tuple(rungs), tuple(first_lines), first_line)

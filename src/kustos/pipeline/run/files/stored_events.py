@@ -1,0 +1,142 @@
+"""The first events of a new log, looked up among those that are stored: their files may be gone.
+
+A stored event without an id of its own has one that kustos made from its log and its line. So it is known
+whether it is this very line of a log, without reading the log again.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from pyarrow import parquet
+
+from kustos.pipeline.lines.generated_ids import (
+    DIGEST_CHARACTERS,
+    EVENT_ID_BEGIN,
+    is_generated,
+    line_digest,
+)
+from kustos.pipeline.lines.kafka_grammar import ParsedLine, read_line
+from kustos.pipeline.lines.layouts import compiled
+from kustos.pipeline.places import Place, source_of
+from kustos.pipeline.run.files.beginnings import (
+    BEGINNING_BYTES_MAX,
+    FIRST_LINES,
+    LINE_BYTES_MAX,
+    is_stamped,
+)
+from kustos.pipeline.run.files.logs import are_apart
+from kustos.pipeline.run.files.meetings import Meeting, meeting
+from kustos.pipeline.run.files.new_files import FoundFile
+from kustos.pipeline.run.files.packing import unpacked
+
+if TYPE_CHECKING:
+    from kustos.pipeline.tables import InputFile, Tables
+
+_AUDIT_EVENTS: Final = "audit_events"
+
+_QUIET_DAYS: Final = 1
+"""A file without an event up to so many days after another has ended before it."""
+
+_IN_AUDIT: Final = b"Principal = "
+"""What each line of an event has; a look for it saves parsing the others."""
+
+
+class _Event(NamedTuple):
+    line: bytes
+    time_ms: int
+
+
+def meetings_stored(
+    files: Sequence[FoundFile], known: "Sequence[InputFile]", tables: "Tables", time_zone: str
+) -> Iterator[Meeting]:
+    """Yield the new files of new logs whose first lines are stored events of a log that was read before."""
+    known_logs = {one.log for one in known}
+    by_name: dict[str, list[InputFile]] = {}
+    for one in known:
+        by_name.setdefault(one.path.rpartition("/")[2], []).append(one)
+    for file in files:
+        if file.fault or file.identity.log in known_logs:
+            continue
+        events = _first_events(file, ZoneInfo(time_zone))
+        stored = _stored_at(sorted({event.time_ms for event in events}), tables)
+        logs: dict[str, InputFile] = {}
+        for name in sorted(set(stored.values())):
+            for one in by_name.get(name.rpartition("/")[2], ()):
+                if one.path.endswith(f"/{name}") and not are_apart(file.identity, one):
+                    logs.setdefault(one.log, one)
+        for one in logs.values():
+            found = _met(file, one, events, stored, tables)
+            if found is not None:
+                yield found
+
+
+def _met(
+    file: FoundFile,
+    other: "InputFile",
+    events: Sequence[_Event],
+    stored: dict[str, str],
+    tables: "Tables",
+) -> Meeting | None:
+    """Return what it means how many of the first events are stored as lines of the other file's log."""
+    keys = (EVENT_ID_BEGIN + line_digest(other.log, None, event.line) for event in events)
+    names = [stored.get(key) for key in keys]
+    leading = names.index(None) if None in names else len(names)
+    if not leading:
+        return None
+    name = names[leading - 1]
+    goes_on = leading < len(events) and _is_stored_after(events[leading].time_ms, str(name), tables)
+    return meeting(file.identity, other, leading, len(events), ends=not goes_on)
+
+
+def _first_events(file: FoundFile, time_zone: ZoneInfo) -> list[_Event]:
+    """Return the first different lines that are events, with a time that other logs hardly share."""
+    layout = None if file.layout is None else compiled(file.layout)
+    found: dict[bytes, _Event] = {}
+    left = BEGINNING_BYTES_MAX
+    with unpacked(file.identity.path, file.packing) as content:
+        while left > 0 and len(found) < FIRST_LINES:
+            line = content.readline(min(left, LINE_BYTES_MAX))
+            if not line:
+                break
+            left -= len(line)
+            if not line.endswith(b"\n") or _IN_AUDIT not in line or not is_stamped(line):
+                continue
+            line = line.rstrip(b"\r\n")
+            text = line.decode("utf-8", "replace")
+            text = text if layout is None else layout.as_kafkas(text) or text
+            parsed = read_line(text, time_zone)
+            if isinstance(parsed, ParsedLine):
+                found.setdefault(line, _Event(line, parsed.time_ms))
+    return list(found.values())
+
+
+def _stored_at(times: Sequence[int], tables: "Tables") -> dict[str, str]:
+    """Return the names of files by the keys of the lines that are events of these times."""
+    stored: dict[str, str] = {}
+    if times:
+        for path in tables.files(_AUDIT_EVENTS, _day(times[0]), _day(times[-1])):
+            for row in _rows(path, ("event_id", "source_file"), [("time_ms", "in", times)]):
+                if is_generated(row["event_id"]):
+                    key = row["event_id"][: len(EVENT_ID_BEGIN) + DIGEST_CHARACTERS]
+                    stored[key] = row["source_file"]
+    return stored
+
+
+def _is_stored_after(time_ms: int, name: str, tables: "Tables") -> bool:
+    """Return whether the file of this name has an event after a time: within days, as a log has them."""
+    first = _day(time_ms)
+    filters = [("time_ms", ">", time_ms), ("source_file", "==", name)]
+    paths = tables.files(_AUDIT_EVENTS, first, first + timedelta(days=_QUIET_DAYS))
+    return any(_rows(path, ("time_ms",), filters) for path in paths)
+
+
+def _day(time_ms: int) -> date:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).date()
+
+
+def _rows(path: Place, columns: Sequence[str], filters: list[tuple[str, str, Any]]) -> list[dict[str, Any]]:
+    found = parquet.read_table(source_of(path), columns=[*columns], filters=filters, partitioning=None)
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
