@@ -193,3 +193,20 @@ def test_an_export_of_one_of_two_files_of_one_name_is_of_its_own_log(home: Home)
         run_pipeline(home.spark, tables=home.tables, audit=home.audit / name)
     summary = home.run(one__export=log_lines(1, 20, 40))
     assert (summary.events, summary.duplicates, summary.refused_files, home.events()) == (10, 10, 0, 70)
+
+
+def test_times_without_milliseconds_tell_no_overlap_and_it_is_said(home: Home) -> None:
+    def shown(first: int, last: int) -> str:
+        lines = log_lines(1, first, last).splitlines()
+        bare = [line.removesuffix(" (kafka.authorizer.logger)")[32:] for line in lines]
+        return "".join(
+            f"2026-11-21 04:00:{at:02d} DEBUG [worker-3] kafka.authorizer.logger:42 - {text}\n"
+            for at, text in enumerate(bare, first)
+        )
+
+    assert home.run(a=shown(0, 30)).warnings == ()
+    summary = home.run(b=shown(10, 40))
+    assert (summary.events, summary.overlapping_files) == (30, 0)
+    assert ["have no milliseconds" in each for each in summary.warnings] == [True]
+    again = home.run(a=shown(0, 35))
+    assert (again.events, again.duplicates, again.warnings) == (5, 30, ())

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from kustos.pipeline.run.files.beginnings import Beginning
+from kustos.pipeline.run.files.logs import family_of
 from kustos.pipeline.run.files.meetings import Meeting, heads_of, meetings_within
 from kustos.pipeline.run.files.new_files import FoundFiles
 from kustos.pipeline.run.files.stored_events import meetings_stored
 
 if TYPE_CHECKING:
-    from kustos.pipeline.tables import Tables
+    from kustos.pipeline.tables import InputFile, Tables
 
 
 def settle_overlaps(
@@ -30,6 +32,7 @@ def settle_overlaps(
     """
     known = list(tables.inputs().values())
     new = [file.identity for file in found.new if not file.fault]
+    found = replace(found, said=(*found.said, *_not_seen(known, new)))
     heads = heads_of([*known, *new])
     if len({head.log for head in heads}) < 2:
         return found
@@ -68,6 +71,30 @@ def settle_overlaps(
         refused_files=len(refused),
         overlapping_files=len({one.place for one in overlaps} - refused),
     )
+
+
+def _not_seen(known: "Sequence[InputFile]", new: "Sequence[InputFile]") -> list[str]:
+    """Return what to say about new files whose overlaps cannot be seen: equal lines of a second are common.
+
+    Not of rotated files: their names are known, and they do not overlap.
+    """
+    logs = {file.log for file in known}
+    families = {family_of(file.path) for file in known}
+    paths = [
+        file.path
+        for file in new
+        if file.beginning is not None
+        and Beginning.from_text(file.beginning).seconds
+        and file.log not in logs
+        and family_of(file.path) not in families
+    ]
+    if not paths or len(logs | {file.log for file in new}) < 2:
+        return []
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return [
+        f"times in `{paths[0]}`{more} have no milliseconds: overlaps with other logs are not seen, and their "
+        "lines count twice; let the layout write milliseconds, or keep files that overlap out of the folder"
+    ]
 
 
 def _doubts(meetings: Sequence[Meeting], names: dict[str, str]) -> list[str]:
