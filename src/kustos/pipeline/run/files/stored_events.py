@@ -4,7 +4,7 @@ A stored event without an id of its own has one that kustos made from its log an
 whether it is this very line of a log, without reading the log again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
@@ -26,6 +26,7 @@ from kustos.pipeline.run.files.beginnings import (
     LINE_BYTES_MAX,
     is_stamped,
 )
+from kustos.pipeline.run.files.content import FIRST_BYTES
 from kustos.pipeline.run.files.logs import are_apart
 from kustos.pipeline.run.files.meetings import Meeting, meeting
 from kustos.pipeline.run.files.new_files import FoundFile
@@ -52,22 +53,24 @@ def meetings_stored(
     files: Sequence[FoundFile], known: "Sequence[InputFile]", tables: "Tables", time_zone: str
 ) -> Iterator[Meeting]:
     """Yield the new files of new logs whose first lines are stored events of a log that was read before."""
+    if not known:
+        return
     known_logs = {one.log for one in known}
+    new = [file for file in files if not file.fault and file.identity.log not in known_logs]
+    events = [_first_events(file, ZoneInfo(time_zone)) for file in new]
+    stored = _stored_at({event.time_ms for each in events for event in each}, tables)
     by_name: dict[str, list[InputFile]] = {}
     for one in known:
         by_name.setdefault(one.path.rpartition("/")[2], []).append(one)
-    for file in files:
-        if file.fault or file.identity.log in known_logs:
-            continue
-        events = _first_events(file, ZoneInfo(time_zone))
-        stored = _stored_at(sorted({event.time_ms for event in events}), tables)
+    for file, each in zip(new, events, strict=True):
+        names = {key: name for event in each for key, name in stored.get(event.time_ms, {}).items()}
         logs: dict[str, InputFile] = {}
-        for name in sorted(set(stored.values())):
+        for name in sorted(set(names.values())):
             for one in by_name.get(name.rpartition("/")[2], ()):
                 if one.path.endswith(f"/{name}") and not are_apart(file.identity, one):
                     logs.setdefault(one.log, one)
         for one in logs.values():
-            found = _met(file, one, events, stored, tables)
+            found = _met(file, one, each, names, tables)
             if found is not None:
                 yield found
 
@@ -76,7 +79,7 @@ def _met(
     file: FoundFile,
     other: "InputFile",
     events: Sequence[_Event],
-    stored: dict[str, str],
+    stored: Mapping[str, str],
     tables: "Tables",
 ) -> Meeting | None:
     """Return what it means how many of the first events are stored as lines of the other file's log."""
@@ -95,7 +98,7 @@ def _first_events(file: FoundFile, time_zone: ZoneInfo) -> list[_Event]:
     layout = None if file.layout is None else compiled(file.layout)
     found: dict[bytes, _Event] = {}
     left = BEGINNING_BYTES_MAX
-    with unpacked(file.identity.path, file.packing) as content:
+    with unpacked(file.identity.path, file.packing, FIRST_BYTES) as content:
         while left > 0 and len(found) < FIRST_LINES:
             line = content.readline(min(left, LINE_BYTES_MAX))
             if not line:
@@ -112,15 +115,21 @@ def _first_events(file: FoundFile, time_zone: ZoneInfo) -> list[_Event]:
     return list(found.values())
 
 
-def _stored_at(times: Sequence[int], tables: "Tables") -> dict[str, str]:
-    """Return the names of files by the keys of the lines that are events of these times."""
-    stored: dict[str, str] = {}
-    if times:
-        for path in tables.files(_AUDIT_EVENTS, _day(times[0]), _day(times[-1])):
-            for row in _rows(path, ("event_id", "source_file"), [("time_ms", "in", times)]):
+def _stored_at(times: Collection[int], tables: "Tables") -> dict[int, dict[str, str]]:
+    """Return by time the keys of the lines that are events of these times, and the names of their files.
+
+    Each file of the days is read once, for however many new files.
+    """
+    stored: dict[int, dict[str, str]] = {}
+    days: dict[date, list[int]] = {}
+    for time_ms in times:
+        days.setdefault(_day(time_ms), []).append(time_ms)
+    for day, of_day in sorted(days.items()):
+        for path in tables.files(_AUDIT_EVENTS, day, day):
+            for row in _rows(path, ("time_ms", "event_id", "source_file"), [("time_ms", "in", of_day)]):
                 if is_generated(row["event_id"]):
                     key = row["event_id"][: len(EVENT_ID_BEGIN) + DIGEST_CHARACTERS]
-                    stored[key] = row["source_file"]
+                    stored.setdefault(row["time_ms"], {})[key] = row["source_file"]
     return stored
 
 
