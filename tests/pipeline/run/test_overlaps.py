@@ -179,12 +179,32 @@ def test_two_brokers_with_some_equal_lines_are_two_logs_unless_one_source_wrote_
     assert (again.events(), summary.overlapping_files) == (38, 1)
 
 
-def test_equal_lines_on_both_sides_of_a_rotation_are_all_counted(home: Home) -> None:
-    again = log_lines(1, 20, 21)
-    summary = home.run(
-        **{"kafka.log.1": log_lines(1, 0, 20) + again * 2, "kafka.log": again * 4 + log_lines(1, 21, 30)}
-    )
-    assert (summary.events, summary.duplicates, summary.warnings) == (35, 0, ())
+@pytest.mark.parametrize(
+    "others", ["", kafka_line(time="2026-11-21 04:00:20,001", principal="User:x") + "\n"]
+)
+def test_equal_lines_on_both_sides_of_a_rotation_are_all_counted(home: Home, others: str) -> None:
+    burst = log_lines(1, 20, 21) + others
+    files = {"kafka.log.1": log_lines(1, 0, 20) + burst * 2, "kafka.log": burst * 4 + log_lines(1, 21, 30)}
+    summary = home.run(**files)
+    count = 29 + 6 * len(burst.splitlines())
+    assert (summary.events, summary.duplicates, summary.warnings) == (count, 0, ())
+    again = Home(home.spark, home.audit.parent / "again")
+    for name, text in files.items():
+        summary = again.run(**{name: text})
+    assert (again.events(), summary.overlapping_files, summary.warnings) == (count, 0, ())
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_exports_named_by_their_days_overlap_also_within_a_busy_millisecond(home: Home, runs: int) -> None:
+    time = "2026-11-21 04:00:10,001"
+    burst = "".join(f"{kafka_line(time=time, resource=f'Topic:LITERAL:t{at}')}\n" for at in range(6))
+    files = {
+        "kafka.2026-11-21.log": log_lines(1, 0, 10) + burst + log_lines(1, 11, 20),
+        "kafka.2026-11-22.log": burst + log_lines(1, 11, 30),
+    }
+    for part in [files] if runs == 1 else [{name: files[name]} for name in files]:
+        summary = home.run(**part)
+    assert (home.events(), summary.overlapping_files) == (35, 1)
 
 
 def test_an_export_of_one_of_two_files_of_one_name_is_of_its_own_log(home: Home) -> None:

@@ -45,13 +45,15 @@ class Beginning:
     """The ladder of digests of a log, and the marks of its `first_lines` with a time, none of JSON.
 
     `first_line` is the digest of the first line that is not blank, by which versions before knew a log.
-    `seconds` is a ladder by times to the second, of a log without any to the millisecond.
+    `seconds` is a ladder by times to the second, of a log without any to the millisecond. `at_once` of the
+    `first_lines` have the time of the first.
     """
 
     rungs: tuple[str, ...] = ()
     first_lines: tuple[str, ...] = ()
     first_line: str | None = None
     seconds: tuple[str, ...] = ()
+    at_once: int = 1
 
     def in_common(self, other: "Beginning") -> int | None:
         """Return how many lines with a time both begin with, as far as known; None if they differ.
@@ -69,25 +71,35 @@ class Beginning:
 
     def to_text(self) -> str:
         """Return the text that the table `inputs` keeps."""
-        parts = [",".join(self.rungs), ",".join(self.first_lines), self.first_line or ""]
-        return ";".join([*parts, ",".join(self.seconds)] if self.seconds else parts)
+        first_lines = ",".join(self.first_lines)
+        seconds = ",".join(self.seconds)
+        return ";".join(
+            (",".join(self.rungs), first_lines, self.first_line or "", seconds, str(self.at_once))
+        )
 
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Return the beginning with this text; raise ValueError if it is none."""
         rungs, first_lines, first_line, *more = text.split(";")
-        (seconds,) = more or [""]
+        seconds, at_once = more or ("", "1")  # versions before knew three parts
         return cls(
             tuple(filter(None, rungs.split(","))),
             tuple(filter(None, first_lines.split(","))),
             first_line or None,
             tuple(filter(None, seconds.split(","))),
+            int(at_once),
         )
 
 
 def is_stamped(line: bytes) -> bool:
-    """Return whether a line has a time that other logs hardly share; JSON may have it anywhere."""
-    return _TIME.search(_with_time(line)) is not None
+    """Return whether a line has a time that other logs hardly share."""
+    return time_in(line) is not None
+
+
+def time_in(line: bytes) -> bytes | None:
+    """Return a line's time to the millisecond, as it is written; JSON may have it anywhere."""
+    found = _TIME.search(_with_time(line))
+    return None if found is None else found[0]
 
 
 def _with_time(line: bytes) -> bytes:
@@ -113,7 +125,7 @@ def read_beginning(content: IO[bytes]) -> Beginning:
     whole = hashlib.sha256()
     rungs: list[str] = []
     seconds: list[str] = []
-    first_lines: list[str] = []
+    first_lines: dict[str, bytes] = {}
     first_line: str | None = None
     stamped, timed, left = 0, 0, BEGINNING_BYTES_MAX
     while left > 0 and len(rungs) < len(RUNGS) and (line := content.readline(min(left, LINE_BYTES_MAX))):
@@ -124,15 +136,22 @@ def read_beginning(content: IO[bytes]) -> Beginning:
         if not line.endswith(b"\n") and len(line) < LINE_BYTES_MAX:
             break
         whole.update(line.rstrip(b"\r\n") + b"\n")
-        if is_stamped(line):
+        time = time_in(line)
+        if time is not None:
             stamped += 1
             if len(first_lines) < FIRST_LINES and not line.startswith(b"{"):
-                mark = line_mark(line)
-                first_lines += [] if mark in first_lines else [mark]
+                first_lines.setdefault(line_mark(line), time)
             if stamped in RUNGS:
                 rungs.append(whole.hexdigest()[:_DIGEST_CHARACTERS])
         elif len(seconds) < len(RUNGS) and _SECONDS.search(_with_time(line)):
             timed += 1
             if timed in RUNGS:
                 seconds.append(whole.hexdigest()[:_DIGEST_CHARACTERS])
-    return Beginning(tuple(rungs), tuple(first_lines), first_line, () if rungs else tuple(seconds))
+    times = list(first_lines.values())
+    return Beginning(
+        tuple(rungs),
+        tuple(first_lines),
+        first_line,
+        () if rungs else tuple(seconds),
+        times.count(times[0]) if times else 1,
+    )

@@ -5,7 +5,8 @@
 | all, two or more | one log |
 | the first two or more, and it ends there | one log: an export that ended within these lines |
 | the first two or more, and goes on with others | a doubt: busy brokers have some lines in common by chance |
-| the first one, and it ends there | a doubt, unless it was rotated: log4j may go on with an equal line |
+| the first one, and it ends there | a doubt |
+| the first ones, of one millisecond, ends there, and was rotated | two: log4j may go on with equal lines |
 
 One `source` of both files settles each doubt: one broker wrote them.
 """
@@ -41,23 +42,28 @@ class Meeting:
 
 
 class Head(NamedTuple):
-    """The marks of the different first lines of a log, and the file that has them."""
+    """The marks of the different first lines of a log, how many are of the first's moment, and their file."""
 
     marks: tuple[str, ...]
+    at_once: int
     log: str
     file: "InputFile"
 
 
-def meeting(file: "InputFile", other: "InputFile", leading: int, total: int, *, ends: bool) -> Meeting | None:
+def meeting(
+    file: "InputFile", other: "InputFile", leading: int, total: int, *, at_once: int, ends: bool
+) -> Meeting | None:
     """Return what it means that one of two files holds the first `leading` of `total` lines of the other.
 
-    The logs that they are of differ. `ends`: the one that holds them goes on with no other line with a time.
+    The logs that they are of differ. `at_once` of these lines are of one moment. `ends`: the one that holds
+    them goes on with no other line with a time.
     """
-    is_rotated = family_of(file.path) == family_of(other.path)
+    if ends and leading <= at_once and family_of(file.path) == family_of(other.path):
+        return None
     is_one_source = file.source is not None and file.source == other.source
     if leading >= VOUCHING_LINES:
         is_sure = leading == total or ends or is_one_source
-    elif leading and ends and not is_rotated:
+    elif leading and ends:
         is_sure = is_one_source
     else:
         return None
@@ -69,10 +75,10 @@ def heads_of(files: "Iterable[InputFile]") -> list[Head]:
     heads: dict[tuple[str, ...], Head] = {}
     for file in files:
         if file.beginning is not None:
-            # versions before repeated equal lines
-            marks = tuple(dict.fromkeys(Beginning.from_text(file.beginning).first_lines))
+            beginning = Beginning.from_text(file.beginning)
+            marks = tuple(dict.fromkeys(beginning.first_lines))  # versions before repeated equal lines
             if marks:
-                heads.setdefault((*marks, file.log), Head(marks, file.log, file))
+                heads.setdefault((*marks, file.log), Head(marks, beginning.at_once, file.log, file))
     return list(heads.values())
 
 
@@ -90,8 +96,8 @@ def meetings_within(
             if head.log == own.log or are_apart(own, head.file):
                 continue
             leading = next((at for at, mark in enumerate(head.marks) if mark not in held), len(head.marks))
-            ends = end == head.marks[leading - 1]
-            found = meeting(own, head.file, leading, len(head.marks), ends=ends)
+            ends = end in head.marks[:leading]
+            found = meeting(own, head.file, leading, len(head.marks), at_once=head.at_once, ends=ends)
             if found is not None:
                 yield found
 

@@ -88,9 +88,12 @@ def _met(
     leading = names.index(None) if None in names else len(names)
     if not leading:
         return None
-    name = names[leading - 1]
-    goes_on = leading < len(events) and _is_stored_after(events[leading].time_ms, str(name), tables)
-    return meeting(file.identity, other, leading, len(events), ends=not goes_on)
+    at_once = sum(event.time_ms == events[0].time_ms for event in events)
+    goes_on = False
+    if leading < len(events) or leading <= at_once:  # else it does not matter
+        after = events[min(leading, len(events) - 1)].time_ms
+        goes_on = _is_stored_after(after, str(names[leading - 1]), tables)
+    return meeting(file.identity, other, leading, len(events), at_once=at_once, ends=not goes_on)
 
 
 def _first_events(file: FoundFile, time_zone: ZoneInfo) -> list[_Event]:
