@@ -1,7 +1,9 @@
 """The whole job over real files: everything is accounted for, or nothing is published."""
 
+import bz2
 import gzip
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,30 @@ def test_every_line_is_accounted_for_and_a_new_run_replaces_the_old(
     sources = {r["source_file"] for r in spark.read.parquet(str(out / "audit_events")).collect()}
     assert "junk" in files
     assert "day=1/au*dit [1]+%41 {x}.jsonl" in sources | files
+
+
+def test_copies_of_a_log_count_once_however_they_are_packed_or_moved(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def log(node: int, lines: int) -> bytes:
+        times = (f"2026-11-21 04:00:{at:02d},{node:03d}" for at in range(lines))
+        return "".join(f"{kafka_line(time=time)}\n" for time in times).encode()
+
+    audit, out = tmp_path / "audit", tmp_path / "out"
+    (audit / "moved").mkdir(parents=True)
+    (audit / "kafka.log").write_bytes(log(1, 20))
+    (audit / "kafka.log.bz2").write_bytes(bz2.compress(log(1, 10)))
+    (audit / "moved" / "anything").write_bytes(log(1, 30))
+    with zipfile.ZipFile(audit / "logs.zip", "w") as archive:
+        archive.writestr("kafka.log", log(1, 5))
+    (audit / "moved" / "kafka.log").write_bytes(log(2, 5))
+    summary = run_access_report(spark, audit, out)
+    assert (summary.lines, summary.events, summary.duplicates, summary.warnings) == (70, 35, 35, ())
+    (audit / "moved" / "short").write_bytes(log(2, 1))
+    summary = run_access_report(spark, audit, out)
+    assert (summary.lines, summary.events) == (71, 36)
+    assert ["too little in common" in each for each in summary.warnings] == [True]
+    assert json.loads((out / "summary.json").read_text())["warnings"] == list(summary.warnings)
 
 
 @pytest.mark.parametrize("damage", ["cut", "not gzip", "trailing bytes"])

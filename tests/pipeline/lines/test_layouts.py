@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import re
 import zipfile
 from pathlib import Path
@@ -17,7 +18,7 @@ from kustos.pipeline.lines.kafka_grammar import ParsedLine, read_line
 from kustos.pipeline.lines.layouts import USUAL_LAYOUTS, compiled
 from kustos.pipeline.lines.line_columns import read_lines
 from kustos.pipeline.run import run_access_report, run_pipeline
-from kustos.pipeline.run.files.formats import UnknownFormatError, layout_of
+from kustos.pipeline.run.files.formats import FIRST_LINES_MAX, UnknownFormatError, layout_of
 from kustos.pipeline.tables import Tables
 from tests.pipeline.events import event_line, kafka_line
 
@@ -119,6 +120,58 @@ def test_what_no_layout_explains_is_told_with_its_line_and_the_setting() -> None
         "[2026-11-21 04:00:00,123] INFO x",
     ):
         assert layout_of(io.BytesIO(known.encode()), "x.log", None) is None
+
+
+DOCKER = json.dumps(
+    {"log": f"{kafka_line()}\n", "stream": "stdout", "time": "2026-11-21T04:00:00.123456789Z"}
+)
+LOG4J_JSON = '{"instant":{"epochSecond":1795233600,"nanoOfSecond":123000000},"level":"INFO","message":"x"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (DOCKER, "jq -j .log"),
+        (LOG4J_JSON, "no event of kustos or Confluent"),
+        ('{"time":"2026-11-21T04:00:00Z","data":{"event_id":"1"}}', "no event of kustos or Confluent"),
+    ],
+)
+def test_json_of_others_is_told_with_its_line_and_what_to_do(line: str, told: str) -> None:
+    for text in (line, f"banner\n{line}\n"):
+        with pytest.raises(UnknownFormatError, match=re.escape(line[:160])) as raised:
+            layout_of(io.BytesIO(text.encode()), "x.log", None)
+        assert told in str(raised.value)
+    assert layout_of(io.BytesIO(f"{line}\n{event_line()}\n".encode()), "x.log", None) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        event_line()[:40],
+        '{"specversion":"1.0","type":"io.confluent.kafka.server/authentication","time":"2026-11-21T04:00:00Z"}',
+        '{"event_id":"1","time":"04:00:00"}',
+        '{"starting":"nothing with a time"}',
+        "{",
+    ],
+)
+def test_json_that_is_no_event_but_of_a_known_form_or_without_a_time_is_quarantined(line: str) -> None:
+    assert layout_of(io.BytesIO(f"{line}\n".encode()), "x.log", None) is None
+
+
+@pytest.mark.parametrize("pattern", [*USUAL_LAYOUTS, None])
+def test_a_log_without_an_event_yet_is_in_the_usual_layout_of_its_lines(pattern: str | None) -> None:
+    def line(at: int, message: str) -> str:
+        own = f"[2026-11-21 04:00:00,{at:03d}] INFO {message} (kafka.server.KafkaServer)"
+        said = f"{own[:-27]} (kafka.authorizer.logger)"
+        return own if pattern is None else written(pattern, said)
+
+    messages = ["[KafkaServer id=1] started", "x - y", "Registered: 3", "started (again)", "x"]
+    texts = ["===> banner"] + [line(at, messages[at % 5]) for at in range(FIRST_LINES_MAX)]
+    found = layout_of(io.BytesIO("\n".join(texts).encode()), "x", None)
+    event = kafka_line() if pattern is None else written(pattern, kafka_line(time="2026-11-21 04:00:00,000"))
+    kafkas = event if found is None else compiled(found).as_kafkas(event)
+    assert kafkas is not None
+    assert isinstance(read_line(kafkas), ParsedLine)
 
 
 def test_no_line_makes_matching_slow() -> None:

@@ -177,6 +177,45 @@ def test_what_a_version_read_that_knew_first_lines_only_goes_on_as_the_same_log(
     assert logs["server.log"] == former != logs["other/server.log"]
 
 
+def seconds_text(node: int, lines: int) -> str:
+    """Return a log in a usual layout whose times have no milliseconds."""
+    return "".join(
+        f"2026-11-21 04:00:{at // 2:02d} DEBUG [worker-{node}] kafka.authorizer.logger:42 - event {at}\n"
+        for at in range(lines)
+    )
+
+
+def test_logs_without_milliseconds_are_one_log_if_more_lines_agree(folder: Folder) -> None:
+    folder.write("x/kafka.log", seconds_text(1, 9))
+    log = folder.commit()["x/kafka.log"]
+    folder.write("moved/anything.gz", gzip.compress(seconds_text(1, 20).encode()))
+    folder.write("other/kafka.log", seconds_text(2, 20))
+    folder.write("short/kafka.log", seconds_text(1, 4))
+    found = folder.look()
+    logs = {file.name: file.identity.log for file in found.new}
+    assert logs["moved/anything.gz"] == log != logs["other/kafka.log"]
+    assert logs["short/kafka.log"] != log
+    assert ["too little in common" in said and "short" in said for said in found.said] == [True]
+
+
+def test_a_log_whose_lines_get_milliseconds_after_a_header_without_goes_on(folder: Folder) -> None:
+    header = "[2026-11-21 03:59:59] starting\n"
+    folder.write("kafka.log", header)
+    log = folder.commit()["kafka.log"]
+    folder.write("kafka.log", header + log_text(1, 9, ""))
+    assert folder.commit() == {"kafka.log": log}
+
+
+def test_beginnings_of_a_version_without_those_of_seconds_go_on(folder: Folder) -> None:
+    folder.write("kafka.log", seconds_text(1, 9))
+    (read,) = folder.look().new
+    former = ";".join(str(read.identity.beginning).split(";")[:3])
+    folder.record(replace(read.identity, beginning=former))
+    assert folder.look().new == ()
+    folder.write("kafka.log", seconds_text(1, 20))
+    assert folder.commit() == {"kafka.log": read.identity.log}
+
+
 def test_json_lines_have_their_times_anywhere(folder: Folder) -> None:
     for name in ("x/1", "y/1"):
         folder.write(name, "".join(f"{event_line(at)}\n" for at in range(3)))

@@ -1,12 +1,14 @@
 """Files that hold lines of one another: each line counts once, or the file is refused; both are said."""
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.run import run_pipeline
+from kustos.pipeline.run.files import pieces
 from kustos.pipeline.tables import RunSummary, Tables
 from tests.pipeline.events import event_line, kafka_line
 
@@ -22,12 +24,15 @@ class Home:
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.audit, self.tables = spark, folder / "audit", Tables(folder / "tables")
 
-    def run(self, **files: str | bytes) -> RunSummary:
+    def write(self, **files: str | bytes) -> None:
         for name, content in files.items():
             path = self.audit / name.replace("__", "/")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return run_pipeline(self.spark, tables=self.tables, audit=self.audit)
+
+    def run(self, source: str | None = None, **files: str | bytes) -> RunSummary:
+        self.write(**files)
+        return run_pipeline(self.spark, tables=self.tables, audit=self.audit, source=source)
 
     def events(self) -> int:
         return self.tables.read(self.spark, "audit_events").count()
@@ -88,3 +93,140 @@ def test_lines_with_ids_and_paths_that_name_brokers_do_not_overlap(home: Home) -
         broker_2__log=log_lines(2),
     )
     assert (summary.events, summary.duplicates, summary.overlapping_files) == (20 + 90, 5, 0)
+
+
+def strimzi(text: str) -> str:
+    """Return lines of Kafka's own layout in Strimzi's, as `kubectl logs` shows them."""
+    return "".join(
+        f"{line[1:24]} {line[26:]} [data-plane-kafka-request-handler-3]\n" for line in text.splitlines()
+    )
+
+
+def among_others(text: str) -> str:
+    """Return lines as a broker's standard output has them, where each event is the fifth line."""
+    return "".join(
+        "".join(f"[{line[1:24]}] INFO step {step} of {at} (kafka.log.Cleaner)\n" for step in range(4))
+        + f"{line}\n"
+        for at, line in enumerate(text.splitlines(), len(text))
+    )
+
+
+@pytest.mark.parametrize("shown", [strimzi, among_others])
+def test_exports_that_overlap_in_several_runs_count_once_in_any_layout(
+    home: Home, shown: Callable[[str], str]
+) -> None:
+    assert home.run(first=shown(log_lines(1, 0, 30))).events == 30
+    (home.audit / "first").unlink()  # `kubectl logs --since` into a new file each time
+    summary = home.run(second=shown(log_lines(1, 10, 40)))
+    assert (summary.events, summary.overlapping_files, home.events()) == (10, 1, 40)
+
+
+@pytest.mark.parametrize("piece_bytes", [1 << 22, 500])
+def test_exports_with_two_lines_in_common_count_once_in_one_run(
+    home: Home, monkeypatch: pytest.MonkeyPatch, piece_bytes: int
+) -> None:
+    monkeypatch.setattr(pieces, "TASK_BYTES_MIN", piece_bytes)
+    monkeypatch.setattr(pieces, "TASK_BYTES_MAX", piece_bytes)
+    # more of `mixed` comes after the lines that it has in common with `a`, in another piece
+    mixed = log_lines(1, 0, 2) + log_lines(2, 2, 30)
+    summary = home.run(a=log_lines(1, 0, 20), b=log_lines(1, 18, 40), mixed=mixed)
+    assert (summary.events, summary.duplicates, summary.overlapping_files) == (70, 2, 1)
+    assert sum("too few lines in common" in each for each in summary.warnings) == 1
+
+
+@pytest.mark.parametrize("is_later_first", [False, True])
+def test_exports_with_two_lines_in_common_count_once_in_two_runs(home: Home, is_later_first: bool) -> None:
+    files = {"a": log_lines(1, 0, 20), "b": log_lines(1, 18, 40)}
+    for name in sorted(files, reverse=is_later_first):
+        summary = home.run(**{name: files[name]})
+        (home.audit / name).unlink()
+    assert (summary.overlapping_files, home.events()) == (1, 40)
+
+
+def test_an_export_whose_first_events_came_by_two_files_of_one_log_counts_once(home: Home) -> None:
+    assert home.run(a=log_lines(1, 0, 20)).events == 20
+    assert home.run(b=log_lines(1, 10, 30)).events == 10
+    summary = home.run(c=log_lines(1, 18, 40))
+    assert (summary.events, summary.duplicates, home.events()) == (10, 12, 40)
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_one_line_in_common_is_a_doubt_that_is_said(home: Home, runs: int) -> None:
+    files = {"a": log_lines(1, 0, 20), "b": log_lines(1, 19, 40)}
+    summaries = [
+        home.run(**part) for part in ([files] if runs == 1 else [{name: files[name]} for name in files])
+    ]
+    assert home.events() == 41
+    assert ["too few lines in common" in each for each in summaries[-1].warnings] == [True]
+    assert "`source`" in summaries[-1].warnings[0]
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_two_brokers_with_some_equal_lines_are_two_logs_unless_one_source_wrote_both(
+    home: Home, runs: int
+) -> None:
+    one = log_lines(1, 0, 20)
+    other = "".join(log_lines(1, 10, 12).splitlines(True)) + log_lines(2, 12, 30)
+    files = {"a": one, "b": other}
+    parts = [files] if runs == 1 else [{name: files[name]} for name in files]
+    for part in parts:
+        summary = home.run(**part)
+    assert (home.events(), summary.overlapping_files) == (40, 0)
+    assert ["too few lines in common" in each for each in summary.warnings] == [True]
+    again = Home(home.spark, home.audit.parent / "again")
+    for part in parts:
+        summary = again.run(source="broker 1", **part)
+    assert (again.events(), summary.overlapping_files) == (38, 1)
+
+
+@pytest.mark.parametrize(
+    "others", ["", kafka_line(time="2026-11-21 04:00:20,001", principal="User:x") + "\n"]
+)
+def test_equal_lines_on_both_sides_of_a_rotation_are_all_counted(home: Home, others: str) -> None:
+    burst = log_lines(1, 20, 21) + others
+    files = {"kafka.log.1": log_lines(1, 0, 20) + burst * 2, "kafka.log": burst * 4 + log_lines(1, 21, 30)}
+    summary = home.run(**files)
+    count = 29 + 6 * len(burst.splitlines())
+    assert (summary.events, summary.duplicates, summary.warnings) == (count, 0, ())
+    again = Home(home.spark, home.audit.parent / "again")
+    for name, text in files.items():
+        summary = again.run(**{name: text})
+    assert (again.events(), summary.overlapping_files, summary.warnings) == (count, 0, ())
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_exports_named_by_their_days_overlap_also_within_a_busy_millisecond(home: Home, runs: int) -> None:
+    time = "2026-11-21 04:00:10,001"
+    burst = "".join(f"{kafka_line(time=time, resource=f'Topic:LITERAL:t{at}')}\n" for at in range(6))
+    files = {
+        "kafka.2026-11-21.log": log_lines(1, 0, 10) + burst + log_lines(1, 11, 20),
+        "kafka.2026-11-22.log": burst + log_lines(1, 11, 30),
+    }
+    for part in [files] if runs == 1 else [{name: files[name]} for name in files]:
+        summary = home.run(**part)
+    assert (home.events(), summary.overlapping_files) == (35, 1)
+
+
+def test_an_export_of_one_of_two_files_of_one_name_is_of_its_own_log(home: Home) -> None:
+    home.write(one__kafka=log_lines(1), two__kafka=log_lines(2))
+    for name in ("one", "two"):
+        run_pipeline(home.spark, tables=home.tables, audit=home.audit / name)
+    summary = home.run(one__export=log_lines(1, 20, 40))
+    assert (summary.events, summary.duplicates, summary.refused_files, home.events()) == (10, 10, 0, 70)
+
+
+def test_times_without_milliseconds_tell_no_overlap_and_it_is_said(home: Home) -> None:
+    def shown(first: int, last: int) -> str:
+        lines = log_lines(1, first, last).splitlines()
+        bare = [line.removesuffix(" (kafka.authorizer.logger)")[32:] for line in lines]
+        return "".join(
+            f"2026-11-21 04:00:{at:02d} DEBUG [worker-3] kafka.authorizer.logger:42 - {text}\n"
+            for at, text in enumerate(bare, first)
+        )
+
+    assert home.run(a=shown(0, 30)).warnings == ()
+    summary = home.run(b=shown(10, 40))
+    assert (summary.events, summary.overlapping_files) == (30, 0)
+    assert ["have no milliseconds" in each for each in summary.warnings] == [True]
+    again = home.run(a=shown(0, 35))
+    assert (again.events, again.duplicates, again.warnings) == (5, 30, ())

@@ -143,7 +143,7 @@ def _report_on_folder(
     import json
 
     from kustos.cli.failures import usage_error
-    from kustos.cli.output import print_document
+    from kustos.cli.output import print_document, print_notice
     from kustos.pipeline.files import list_audit_files
     from kustos.pipeline.lines.layouts import compiled
     from kustos.pipeline.places import place_of
@@ -158,6 +158,8 @@ def _report_on_folder(
     list_audit_files(folder)  # report a wrong folder before Spark's seconds of start-up
     with working("report", steps=len(STEPS)) as (spark, step):
         summary = run_access_report(spark, folder, out, cluster=cluster, progress=step, **reading)
+    for text in summary.warnings:
+        print_notice("warning", text)
     if output.is_document:
         print_document(json.loads(summary.to_json()), output)
     else:

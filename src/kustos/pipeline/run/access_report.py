@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from kustos.pipeline.files import TABLE_MARKER, check_replaceable, list_audit_files, publish, staging
 from kustos.pipeline.places import Place, spark_path, spark_paths_read
 from kustos.pipeline.progress import Progress, silent
-from kustos.pipeline.run.files.reading import check_time_zone, read_lines, reading
+from kustos.pipeline.run.files.pieces import read_pieces
+from kustos.pipeline.run.files.reading import check_time_zone, readable_files, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +36,8 @@ STEPS: Final = (
 class ReportSummary:
     """What a run read and wrote, in lines; `lines == events + security_events + quarantined + duplicates`.
 
-    From `allowed` on it is about the `cluster` of the page.
+    From `allowed` to `access_rows` it is about the `cluster` of the page. `warnings` say which files may be
+    copies of one log.
     """
 
     files: int
@@ -54,6 +56,7 @@ class ReportSummary:
     access_rows: int
     report: str
     cluster: str
+    warnings: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return one JSON object."""
@@ -160,13 +163,14 @@ def run_access_report(
     from kustos.pipeline.report.news import last_event_of
     from kustos.pipeline.report.render import render_report
     from kustos.pipeline.tables.deduplication.outcomes import DUPLICATE, EVENT, QUARANTINED
-    from kustos.pipeline.tables.summary import check_no_line_lost
+    from kustos.pipeline.tables.summary import check_no_line_lost, limited
 
     check_time_zone(time_zone)
     found = list_audit_files(audit)
     with staging(out, audit) as folder:
         check_replaceable(out, TABLES)
-        texts = read_lines(spark, found, layout, on_unknown_format=on_unknown_format)
+        readable = readable_files(found, layout, on_unknown_format=on_unknown_format)
+        texts = read_pieces(spark, readable.files)
         lines, outcomes = reading(
             lambda: write_tables(spark, texts, folder, time_zone=time_zone, progress=progress)
         )
@@ -200,6 +204,7 @@ def run_access_report(
             access_rows=tables["access_counts"].count(),
             report=str(out.resolve() / REPORT_NAME),
             cluster=chosen.name,
+            warnings=limited(readable.said),
         )
         (folder / SUMMARY_NAME).write_text(summary.to_json() + "\n", encoding="utf-8")
         progress(STEPS[4])

@@ -1,13 +1,16 @@
 """The format of a file, found in its first lines: an unknown one is told before a run, not quarantined.
 
 Lines without a time say nothing about a format: every log may begin with them. If no line with a time is in a
-form that kustos reads, the log is in another, and reading it would quarantine it as a whole.
+form that kustos reads, the log is in another, and reading it would quarantine it as a whole. A log may have
+no event for long: then a layout counts that most of its lines are in.
 """
 
 import re
+from collections.abc import Sequence
 from typing import IO, Final
 
 from kustos.pipeline.errors import AuditInputError
+from kustos.pipeline.lines.json_values import JsonObject, MalformedError, read_object
 from kustos.pipeline.lines.kafka_grammar import read_line
 from kustos.pipeline.lines.layouts import compiled, detected
 
@@ -18,11 +21,23 @@ FIRST_BYTES_MAX: Final = 1 << 20
 SHOWN_CHARACTERS: Final = 160
 """So much of a line tells its format."""
 
+JUDGED_LINES_MAX: Final = 200
+"""Lines without an event by which a layout is judged: each is matched with all usual ones."""
+
 _LINE_BYTES_MAX: Final = 1 << 16
 _TIME: Final = re.compile(r"\d\d:\d\d:\d\d")
-_KNOWN: Final = re.compile(r"\{|\[\d{4}-\d\d-\d\d[ T]\d\d:")
-"""JSON, and Kafka's own layout; also of lines that are no events."""
+_EPOCH_TIME: Final = re.compile(r"(?<!\d)1\d{9}(?:\d{3})?(?!\d)")
+"""Seconds or milliseconds, as JSON often has its time."""
+
+_OWN: Final = re.compile(r"\[\d{4}-\d\d-\d\d[ T]\d\d:")
+"""Kafka's own layout; also of lines that are no events."""
+
 _AUDIT: Final = re.compile(r"\bPrincipal = .* is (?:Allowed|Denied) [oO]peration = ")
+_KNOWN_KEYS: Final = frozenset(("schema_version", "event_id", "specversion"))
+"""What JSON of kustos and CloudEvents have, also such as are no events."""
+
+_KNOWN_KEY: Final = re.compile(rf'"(?:{"|".join(sorted(_KNOWN_KEYS))})"\s*:')
+_DOCKER_KEYS: Final = frozenset(("log", "stream", "time"))
 
 
 class UnknownFormatError(AuditInputError):
@@ -35,26 +50,77 @@ def layout_of(content: IO[bytes], place: str, layout: str | None) -> str | None:
     Raises `UnknownFormatError`, `ConfigurationError` for a wrong `layout`, and what reading raises.
     """
     texts = _first_lines(content)
-    audit = [text for text in texts if _AUDIT.search(text)]
+    audit = [text for text in texts if not text.startswith("{") and _AUDIT.search(text)]
     if layout is not None:
         form = compiled(layout)
         if any(form.as_kafkas(text) is not None for text in texts):
             return layout
     if any(_is_event(text) for text in audit):
         return None
-    found = detected(audit, _is_event) if layout is None else None
-    stamped = [text for text in texts if _TIME.search(text)]
-    if found is not None or (not audit and any(_KNOWN.match(text) for text in texts)) or not stamped:
+    timed = [text for text in texts if _has_time(text)]
+    if audit:
+        found = detected(audit, _is_event) if layout is None else None
+        # cut or forged lines of the known form are quarantined
+        is_known = found is not None or any(_OWN.match(text) for text in audit)
+    elif any(_is_known_json(text) for text in texts):
+        return None
+    else:
+        found, is_known = _without_events(timed, layout)
+    if is_known or not timed:
         return found
-    if audit and any(_KNOWN.match(text) for text in audit):
-        return None  # cut or forged lines of the known form
-    shown = (audit or stamped)[0][:SHOWN_CHARACTERS]
+    shown = (audit or timed)[0]
     tried = "" if layout is None else f", not in the layout `{layout}`"
     raise UnknownFormatError(
-        f"`{place}` is in no format that is known{tried}: its line `{shown}`; if log4j wrote it set "
-        "`layout` to its pattern, such as `%d{ISO8601} %p %m (%c) [%t]%n`, else take the file out of "
-        "the folder or set `on_unknown_format` to `quarantine`"
+        f"`{place}` is in no format that is known{tried}: its line `{shown[:SHOWN_CHARACTERS]}`; "
+        f"{_advice(shown)}, else take the file out of the folder or set `on_unknown_format` to `quarantine`"
     )
+
+
+def _without_events(timed: Sequence[str], layout: str | None) -> tuple[str | None, bool]:
+    """Return the layout of a log without an event as yet, None for Kafka's own, and whether it is known.
+
+    Lines in Kafka's own layout may begin with a bracket, as a thread does: only all of them tell.
+    """
+    own = [text for text in timed if _OWN.match(text)]
+    found = None
+    if layout is None:
+        judged = (own or timed)[:JUDGED_LINES_MAX]
+        found = detected(judged, lambda _: True)
+        count = sum(found is not None and compiled(found).as_kafkas(text) is not None for text in judged)
+        if count < (len(judged) if own else len(judged) / 2):
+            found = None
+    return found, found is not None or bool(own)
+
+
+def _advice(line: str) -> str:
+    """Return what to do with a file that has such a line."""
+    if not line.startswith("{"):
+        return "if log4j wrote it set `layout` to its pattern, such as `%d{ISO8601} %p %m (%c) [%t]%n`"
+    if _object(line).keys() >= _DOCKER_KEYS:
+        return "Docker wrote it around each line: unwrap them, as `jq -j .log` does"
+    return "it is JSON, but no event of kustos or Confluent: if it holds lines of a log, unwrap them"
+
+
+def _has_time(text: str) -> bool:
+    """Return whether a line has a time; of JSON only whole objects count, as a banner may have a brace."""
+    if not text.startswith("{"):
+        return _TIME.search(text) is not None
+    return bool(_object(text)) and (_TIME.search(text) or _EPOCH_TIME.search(text)) is not None
+
+
+def _is_known_json(text: str) -> bool:
+    if not text.startswith("{"):
+        return False
+    found = _object(text)
+    return not _KNOWN_KEYS.isdisjoint(found) if found else _KNOWN_KEY.search(text) is not None
+
+
+def _object(text: str) -> JsonObject:
+    """Return the object that is the line, an empty one if it is none."""
+    try:
+        return read_object(text)
+    except MalformedError:
+        return {}
 
 
 def _is_event(text: str) -> bool:

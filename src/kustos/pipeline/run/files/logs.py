@@ -111,8 +111,8 @@ class Logs:
         self._by_path[file.path] = file
         if file.inode:
             self._by_inode.setdefault(file.inode, []).append(file)
-        for key in {beginning.first_line, *beginning.rungs[:1]} - {None}:
-            self._by_begin.setdefault(str(key), []).append(file)
+        for key in _keys(beginning):
+            self._by_begin.setdefault(key, []).append(file)
         self._logs.add(file.log)
 
     def _chosen(self, file: "InputFile") -> Choice:
@@ -123,8 +123,8 @@ class Logs:
             is_near = one.path == file.path or (common and Path(one.path).parent == Path(file.path).parent)
             if common is not None and is_near and not _are_declared_apart(one, file):
                 return Choice(one.log)
-        keys = {beginning.first_line, *beginning.rungs[:1]} - {None}
-        like = {id(one): one for key in keys for one in self._by_begin.get(str(key), ())[-CANDIDATES_MAX:]}
+        keys = _keys(beginning)
+        like = {id(one): one for key in keys for one in self._by_begin.get(key, ())[-CANDIDATES_MAX:]}
         judged = [
             (common, *_judged(one, file, common), one)
             for one in reversed(like.values())
@@ -193,6 +193,11 @@ def _common(one: "InputFile", file: "InputFile") -> int | None:
 
 def _beginning(file: "InputFile") -> Beginning:
     return Beginning(first_line=file.log) if file.beginning is None else Beginning.from_text(file.beginning)
+
+
+def _keys(beginning: Beginning) -> set[str]:
+    """Return by what files with a like beginning are found."""
+    return {*filter(None, [beginning.first_line]), *beginning.rungs[:1], *beginning.seconds[:1]}
 
 
 def _differ(one: str | None, other: str | None) -> bool:

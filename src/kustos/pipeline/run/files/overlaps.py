@@ -1,51 +1,26 @@
 """Files that hold lines of each other: logs put together, and exports of one log that overlap.
 
-Theory of operation. A file that holds the beginning of another log in its middle is that log and more:
-`cat b1 b2`, or an export that began earlier. So all new files are searched for the beginnings of all logs,
-and the beginnings of new logs are looked up among the stored events, whose files may be gone. Logs found to
-overlap are read as one, by which each line of them counts once. If they were read as two before, a file that
-holds both cannot be right in either: it is refused.
+Theory of operation. A file that holds the beginning of another log is that log and more: `cat b1 b2`, or an
+export that began earlier. So all new files are searched for the beginnings of all logs, and the beginnings
+of new logs are looked up among the stored events, whose files may be gone. Logs found to overlap are read as
+one, by which each line of them counts once. If they were read as two before, a file that holds both cannot be
+right in either: it is refused. `meetings` says what is an overlap, and what only a doubt.
 """
 
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.lines.generated_ids import is_generated
-from kustos.pipeline.lines.kafka_columns import read_lines
-from kustos.pipeline.places import Place, source_of
-from kustos.pipeline.run.files.beginnings import FIRST_LINES, Beginning, first_texts, line_mark
-from kustos.pipeline.run.files.logs import VOUCHING_LINES, are_apart
-from kustos.pipeline.run.files.new_files import FoundFile, FoundFiles
-from kustos.pipeline.run.files.packing import unpacked
-from kustos.pipeline.run.files.pieces import Readable, lines_in_tasks
+from kustos.pipeline.run.files.beginnings import Beginning
+from kustos.pipeline.run.files.logs import family_of
+from kustos.pipeline.run.files.meetings import Meeting, heads_of, meetings_within
+from kustos.pipeline.run.files.new_files import FoundFiles
+from kustos.pipeline.run.files.stored_events import meetings_stored
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile, Tables
-
-_FIELDS: Final = (
-    "time_ms", "principal_type", "principal_name", "host", "api_name", "resource_type", "resource_name",
-    "operation", "decision", "reference_count",
-)  # fmt: skip
-"""What tells two events of Kafka's text apart."""
-
-_AUDIT_EVENTS: Final = "audit_events"
-
-
-@dataclass(frozen=True, slots=True)
-class _Overlap:
-    """A new file, the log that it is of, and another log whose beginning it holds, or that holds its own."""
-
-    place: str
-    own_log: str
-    log: str
-    other_place: str
 
 
 def settle_overlaps(
@@ -57,10 +32,15 @@ def settle_overlaps(
     """
     known = list(tables.inputs().values())
     new = [file.identity for file in found.new if not file.fault]
-    heads = _heads([*known, *new])
-    if len({log for log, _, _ in heads.values()}) < 2:
+    found = replace(found, said=(*found.said, *_not_seen(known, new)))
+    heads = heads_of([*known, *new])
+    if len({head.log for head in heads}) < 2:
         return found
-    overlaps = [*_within(spark, found.new, heads), *_stored(found.new, known, tables, time_zone)]
+    meetings = [
+        *meetings_within(spark, found.new, heads),
+        *meetings_stored(found.new, known, tables, time_zone),
+    ]
+    overlaps = [one for one in meetings if one.is_sure]
     known_logs = {one.log for one in known}
     said: list[str] = []
     refused: set[str] = set()
@@ -78,6 +58,7 @@ def settle_overlaps(
         for one in overlaps
         if one.place not in refused
     ]
+    said += _doubts([one for one in meetings if one.place not in refused], names)
     kept = [
         replace(file, identity=replace(file.identity, log=names.get(file.identity.log, file.identity.log)))
         for file in found.new
@@ -92,89 +73,45 @@ def settle_overlaps(
     )
 
 
-_Heads = Mapping[tuple[str, ...], tuple[str, "InputFile", str]]
+def _not_seen(known: "Sequence[InputFile]", new: "Sequence[InputFile]") -> list[str]:
+    """Return what to say about new files whose overlaps cannot be seen: equal lines of a second are common.
+
+    Not of rotated files: their names are known, and they do not overlap.
+    """
+    logs = {file.log for file in known}
+    families = {family_of(file.path) for file in known}
+    paths = [
+        file.path
+        for file in new
+        if file.beginning is not None
+        and Beginning.from_text(file.beginning).seconds
+        and file.log not in logs
+        and family_of(file.path) not in families
+    ]
+    if not paths or len(logs | {file.log for file in new}) < 2:
+        return []
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return [
+        f"times in `{paths[0]}`{more} have no milliseconds: overlaps with other logs are not seen, and their "
+        "lines count twice; let the layout write milliseconds, or keep files that overlap out of the folder"
+    ]
 
 
-def _heads(files: "Iterable[InputFile]") -> _Heads:
-    """Return log, file and path by the marks of the first lines; logs without several have no head."""
-    heads: dict[tuple[str, ...], tuple[str, InputFile, str]] = {}
-    for file in files:
-        if file.beginning is not None:
-            marks = Beginning.from_text(file.beginning).first_lines
-            if len(marks) >= VOUCHING_LINES:
-                heads.setdefault((*marks, file.log), (file.log, file, file.path))
-    return heads
+def _doubts(meetings: Sequence[Meeting], names: dict[str, str]) -> list[str]:
+    """Return what to say about files that may overlap, and are not of one log by others."""
+    doubts = {
+        frozenset((one.place, one.other_place)): one
+        for one in meetings
+        if not one.is_sure and names.get(one.own_log, one.own_log) != names.get(one.log, one.log)
+    }
+    return [
+        f"`{one.place}` and `{one.other_place}` have too few lines in common to be sure that they overlap: "
+        "read as two logs; if one broker wrote both, read them anew with one `source`"
+        for one in doubts.values()
+    ]
 
 
-def _within(spark: SparkSession, files: Sequence[FoundFile], heads: _Heads) -> Iterator[_Overlap]:
-    """Yield the new files that hold the beginning of another log."""
-    by_place = {file.identity.path: file.identity for file in files}
-    marks = frozenset(mark for key in heads for mark in key[:-1])
-    sums = frozenset(int(mark[:8], 16) for mark in marks)
-    readable = [file.readable() for file in files if not file.fault]
-
-    def search(file: Readable, lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
-        # a checksum first: a digest of each line would cost as much as a fourth of parsing it
-        found = {line_mark(line) for line in lines if zlib.crc32(line.rstrip(b"\r")) in sums}
-        yield from ({"place": file.place, "mark": mark} for mark in found & marks)
-
-    holds: dict[str, set[str]] = {}
-    for row in lines_in_tasks(spark, readable, search, "place string, mark string").collect():
-        holds.setdefault(row["place"], set()).add(row["mark"])
-    for place, held in holds.items():
-        own = by_place[place]
-        for key, (log, other, path) in heads.items():
-            if log != own.log and held.issuperset(key[:-1]) and not are_apart(own, other):
-                yield _Overlap(place, own.log, log, path)
-
-
-def _stored(
-    files: Sequence[FoundFile], known: "Sequence[InputFile]", tables: "Tables", time_zone: str
-) -> Iterator[_Overlap]:
-    """Yield the new files of new logs whose first lines are stored events, of a file that was read before."""
-    known_logs = {one.log for one in known}
-    for file in files:
-        if file.fault or file.identity.log in known_logs:
-            continue
-        texts = _first_texts(file)
-        parsed = read_lines(pa.array(texts, pa.string()), time_zone).to_pylist() if texts else []
-        events = [one for one in parsed if one["time_ms"] is not None]
-        if len(events) < VOUCHING_LINES:
-            continue
-        for name in sorted(_files_with(events, tables)):
-            for one in known:
-                if one.path.endswith(f"/{name}") and not are_apart(file.identity, one):
-                    yield _Overlap(file.identity.path, file.identity.log, one.log, one.path)
-
-
-def _first_texts(file: FoundFile) -> list[str]:
-    with unpacked(file.identity.path, file.packing) as content:
-        return [line.decode("utf-8", "replace") for line in first_texts(content, FIRST_LINES)]
-
-
-def _files_with(events: Sequence[Mapping[str, Any]], tables: "Tables") -> set[str]:
-    """Return the names of the files of which all these events were stored, with an id that kustos made."""
-    times = sorted({one["time_ms"] for one in events})
-    days = [datetime.fromtimestamp(time / 1000, UTC).date() for time in (times[0], times[-1])]
-    stored: dict[tuple[Any, ...], set[str]] = {}
-    for path in tables.files(_AUDIT_EVENTS, *days):
-        for row in _rows_at(path, times):
-            if is_generated(row["event_id"]):
-                stored.setdefault(tuple(row[name] for name in _FIELDS), set()).add(row["source_file"])
-    held = [stored.get(tuple(one[name] for name in _FIELDS), set()) for one in events]
-    return set.intersection(*held)
-
-
-def _rows_at(path: Place, times: Sequence[int]) -> list[dict[str, Any]]:
-    columns = [*_FIELDS, "event_id", "source_file"]
-    found = parquet.read_table(
-        source_of(path), columns=columns, filters=[("time_ms", "in", times)], partitioning=None
-    )
-    rows: list[dict[str, Any]] = found.to_pylist()
-    return rows
-
-
-def _joined(overlaps: Iterable[_Overlap], preferred: Iterable[str] = ()) -> dict[str, str]:
+def _joined(overlaps: Iterable[Meeting], preferred: Iterable[str] = ()) -> dict[str, str]:
     """Return a common name for the logs that overlap, by each of their names: a `preferred` one if any is."""
     groups: dict[str, set[str]] = {}
     for one in overlaps:

@@ -171,15 +171,15 @@ def read_pieces(spark: "SparkSession", files: Sequence[Readable]) -> "DataFrame"
 def lines_in_tasks(
     spark: "SparkSession",
     files: Sequence[Readable],
-    take: Callable[[Readable, Iterator[bytes]], Iterator[dict[str, Any]]],
+    take: Callable[[Piece, Iterator[bytes]], Iterator[dict[str, Any]]],
     schema: str,
 ) -> "DataFrame":
     """Return the rows of text that `take` yields for the lines of each piece of the files."""
 
-    def batches(file: Readable, lines: Iterator[bytes]) -> "Iterator[pa.RecordBatch]":
+    def batches(piece: Piece, lines: Iterator[bytes]) -> "Iterator[pa.RecordBatch]":
         import pyarrow as pa
 
-        rows = list(take(file, lines))
+        rows = list(take(piece, lines))
         if rows:
             yield pa.RecordBatch.from_pylist(rows)
 
@@ -189,7 +189,7 @@ def lines_in_tasks(
 def _in_tasks(
     spark: "SparkSession",
     files: Sequence[Readable],
-    batches_of: "Callable[[Readable, Iterator[bytes]], Iterator[pa.RecordBatch]]",
+    batches_of: "Callable[[Piece, Iterator[bytes]], Iterator[pa.RecordBatch]]",
     schema: "StructType | str",
 ) -> "DataFrame":
     tasks = tasks_of(files)
@@ -206,29 +206,29 @@ def _in_tasks(
 
 
 def _read(
-    piece: Piece, batches_of: "Callable[[Readable, Iterator[bytes]], Iterator[pa.RecordBatch]]"
+    piece: Piece, batches_of: "Callable[[Piece, Iterator[bytes]], Iterator[pa.RecordBatch]]"
 ) -> "Iterator[pa.RecordBatch]":
     file = piece.file
     try:
         with unpacked(file.place, file.packing) as content:
-            yield from batches_of(file, lines_of(content, piece.start, piece.stop, file.end))
+            yield from batches_of(piece, lines_of(content, piece.start, piece.stop, file.end))
     except FileNotFoundError:
         raise AuditInputError(f"`{file.place}` went away while it was read, run again") from None
     except DAMAGE as error:
         raise DamagedFileError(file.place) from error
 
 
-def _batches(file: Readable, lines: Iterator[bytes]) -> "Iterator[pa.RecordBatch]":
+def _batches(piece: Piece, lines: Iterator[bytes]) -> "Iterator[pa.RecordBatch]":
     batch: list[bytes] = []
     size = 0
     for line in lines:
         batch.append(line)
         size += len(line)
         if len(batch) >= BATCH_LINES or size >= BATCH_BYTES:
-            yield _batch(file, batch)
+            yield _batch(piece.file, batch)
             batch, size = [], 0
     if batch:
-        yield _batch(file, batch)
+        yield _batch(piece.file, batch)
 
 
 def _batch(file: Readable, lines: list[bytes]) -> "pa.RecordBatch":

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 from zoneinfo import ZoneInfo
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.files import AuditFiles
 from kustos.pipeline.places import FileState
-from kustos.pipeline.run.files.new_files import FoundFile, layout_at, places_of
+from kustos.pipeline.run.files.logs import Logs
+from kustos.pipeline.run.files.new_files import FoundFile, described, layout_at, places_of
 from kustos.pipeline.run.files.packing import Packing
 from kustos.pipeline.run.files.pieces import DamagedFileError, Readable, read_pieces
 
@@ -20,6 +21,42 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
+@dataclass(frozen=True, slots=True)
+class ReadableFiles:
+    """Files to read, with their logs and layouts; `said` has a sentence for each log that is in doubt."""
+
+    files: tuple[Readable, ...]
+    said: tuple[str, ...]
+
+
+def readable_files(
+    found: AuditFiles,
+    layout: str | None = None,
+    *,
+    on_unknown_format: Literal["stop", "quarantine"] = "stop",
+) -> ReadableFiles:
+    """Return all files, each with its layout, log4j's pattern, and the log that it is a copy of.
+
+    The layout is found in the first lines of a file unless it is given. Raises `AuditInputError` if no file
+    is in the given one, `UnknownFormatError` for one in no known format unless such are quarantined, and
+    `ConfigurationError` for what is no pattern.
+    """
+    may_be_unknown = on_unknown_format == "quarantine"
+    logs = Logs(())
+    files: list[Readable] = []
+    said: list[str] = []
+    for path, state in found.states.items():
+        for place, packing in places_of(path):
+            choice = logs.choose(described(place, packing, state, is_closed=True))
+            name = place.removeprefix(f"{found.root}/")
+            file = Readable(place, name, choice.log, packing, *_sizes(state, packing))
+            files.append(replace(file, layout=_layout(file, layout, may_be_unknown=may_be_unknown)))
+            said += [] if choice.said is None else [choice.said]
+    if layout is not None and layout not in {file.layout for file in files}:
+        raise AuditInputError(f"no file below `{found.root}` is in the layout `{layout}`, see its lines")
+    return ReadableFiles(tuple(files), tuple(said))
+
+
 def read_lines(
     spark: "SparkSession",
     found: AuditFiles,
@@ -27,23 +64,11 @@ def read_lines(
     *,
     on_unknown_format: Literal["stop", "quarantine"] = "stop",
 ) -> "DataFrame":
-    """Return every line of the files, half ones too, with the file's layout; packed files are unpacked.
+    """Return every line of the files, half ones too, as INPUT_LINES_SCHEMA; packed files are unpacked.
 
-    The columns are those of LINES_SCHEMA and `layout`: log4j's pattern, found in the first lines of a file
-    unless it is given. Raises `AuditInputError` if no file is in the given one, `UnknownFormatError` for one
-    in no known format unless such are quarantined, and `ConfigurationError` for what is no pattern.
+    Raises what `readable_files` raises.
     """
-    files = [
-        Readable(place, place.removeprefix(f"{found.root}/"), None, packing, *_sizes(state, packing))
-        for path, state in found.states.items()
-        for place, packing in places_of(path)
-    ]
-    may_be_unknown = on_unknown_format == "quarantine"
-    layouts = [_layout(file, layout, may_be_unknown=may_be_unknown) for file in files]
-    files = [replace(file, layout=each) for file, each in zip(files, layouts, strict=True)]
-    if layout is not None and layout not in layouts:
-        raise AuditInputError(f"no file below `{found.root}` is in the layout `{layout}`, see its lines")
-    return read_pieces(spark, files).select("file", "line", "layout")
+    return read_pieces(spark, readable_files(found, layout, on_unknown_format=on_unknown_format).files)
 
 
 def _layout(file: Readable, layout: str | None, *, may_be_unknown: bool) -> str | None:
