@@ -156,9 +156,6 @@ class RunningGateway:
         again = " again" if is_reauthentication else ""
         self.counted[f"{'' if succeeded else 'failed '}logins{again}"] += 1
 
-    def session_killed(self, listener: str) -> None:
-        self.counted["sessions killed"] += 1
-
     def connections_changed(self, listener: str, change: int) -> None:
         self.counted["connections"] += change
 

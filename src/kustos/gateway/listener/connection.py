@@ -147,13 +147,13 @@ class ClientConnection(asyncio.Protocol):
                 self._login.oversized()
             else:
                 self.close(str(refusal))
-        elif not reader.is_empty or (self._session is not None and self._session.waiting_bytes):
+        elif not reader.is_empty or (self._session is not None and self._session.waiting_bytes()):
             self._weigh()
 
     def _weigh(self) -> None:
         """Count what is held of requests that have not begun; a stranger that gets no more room ends."""
         if not (self._closed or self._gone):
-            if not self._incoming.weigh(0 if self._session is None else self._session.waiting_bytes):
+            if not self._incoming.weigh(0 if self._session is None else self._session.waiting_bytes()):
                 self.refuse(NO_ROOM)
             elif self._incoming.waits:
                 self._read()

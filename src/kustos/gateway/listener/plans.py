@@ -50,9 +50,6 @@ class ListenerMetrics(Protocol):
     def authenticated(self, mechanism: str, succeeded: bool, is_reauthentication: bool = False) -> None:
         """Count a finished login, or that of a live session (KIP-368)."""
 
-    def session_killed(self, listener: str) -> None:
-        """Count a connection that was closed because its session had expired."""
-
     def connections_changed(self, listener: str, change: int) -> None:
         """Count a connection that was opened (1) or closed (-1)."""
 

@@ -103,9 +103,8 @@ class ClientSession:
         """Make the contexts of later requests with this: the client proved its identity again (KIP-368)."""
         self._guard.renew(context_of)
 
-    @property
     def waiting_bytes(self) -> int:
-        """The bytes of requests that have not begun."""
+        """Return the bytes of requests that have not begun."""
         return sum(map(len, self._frames))
 
     def take(self, frames: list[bytes]) -> None:
@@ -161,9 +160,7 @@ class ClientSession:
 
     def _may_begin(self, frame: bytes) -> bool:
         """Whether this frame's turn has come."""
-        if self._owner.is_verifying:
-            return False
-        if self.link is None and self._owner.needs_upstream(frame):
+        if self._owner.is_verifying or (self.link is None and self._owner.needs_upstream(frame)):
             return False
         if not self._slots:
             return True
@@ -242,8 +239,7 @@ class ClientSession:
 
     def _advance(self, slot: Slot, result: Any) -> None:
         """Let a handler go on until it waits for something or is done."""
-        opened = slot.opened
-        if opened is None:
+        if (opened := slot.opened) is None:
             return
         try:
             while True:
@@ -258,8 +254,7 @@ class ClientSession:
                     self._learnt.append((slot, None))
                     return
                 slot.require_still_allowed()
-                known = self._perform(slot, opened, effect)
-                if known is None:
+                if (known := self._perform(slot, opened, effect)) is None:
                     return
                 result = known[0]
         except (WireError, NoPortForBrokerError, UpstreamUnavailableError, RefusedFrameError) as error:
@@ -277,8 +272,8 @@ class ClientSession:
             self._report(slot, opened)
 
     def _report(self, slot: Slot, opened: Opened) -> None:
-        exchange, decided = opened.exchange, opened.exchange.decided
-        if decided:
+        exchange = opened.exchange
+        if decided := exchange.decided:
             exchange.written_at = self._observer.decided(exchange.context, decided, slot.latency_us)
             exchange.decided = []
 
@@ -319,8 +314,7 @@ class ClientSession:
             # it was cancelled from outside; after `close` nobody needs to know
             self._fail("the work that a request waited for was cancelled")
             return
-        error = task.exception()
-        if error is not None:
+        if (error := task.exception()) is not None:
             if isinstance(error, UpstreamUnavailableError | RefusedFrameError):
                 self._fail(str(error))
             elif not self._closed:
@@ -399,9 +393,8 @@ class ClientSession:
         self._slots.clear()
         self._learnt.clear()
         self._place.leave()
-        if self._retry is not None:
-            self._retry.cancel()
-        if self._task is not None:
-            self._task.cancel()
+        for waiting in (self._retry, self._task):
+            if waiting is not None:
+                waiting.cancel()
         if self.link is not None:
             self.link.close()
