@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from kustos.client import read_properties
+from kustos.gateway.listener import DRAIN_TIMEOUT_MS
+from kustos.gateway.workers.pool import STOP_TIMEOUT_S
 from kustos.server.settings.node_settings import KustosSettings, settings_from
 from kustos.server.settings.table.node import SETTINGS
 from testkit.certificates import Authority
@@ -22,6 +24,7 @@ VALUES = {path.name.removesuffix("-values.yaml"): path for path in sorted((CHART
 PORTS, HOSTS, QUORUM = VALUES["ports"], VALUES["hosts"], VALUES["quorum"]
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="kustos" password="p";'
 HTTP_PORT = 9404
+PRE_STOP_S = 5
 EVERY = pytest.mark.parametrize("name", sorted(VALUES))
 
 
@@ -266,3 +269,21 @@ def test_the_values_of_the_page_are_taken(tmp_path: Path) -> None:
         file.write_text(text)
     for values in (["--values", str(single)], ["--values", str(single), "--values", str(several)]):
         assert [wrong for each in rendered(*values) for wrong in errors(each)] == []
+
+
+def seconds_to_stop(*more: str) -> int:
+    (found,) = of_kind(manifests("ports", *more), "StatefulSet")
+    return int(found["spec"]["template"]["spec"]["terminationGracePeriodSeconds"])
+
+
+def test_a_pod_is_not_killed_before_its_clients_have_their_answers() -> None:
+    rest_s = seconds_to_stop() - DRAIN_TIMEOUT_MS // 1000
+    assert rest_s >= PRE_STOP_S + STOP_TIMEOUT_S
+    key = r"settings.kustos\.shutdown\.drain\.timeout\.ms"
+    assert seconds_to_stop("--set-string", f"{key}=60000") == 60 + rest_s
+
+
+def test_nor_is_a_service_of_systemd() -> None:
+    unit = (ROOT / "deploy/systemd/kustos.service").read_text()
+    (limit,) = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
+    assert int(limit) >= DRAIN_TIMEOUT_MS // 1000 + STOP_TIMEOUT_S
