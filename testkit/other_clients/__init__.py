@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -12,6 +13,7 @@ from testkit.go_modules import program
 from testkit.npm import NODE, installed
 from testkit.paths import ROOT
 from testkit.processes import Server, spawn
+from testkit.waiting import whole_lines
 
 SOURCES: Final = ROOT / "testkit" / "other_clients"
 ORDERS: Final = "KUSTOS_TEST_CLIENT"
@@ -68,6 +70,24 @@ def scenes(command: Sequence[str], orders: Orders) -> dict[str, dict[str, Any]]:
     return outcome
 
 
-def franz_go_member(orders: Orders, output: Path) -> Server:
-    """Return a running member of a group: a line of `output` for each record that it read."""
-    return Server("franz-go", [*franz_go(), "member"], output, orders.environment)
+def franz_go_member() -> tuple[str, ...]:
+    """Return the command of a member of a group in Go."""
+    return (*franz_go(), "member")
+
+
+def librdkafka_member() -> tuple[str, ...]:
+    """Return the command of a member of a group that uses librdkafka."""
+    return (sys.executable, "-m", "testkit.other_clients.librdkafka_member")
+
+
+class Member:
+    """A running member of a group, which prints every record before it commits it."""
+
+    def __init__(self, command: Sequence[str], orders: Orders, output: Path) -> None:
+        self.server = Server(command[0], command, output, orders.environment)
+
+    @property
+    def read(self) -> set[tuple[int, int, str]]:
+        """Return partition, offset and value of each record that it has read."""
+        lines = [line.split("\t") for line in whole_lines(self.server.output)]
+        return {(int(partition), int(offset), value) for _, partition, offset, value in lines}
