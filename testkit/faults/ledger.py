@@ -126,6 +126,14 @@ def held_against(ledger: Ledger, logs: Mapping[Place, bytes]) -> list[str]:
     return found
 
 
+def unread(topic: str, ledger: Ledger, logs: Mapping[Place, bytes], ended: Iterable[Place]) -> list[str]:
+    """Return which records of a topic its group has not read; `ended` it has read after the last round."""
+    read = {place for place, _ in ledger.read} | set(ended)
+    return _cut_short(
+        "not read by its group", (str(each) for each in logs if each[0] == topic and each not in read)
+    )
+
+
 def _cut_short(what: str, names: Iterable[str]) -> list[str]:
     all_of_them = list(names)
     told = [f"{what}: `{name}`" for name in all_of_them[:TOLD_MAX]]

@@ -17,10 +17,10 @@ from kustos.metadata.directory.loader import read_image
 from testkit.faults.administrator import AclChanges, TopicChanges
 from testkit.faults.clients.notes import Orders
 from testkit.faults.injector import Injector
-from testkit.faults.ledger import Ledger, Place, held_against
+from testkit.faults.ledger import Ledger, Place, held_against, unread
 from testkit.faults.measure import Sample, sample
 from testkit.faults.observers import DecisionKey
-from testkit.faults.scene import PARTITIONS, TOPICS, USERS, FaultScene
+from testkit.faults.scene import PARTITIONS, SHARED_GROUP, SHARED_TOPIC, TOPICS, USERS, FaultScene
 from testkit.faults.schedule import Kind, Side
 from testkit.guarded.workers import figure
 from testkit.kafka.java import command
@@ -218,6 +218,8 @@ class Run:
         scene, outcome = self.scene, self.outcome
         logs = read_all({"bootstrap.servers": scene.direct})
         outcome.problems = self._found() + held_against(self.ledger, logs)
+        left = read_what_is_left(scene.librdkafka("carol", "finishing"))
+        outcome.problems += unread(SHARED_TOPIC, self.ledger, logs, left)
         guarded = read_all(scene.librdkafka("reader", "verifying"))
         if guarded != logs:
             outcome.problems.append(f"{len(logs)} records in the logs, {len(guarded)} through kustos")
@@ -289,6 +291,18 @@ def read_all(settings: dict[str, Any]) -> dict[Place, bytes]:
     consumer = Consumer(settings | more | {"enable.auto.commit": False})
     left = {(topic, number) for topic in TOPICS for number in range(PARTITIONS)}
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for topic, number in left])
+    return _read_to_the_ends(consumer, left)
+
+
+def read_what_is_left(settings: dict[str, Any]) -> dict[Place, bytes]:
+    """Return what the shared group has still to read: its members have ended, and nobody writes any more."""
+    more = {"group.id": SHARED_GROUP, "auto.offset.reset": "earliest", "enable.partition.eof": True}
+    consumer = Consumer(settings | more)
+    consumer.subscribe([SHARED_TOPIC])
+    return _read_to_the_ends(consumer, {(SHARED_TOPIC, number) for number in range(PARTITIONS)})
+
+
+def _read_to_the_ends(consumer: Consumer, left: set[tuple[str, int]]) -> dict[Place, bytes]:
     found: dict[Place, bytes] = {}
     deadline = time.monotonic() + READ_S
     while left and time.monotonic() < deadline:

@@ -28,6 +28,10 @@ TOPICS: Final = (
     "changing",
     "hidden-plans",
 )
+SHARED_TOPIC: Final = "carol-records"
+SHARED_GROUP: Final = "carol-group"
+"""A topic, and the group of two libraries that must have read all of it in the end."""
+
 USERS: Final = {
     name: f"{name}-secret"
     for name in ("admin", "alice", "jane", "carol", "erin", "adam", "mallory", "reader")

@@ -172,7 +172,7 @@ class World:
         assert not self.closed, "nothing is written after the end"
         self.answers += self.written.feed(frame)
 
-    def hang_up(self, reason: str) -> None:
+    def close(self, reason: str) -> None:
         self.closed.append(reason)
         self.session.close()
 
@@ -267,7 +267,7 @@ class World:
 
     def upstream_lost(self, reason: str) -> None:
         if not self.closed:
-            self.hang_up(reason)
+            self.close(reason)
 
     @property
     def link(self) -> UpstreamLink:

@@ -30,6 +30,8 @@ from testkit.tap.needs import NEEDS
 
 __all__ = ["Client", "Violation", "check_request", "check_response", "violations"]
 
+DESCRIBE_ACLS = 29
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -236,7 +238,9 @@ def check_response(
     said = request_frame + b"".join(
         key[0].encode() for key in session_partitions or () if isinstance(key[0], str)
     )
-    found += list(hidden_names(said, response_frame, subject))
+    # ACLs name topics, to whoever may see ACLs
+    if request.api_key != DESCRIBE_ACLS or not subject.may_cluster(Op.DESCRIBE):
+        found += list(hidden_names(said, response_frame, subject))
     found += list(wrong_operations(request, body, subject))
     if is_listing(request):
         found += [f"shows {key}" for key in listed(request, body, subject) if not visible(subject, key)]

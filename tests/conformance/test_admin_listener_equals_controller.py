@@ -12,6 +12,7 @@ from kustos.protocol import ADMIN_TABLE
 from kustos.wire.api_keys import api_name
 from testkit.equality.stories import unknown_fields
 from testkit.paths import ROOT
+from tests.conformance.equality import normal
 from tests.conformance.equality.admin_differences import DIFFERENCES
 from tests.conformance.equality.admin_sides import admin_sides
 from tests.conformance.equality.cases_node import ELSEWHERE_ONLY, STORIES
@@ -39,6 +40,10 @@ def name_of(number: int) -> str:
 def test_kustos_answers_and_audits_as_the_controller_does(played: Played, number: int) -> None:
     found = list(played.differences(number))
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:SHOWN])
+
+
+def test_every_rule_for_controllers_is_needed(played: Played) -> None:
+    assert not played.rules.unused(normal.CONTROLLER_RULES)
 
 
 def test_every_difference_still_exists(played: Played) -> None:

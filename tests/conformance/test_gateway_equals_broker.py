@@ -14,6 +14,7 @@ from kustos.wire.api_keys import ApiKey, api_name
 from testkit.equality.compared import COMPARED
 from testkit.equality.stories import offered, unknown_fields
 from testkit.paths import ROOT
+from tests.conformance.equality import known_mistakes, normal
 from tests.conformance.equality.both_sides import both_sides
 from tests.conformance.equality.differences import DIFFERENCES
 from tests.conformance.equality.judge import SHOWN, Played, play_all
@@ -37,6 +38,25 @@ def name_of(number: int) -> str:
 def test_kustos_answers_and_audits_as_the_broker_does(played: Played, number: int) -> None:
     found = list(played.differences(number))
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:SHOWN])
+
+
+@pytest.mark.parametrize("mistake", known_mistakes.MISTAKES, ids=lambda mistake: mistake.name)
+def test_known_mistakes_of_others_would_show(played: Played, mistake: known_mistakes.Mistake) -> None:
+    assert not list(
+        known_mistakes.not_shown(mistake, [run for runs in played.asked.values() for run in runs])
+    )
+    cases = {(case.api, case.title) for case in mistake.cases}
+    numbers = [at for at, story in enumerate(STORIES) if (story.api, story.title) in cases]
+    assert not [line for number in numbers for line in played.differences(number)]
+
+
+def test_every_rule_for_what_two_clusters_cannot_have_in_common_is_needed(played: Played) -> None:
+    assert not played.rules.unused(normal.RULES)
+
+
+def test_every_rule_is_explained() -> None:
+    page = (ROOT / "docs" / "explanation" / "testing.md").read_text()
+    assert not [rule.row for rule in (*normal.RULES, *normal.CONTROLLER_RULES) if rule.row not in page]
 
 
 def test_every_difference_still_exists(played: Played) -> None:

@@ -35,7 +35,8 @@ def answer_to(side: Side, user: str, frame: Frame) -> Any:
     correlation_id, body_at = read_response_header(answer, response_header_is_flexible(frame.api, codec))
     assert correlation_id == side.correlation_id
     names = {topic_id: name for name, topic_id in side.topic_ids.items()}
-    return normal.canonical(normal.Normalizer(side).normal(codec.decode(answer, body_at).message, names))
+    normalizer = normal.Normalizer(side, frame.api, names, normal.Rules(normal.RULES))
+    return normal.canonical(normalizer.normal(codec.decode(answer, body_at).message))
 
 
 Answers = dict[tuple[str, str], tuple[Any, Any]]

@@ -11,7 +11,7 @@ import pytest
 
 from kustos.acl import AclBinding
 from testkit.faults.clients.notes import Notes, payload
-from testkit.faults.ledger import Ledger, Place, held_against, payload_id, payload_topic
+from testkit.faults.ledger import Ledger, Place, held_against, payload_id, payload_topic, unread
 from testkit.faults.observers import LATE_S, Decided, DecisionKey, Paired, Timeline
 from testkit.faults.run import unaudited
 from testkit.faults.schedule import LANES, faults
@@ -169,6 +169,13 @@ def test_a_broken_promise_is_told(
     found = held_against(noted(tmp_path, *lines), logs)
     assert len(found) == 1
     assert what in found[0]
+
+
+def test_what_a_group_has_not_read_is_told(tmp_path: Path) -> None:
+    ledger = noted(tmp_path, ("R", "t", 0, 5, 1))
+    logs = {("t", 0, 5): ONE, ("t", 0, 6): TWO, ("u", 0, 0): TWO}
+    assert unread("t", ledger, logs, [("t", 0, 6)]) == []
+    assert unread("t", ledger, logs, []) == ["not read by its group: `('t', 0, 6)`"]
 
 
 def test_a_note_that_was_not_written_to_its_end_was_never_said(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ class Late(World):
         return self.ended or (self.ends_soon and in_ms > 0)
 
     def take(self, frame: bytes) -> bool:
-        self.hang_up("the session has expired")
+        self.close("the session has expired")
         return True
 
     @property
@@ -179,7 +179,7 @@ class Late(World):
             case "change":
                 self.change([right for right in RIGHTS if random.random() < 0.6])
             case "leave" if not self.closed:
-                self.hang_up("the client is gone")
+                self.close("the client is gone")
             case "near" if not self.closed and not (self.is_frozen or self.is_muted):
                 self.ends_soon, self.unread_then = True, list(self.unread)
             case "expire" if self.ends_soon and not (self.closed or self.is_frozen or self.is_muted):
@@ -225,7 +225,7 @@ async def history(seed: int, events: list[str]) -> Late:
         world.look()
         world.finish_one()
     if not world.closed:
-        world.hang_up("the history is over")
+        world.close("the history is over")
     world.link.forget()
     await world.settle()
     return world

@@ -1,6 +1,6 @@
 """librdkafka: an idempotent and a transactional producer, a consumer group, a user who is denied at times.
 
-`alice` writes and reads her topics; `erin` writes and reads `changing`.
+`alice` writes and reads her topics; `erin` writes and reads `changing`; `carol` reads beside aiokafka.
 """
 
 import faulthandler
@@ -183,6 +183,7 @@ def main() -> None:
         (program.consume, ("alice", ["alice-records", "alice-payments"])),
         (program.produce, ("erin", "changing")),
         (program.consume, ("erin", ["changing"])),
+        (program.consume, ("carol", ["carol-records"])),
     ]
     threads = [threading.Thread(target=work, args=arguments) for work, arguments in jobs]
     for thread in threads:

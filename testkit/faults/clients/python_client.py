@@ -1,4 +1,4 @@
-"""aiokafka: an idempotent producer and a consumer group, as `carol`."""
+"""aiokafka: an idempotent producer and a member of a group, as `carol`."""
 
 import asyncio
 import random

@@ -46,7 +46,7 @@ def admin_sides(directory: Path) -> Iterator[tuple[BothSides, KustosNode]]:
         theirs = stack.enter_context(Side("Kafka", reference.controller_address, dict(users)))
         ours = stack.enter_context(Side("kustos", address, dict(users)))
         made = BothSides(theirs, ours, GrowingLog(reference.authorizer_log))
-        made.rules = normal.RULES | normal.QUORUM_RULES
+        made.rules = normal.Rules(normal.RULES + normal.CONTROLLER_RULES)
         theirs.cluster_id, ours.cluster_id = reference.cluster_id, _cluster_id(made, ours)
         for side in made.sides:
             made.must(side, ApiKey.CREATE_ACLS, 3, {"creations": world.creations()})

@@ -1,7 +1,7 @@
 """Both sides, started with the same world in them, and a story played to both."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class BothSides:
         self.kustos = kustos
         self.log = log
         self.number = 0
-        self.rules: Mapping[str, Callable[[Any], Any]] = normal.RULES
+        self.rules = normal.Rules(normal.RULES)
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -79,7 +79,7 @@ class BothSides:
                     said = last[0].reference
                     if step.parted is not None and step.parted(said):
                         return True
-                    if step.good and set(_codes(said)) - {0}:
+                    if step.good and set(codes_of(said)) - {0}:
                         return False
                     if step.until is not None and not step.until(said):
                         return False
@@ -137,8 +137,10 @@ class BothSides:
             answer = side.answer(user, step.api, version)
             answers[side.name].append(answer)
             names = self.names(side, step.api, answer)
-            rules = {**self.rules, **normal.RULES_OF.get(step.api, {})}
-            said.append(normal.Normalizer(side, rules).normal(_unwrapped(step, answer), names))
+            # of an Envelope, what is in it
+            (api,) = [inner.api for inner in _wrapped(step)] or [step.api]
+            normalizer = normal.Normalizer(side, api, names, self.rules)
+            said.append(normalizer.normal(_unwrapped(step, answer)))
         lines = audit.of_lines(self.log.new_lines())
         # its controller authorizes topics that are made by being asked for once more, a moment later
         about = {api_name(each) for each in (step.api, *(inner.api for inner in _wrapped(step)))}
@@ -215,7 +217,7 @@ class BothSides:
     def _eventually(self, side: Side, api: ApiKey, version: int, fields: Mapping[str, Any]) -> None:
         def done() -> bool:
             answer = self.must(side, api, version, fields).to_dict()
-            return not set(_codes(answer)) - {0}
+            return not set(codes_of(answer)) - {0}
 
         wait_until(done, timeout_s=SETTLES_WITHIN_S, what=f"{api.name} at {side.name}")
 
@@ -237,16 +239,17 @@ def _unwrapped(step: Step, answer: Message | None) -> Message | None:
     return answer
 
 
-def _codes(value: Any) -> Iterator[int]:
+def codes_of(value: Any) -> Iterator[int]:
+    """Yield every error code in a normal answer."""
     if isinstance(value, dict):
         for name, item in value.items():
             if name == "error_code":
                 yield item
             else:
-                yield from _codes(item)
+                yield from codes_of(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _codes(item)
+            yield from codes_of(item)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ class Played:
 
     asked: dict[int, list[tuple[Run, list[Asked]]]]
     used: Counter[str]
+    rules: normal.Rules
     table: tuple[Difference, ...] = DIFFERENCES
 
     def differences(self, number: int) -> Iterator[str]:
@@ -68,4 +69,4 @@ def play_all(
         for _, steps in runs:
             for each in steps:
                 each.kustos_audit = events[each.client_id]
-    return Played(asked, Counter(), table)
+    return Played(asked, Counter(), stage.rules, table)

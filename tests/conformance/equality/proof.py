@@ -24,11 +24,13 @@ from tests.conformance.equality import (
     cases_tokens,
     cases_topics,
     cases_transactions,
+    known_mistakes,
 )
 from tests.conformance.equality.cases_node import STORIES as ADMIN_STORIES
 
 STORIES: tuple[Story, ...] = (
     *cases_topics.READING,
+    *known_mistakes.STORIES,
     *cases_groups.ASKING,
     *cases_topics.PRODUCE_STORIES,
     *cases_topics.WRITTEN,

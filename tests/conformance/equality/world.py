@@ -17,12 +17,14 @@ PASSWORDS = {
         "elsewhere",
         "creator",
         "cluster",
+        "writer",
         "zed",
     )
 }
 
 SUPER, ALL, NOBODY, SOME, MIXED = "admin", "all", "nobody", "some", "mixed"
 READER, ELSEWHERE, CREATOR, CLUSTER, ZED = "reader", "elsewhere", "creator", "cluster", "zed"
+WRITER = "writer"
 
 EVERYBODY = (SUPER, ALL, NOBODY, SOME, MIXED, READER, ELSEWHERE, CREATOR, CLUSTER)
 FEW = (SUPER, NOBODY, SOME, MIXED)
@@ -82,6 +84,9 @@ ACLS: tuple[tuple[str, AclPermissionType, AclOperation, ResourceType, str, Patte
     # reads everything that it sees, sees nothing of groups
     (READER, ALLOW, OP.READ, TOPIC, "*", LITERAL, THIS_HOST),
     (READER, ALLOW, OP.DESCRIBE, TOPIC, "*", LITERAL, THIS_HOST),
+    # writes a topic that it must not read
+    (WRITER, ALLOW, OP.WRITE, TOPIC, "orders", LITERAL, ANY_HOST),
+    (WRITER, DENY, OP.READ, TOPIC, "orders", LITERAL, ANY_HOST),
     # everything, but from another machine; here only what a denial from there does not touch
     *[(ELSEWHERE, ALLOW, OP.ALL, kind, "*", LITERAL, OTHER_HOST) for kind in (TOPIC, GROUP, TRANSACTION)],
     (ELSEWHERE, DENY, OP.ALL, TOPIC, "orders", LITERAL, OTHER_HOST),

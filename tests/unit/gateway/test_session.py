@@ -335,7 +335,7 @@ async def test_the_end_takes_what_is_held_with_it(
 async def test_what_ends_twice_ends_once() -> None:
     world = World(ALL_ALLOWED)
     world.session.take([heartbeat(1)])
-    world.hang_up("the client is gone")
+    world.close("the client is gone")
     world.session.close()
     world.link.connection_lost(None)
     world.session.go_on()

@@ -108,8 +108,7 @@ class ClientConnection(asyncio.Protocol):
     def refuse(self, refusal: HandshakeRefusal) -> None:
         """Count the client among those that never came to a login, and end it."""
         if not self._closed:
-            has_line = self._port.refuse(refusal, self.host)
-            self.close(refusal.reason, logged=not has_line)
+            self.close(refusal.reason, logged=not self._port.refuse(refusal, self.host))
 
     def data_received(self, data: bytes) -> None:
         """Split the bytes into frames, and hand them to the SASL machine or the session."""
@@ -371,10 +370,6 @@ class ClientConnection(asyncio.Protocol):
         """Hold no bytes once both halves are gone: until then either may have a part of an answer."""
         if self._transport is None and not self._has_link:
             self._answers.hold(0)
-
-    def hang_up(self, reason: str) -> None:
-        """End the connection for a reason of the session's."""
-        self.close(reason)
 
     def close(self, reason: str, *, logged: bool = True) -> None:
         """End both halves; one line in the log says why."""

@@ -384,7 +384,7 @@ class ClientSession:
 
     def _fail(self, reason: str) -> None:
         if not self._closed:
-            self._owner.hang_up(reason)
+            self._owner.close(reason)
 
     def close(self) -> None:
         """Release everything; nothing is decided or sent from now on."""

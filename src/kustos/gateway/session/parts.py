@@ -146,7 +146,7 @@ class SessionOwner(Protocol):
     def write(self, frame: bytes) -> None:
         """Send a whole frame to the client."""
 
-    def hang_up(self, reason: str) -> None:
+    def close(self, reason: str) -> None:
         """End both halves of the connection, and log why."""
 
     def read_more(self, wanted: bool) -> None:
