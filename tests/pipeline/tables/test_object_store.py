@@ -1,5 +1,7 @@
 """Tables in an object store keep the promises of tables on a disk: shown on a real server of S3."""
 
+import errno
+import os
 import shutil
 import signal
 import subprocess
@@ -8,14 +10,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.anomalies import Window
 from kustos.pipeline.anomalies.job import run_anomalies
 from kustos.pipeline.deciding import AclsInForce
-from kustos.pipeline.places import StorePath, names_in
+from kustos.pipeline.places import StorePath, names_below, names_in, size_of
 from kustos.pipeline.replay.job import replay_of_tables
 from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.run.stream import StreamOptions, run_stream
@@ -31,8 +35,13 @@ from kustos.pipeline.tables import (
     drop_expired,
     line_writing,
 )
+from kustos.pipeline.tables import transaction as transactions
 from kustos.pipeline.tables.deduplication import of_runs
+from kustos.pipeline.tables.delta import new_name, write_file
 from kustos.pipeline.tables.rollup import days
+from kustos.pipeline.tables.runs import RUN, add_rows
+from kustos.pipeline.tables.store import stored_schema
+from kustos.pipeline.tables.transaction import Write, transaction
 from kustos.pipeline.triage import acknowledge, reopen, stored_states
 from testkit.kafka import KafkaNode
 from testkit.object_store import KEY, ObjectStore
@@ -235,6 +244,37 @@ def test_killed_there_and_run_again_no_event_is_there_twice(
 def test_of_runs_at_once_one_wins_and_the_others_say_so(store: ObjectStore) -> None:
     """There is no lock: the server takes one commit of `runs` with a number, by a conditional put."""
     one_of_writers_wins(StorePath(store.address("race")))
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_where_the_last_commit_fails_there_no_file_goes_that_it_may_have_named(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, is_committed: bool
+) -> None:
+    """A request that failed may be on its way, so what is not there yet does not count as refused."""
+    place = StorePath(store.address(f"failing-{is_committed}"))
+
+    def fail(*args: Any, **more: Any) -> int:
+        if is_committed:
+            add_rows(*args, **more)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def take(run_id: str) -> list[StorePath]:
+        with transaction(place) as change:
+            folder, name = change.place("quarantine"), new_name(change.mark, "2026-11-20")
+            change.add("quarantine", [write_file(folder, name, pa.table({"line": ["x"]}), "2026-11-20")])
+            change.commit(run_id, RUN, [Write(table="quarantine", schema=stored_schema("quarantine"))])
+        return [place / "quarantine" / file.name for file in Tables(place).snapshot("quarantine")]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transactions, "add_rows", fail)
+        with pytest.raises(TablesError, match="input/output error"):
+            take("failed")
+    written = [name for name in names_below(place / "quarantine") if name.startswith("day=")]
+    assert len(written) == 1
+    assert sorted(Tables(place).state().runs) == (["failed"] if is_committed else [])
+    found = take("next")
+    assert len(found) == 1 + is_committed
+    assert all(size_of(path) for path in found)
 
 
 def test_errors_tell_the_place_and_the_reason_and_no_secret(
