@@ -113,7 +113,7 @@ class PlainRecommendation:
         return _alone(self.acls).allows(*_question(one))
 
     def _over_grants(self, acl: Acl, needs: Iterable[Asked]) -> int:
-        """Return on how many known topics its operation, or each one of ALL, was not used."""
+        """Return on how many topics that it grants its operation, or each one of ALL, was not used."""
         used = {
             (one["resource_name"], operation)
             for one in needs
@@ -121,7 +121,9 @@ class PlainRecommendation:
             for operation in (one["operation"], IMPLIED.get(one["operation"]))
         }
         named = TYPES["TOPIC"] if acl[5] == "ALL" else (acl[5],)
-        granted = [name for name in self.topics if holds(acl, "TOPIC", name)]
+        # a name that an ACL writes counts also if it is not known, such as `hardcode` for any topic
+        is_name = acl[2] == "LITERAL" and acl[1] != "*"
+        granted = [acl[1]] if is_name else [name for name in self.topics if holds(acl, "TOPIC", name)]
         return sum(pair not in used for pair in product(granted, named))
 
 
