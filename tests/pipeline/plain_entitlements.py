@@ -169,6 +169,27 @@ class Plain:
         effect = "WHOLE" if not taken else "PARTLY_DENIED" if len(taken) < len(questions) else "VOID"
         return effect, sorted(one for one, some in denied.items() if some)
 
+    def allows(self, who: str, host: str, operation: str, name: str | None) -> bool:
+        """Return whether a client may do something with a topic, or with any topic at all."""
+        if who in self.super_users:
+            return True
+        if name is None:
+            asked = {"principal": who, "host": host, "operation": operation}
+            return any(
+                one[6] == "ALLOW"
+                and is_for(one, who, host)
+                and operation in operations(one)
+                and self.allows_some_topic(one, asked)
+                for one in self.acls
+            )
+        named = [one for one in self.acls if holds(one, "TOPIC", name)]
+        mine = [one for one in named if is_for(one, who, host)]
+        if any(one[6] == "DENY" and one[5] in (operation, "ALL") for one in mine):
+            return False
+        if any(one[6] == "ALLOW" and operation in operations(one) for one in mine):
+            return True
+        return self.is_open and not named
+
     def allows_some_topic(self, acl: Acl, use: Use) -> bool:
         """Return whether an ALLOW is on some name that no DENY of the client holds with it.
 

@@ -3,7 +3,8 @@
 import gzip
 import json
 import re
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -11,9 +12,14 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from tests.pipeline.events import event_line, login_line
+from tests.pipeline.plain_entitlements import ACL_NAMES, Acl, holds, is_for, operations
 
 CLUSTERS = ("east", "lkc-1", "west")
-ZONES = {"broker-1": "Europe/Berlin", "broker-2": "America/New_York"}
+ZONES = {
+    "broker-1": "Europe/Berlin", "broker-2": "America/New_York", "strimzi": "UTC", "legacy": "UTC",
+}  # fmt: skip
+FILES = 14
+"""What the two runs read; each of the two files in Strimzi's zip is one."""
 START = datetime(2026, 10, 20, tzinfo=UTC)
 """Clocks change on October 25 in Berlin, and on November 1 in New York."""
 TOPICS = ("payments", "orders", "payments.retry")
@@ -28,31 +34,78 @@ def moment(random: Random) -> datetime:
     return found + timedelta(hours=8) if is_twice else found
 
 
-def kafka_text(random: Random, time: datetime, zone: str) -> str:
+def drawn_rule(
+    random: Random, acls: Sequence[Acl], question: tuple[str, str, str, str | None], result: str
+) -> Acl | str:
+    """Return an ACL that decides a question (who, host, operation, topic) so, or the kind of another rule."""
+    who, host, operation, name = question
+    if result == "ERROR":
+        return "DefaultDeny"
+    found: list[Acl | str] = [
+        one
+        for one in acls
+        if name is not None
+        and holds(one, "TOPIC", name)
+        and is_for(one, who, host)
+        and (one[6] == "ALLOW") == (result == "ALLOWED")
+        and operation in operations(one)
+        and (result == "ALLOWED" or one[5] in (operation, "ALL"))
+    ]
+    others = ["DefaultAllow", "SuperUser"] if result == "ALLOWED" else ["DefaultDeny"]
+    return random.choice([*found, *others])
+
+
+def kafka_text(random: Random, time: datetime, broker: str, acls: Sequence[Acl]) -> str:
+    """Return a line as a broker writes it.
+
+    That of `strimzi` is in its layout, that of `legacy` by AclAuthorizer, which names no rule.
+    """
     level, result = random.choice(
         [("DEBUG", "Allowed"), ("INFO", "Denied"), ("TRACE", "Allowed"), ("TRACE", "Denied")]
     )
-    local = time.astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+    local = time.astimezone(ZoneInfo(ZONES[broker])).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+    who, host = f"User:{random.choice(PRINCIPALS)}", f"10.0.0.{random.randrange(3)}"
+    operation, topic = random.choice(OPERATIONS), random.choice(TOPICS)
+    if broker == "legacy":
+        words, rule = f"Operation = {operation.capitalize()}", ""
+    else:
+        words = f"operation = {operation if broker == 'broker-1' else operation.capitalize()}"
+        found = drawn_rule(random, acls, (who, host, operation, topic), result.upper())
+        rule = f" based on rule {found if isinstance(found, str) else rule_text(found)}"
+    text = (
+        f"Principal = {who} is {result} {words} from host = {host} on resource = Topic:LITERAL:{topic} for "
+        f"request = Fetch with resourceRefCount = {random.randrange(1, 5)}{rule}"
+    )
+    if broker == "strimzi":
+        return f"{local} {level} {text} (kafka.authorizer.logger) [data-plane-kafka-request-handler-3]"
+    return f"[{local}] {level} {text} (kafka.authorizer.logger)"
+
+
+def rule_text(acl: Acl) -> str:
+    kind, name, pattern, who, host, operation, permission = acl
     return (
-        f"[{local}] {level} Principal = User:{random.choice(PRINCIPALS)} is {result} operation = "
-        f"{random.choice(OPERATIONS).capitalize()} from host = 10.0.0.{random.randrange(3)} on resource = "
-        f"Topic:LITERAL:{random.choice(TOPICS)} for request = Fetch with resourceRefCount = "
-        f"{random.randrange(1, 5)} based on rule {'DefaultAllow' if result == 'Allowed' else 'DefaultDeny'} "
-        "(kafka.authorizer.logger)"
+        f"MatchingAcl(acl=StandardAcl(resourceType={kind}, resourceName={name}, patternType={pattern}, "
+        f"principal={who}, host={host}, operation={operation}, permissionType={permission}))"
     )
 
 
-def kustos_line(random: Random, number: int, time: datetime) -> str:
+def kustos_line(random: Random, number: int, time: datetime, acls: Sequence[Acl]) -> str:
     decision = random.choice(["ALLOWED", "ALLOWED", "DENIED", "ERROR"])
+    name, host = random.choice(PRINCIPALS), f"10.1.0.{random.randrange(3)}"
+    operation, topic = random.choice(OPERATIONS), random.choice([*TOPICS, None])
+    found = drawn_rule(random, acls, (f"User:{name}", host, operation, topic), decision)
+    if isinstance(found, str):
+        rule = {"rule__kind": found}
+    else:
+        rule = dict(zip((f"rule__{each}" for each in ACL_NAMES), found, strict=True))
+        rule["rule__kind"] = "MatchingAcl"
     return event_line(
         number, time_ms=round(time.timestamp() * 1000), cluster_id="west", decision=decision,
-        principal_name=random.choice(PRINCIPALS), host=f"10.1.0.{random.randrange(3)}",
-        operation=random.choice(OPERATIONS), resource_name=random.choice([*TOPICS, None]),
+        principal_name=name, host=host, operation=operation, resource_name=topic,
         access=random.choice(["ACCESS", "ACCESS", "LISTING"]), log_if_denied=random.choice([True, False]),
-        rule__kind="DefaultAllow" if decision == "ALLOWED" else "DefaultDeny",
         reference_count=random.randrange(1, 5),
         # what a sample drew counts as one event, like every other
-        sampled_one_in=random.choice([None, 100]) if decision == "ALLOWED" else None,
+        sampled_one_in=random.choice([None, 100]) if decision == "ALLOWED" else None, **rule,
     )  # fmt: skip
 
 
@@ -70,21 +123,51 @@ def confluent_line(random: Random, number: int, time: datetime) -> str:
     return json.dumps(head | {"data": data})
 
 
-def write_first(folder: Path, random: Random) -> None:
+SPRAYER, GUESSER = "10.9.9.1", "10.9.9.2"
+
+
+def attacked_logins(day_ms: int) -> list[str]:
+    """Return logins of a day: two passwords tried on twelve names, and one of a name guessed at last."""
+    tried = [(f"name-{n % 12}", SPRAYER, "FAILURE", 1 + n % 2) for n in range(24)]
+    tried += [("carol", GUESSER, "FAILURE", 1 + n % 3) for n in range(25)]
+    tried += [("carol", GUESSER, "SUCCESS", 1)]
+    return [
+        login_line(100 + n, cluster_id="west", claimed_name=name, host=host, result=result,
+                   attempt_count=count, time_ms=day_ms + n * 60_000, first_time_ms=day_ms + n * 60_000 - 500,
+                   failure="invalid client credentials" if result == "FAILURE" else None)
+        for n, (name, host, result, count) in enumerate(tried)
+    ]  # fmt: skip
+
+
+Acls = Mapping[str, Sequence[Acl]]
+"""By cluster the ACLs that rules name."""
+
+
+def write_first(folder: Path, random: Random, acls: Acls) -> None:
     """Write what the first run reads."""
-    for broker, zone in ZONES.items():
+    for broker in ZONES:
         place = folder / "east" / broker
         place.mkdir(parents=True)
-        times = sorted(moment(random) for _ in range(240))
-        lines = [kafka_text(random, time, zone) for time in times]
-        (place / "kafka-authorizer.log.1").write_text("\n".join([*lines[:120], ""]))
-        (place / "kafka-authorizer.log").write_text("\n".join([*lines[120:], lines[-1], "junk", ""]))
+        times = sorted(moment(random) for _ in range(120 if broker in ("strimzi", "legacy") else 240))
+        lines = [kafka_text(random, time, broker, acls["east"]) for time in times]
+        half = len(lines) // 2
+        if broker == "strimzi":
+            with zipfile.ZipFile(place / "collected.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr("kafka.log.1", "\n".join(["===> a banner", *lines[:half], ""]))
+                archive.writestr("kafka.log", "\n".join([*lines[half:], ""]))
+            continue
+        if broker == "legacy":
+            note = f"{lines[0].partition(']')[0]}] {SUPER_USER_NOTE}"
+            (place / "kafka-authorizer.log").write_text("\n".join([note, *lines, ""]))
+            continue
+        (place / "kafka-authorizer.log.1").write_text("\n".join([*lines[:half], ""]))
+        (place / "kafka-authorizer.log").write_text("\n".join([*lines[half:], lines[-1], "junk", ""]))
         packed = place / "old" / "kafka-authorizer.log.2.gz"
         packed.parent.mkdir()
         packed.write_bytes(gzip.compress((place / "kafka-authorizer.log.1").read_bytes()))
     others = folder / "others"
     others.mkdir()
-    lines = [kustos_line(random, number, moment(random)) for number in range(300)]
+    lines = [kustos_line(random, number, moment(random), acls["west"]) for number in range(300)]
     day = datetime(2026, 11, 12, 3, tzinfo=UTC)
     lines += [
         event_line(1000 + n, time_ms=round(day.timestamp() * 1000) + n * 500, cluster_id="west",
@@ -99,30 +182,59 @@ def write_first(folder: Path, random: Random) -> None:
                    attempt_count=random.randrange(1, 4))
         for n in range(60)
     ]  # fmt: skip
+    lines += attacked_logins(round(day.timestamp() * 1000))
     lines += [confluent_line(random, number, moment(random)) for number in range(150)]
     random.shuffle(lines)
     (others / "a.jsonl").write_text("\n".join([*lines[:400], "{", ""]))
     (others / "b.jsonl").write_text("\n".join([*lines[380:], ""]))  # holds 20 lines of the first
-    forged = kustos_line(random, 5000, START)
+    forged = kustos_line(random, 5000, START, acls["west"])
     (folder / "east" / "broker-1" / "forged.jsonl").write_text(f"{forged}\n")
 
 
-def write_second(folder: Path, random: Random) -> None:
+def write_second(folder: Path, random: Random, acls: Acls) -> None:
     """Write what the second run reads, too: a log that grew, an export of its end, and late events."""
     log = folder / "east" / "broker-1" / "kafka-authorizer.log"
-    later = [kafka_text(random, START + timedelta(days=26, seconds=n), ZONES["broker-1"]) for n in range(30)]
+    later = [
+        kafka_text(random, START + timedelta(days=26, seconds=n), "broker-1", acls["east"]) for n in range(30)
+    ]
     log.write_text(log.read_text() + "\n".join([*later, ""]))
-    more = kafka_text(random, START + timedelta(days=27), ZONES["broker-1"])
+    more = kafka_text(random, START + timedelta(days=27), "broker-1", acls["east"])
     (log.parent / "export.txt").write_text("\n".join([*later[-12:], more, ""]))
-    late = [kustos_line(random, 2000 + n, START - timedelta(days=9, minutes=n)) for n in range(40)]
+    late = [
+        kustos_line(random, 2000 + n, START - timedelta(days=9, minutes=n), acls["west"]) for n in range(40)
+    ]
     (folder / "others" / "late.jsonl").write_text("\n".join([*late, ""]))
 
 
-TEXT = re.compile(
-    r"\[(?P<time>[-0-9]+ [0-9:]+),(?P<ms>\d{3})\] (?P<level>\w+) Principal = (?P<principal>User:.*?) is "
-    r"(?P<result>Allowed|Denied) operation = (?P<operation>\w+) from host = (?P<host>\S+) on resource = "
-    r"Topic:LITERAL:(?P<name>\S+) for request = \w+ with resourceRefCount = (?P<count>\d+) "
+SUPER_USER_NOTE = (
+    "DEBUG principal = User:root is a super user, allowing operation without checking acls. "
+    "(kafka.authorizer.logger)"
 )
+TEXT = re.compile(
+    r"\[?(?P<time>[-0-9]+ [0-9:]+),(?P<ms>\d{3})\]? (?P<level>\w+) Principal = (?P<principal>User:.*?) is "
+    r"(?P<result>Allowed|Denied) [oO]peration = (?P<operation>\w+) from host = (?P<host>\S+) on resource = "
+    r"Topic:LITERAL:(?P<name>\S+) for request = \w+ with resourceRefCount = (?P<count>\d+)"
+    r"(?: based on rule (?P<rule>\w+)(?:\(acl=StandardAcl\((?P<acl>.*)\)\))?)? \(kafka"
+)
+ACL_TEXT = re.compile(
+    r"resourceType=(\w+), resourceName=(.*), patternType=(\w+), principal=(.*), host=(.*), operation=(\w+), "
+    r"permissionType=(\w+)"
+)
+
+
+def acl_key(acl: Sequence[str | None]) -> str:
+    """Return an ACL as one text."""
+    return "|".join(str(text) for text in acl)
+
+
+def texts_in(path: Path) -> Iterator[str]:
+    """Yield what a file has, or each file that is packed in it."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            yield from (archive.read(name).decode() for name in archive.namelist())
+    else:
+        content = path.read_bytes()
+        yield (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
 
 
 def rows_of_text(folder: Path) -> Iterator[dict[str, Any]]:
@@ -132,10 +244,10 @@ def rows_of_text(folder: Path) -> Iterator[dict[str, Any]]:
         for path in (folder / "east" / broker).rglob("*"):
             if path.is_dir() or path.suffix == ".jsonl":
                 continue
-            content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-            lines = content.decode().splitlines()
-            for line in set(lines):
-                most[line] = max(most.get(line, 0), lines.count(line))
+            for text in texts_in(path):
+                lines = text.splitlines()
+                for line in set(lines):
+                    most[line] = max(most.get(line, 0), lines.count(line))
         for line, count in most.items():
             found = TEXT.match(line)
             if found is None:
@@ -147,7 +259,8 @@ def rows_of_text(folder: Path) -> Iterator[dict[str, Any]]:
                 "operation": found["operation"].upper(),
                 "resource_name": found["name"], "decision": found["result"].upper(),
                 "access": "LISTING" if found["level"] == "TRACE" else "ACCESS",
-                "reference_count": int(found["count"]),
+                "reference_count": int(found["count"]), "rule": found["rule"],
+                "rule_acl": None if found["acl"] is None else acl_key(ACL_TEXT.findall(found["acl"])[0]),
             }  # fmt: skip
             yield from [row] * count
 
@@ -167,15 +280,27 @@ def rows_of_json(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             if "specversion" in values:
                 yield "decisions", _of_confluent(values)
             elif values["schema_version"] == 2:
-                names = ("claimed_name", "host", "result", "attempt_count", "time_ms", "first_time_ms")
+                names = (
+                    "claimed_name",
+                    "host",
+                    "result",
+                    "failure",
+                    "attempt_count",
+                    "time_ms",
+                    "first_time_ms",
+                )
                 yield "logins", {"cluster": values["cluster_id"]} | {name: values[name] for name in names}
             else:
                 is_probe = values["decision"] == "DENIED" and not values["log_if_denied"]
                 is_probe &= values["access"] == "ACCESS" and values["resource_name"] is not None
-                names = ("time_ms", "host", "operation", "resource_name", "decision", "reference_count")
-                yield "decisions", {name: values[name] for name in names} | {
+                same = ("time_ms", "host", "operation", "resource_name", "decision", "reference_count")
+                yield "decisions", {name: values[name] for name in same} | {
                     "cluster": values["cluster_id"], "principal": f"User:{values['principal_name']}",
-                    "access": "PROBE" if is_probe else values["access"],
+                    "access": "PROBE" if is_probe else values["access"], "rule": values["rule"]["kind"],
+                    "rule_acl": (
+                        acl_key([values["rule"][name] for name in ACL_NAMES])
+                        if values["rule"]["kind"] == "MatchingAcl" else None
+                    ),
                 }  # fmt: skip
 
 
@@ -188,4 +313,5 @@ def _of_confluent(values: dict[str, Any]) -> dict[str, Any]:
         "host": values["data"]["requestMetadata"]["client_address"].removeprefix("/"),
         "operation": info["operation"].upper(), "resource_name": info["resourceName"],
         "decision": "ALLOWED" if info["granted"] else "DENIED", "access": "ACCESS", "reference_count": None,
+        "rule": None if info["granted"] else "DefaultDeny", "rule_acl": None,
     }  # fmt: skip

@@ -6,8 +6,10 @@ kustos' JSON and Confluent's events, rotated, packed, overlapping and late files
 the tests draws another world.
 """
 
+import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,18 +20,33 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.anomalies import Window, find_anomalies, kept
-from kustos.pipeline.deciding import read_acl_set
+from kustos.pipeline.anomalies import Window
+from kustos.pipeline.anomalies.job import run_anomalies
+from kustos.pipeline.deciding import AclsInForce, read_acl_set
 from kustos.pipeline.findings.job import ReviewQuestion, run_review
 from kustos.pipeline.privilege import recommendation
+from kustos.pipeline.replay.job import replay_of_tables
 from kustos.pipeline.report.model import Report
 from kustos.pipeline.run import run_pipeline, run_tables_report
 from kustos.pipeline.tables import DeclaredCluster, IngestOptions, Tables
 from testkit.seeds import seed_of_run
-from tests.pipeline.plain_entitlements import Plain, counted, drawn_acls, text_of
+from tests.pipeline.plain_entitlements import Acl, Plain, counted, drawn_acls, text_of
+from tests.pipeline.plain_findings import PlainFindings
+from tests.pipeline.plain_page import (
+    PlainPage,
+    bars_of,
+    check_findings,
+    check_grants,
+    check_replayed,
+    milliseconds,
+)
+from tests.pipeline.plain_recommendation import PlainRecommendation, plain_acl
 from tests.pipeline.rich_logs import (
     CLUSTERS,
+    FILES,
+    GUESSER,
     PRINCIPALS,
+    SPRAYER,
     ZONES,
     rows_of_json,
     rows_of_text,
@@ -43,18 +60,24 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     folder = tmp_path_factory.mktemp("numbers")
     random = Random(seed_of_run())
 
-    def run() -> None:
-        for broker, zone in ZONES.items():
-            options = IngestOptions(time_zone=zone, cluster=DeclaredCluster("east"))
-            audit = folder / "audit" / "east" / broker
+    def run(*groups: tuple[str, ...]) -> None:
+        for brokers in groups:
+            options = IngestOptions(time_zone=ZONES[brokers[0]], cluster=DeclaredCluster("east"))
+            audit = [folder / "audit" / "east" / broker for broker in brokers]
             run_pipeline(spark, tables=Tables(folder / "tables"), audit=audit, options=options)
         run_pipeline(spark, tables=Tables(folder / "tables"), audit=folder / "audit" / "others")
 
-    write_first(folder / "audit", random)
-    run()
-    write_second(folder / "audit", random)
-    run()
+    acls = {name: acls_of(name) for name in CLUSTERS}
+    write_first(folder / "audit", random, acls)
+    run(("broker-1",), ("broker-2",), ("strimzi", "legacy"))
+    write_second(folder / "audit", random, acls)
+    run(("broker-1",))
     return folder
+
+
+def acls_of(cluster: str) -> list[Acl]:
+    """Return the ACLs of a cluster: those that its rules name, and that its review is about."""
+    return drawn_acls(Random(f"{seed_of_run()} {cluster} ACLs"), PRINCIPALS)
 
 
 @pytest.fixture(scope="module")
@@ -75,46 +98,45 @@ def asked(raw: duckdb.DuckDBPyConnection, query: str, cluster: str) -> list[tupl
     return raw.execute(query, {"cluster": cluster}).fetchall()
 
 
+SINCE = datetime(2026, 11, 5, 12, tzinfo=UTC)
+TEAMS = {"User:al*": "sales", "User:mallory": "unknown"}
+HOURS = (date(2026, 11, 11), date(2026, 11, 13))
+"""Days whose page has a bar for each hour."""
+DAY_MS, HOUR_MS = 86_400_000, 3_600_000
+ATTACKERS = {SPRAYER, GUESSER}
+
+
+@dataclass(frozen=True)
+class Reviewed:
+    """The ACLs, settings and moment of a review of a cluster, and the tables that have its answers."""
+
+    plain: Plain
+    tables: Tables
+    rows: list[dict[str, Any]]
+    """Every decision of the cluster, also those after the review."""
+
+
 @pytest.fixture(params=CLUSTERS, scope="module")
 def cluster(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tables(place: Path, cluster: str) -> Tables:
     return Tables(place / "tables").of_cluster(cluster)
-
-
-def milliseconds(time: datetime | None) -> int | None:
-    if time is None:
-        return None
-    zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
-    return (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 def test_the_roll_up_has_each_event_once(
     spark: SparkSession, raw: duckdb.DuckDBPyConnection, tables: Tables, cluster: str
 ) -> None:
-    keys = ("principal", "host", "operation", "resource_name", "decision", "access")
-    rows = tables.read(spark, "audit_rollup").collect()
-    found = sorted(
-        (row["day"], *(row[key] or "" for key in keys), row["event_count"], row["reference_count"],
-         milliseconds(row["first_time"]), milliseconds(row["last_time"]), row["hours"])
-        for row in rows
-    )  # fmt: skip
-    query = f"""
-        SELECT epoch_ms(time_ms)::DATE, {", ".join(f"coalesce({key}, '')" for key in keys)}, count(*),
-               coalesce(sum(reference_count), 0)::BIGINT, min(time_ms), max(time_ms),
-               bit_or(1::INT << hour(epoch_ms(time_ms))::INT)
-        FROM decisions WHERE cluster = $cluster GROUP BY ALL"""
-    assert found == sorted(asked(raw, query, cluster))
-    assert len(found) > 50
+    rows = [row.asDict(recursive=True) for row in tables.read(spark, "audit_rollup").collect()]
+    PlainPage(raw, cluster).check_rollup(rows)
+    assert len(rows) > 50
 
 
-@pytest.fixture
-def page(spark: SparkSession, tables: Tables, tmp_path: Path) -> Report:
-    """What the page of a cluster shows, as values."""
+def shown_by(spark: SparkSession, tables: Tables, out: Path, **more: Any) -> Report:
+    """Return what a page on a cluster shows, as values."""
     shown: list[Report] = []
 
     def render(report: Report) -> str:
@@ -122,125 +144,163 @@ def page(spark: SparkSession, tables: Tables, tmp_path: Path) -> Report:
         return ""
 
     with mock.patch("kustos.pipeline.report.render.render_report", render):
-        run_tables_report(spark, tables, tmp_path / "page.html")
+        run_tables_report(spark, tables, out, **more)
     (report,) = shown
     return report
 
 
+@pytest.fixture(scope="module")
+def page(
+    spark: SparkSession, place: Path, cluster: str, reviewed: Reviewed, replayed: Plain, searched: None
+) -> Report:
+    """The page on all days and all answers, after one that ended with an event of `SINCE`."""
+    out = place / f"{cluster}.html"
+    out.write_text(f'<meta name="kustos-last-event" content="{SINCE.isoformat()}">')
+    return shown_by(spark, reviewed.tables, out, teams=TEAMS)
+
+
 def test_every_number_of_the_page(raw: duckdb.DuckDBPyConnection, page: Report, cluster: str) -> None:
-    totals = page.totals
-    query = """
-        SELECT count_if(decision = 'ALLOWED'), count_if(decision <> 'ALLOWED' AND access <> 'PROBE'),
-               count_if(access = 'PROBE'), count_if(decision <> 'ALLOWED' AND access = 'LISTING'),
-               count_if(decision = 'ERROR'), count(DISTINCT principal),
-               count(DISTINCT coalesce(resource_name, '')), min(time_ms), max(time_ms)
-        FROM decisions WHERE cluster = $cluster"""
-    found = (
-        totals.allowed, totals.denied, totals.probes, totals.denied_listing, totals.error, totals.principals,
-        totals.resources, milliseconds(totals.first_time), milliseconds(totals.last_time),
-    )  # fmt: skip
-    assert [found] == asked(raw, query, cluster)
-
-    query = """
-        SELECT principal, operation, resource_name, decision, count(*) AS events,
-               count_if(access <> 'LISTING') AS attempts, min(time_ms), max(time_ms)
-        FROM (SELECT *, access = 'PROBE' AS is_probe FROM decisions WHERE cluster = $cluster)
-        GROUP BY principal, operation, resource_name, decision"""
-    groups = {row[:4]: row[4:] for row in asked(raw, query, cluster)}
-    of_probes = query.replace("WHERE cluster", "WHERE access = 'PROBE' AND cluster")
-    probes = {row[:4]: row[4] for row in asked(raw, of_probes, cluster)}
-
-    def check(row: Any) -> None:
-        key = (row.principal, row.operation, row.resource_name, row.decision)
-        events, attempts, first, last = groups[key]
-        hidden = probes.get(key, 0)
-        assert (row.event_count, row.attempts) == (events - hidden, attempts - hidden), key
-        assert (milliseconds(row.first_time), milliseconds(row.last_time)) == (first, last), key
-
-    for row in (*page.denials, *(row for _, rows in page.drill_down for row in rows)):
-        check(row)
-    attempts = sorted(
-        (found[1] - probes.get(key, 0) for key, found in groups.items() if key[3] != "ALLOWED"), reverse=True
-    )
-    assert [row.attempts for row in page.denials] == [count for count in attempts if count][
-        : len(page.denials)
-    ]
-    assert len(page.denials) == min(15, sum(count > 0 for count in attempts))
-
-    query = """
-        SELECT principal, resource_name, count_if(decision = 'ALLOWED'), count_if(decision <> 'ALLOWED')
-        FROM decisions WHERE cluster = $cluster AND access <> 'PROBE' GROUP BY ALL"""
-    cells = {row[:2]: row[2:] for row in asked(raw, query, cluster)}
-    named = {
-        key: cell for key, cell in page.matrix.cells.items() if key[1] is not None and key[0] is not None
-    }
-    assert {(who, label[1]): cell for (who, label), cell in named.items() if label} == {
-        key: cells[key] for key in ((who, label[1]) for who, label in named if label)
-    }
-    everything = [sum(cell[at] for cell in page.matrix.cells.values()) for at in (0, 1)]
-    assert everything == [totals.allowed, totals.denied]
+    plain = PlainPage(raw, cluster)
+    plain.check_totals(page.totals)
+    plain.check_rows(page)
+    plain.check_matrix(page)
     query = "SELECT cluster, count(*) FROM decisions WHERE cluster <> $cluster GROUP BY 1"
     assert page.others == dict(asked(raw, query, cluster))
+
+
+def test_every_bar_of_the_page(raw: duckdb.DuckDBPyConnection, page: Report, cluster: str) -> None:
+    PlainPage(raw, cluster).check_bars(page, DAY_MS, "one day")
+    assert page.files == FILES
+
+
+def test_every_bar_of_a_page_of_some_days(
+    spark: SparkSession, raw: duckdb.DuckDBPyConnection, place: Path, tmp_path: Path
+) -> None:
+    (first, last), cluster = HOURS, "west"
+    tables = Tables(place / "tables").of_cluster(cluster)
+    page = shown_by(spark, tables, tmp_path / "page.html", first_day=first, last_day=last)
+    start = datetime(first.year, first.month, first.day, tzinfo=UTC)
+    plain = PlainPage(raw, cluster, (start, start + (last - first) + timedelta(days=1)))
+    plain.check_bars(page, HOUR_MS, "one hour")
+    plain.check_totals(page.totals)
+
+
+def test_every_number_of_news_and_of_teams(
+    raw: duckdb.DuckDBPyConnection, page: Report, cluster: str
+) -> None:
+    plain, news = PlainPage(raw, cluster), page.news
+    assert news is not None
+    assert news.since == SINCE
+    since_ms = milliseconds(SINCE) or 0
+    assert [(news.allowed, news.denied, news.principals, news.silent_principals)] == plain.news(since_ms)
+    assert [(row.decision == "ALLOWED", row.event_count) for row in news.rows] == plain.new_counts(since_ms)
+    by_team = {(row.team, row.principals, row.allowed, row.denied) for row in page.by_team}
+    assert by_team == plain.by_team(TEAMS)
+
+
+def test_every_number_of_the_answers_on_the_page(
+    spark: SparkSession, page: Report, reviewed: Reviewed, replayed: Plain
+) -> None:
+    tables = reviewed.tables
+    assert page.replayed is not None
+    assert page.grants is not None
+    assert page.findings is not None
+    check_replayed(page.replayed, reviewed.rows, replayed.allows)
+    assert page.replayed.lost
+    check_grants(page.grants, tables.read(spark, "access_review").collect())
+    found = [tables.read(spark, name).collect() for name in ("findings", "finding_states")]
+    check_findings(page.findings, *found)
 
 
 def test_every_number_of_logins(raw: duckdb.DuckDBPyConnection, page: Report, cluster: str) -> None:
     query = """
         SELECT coalesce(sum(attempt_count) FILTER (result = 'SUCCESS'), 0)::BIGINT,
-               coalesce(sum(attempt_count) FILTER (result = 'FAILURE'), 0)::BIGINT
+               coalesce(sum(attempt_count) FILTER (result = 'FAILURE'), 0)::BIGINT,
+               count(DISTINCT claimed_name) FILTER (result = 'FAILURE'),
+               count(DISTINCT host) FILTER (result = 'FAILURE')
         FROM logins WHERE cluster = $cluster"""
-    found = (0, 0) if page.logins is None else (page.logins.succeeded, page.logins.failed)
+    logins = page.logins
+    found = (0, 0, 0, 0) if logins is None else (logins.succeeded, logins.failed, logins.names, logins.hosts)
     assert [found] == asked(raw, query, cluster)
-    assert (page.logins is None) == (cluster != "west")
-    if page.logins is not None:
-        query = """
-            SELECT claimed_name, host, sum(attempt_count) FILTER (result = 'FAILURE')::BIGINT,
-                   coalesce(sum(attempt_count) FILTER (result = 'SUCCESS'), 0)::BIGINT
-            FROM logins WHERE cluster = $cluster GROUP BY 1, 2"""
-        sources = {(row.name, row.host, row.failed, row.succeeded) for row in page.logins.sources}
-        assert sources == {row for row in asked(raw, query, cluster) if row[2]}
+    assert (logins is None) == (cluster != "west")
+    if logins is None:
+        return
+    plain = PlainPage(raw, cluster)
+    sources = {
+        (row.name, row.host, row.failed, row.succeeded, milliseconds(row.first_time),
+         milliseconds(row.last_time), row.reasons)
+        for row in logins.sources
+    }  # fmt: skip
+    expected = plain.login_sources()
+    assert sources <= expected
+    most = sorted((row[2] for row in expected), reverse=True)
+    assert [row.failed for row in logins.sources] == most[:15]
+    assert logins.chart is not None
+    assert (bars_of(logins.chart), logins.chart.width) == (plain.login_activity(DAY_MS), "one day")
 
 
 def test_what_is_no_event_is_counted_by_its_reason(page: Report, cluster: str) -> None:
     reasons = {one.reason: one.line_count for one in page.reasons}
-    # `{` names no cluster, so each page has it; each broker's log has one line of junk
-    foreign = {"cluster_mismatch": 1, "format_unknown": 2} if cluster == "east" else {}
+    # `{` names no cluster, so each page has it; the logs of two brokers have a line of junk each, that of a
+    # third begins with a banner, and AclAuthorizer remarks that somebody is a super user
+    foreign = {"cluster_mismatch": 1, "format_unknown": 3, "kafka_note": 1} if cluster == "east" else {}
     assert reasons == {"json_malformed": 1} | foreign
 
 
 @pytest.fixture(scope="module")
 def reviewed(
-    spark: SparkSession, place: Path, raw: duckdb.DuckDBPyConnection, cluster: str
-) -> tuple[Plain, Tables]:
-    """The ACLs, settings and moment of a review of a cluster, and the tables that have its answers."""
+    spark: SparkSession, place: Path, raw: duckdb.DuckDBPyConnection, tables: Tables, cluster: str
+) -> Reviewed:
     random = Random(f"{seed_of_run()} {cluster}")
     as_of = datetime(2026, 11, 2, tzinfo=UTC) + timedelta(days=random.randrange(19))
     super_users = {"User:root", random.choice(["User:alice", "User:bob", "User:spare"])}
-    names = ("principal", "host", "operation", "resource_name", "decision", "access", "time_ms")
-    query = f"SELECT {', '.join(names)} FROM decisions WHERE cluster = $cluster AND time_ms <= $end"
-    rows = raw.execute(query, {"cluster": cluster, "end": milliseconds(as_of)}).fetchall()
+    query = "SELECT * FROM decisions WHERE cluster = $cluster"
+    decided: Any = raw.sql(query, params={"cluster": cluster}).to_arrow_table().to_pylist()
+    as_of_ms = milliseconds(as_of) or 0
     plain = Plain(
-        acls=drawn_acls(random, PRINCIPALS),
+        acls=acls_of(cluster),
         super_users=frozenset(super_users),
         # questions about any topic are recorded in the west alone, and the default has other rules for them
         is_open=cluster != "west" and random.choice([True, False]),
-        recorded=[dict(zip(names, row, strict=True)) for row in rows],
-        as_of_ms=milliseconds(as_of) or 0,
+        recorded=[row for row in decided if row["time_ms"] <= as_of_ms],
+        as_of_ms=as_of_ms,
         limit_days=random.randrange(2, 20),
     )
-    path = place / f"{cluster}.txt"
+    question = ReviewQuestion(
+        acls=in_force(plain, place / f"{cluster}.txt"),
+        as_of=as_of, dormant_days=plain.limit_days, teams={},
+    )  # fmt: skip
+    run_review(spark, tables, question)
+    return Reviewed(plain, tables, decided)
+
+
+def in_force(plain: Plain, path: Path) -> AclsInForce:
+    """Return ACLs and settings as the pipeline takes them."""
     path.write_text(text_of(plain.acls))
-    acls = read_acl_set(
-        path, name="acls", super_users=";".join(super_users), allow_everyone_if_no_acl_found=plain.is_open
-    )
-    tables = Tables(place / "tables").of_cluster(cluster)
-    run_review(spark, tables, ReviewQuestion(acls=acls, as_of=as_of, dormant_days=plain.limit_days, teams={}))
-    return plain, tables
+    users = ";".join(plain.super_users)
+    return read_acl_set(path, name="acls", super_users=users, allow_everyone_if_no_acl_found=plain.is_open)
+
+
+@pytest.fixture(scope="module")
+def replayed(spark: SparkSession, place: Path, reviewed: Reviewed, cluster: str) -> Plain:
+    """ACLs without every third one of those in force, whose replay the tables have."""
+    plain = replace(reviewed.plain, acls=[acl for n, acl in enumerate(reviewed.plain.acls) if n % 3])
+    candidate = in_force(plain, place / f"{cluster}-new.txt")
+    found = replay_of_tables(spark, reviewed.tables, candidate, rule_changes=False)
+    reviewed.tables.replace("replay_flips", found.flips)
+    return plain
+
+
+@pytest.fixture(scope="module")
+def searched(spark: SparkSession, tables: Tables) -> None:
+    """The tables have what is unusual."""
+    run_anomalies(spark, tables, Window.before(date(2026, 11, 16), 10), limit=1)
 
 
 def test_every_number_of_the_review(
-    spark: SparkSession, raw: duckdb.DuckDBPyConnection, reviewed: tuple[Plain, Tables], cluster: str
+    spark: SparkSession, raw: duckdb.DuckDBPyConnection, reviewed: Reviewed, cluster: str
 ) -> None:
-    plain, tables = reviewed
+    plain, tables = reviewed.plain, reviewed.tables
     rows = tables.read(spark, "access_review").collect()
     assert {row["cluster"] for row in rows} == {cluster}
     query = """
@@ -271,10 +331,8 @@ def test_every_number_of_the_review(
     assert [row["principal"] for row in rows if not row["use_count"]].count("User:nobody") == 1
 
 
-def test_every_number_of_the_entitlements(
-    spark: SparkSession, reviewed: tuple[Plain, Tables], cluster: str
-) -> None:
-    plain, tables = reviewed
+def test_every_number_of_the_entitlements(spark: SparkSession, reviewed: Reviewed, cluster: str) -> None:
+    plain, tables = reviewed.plain, reviewed.tables
     rows = tables.read(spark, "entitlements").collect()
     assert {(row["cluster"], milliseconds(row["as_of"])) for row in rows} == {(cluster, plain.as_of_ms)}
     found = dict(counted(row.asDict(recursive=True)) for row in rows)
@@ -289,36 +347,35 @@ def test_every_number_of_the_entitlements(
     assert {row["effect"] for row in rows} >= {"WHOLE"}
 
 
+def test_every_number_of_the_findings(spark: SparkSession, reviewed: Reviewed) -> None:
+    rows = reviewed.tables.read(spark, "findings").collect()
+    PlainFindings(reviewed.plain).check([row.asDict(recursive=True) for row in rows])
+
+
 def test_every_number_of_the_recommendation(
-    spark: SparkSession, raw: duckdb.DuckDBPyConnection, tables: Tables, cluster: str
+    spark: SparkSession, raw: duckdb.DuckDBPyConnection, place: Path, reviewed: Reviewed, cluster: str
 ) -> None:
-    recommended = recommendation(spark, tables.read(spark, "audit_rollup"))
-    numbers = recommended.numbers
-    query = """
-        WITH asked AS (
-            SELECT principal, host, operation, resource_name,
-                   count_if(decision = 'ALLOWED' AND access <> 'LISTING') AS events,
-                   max(time_ms) FILTER (decision = 'ALLOWED') AS allowed,
-                   max(time_ms) FILTER (decision = 'DENIED') AS denied
-            FROM decisions WHERE cluster = $cluster GROUP BY ALL),
-        judged AS (SELECT *, allowed IS NULL OR coalesce(denied >= allowed, false) AS is_denied FROM asked)
-        SELECT count_if(NOT is_denied AND events > 0),
-               coalesce(sum(events) FILTER (NOT is_denied), 0)::BIGINT,
-               count_if(is_denied), coalesce(sum(events) FILTER (is_denied), 0)::BIGINT
-        FROM judged"""
-    found = (numbers.needed_accesses, numbers.needed_events, numbers.denied_accesses, numbers.left_out_events)
-    assert [found] == asked(raw, query, cluster)
-    assert numbers.is_proven
+    today = in_force(reviewed.plain, place / f"{cluster}-today.txt")
+    rollup = reviewed.tables.read(spark, "audit_rollup")
+    recommended = recommendation(spark, rollup, today=today)
+    plain = PlainRecommendation.of(raw, cluster, [plain_acl(acl.binding) for acl in recommended.acls])
+    numbers = asdict(recommended.numbers)
+    expected = plain.numbers() | {
+        "acls_today": len(reviewed.plain.acls),
+        "granted_names_today": plain.granted_names(reviewed.plain.acls),
+        "is_within_today": False,
+    }
+    of_regions = {"regions_gained", "regions_lost", "is_difference_cut"}
+    assert {name: numbers[name] for name in expected} == expected
+    assert numbers.keys() - expected.keys() == of_regions
+    assert not plain.superfluous()
+    assert recommended.numbers.is_proven
 
 
 def test_what_is_unusual_counts_the_events_of_its_cluster(
-    spark: SparkSession, raw: duckdb.DuckDBPyConnection, tables: Tables, cluster: str
+    spark: SparkSession, raw: duckdb.DuckDBPyConnection, tables: Tables, searched: None, cluster: str
 ) -> None:
-    window = Window.before(datetime(2026, 11, 16, tzinfo=UTC).date(), 10)
-    found = find_anomalies(
-        spark, window=window, rollup=tables.read(spark, "audit_rollup"),
-        security_events=tables.read(spark, "security_events"), keep=kept,
-    ).collect()  # fmt: skip
+    found = tables.read(spark, "anomalies").collect()
     planted = [row for row in found if row["principal"] == "User:mallory"]
     assert bool(planted) == (cluster == "west")
     query = """
@@ -327,3 +384,7 @@ def test_what_is_unusual_counts_the_events_of_its_cluster(
     for row in planted:
         counted = (row["event_count"], milliseconds(row["first_time"]), milliseconds(row["last_time"]))
         assert [counted] == asked(raw, query, cluster), row["kind"]
+    attacks = {row["kind"]: row for row in found if json.loads(row["evidence"]).get("host") in ATTACKERS}
+    assert set(attacks) == ({"PASSWORD_SPRAYING", "LOGIN_AFTER_FAILURES"} if planted else set())
+    for row in attacks.values():
+        PlainPage(raw, cluster).check_login_finding(row.asDict(), json.loads(row["evidence"]))

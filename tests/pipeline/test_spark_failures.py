@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -61,12 +61,19 @@ class Folder:
         lines = "".join(f"{event_line(number)}\n" for number in range(count))
         (self.path / "audit" / "a.jsonl").write_text(lines)
 
-    def run(self, *words: str, disk_kb: int = 0, java: str = "", **spark: object) -> Ended:
+    def run(
+        self,
+        *words: str,
+        disk_kb: int = 0,
+        java: str = "",
+        inputs: Sequence[Mapping[str, str]] = ({"files": "audit"},),
+        **spark: object,
+    ) -> Ended:
         """Run `kustos pipeline WORDS` with these settings of Spark, a Java, and a disk of a size."""
         content = {
             "version": 1,
             "tables": {"path": str(self.tables)},
-            "inputs": [{"files": "audit"}],
+            "inputs": [dict(one) for one in inputs],
             "spark": spark,
         }
         (self.path / "pipeline.yml").write_text(yaml.safe_dump(content))
@@ -145,6 +152,49 @@ def test_no_default_file_system_is_needed_for_tables_on_a_disk(
     assert run_pipeline(no_default, tables=tables, audit=audit).events == 20
     assert run_tables_report(no_default, tables, folder.path / "page.html").events == 20
     assert run_access_report(no_default, audit, folder.path / "report").events == 20
+
+
+NO_CONNECTOR: Final = (
+    "Spark has no Kafka connector, run `kustos pipeline jars --out DIR` and give the session these jars"
+)
+READ: Final = """
+from pathlib import Path
+from kustos.pipeline.errors import KafkaInputError
+from kustos.pipeline.run.topic import TopicSettings, read_topic
+from kustos.pipeline.session import local_session
+
+with local_session() as spark:
+    try:
+        read_topic(spark, TopicSettings.from_file("audit", Path("client.properties"))).count()
+    except KafkaInputError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("way", ["command", "Python"])
+def test_a_topic_without_the_kafka_connector_names_the_command_that_brings_it(
+    folder: Folder, nowhere: str, way: str
+) -> None:
+    secret = "not-to-be-shown"
+    properties = folder.path / "client.properties"
+    properties.write_text(f"bootstrap.servers={nowhere}\nssl.truststore.password={secret}\n")
+    if way == "command":
+        ended = folder.run("run", inputs=[{"topic": "audit", "command_config": properties.name}])
+        assert (ended.code, ended.line) == (ExitCode.FAILED, f"error: {NO_CONNECTOR}")
+        text = ended.text
+    else:
+        done = subprocess.run(
+            [sys.executable, "-c", READ],
+            cwd=folder.path,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_RUN_S,
+            check=True,
+        )
+        assert done.stdout.splitlines() == [NO_CONNECTOR]
+        text = done.stderr
+    assert "Traceback" not in text
+    assert secret not in text
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,18 @@ def test_with_default_allow_an_acl_that_takes_it_away_matters() -> None:
     assert lint([acl(says=DENY)], open_rules) == []
 
 
+def test_with_default_allow_the_only_acl_on_a_name_is_no_idle_one_of_a_super_user() -> None:
+    rules = Rules(super_users=frozenset({"User:root"}), allow_everyone_if_no_acl_found=True)
+    only, beside = acl(who="User:root"), acl(who="User:root", op=Op.WRITE)
+    (found,) = lint([only], rules)
+    assert (found.code, found.fix.partition(",")[0]) == (
+        "KUS006", "first add an ACL of another principal on the same pattern",
+    )  # fmt: skip
+    assert "open to everyone" in found.message
+    for acls in ([only, beside], [only, acl("ord", PREFIXED, who="User:bob", op=Op.WRITE)]):
+        assert lint(acls, rules)[0].fix.startswith("remove the ACL")
+
+
 def test_findings_are_sorted_by_acl_and_the_worst_comes_first() -> None:
     found = found_in([acl("x-*", who="Group:*", host="::1", op=Op.CLUSTER_ACTION)])
     severities = [finding.severity for finding in found]

@@ -4,13 +4,18 @@ import ast
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 import testkit.incidents
+import testkit.months
 from testkit.incidents import Incident, rollup_of, told
-from testkit.months.incidents import ANSWERS, Seen, score_of
+from testkit.months.incidents import ANSWERS, SEEDS, Seen, score_of, searched
 from testkit.seeds import seed_of_run
 
 FOLDER = Path(testkit.incidents.__file__).parent
+MONTHS = Path(testkit.months.__file__).parent
+SCORERS = {"score.py", "incidents.py"}
+"""The modules of the months that run the detectors."""
 
 
 def imported(path: Path) -> set[str]:
@@ -24,13 +29,20 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-def test_the_stories_share_no_code_with_the_detectors_nor_with_the_months() -> None:
-    """They may know the shape of the tables, and nothing else of the project."""
-    files = sorted(FOLDER.glob("*.py"))
-    assert len(files) >= 8
+@pytest.mark.parametrize(
+    ("folder", "package", "least"), [(FOLDER, "testkit.incidents", 8), (MONTHS, "testkit.months", 10)]
+)
+def test_what_is_scored_shares_no_code_with_the_detectors(folder: Path, package: str, least: int) -> None:
+    """Both may know the shape of the tables, and nothing else of the project, nor of each other."""
+    files = [path for path in sorted(folder.glob("*.py")) if folder == FOLDER or path.name not in SCORERS]
+    assert len(files) >= least
     for path in files:
         ours = {name for name in imported(path) if name.split(".")[0] in ("kustos", "testkit", "tests")}
-        assert all(name.startswith(("testkit.incidents", "kustos.pipeline.schemas")) for name in ours), path
+        # `from testkit.months import sets` is an import of the package, too
+        allowed = (f"{package}.", "kustos.pipeline.schemas.")
+        assert all(f"{name}.".startswith(allowed) for name in ours), path
+        scorers = {f"testkit.months.{Path(name).stem}" for name in SCORERS}
+        assert not ours & scorers, path
 
 
 def test_the_stories_name_no_kind_of_finding() -> None:
@@ -39,6 +51,16 @@ def test_the_stories_name_no_kind_of_finding() -> None:
     for path in FOLDER.glob("*.py"):
         text = path.read_text()
         assert not [kind for kind in KINDS if kind in text], path
+
+
+def test_the_detectors_find_what_happened_in_a_story(spark: SparkSession, tmp_path: Path) -> None:
+    """The story is fixed; the floors are below what it was last scored with."""
+    seed = SEEDS[0]
+    story = told(seed)
+    score = score_of(story.ledger.incidents, searched(spark, story, tmp_path, seed))
+    assert score.found.total() + score.missed.total() >= 12
+    assert score.recall() >= 0.85, score.tables()
+    assert score.precision() >= 0.85, score.tables()
 
 
 def test_a_seed_tells_the_same_story_again_and_another_one_another() -> None:

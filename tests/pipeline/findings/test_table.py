@@ -113,6 +113,22 @@ def test_each_kind_is_found_with_its_evidence(spark: SparkSession) -> None:
     assert left["reason"] == "`User:left` was deleted on 2026-09-30"
 
 
+@pytest.mark.parametrize("is_open", [False, True])
+def test_what_alone_keeps_a_resource_from_being_open_is_not_redundant(
+    spark: SparkSession, is_open: bool
+) -> None:
+    """By `allow.everyone.if.no.acl.found` an ACL of a super user counts, too: without it all may read."""
+    acls = [
+        acl("User:root", "READ", "TOPIC", "secret"),
+        acl("User:root", "READ", "TOPIC", "pay.in"),
+        READ_PAY,
+    ]
+    held = AclsInForce.of("t", acls, super_users="User:root", allow_everyone_if_no_acl_found=is_open)
+    found = acl_findings(spark, rollup(spark, [row("User:alice", "READ", "pay.in")]), held, as_of=AS_OF)
+    redundant = {each["resource_name"] for each in found.filter("kind = 'REDUNDANT_ACL'").collect()}
+    assert redundant == ({"pay.in"} if is_open else {"pay.in", "secret"})
+
+
 def plain_unused(rows: list[Row], acls: list[AclBinding]) -> tuple[set[int], set[int]]:
     """Return the places of ACLs that decided no use in 90 days, and of those whose principal was not seen."""
     recorded = [each for each in rows if each["last_time"] <= AS_OF]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType
+from kustos.acl import SUPPORTED_OPERATIONS, AclBinding, AclOperation, KafkaPrincipal, ResourceType
 from kustos.acl.forms import texts_of
 from kustos.authorizer import StandardAuthorizer
 from kustos.pipeline.deciding import AclsInForce, ship
@@ -84,6 +84,17 @@ def test_each_grant_is_what_it_entitles_to_with_its_counts(spark: SparkSession) 
     assert beyond.keys() == {"User:root", "User:spare"}
     assert (beyond["User:root"]["use_count"], beyond["User:root"]["operation"]) == (7, "ALL")
     assert beyond["User:spare"]["use_count"] == 0
+
+
+@pytest.mark.parametrize("names", [1, 40])
+def test_rows_are_grants_by_operations_however_many_names_are_used(spark: SparkSession, names: int) -> None:
+    """80 principals that may each read what begins so, and everyone one topic: 160 rows and eight."""
+    who = [f"User:u{number:02}" for number in range(80)]
+    grants = [acl(each, "READ", "TOPIC", f"{each[5:]}.", prefixed=True) for each in who]
+    used = [row(each, "READ", f"{each[5:]}.{name}", day=1) for each in who for name in range(names)]
+    rows = table(spark, used, AclsInForce.of("t", [*grants, ALL_LOGS]))
+    assert len(rows) == 80 * len(("READ", "DESCRIBE")) + len(SUPPORTED_OPERATIONS[ResourceType.TOPIC]) == 168
+    assert sum(each["used_name_count"] for each in rows if each["operation"] == "READ") == 80 * names
 
 
 def test_names_that_exist_count_instead_of_the_recorded_ones(spark: SparkSession) -> None:

@@ -1,15 +1,19 @@
 """What the tables hold is found in both ways, whoever wrote it and whatever it is called."""
 
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.lines.generated_ids import line_digest
+from kustos.pipeline.places import in_parallel
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
-from kustos.pipeline.tables import IngestOptions, Tables, ingest
+from kustos.pipeline.tables import IngestOptions, Tables, ingest, stored
 from tests.pipeline.events import event_line, kafka_line
 from tests.pipeline.tables.ways import both_ways
 
@@ -79,6 +83,34 @@ def test_tables_may_be_called_as_one_likes(spark: SparkSession, tmp_path: Path) 
     folder = tmp_path / "[1] a b=c {x}é"
     lines = [event_line(), kafka_line(), "junk"]
     assert taken(spark, folder, lines, [*lines, event_line(2)]) == [(2, 1, 0), (1, 0, 3)]
+
+
+def test_ids_of_quarantined_lines_are_looked_up_in_parts_and_not_held(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver's memory does not grow with the lines that were ever quarantined."""
+    of_run, at_once, runs = 20, 30, 6
+    junk = [[f"junk {run} {number}" for number in range(of_run)] for run in range(runs)]
+    assert taken(spark, tmp_path, *junk) == [(0, of_run, 0)] * runs
+    looked_up: list[int] = []
+    held: list[int] = []
+    known: list[weakref.ref[pa.Array]] = []
+
+    def counted(files: Sequence[Any], read: Callable[[Any], pa.Array]) -> list[pa.Array]:
+        held.append(sum(len(array) for array in (one() for one in known) if array is not None))
+        ids = in_parallel(files, read)
+        looked_up.append(sum(map(len, ids)))
+        known.extend(map(weakref.ref, ids))
+        return ids
+
+    monkeypatch.setattr(stored, "in_parallel", counted)
+    monkeypatch.setattr(stored, "CHUNK_ROWS_MAX", at_once)
+    lines = [line for some in junk for line in some]
+    assert taken(spark, tmp_path, [*lines, "new"], first=runs) == [(0, 1, of_run * runs)]
+    assert sum(looked_up) == of_run * runs
+    # files are taken until the limit is reached, so a look-up has one file more at most
+    assert max(looked_up) < at_once + of_run
+    assert max(held) < at_once + of_run, "while one part is read, the one before may still be there"
 
 
 @both_ways

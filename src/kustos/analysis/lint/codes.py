@@ -66,7 +66,8 @@ _TABLE: Final = (
      "Remove it, unless it is such a guard."),
     ("KUS006", "super-user", _W, "an ACL of a super user",
      "A super user may do everything before any ACL is looked at, so neither an ALLOW nor a DENY for "
-     "one decides.",
+     "one decides. But with `allow.everyone.if.no.acl.found` it may be the only ACL that names a resource: "
+     "then removing it opens the resource to everyone, and the finding says so.",
      "Remove it, or take the principal out of `super.users`."),
     ("KUS007", "describe-stays", _N, "a DENY that leaves DESCRIBE, which another ALLOW implies",
      "A DENY implies nothing, an ALLOW of READ, WRITE, DELETE or ALTER implies DESCRIBE. Who is denied "

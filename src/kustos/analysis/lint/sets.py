@@ -66,12 +66,7 @@ class SetFindings:
             if number in silent:
                 continue
             if binding.entry.principal in self._rules.super_users:
-                yield Finding(
-                    "KUS006",
-                    number,
-                    f"`{binding.entry.principal}` is a super user, no ACL applies to it",
-                    "remove the ACL, or take the principal out of `super.users`",
-                )
+                yield self._of_super_user(number, binding)
             elif (denied := self._denied_too(binding)) is not None:
                 yield self._conflicting(number, binding, denied)
             elif not self._necessity.matters[number]:
@@ -79,6 +74,17 @@ class SetFindings:
                     yield self._idle(number, binding)
             elif binding.entry.permission_type is not AclPermissionType.ALLOW:
                 yield from self._describe_remains(number, binding)
+
+    def _of_super_user(self, number: int, binding: AclBinding) -> Finding:
+        message = f"`{binding.entry.principal}` is a super user, no ACL applies to it"
+        fix = "remove the ACL, or take the principal out of `super.users`"
+        if self._necessity.matters[number]:
+            # `allow.everyone.if.no.acl.found` asks whether any ACL names the resource, whoever it is for
+            message += ", but no other ACL keeps what it names from being open to everyone"
+            fix = (
+                "first add an ACL of another principal on the same pattern, or remove it to open the resource"
+            )
+        return Finding("KUS006", number, message, fix)
 
     def _denied_too(self, binding: AclBinding) -> int | None:
         """Return the DENY that differs only in the permission; None for a DENY or if there is none."""

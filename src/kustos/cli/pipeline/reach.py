@@ -50,14 +50,13 @@ def reach(
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document
-    from kustos.cli.pipeline.inputs import acl_set, names_of, todays_acls
+    from kustos.cli.pipeline.inputs import acl_set, named_cluster, names_of, todays_acls
     from kustos.cli.terminal import progress
     from kustos.pipeline.reach import blast_radius
 
     configuration = configured(config)
-    name = configuration.cluster if cluster is None else cluster
-    if name is not None:
-        configuration = configuration.of_cluster(name)
+    name = named_cluster(configuration, cluster)
+    configuration = configuration.of_cluster(name)
     chosen = (
         todays_acls(configuration, config.absolute().parent)
         if acls is None
@@ -66,7 +65,7 @@ def reach(
     with progress(f"following {principal}"):
         radius = blast_radius(chosen, principal, known=names_of(known) or (), has_tokens=not no_tokens)
     if output.is_document:
-        print_document(radius.to_json(), output)
+        print_document({"cluster": name} | radius.to_json(), output)
     else:
         _print(radius)
     return ExitCode.NO if exit_code and radius.everything is not None else ExitCode.OK

@@ -95,12 +95,15 @@ def held_acls(spark: SparkSession, acls: AclsInForce, existing: Existing) -> Dat
 def _of_the_set(
     bindings: tuple[AclBinding, ...], rules: Rules, existing: Existing
 ) -> dict[int, list[tuple[object, ...]]]:
-    speaks = necessity(bindings, rules).effective
+    needed = necessity(bindings, rules)
     rows: dict[int, list[tuple[object, ...]]] = {}
     for found in lint(bindings, rules, existing.listing()):
         finding = _BY_CODE.get(found.code)
         # an ALLOW whose own operation is denied may still allow DESCRIBE: then it is not shadowed
-        if finding is None or (found.code == "KUS002" and speaks[found.number]):
+        if finding is None or (found.code == "KUS002" and needed.effective[found.number]):
+            continue
+        # a super user's ACL may be all that keeps a resource from being open by default: not redundant
+        if finding.cause is Cause.OF_A_SUPER_USER and needed.matters[found.number]:
             continue
         severity = finding.severity or severity_of(bindings[found.number])
         related = [acl_text(bindings[number]) for number in found.related]

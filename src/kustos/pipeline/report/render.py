@@ -39,6 +39,7 @@ _REASONS: Final = {
     "json_malformed": "begins as JSON but is no whole object: a torn write?",
     "kafka_line_ambiguous": "a name imitates the words of the log line: an attempt to forge it?",
     "kafka_line_incomplete": "an audit line cut short: a name with a line break, perhaps a forgery",
+    "kafka_note": "a remark of Kafka's authorizer logger beside its decisions, such as on a super user",
     "line_too_long": "longer than any event",
     "not_utf8": "not text in UTF-8: a binary file?",
     "result_unknown": "a result other than SUCCESS, FAILURE, UNKNOWN",
