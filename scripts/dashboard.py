@@ -231,6 +231,15 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
                 "Near the limit many clients do not read, and the answers of all become small.",
             ),
             Panel(
+                "Requests held before they begin",
+                (
+                    (level("sum", "kustos_requests_held_bytes"), "held"),
+                    (level("sum", "kustos_requests_max_bytes"), "limit"),
+                ),
+                "bytes",
+                "At the limit clients wait for each other, and strangers are turned away.",
+            ),
+            Panel(
                 "Metadata log",
                 (
                     (

@@ -21,10 +21,15 @@ def one_of_writers_wins(place: Place) -> None:
     """Assert that of runs at once at most one is committed, whole, and that the others say so."""
 
     def attempt(writer: int, start: Barrier) -> bool:
-        change = Transaction(place)
-        name = delta.new_name(change.mark, "2026-11-20")
-        rows = pa.table({"text": [f"of {writer} in {change.state.number}"]})
-        change.add("audit_events", [delta.write_file(change.place("audit_events"), name, rows, "2026-11-20")])
+        try:
+            change = Transaction(place)
+            name = delta.new_name(change.mark, "2026-11-20")
+            rows = pa.table({"text": [f"of {writer} in {change.state.number}"]})
+            file = delta.write_file(change.place("audit_events"), name, rows, "2026-11-20")
+        except BaseException:
+            start.abort()  # else the others wait for ever
+            raise
+        change.add("audit_events", [file])
         start.wait()
         write = Write(table="audit_events", schema=SCHEMA)
         try:
