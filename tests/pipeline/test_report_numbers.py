@@ -13,7 +13,7 @@ from kustos.pipeline.report.accesses import Matrix, ResourceLabel
 from kustos.pipeline.report.charts import Bar, Chart, chart_of
 from kustos.pipeline.report.logins import Logins
 from kustos.pipeline.report.model import Report, Totals
-from kustos.pipeline.report.render import render_report
+from kustos.pipeline.report.render import counted, render_report
 from testkit.seeds import seed_of_run
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -191,3 +191,9 @@ def test_whatever_scrolls_can_be_scrolled_by_keyboard_and_has_a_name(page: Eleme
     for plot in page.all("svg"):
         assert plot.attributes["role"] == "img"
         assert "the table below has the numbers" in plot.attributes["aria-label"]
+
+
+def test_one_of_a_thing_is_singular() -> None:
+    said = [counted(1, "name"), counted(0, "name"), counted(1, "address", "addresses")]
+    assert said == ["1 name", "0 names", "1 address"]
+    assert counted(2_500, "address", "addresses") == "2,500 addresses"

@@ -83,6 +83,11 @@ def kind_text(kind: str) -> str:
     return " ".join(word if word == "ACL" else word.lower() for word in words)
 
 
+def counted(count: int, noun: str, nouns: str | None = None) -> str:
+    """Return a number with its noun in the singular or the plural."""
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
 def render_report(report: Report) -> str:
     """Return the whole page."""
     environment = Environment(
@@ -95,6 +100,7 @@ def render_report(report: Report) -> str:
     environment.filters |= {"name": name, "utc": utc, "short": short, "number": lambda n: f"{n:,}"}
     environment.filters["sample"] = lambda text: escape(visible(text, MAXIMUM_SAMPLE_CHARACTERS))
     environment.filters["kind"] = kind_text
+    environment.filters["counted"] = counted
     shown = [each for each in report.matrix.principals if each is not None]
     places = {each: number for number, each in enumerate(shown)}
     flips = () if report.replayed is None else report.replayed.flips

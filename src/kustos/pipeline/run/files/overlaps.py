@@ -4,7 +4,7 @@ Theory of operation. A file that holds the beginning of another log is that log 
 export that began earlier. So all new files are searched for the beginnings of all logs, and the beginnings
 of new logs are looked up among the stored events, whose files may be gone. Logs found to overlap are read as
 one, by which each line of them counts once. If they were read as two before, a file that holds both cannot be
-right in either: it is refused. `meetings` says what is an overlap, and what only a doubt.
+right in either: it is refused. `shared_beginnings` says what is an overlap, and what only a doubt.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.run.files.beginnings import Beginning
 from kustos.pipeline.run.files.logs import family_of
-from kustos.pipeline.run.files.meetings import Meeting, heads_of, meetings_within
 from kustos.pipeline.run.files.new_files import FoundFiles
-from kustos.pipeline.run.files.stored_events import meetings_stored
+from kustos.pipeline.run.files.shared_beginnings import Overlap, heads_of, overlaps_within
+from kustos.pipeline.run.files.stored_events import overlaps_stored
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile, Tables
@@ -36,11 +36,11 @@ def settle_overlaps(
     heads = heads_of([*known, *new])
     if len({head.log for head in heads}) < 2:
         return found
-    meetings = [
-        *meetings_within(spark, found.new, heads),
-        *meetings_stored(found.new, known, tables, time_zone),
+    candidates = [
+        *overlaps_within(spark, found.new, heads),
+        *overlaps_stored(found.new, known, tables, time_zone),
     ]
-    overlaps = [one for one in meetings if one.is_sure]
+    overlaps = [one for one in candidates if one.is_sure]
     known_logs = {one.log for one in known}
     said: list[str] = []
     refused: set[str] = set()
@@ -58,7 +58,7 @@ def settle_overlaps(
         for one in overlaps
         if one.place not in refused
     ]
-    said += _doubts([one for one in meetings if one.place not in refused], names)
+    said += _doubts([one for one in candidates if one.place not in refused], names)
     kept = [
         replace(file, identity=replace(file.identity, log=names.get(file.identity.log, file.identity.log)))
         for file in found.new
@@ -97,11 +97,11 @@ def _not_seen(known: "Sequence[InputFile]", new: "Sequence[InputFile]") -> list[
     ]
 
 
-def _doubts(meetings: Sequence[Meeting], names: dict[str, str]) -> list[str]:
+def _doubts(candidates: Sequence[Overlap], names: dict[str, str]) -> list[str]:
     """Return what to say about files that may overlap, and are not of one log by others."""
     doubts = {
         frozenset((one.place, one.other_place)): one
-        for one in meetings
+        for one in candidates
         if not one.is_sure and names.get(one.own_log, one.own_log) != names.get(one.log, one.log)
     }
     return [
@@ -111,7 +111,7 @@ def _doubts(meetings: Sequence[Meeting], names: dict[str, str]) -> list[str]:
     ]
 
 
-def _joined(overlaps: Iterable[Meeting], preferred: Iterable[str] = ()) -> dict[str, str]:
+def _joined(overlaps: Iterable[Overlap], preferred: Iterable[str] = ()) -> dict[str, str]:
     """Return a common name for the logs that overlap, by each of their names: a `preferred` one if any is."""
     groups: dict[str, set[str]] = {}
     for one in overlaps:

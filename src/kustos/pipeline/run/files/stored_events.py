@@ -28,9 +28,9 @@ from kustos.pipeline.run.files.beginnings import (
 )
 from kustos.pipeline.run.files.content import FIRST_BYTES
 from kustos.pipeline.run.files.logs import are_apart
-from kustos.pipeline.run.files.meetings import Meeting, meeting
 from kustos.pipeline.run.files.new_files import FoundFile
 from kustos.pipeline.run.files.packing import unpacked
+from kustos.pipeline.run.files.shared_beginnings import Overlap, overlap_of
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile, Tables
@@ -49,9 +49,9 @@ class _Event(NamedTuple):
     time_ms: int
 
 
-def meetings_stored(
+def overlaps_stored(
     files: Sequence[FoundFile], known: "Sequence[InputFile]", tables: "Tables", time_zone: str
-) -> Iterator[Meeting]:
+) -> Iterator[Overlap]:
     """Yield the new files of new logs whose first lines are stored events of a log that was read before."""
     if not known:
         return
@@ -81,7 +81,7 @@ def _met(
     events: Sequence[_Event],
     stored: Mapping[str, str],
     tables: "Tables",
-) -> Meeting | None:
+) -> Overlap | None:
     """Return what it means how many of the first events are stored as lines of the other file's log."""
     keys = (EVENT_ID_BEGIN + line_digest(other.log, None, event.line) for event in events)
     names = [stored.get(key) for key in keys]
@@ -93,7 +93,7 @@ def _met(
     if leading < len(events) or leading <= at_once:  # else it does not matter
         after = events[min(leading, len(events) - 1)].time_ms
         goes_on = _is_stored_after(after, str(names[leading - 1]), tables)
-    return meeting(file.identity, other, leading, len(events), at_once=at_once, ends=not goes_on)
+    return overlap_of(file.identity, other, leading, len(events), at_once=at_once, ends=not goes_on)
 
 
 def _first_events(file: FoundFile, time_zone: ZoneInfo) -> list[_Event]:

@@ -1,4 +1,4 @@
-"""Where the beginning of a log is met in another file, and whether that makes them one log.
+"""Where the beginning of a log is found in another file, and whether that makes them one log.
 
 | of the first lines of a log, the other file holds | they are |
 |---|---|
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Overlap:
     """A new file, the log that it is of, and another log whose beginning it holds, or that holds its own.
 
     `is_sure` if that makes them one log.
@@ -50,9 +50,9 @@ class Head(NamedTuple):
     file: "InputFile"
 
 
-def meeting(
+def overlap_of(
     file: "InputFile", other: "InputFile", leading: int, total: int, *, at_once: int, ends: bool
-) -> Meeting | None:
+) -> Overlap | None:
     """Return what it means that one of two files holds the first `leading` of `total` lines of the other.
 
     The logs that they are of differ. `at_once` of these lines are of one moment. `ends`: the one that holds
@@ -67,7 +67,7 @@ def meeting(
         is_sure = is_one_source
     else:
         return None
-    return Meeting(file.path, file.log, other.log, other.path, is_sure)
+    return Overlap(file.path, file.log, other.log, other.path, is_sure)
 
 
 def heads_of(files: "Iterable[InputFile]") -> list[Head]:
@@ -82,9 +82,9 @@ def heads_of(files: "Iterable[InputFile]") -> list[Head]:
     return list(heads.values())
 
 
-def meetings_within(
+def overlaps_within(
     spark: SparkSession, files: Sequence[FoundFile], heads: Sequence[Head]
-) -> Iterator[Meeting]:
+) -> Iterator[Overlap]:
     """Yield where new files hold the beginning of another log; read these files once."""
     by_first: dict[str, list[Head]] = {}
     for head in heads:
@@ -97,7 +97,7 @@ def meetings_within(
                 continue
             leading = next((at for at, mark in enumerate(head.marks) if mark not in held), len(head.marks))
             ends = end in head.marks[:leading]
-            found = meeting(own, head.file, leading, len(head.marks), at_once=head.at_once, ends=ends)
+            found = overlap_of(own, head.file, leading, len(head.marks), at_once=head.at_once, ends=ends)
             if found is not None:
                 yield found
 
