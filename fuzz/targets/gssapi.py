@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import gssapi
 
-from fuzz.targets import require
+from fuzz.targets import FoundError, require
 from kustos.auth import GssapiCredentials, GssapiServer, SaslMechanismError
 from kustos.auth.mechanisms.base import Beside, Challenge, MechanismStep, Proven
 from kustos.auth.mechanisms.gssapi import _Stage
@@ -102,9 +102,12 @@ def said(server: GssapiServer, token: bytes) -> MechanismStep | None:
     step = server.respond(token)
     require(isinstance(step, Beside), "a step does not run beside the loop")
     try:
-        return step.run()
+        found = step.run()
     except SaslMechanismError:
         return None
+    if isinstance(found, Beside):
+        raise FoundError("a step beside the loop leads to another")
+    return found
 
 
 def garbage(data: bytes) -> None:
