@@ -27,7 +27,7 @@ from kustos.auth.effects import (
     SendFrame,
 )
 from kustos.auth.errors import SaslErrorCode, SaslMechanismError
-from kustos.auth.mechanisms.base import Beside, Challenge, Claim, MechanismFactory, Proven, ServerMechanism
+from kustos.auth.mechanisms.base import Beside, Challenge, Claimant, MechanismFactory, Proven, ServerMechanism
 from kustos.auth.principals import refuse_change
 from kustos.auth.sasl_requests import (
     ErrorBody,
@@ -96,7 +96,7 @@ class SaslServerMachine:
         self._waiting: SaslRequest | None = None
         self._mechanism = ""
         self._claimed_name: str | None = None
-        self._proven: Claim | None = None
+        self._proven: Claimant | None = None
         self._requested = ""
         self._in_requests = False
         self._principal: KafkaPrincipal | None = None
@@ -334,7 +334,7 @@ class SaslServerMachine:
             principal, self._mechanism, life.lifetime_ms, life.expires_at_ms, self._reauthenticating
         )
         name = "" if self._exchange is None else self._exchange.claimed_name
-        self._proven = Claim(name or "", step.token_authenticated)
+        self._proven = Claimant(name or "", step.token_authenticated)
         self._principal = principal
         self._expires_at_ms = life.expires_at_ms
         self._reauthenticating = False

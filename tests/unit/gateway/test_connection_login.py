@@ -88,6 +88,7 @@ class Scene:
     logins: list[Login] = field(default_factory=list)
     counted: list[bool] = field(default_factory=list)
     steps: list[RunBeside] = field(default_factory=list)
+    cancelled: int = 0
     is_full: bool = False
 
     def __post_init__(self) -> None:
@@ -108,9 +109,13 @@ class Scene:
         )
         self.login = ConnectionLogin(self, port, machine)
 
-    def run(self, work: RunBeside, resume: Any) -> None:
+    def run(self, work: RunBeside, resume: Any) -> Callable[[], None]:
         self.steps.append(work)
         self.resume = resume
+        return self.cancel
+
+    def cancel(self) -> None:
+        self.cancelled += 1
 
     def login_ended(self, login: Login) -> bool:
         self.logins.append(login)
@@ -161,6 +166,7 @@ async def test_who_leaves_before_the_end_is_counted_if_he_guessed_and_is_never_a
     scene = Scene()
     scene.begin(token)
     scene.login.end()
+    assert scene.cancelled == 1, "a step that still waits for a thread is not run"
     scene.end_step()
     assert scene.counted == [False] * len(failures)
     assert scene.told == ["written", *([f"failed {HOST}"] if failures else [])]

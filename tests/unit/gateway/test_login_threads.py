@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from functools import partial
 
 import pytest
 
@@ -118,6 +119,46 @@ async def test_steps_that_wait_at_the_end_are_not_started() -> None:
     release.set()
     await asyncio.sleep(0)
     assert (started, resumed) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("group", "timeout_ms", "busy"),
+    [("", None, LOGIN_THREADS), (HASHING, None, 1), ("own", 1_000_000, CALLBACK_THREADS)],
+)
+async def test_a_step_that_waits_is_cancelled_and_one_that_runs_is_not(
+    group: str, timeout_ms: int | None, busy: int
+) -> None:
+    release, begun = threading.Event(), threading.Barrier(busy + 1)
+    resumed: list[str] = []
+    ran: list[str] = []
+
+    def hold() -> MechanismStep:
+        begun.wait(PATIENCE_S)
+        release.wait(PATIENCE_S)
+        return Proven(b"", "x")
+
+    def begin(name: str) -> MechanismStep:
+        ran.append(name)
+        return Proven(b"", "x")
+
+    threads, over = LoginThreads(), asyncio.Event()
+    cancels = [
+        threads.run(RunBeside(hold, group, timeout_ms), lambda _: resumed.append("held")) for _ in range(busy)
+    ]
+    await asyncio.to_thread(begun.wait, PATIENCE_S)
+    cancel_waiting = threads.run(
+        RunBeside(partial(begin, "left"), group, timeout_ms), lambda _: resumed.append("left")
+    )
+    threads.run(RunBeside(partial(begin, "stayed"), group, timeout_ms), lambda _: over.set())
+    cancels[0]()
+    cancel_waiting()
+    release.set()
+    await asyncio.wait_for(over.wait(), PATIENCE_S)
+    await asyncio.sleep(0)
+    cancel_waiting()
+    assert ran == ["stayed"]
+    assert set(resumed) == {"held"}
+    threads.close()
 
 
 async def ended(threads: LoginThreads, step: LoginStep, group: str, timeout_ms: int) -> LoginStep:

@@ -55,7 +55,7 @@ class Beside:
     timeout_ms: int | None = None
 
 
-class Claim(NamedTuple):
+class Claimant(NamedTuple):
     """As whom a peer wants to log in: the name of a user, or the id of a delegation token."""
 
     name: str
@@ -69,7 +69,7 @@ class ServerMechanism(Protocol):
     def claimed_name(self) -> str | None:
         """The name that the peer claims (a user, a token's id), proven or not; None before it claims one."""
 
-    def claim(self, token: bytes) -> Claim | None:
+    def claim(self, token: bytes) -> Claimant | None:
         """Return whose credentials the next token shows, and judge nothing; None if that cannot be told."""
 
     def respond(self, token: bytes) -> MechanismStep | Beside:

@@ -15,7 +15,7 @@ from kustos.auth.errors import CallbackError, SaslAuthenticationError
 from kustos.auth.mechanisms.base import (
     Beside,
     Challenge,
-    Claim,
+    Claimant,
     MechanismFactory,
     MechanismStep,
     Proven,
@@ -102,7 +102,7 @@ class BesideServer:
         """The name that the client claims."""
         return self._inner.claimed_name
 
-    def claim(self, token: bytes) -> Claim | None:
+    def claim(self, token: bytes) -> Claimant | None:
         """Return what the mechanism of kustos reads in the token."""
         return self._inner.claim(token)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from kustos.auth.errors import SaslAuthenticationError, SaslClientError
-from kustos.auth.mechanisms.base import Claim, MechanismFactory, Proven, password_bytes
+from kustos.auth.mechanisms.base import Claimant, MechanismFactory, Proven, password_bytes
 from kustos.runtime import Entropy
 
 PLAIN: Final = "PLAIN"
@@ -93,10 +93,10 @@ class PlainServer:
         """The user that the token names."""
         return self._claimed_name
 
-    def claim(self, token: bytes) -> Claim | None:
+    def claim(self, token: bytes) -> Claimant | None:
         """Return the user of this token."""
         parts = token.split(b"\0", _MAX_TOKENS)
-        return Claim(parts[1].decode(errors="replace")) if len(parts) == 3 else None
+        return Claimant(parts[1].decode(errors="replace")) if len(parts) == 3 else None
 
     def respond(self, token: bytes) -> Proven:
         """Return the proven user; raise `SaslAuthenticationError` with Kafka's text."""

@@ -22,7 +22,7 @@ from kustos.auth.mechanisms.base import (
     HASHING,
     Beside,
     Challenge,
-    Claim,
+    Claimant,
     MechanismFactory,
     MechanismStep,
     Proven,
@@ -130,15 +130,15 @@ class ScramServer:
         """The user or token id in the client's first message."""
         return self._username or None
 
-    def claim(self, token: bytes) -> Claim | None:
+    def claim(self, token: bytes) -> Claimant | None:
         """Return the user or token of the client's first message."""
         if self._first is not None:
-            return Claim(self._username, self._token is not None)
+            return Claimant(self._username, self._token is not None)
         try:
             message = ClientFirst.parse(token)
         except ScramSyntaxError:
             return None
-        return Claim(message.username, message.is_token)
+        return Claimant(message.username, message.is_token)
 
     def respond(self, token: bytes) -> MechanismStep | Beside:
         """Return the challenge, then the proven user; a delegation token may take hashing beside the loop.

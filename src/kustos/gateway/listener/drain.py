@@ -17,7 +17,7 @@ DRAIN_TIMEOUT_MS: Final = 10_000
 than the 30 seconds after which systemd's and Kubernetes' usual settings kill a process."""
 
 
-class Drain:
+class ConnectionDrain:
     """The connections that have not ended yet. Made inside the event loop."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ import structlog
 
 from kustos.gateway.listener.admission import Admission
 from kustos.gateway.listener.connection import ClientConnection
-from kustos.gateway.listener.drain import Drain
+from kustos.gateway.listener.drain import ConnectionDrain
 from kustos.gateway.listener.handshakes import (
     HandshakeFailure,
     HandshakeRefusal,
@@ -71,7 +71,7 @@ class Gateway:
         self._new_brokers_asked_s = -math.inf
         self.is_open = False
         self._stopped = False
-        self._drain: Final = Drain()
+        self._drain: Final = ConnectionDrain()
 
     def addresses_of(self, plan: ListenerPlan) -> _Addresses:
         """Return the addresses that a listener advertises in answers."""

@@ -26,6 +26,7 @@ from kustos.auth import (
     SendFrame,
 )
 from kustos.gateway.listener.handshakes import THROTTLED, HandshakeRefusal
+from kustos.gateway.listener.login_threads import Cancel
 from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class ConnectionLogin:
         self._port: Final = port
         self._machine: Final = machine
         self._timer: asyncio.TimerHandle | None = None
+        self._cancel: Cancel = lambda: None
         self._has_ended = False
 
     def receive(self, frame: bytes) -> None:
@@ -122,6 +124,7 @@ class ConnectionLogin:
         self._has_ended = True
         if self._timer is not None:
             self._timer.cancel()
+        self._cancel()
 
     def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
         if effects and isinstance(effects[-1], SendFrame) and not isinstance(effects[0], ProofRefused):
@@ -154,7 +157,7 @@ class ConnectionLogin:
             case SendFrame(frame):
                 owner.write(frame)
             case RunBeside():
-                port.login_threads.run(effect, self._resume)
+                self._cancel = port.login_threads.run(effect, self._resume)
             case Authenticated(principal=principal):
                 owner.admitted(principal)
             case ProofRefused(reason=reason):

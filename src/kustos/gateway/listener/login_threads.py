@@ -1,5 +1,8 @@
 """Threads for the steps of logins that may block, so that the event loop never waits.
 
+At most one step of each connection waits for a thread. It is cancelled with the connection: a stranger who
+leaves at once, again and again, would fill the queue else, and learns nothing from a step that never ran.
+
 Steps of kustos itself, such as reading a keytab, share a few threads, and those that hash for strangers share
 one, so that these take one core at most, and no place of the others. Steps that run code of others (callback
 handlers and mechanisms) have a time limit, since nothing can stop a thread that hangs: at the limit the login
@@ -21,13 +24,16 @@ from kustos.auth.mechanisms import HASHING, Beside, MechanismStep
 
 LOGIN_THREADS: Final = 4
 """How many steps of kustos run at once in one process. A step takes less than a millisecond, unless a disk is
-slow: then logins wait for each other, and nothing else does. At most one step of each connection waits."""
+slow: then logins wait for each other, and nothing else does."""
 
 CALLBACK_THREADS: Final = 16
 """How many steps of one group run at once in one process, those that hang included; others wait, until their
 time limit. Each may wait for a directory or a database for milliseconds."""
 
 Resume = Callable[[LoginStep], None]
+
+Cancel = Callable[[], object]
+"""Called without effect on a step that has begun: it runs to its end, which is reported."""
 
 
 class LoginThreads:
@@ -39,18 +45,21 @@ class LoginThreads:
         self._groups: Final[dict[str, CallbackGroup]] = {}
         self._is_closed = False
 
-    def run(self, work: RunBeside, resume: Resume) -> None:
-        """Run the step in a thread; then, on the loop, call `resume` with what returns or raises its end."""
+    def run(self, work: RunBeside, resume: Resume) -> Cancel:
+        """Run the step in a thread; then, on the loop, call `resume` with what returns or raises its end.
+
+        Return what cancels the step while it waits for a thread; `resume` is not called then.
+        """
         if work.timeout_ms is not None:
             group = self._groups.get(work.group)
             if group is None:
                 # groups are those of the settings, so there are few
                 group = self._groups[work.group] = CallbackGroup(work.group)
-            group.run(work.step, work.timeout_ms, resume)
-            return
+            return group.run(work.step, work.timeout_ms, resume)
         executor = self._hashing if work.group == HASHING else self._executor
-        future = asyncio.get_running_loop().run_in_executor(executor, work.step)
-        future.add_done_callback(lambda done: self._ended(done, resume))
+        waiting = executor.submit(work.step)
+        asyncio.wrap_future(waiting).add_done_callback(lambda done: self._ended(done, resume))
+        return waiting.cancel
 
     def _ended(self, done: asyncio.Future[MechanismStep | Beside], resume: Resume) -> None:
         # afterwards nobody takes the events of logins any more
@@ -83,7 +92,7 @@ class CallbackGroup:
         self._pending: Final[set[_Waiting]] = set()
         self._busy = 0
 
-    def run(self, step: LoginStep, timeout_ms: int, resume: Resume) -> None:
+    def run(self, step: LoginStep, timeout_ms: int, resume: Resume) -> Cancel:
         """Run a step, or let it wait for a thread; call `resume` once, at the time limit at the latest."""
 
         def expire() -> None:
@@ -92,10 +101,17 @@ class CallbackGroup:
                 self._waiting.remove(work)
             resume(_no_answer(timeout_ms))
 
+        def cancel() -> None:
+            with suppress(ValueError):
+                self._waiting.remove(work)
+                self._pending.discard(work)
+                work.timer.cancel()
+
         work = _Waiting(step, resume, self._loop.call_later(timeout_ms / 1000, expire))
         self._pending.add(work)
         self._waiting.append(work)
         self._begin()
+        return cancel
 
     def _begin(self) -> None:
         while self._waiting and self._busy < CALLBACK_THREADS:
