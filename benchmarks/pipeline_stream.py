@@ -4,16 +4,20 @@
   table; `theirs` writes the records' values to Parquet and does nothing else
 - stream-kafka-upkeep: the same until the stream has ended, with what it does every five minutes: the roll-up
   and small files put together
+- stream-kafka-s3: as stream-kafka, with the tables in an object store, a server of S3 on the same machine;
+  `theirs` are ours in a folder
 - stream-kafka-end-to-end: seconds from an event's birth until it is in the table, of the slowest in twenty,
   while events come at a steady rate; `theirs` is the three seconds that it may take
 - stream-kafka-lag: the same, the last third of the time beside the first: a lag that grows shows here
 """
 
+import os
 import random
 import statistics
 import tempfile
 import threading
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +33,7 @@ from kustos.pipeline.run.topic import TopicSettings, stream_topic
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import RunSummary, Tables
 from testkit.kafka import KafkaNode
+from testkit.object_store import ObjectStore, object_store
 from testkit.spark_jars import SPARK_KAFKA, spark_jars
 
 SIZE = 20_000 if QUICK else 2_000_000
@@ -90,15 +95,17 @@ def bare_seconds(spark: SparkSession, settings: TopicSettings, folder: Path) -> 
     return time.monotonic() - start
 
 
-def our_seconds(spark: SparkSession, settings: TopicSettings, folder: Path) -> tuple[float, float]:
+def our_seconds(
+    spark: SparkSession, settings: TopicSettings, tables: Tables, checkpoint: Path
+) -> tuple[float, float]:
     """Return the seconds until the last event is in the table, and until the upkeep is done."""
     start = time.monotonic()
     committed: list[float] = []
     done = run_stream(
         spark,
         settings,
-        Tables(folder / "tables"),
-        folder / "checkpoint",
+        tables,
+        checkpoint,
         options=StreamOptions(available_now=True),
         on_batch=lambda _batch: committed.append(time.monotonic() - start),
     )
@@ -107,8 +114,10 @@ def our_seconds(spark: SparkSession, settings: TopicSettings, folder: Path) -> t
     return committed[-1], time.monotonic() - start
 
 
-def full_topic(spark: SparkSession, node: KafkaNode, folder: Path) -> tuple[float, float, float]:
-    """Return the median seconds of ours, without and with its upkeep, and of theirs over a full topic."""
+def full_topic(
+    spark: SparkSession, node: KafkaNode, store: ObjectStore, folder: Path
+) -> tuple[float, float, float, float]:
+    """Return median seconds over a full topic: ours, also with its upkeep, ours in the store, and theirs."""
     make_topic(node, "full")
     source = Source(node, "full")
     source.send(SIZE)
@@ -116,13 +125,18 @@ def full_topic(spark: SparkSession, node: KafkaNode, folder: Path) -> tuple[floa
     settings = settings_of(node, "full")
     rounds = []
     for number in range(ROUNDS + 1):
-        mine, kept_up = our_seconds(spark, settings, folder / f"ours-{number}")
+        tables, there = Tables(folder / f"ours-{number}"), Tables.at(store.address(f"stream-{number}"))
+        mine, kept_up = our_seconds(spark, settings, tables, folder / f"checkpoint-{number}")
+        stored, _ = our_seconds(spark, settings, there, folder / f"checkpoint-s3-{number}")
         bare = bare_seconds(spark, settings, folder / f"bare-{number}")
-        progress(f"round {number}: ours {mine:.2f} s, with upkeep {kept_up:.2f} s, bare {bare:.2f} s")
+        progress(
+            f"round {number}: ours {mine:.2f} s, with upkeep {kept_up:.2f} s, in S3 {stored:.2f} s, "
+            f"bare {bare:.2f} s"
+        )
         if number:  # the first round warms the JVM up
-            rounds.append((mine, kept_up, bare))
-    ours, upkeep, theirs = (statistics.median(each) for each in zip(*rounds, strict=True))
-    return ours, upkeep, theirs
+            rounds.append((mine, kept_up, stored, bare))
+    ours, upkeep, in_store, theirs = (statistics.median(each) for each in zip(*rounds, strict=True))
+    return ours, upkeep, in_store, theirs
 
 
 def steady(spark: SparkSession, node: KafkaNode, folder: Path) -> list[tuple[float, float]]:
@@ -168,7 +182,9 @@ def steady(spark: SparkSession, node: KafkaNode, folder: Path) -> list[tuple[flo
     return ages[2:]  # the first batches are the start's
 
 
-def figures_of(ours: float, upkeep: float, theirs: float, ages: list[tuple[float, float]]) -> list[Figure]:
+def figures_of(
+    ours: float, upkeep: float, in_store: float, theirs: float, ages: list[tuple[float, float]]
+) -> list[Figure]:
     if len(ages) < FEWEST_BATCHES:
         raise SystemExit(f"only {len(ages)} batches in {STEADY_S} s say nothing: this machine has other work")
     begin, end = ages[0][0], ages[-1][0]
@@ -179,6 +195,7 @@ def figures_of(ours: float, upkeep: float, theirs: float, ages: list[tuple[float
     return [
         Figure(name="stream-kafka", ours=SIZE / ours, theirs=SIZE / theirs, floor=0.6, **common),
         Figure(name="stream-kafka-upkeep", ours=SIZE / upkeep, theirs=SIZE / theirs, **common),
+        Figure(name="stream-kafka-s3", ours=SIZE / in_store, theirs=SIZE / ours, **common),
         Figure(
             name="stream-kafka-end-to-end", unit="s", ours=slow, theirs=END_TO_END_S, size=RATE, floor=1.0
         ),
@@ -193,17 +210,23 @@ def figures_of(ours: float, upkeep: float, theirs: float, ages: list[tuple[float
     ]
 
 
+def _session(settings: dict[str, str], store: ObjectStore) -> AbstractContextManager[SparkSession]:
+    os.environ.update(store.environment)  # before the JVM starts, from which the workers have theirs
+    return open_session("benchmark", settings=settings)
+
+
 def main() -> None:
     settings = {"spark.jars": spark_jars(SPARK_KAFKA), "spark.driver.memory": "6g"}
     with (
         tempfile.TemporaryDirectory(prefix="bench-stream-") as scratch,
         KafkaNode(Path(scratch, "kafka")) as node,
-        open_session("benchmark", settings=settings) as spark,
+        object_store(Path(scratch)) as store,
+        _session(settings, store) as spark,
     ):
-        ours, upkeep, theirs = full_topic(spark, node, Path(scratch, "full"))
+        ours, upkeep, in_store, theirs = full_topic(spark, node, store, Path(scratch, "full"))
         progress(f"{RATE} events/s for {STEADY_S} s")
         ages = steady(spark, node, Path(scratch, "steady"))
-    figures = figures_of(ours, upkeep, theirs, ages)
+    figures = figures_of(ours, upkeep, in_store, theirs, ages)
     for figure in figures:
         progress(figure.sentence())
     emit(figures)

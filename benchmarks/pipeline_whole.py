@@ -5,6 +5,8 @@
   day, a `GROUP BY` for the roll-up
 - replay-5m-cold: `kustos pipeline replay` of those tables by 20,000 ACLs. Theirs: the roll-up joined with the
   ACLs by name, prefix and wildcard
+- ingest-5m-s3, replay-5m-cold-s3: both with the tables in an object store, a server of S3 on the same machine
+  over the same disk; theirs are ours with the tables in a folder
 - session-start: of each of our commands, what a process takes that opens a session and counts one row
 
 Each command is a process of its own, by the wall from its start to its end, in turns; medians of the rounds.
@@ -12,6 +14,7 @@ Both sides must find the same events, uses and flips.
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -23,6 +26,7 @@ from typing import Any, Final
 
 from benchmarks.figures import QUICK, Figure, emit, progress
 from benchmarks.whole.data import write_logs
+from testkit.object_store import ObjectStore, object_store
 
 LINES: Final = 100_000 if QUICK else 5_000_000
 ACLS: Final = 2_000 if QUICK else 20_000
@@ -30,7 +34,7 @@ ROUNDS: Final = 1 if QUICK else 3
 
 CONFIGURATION: Final = """\
 version: 1
-tables: {{path: {folder}/tables}}
+tables: {{path: "{tables}"}}
 inputs:
   - files: {folder}/audit
 """
@@ -54,10 +58,12 @@ def timed(*command: str) -> tuple[float, str]:
     return took, done.stdout
 
 
-def ours(folder: Path, *arguments: str) -> tuple[float, Any]:
-    """Run a command of `kustos pipeline`; return its seconds and its answer."""
+def ours(folder: Path, tables: str, *arguments: str) -> tuple[float, Any]:
+    """Run a command of `kustos pipeline` over the tables of an address; return its seconds and its answer."""
+    configuration = folder / "pipeline.yml"
+    configuration.write_text(CONFIGURATION.format(folder=folder, tables=tables), encoding="utf-8")
     command = (PYTHON, "-m", "kustos", "pipeline", *arguments, "--output", "json")
-    took, said = timed(*command, "--config", str(folder / "pipeline.yml"))
+    took, said = timed(*command, "--config", str(configuration))
     return took, json.loads(said)
 
 
@@ -67,35 +73,36 @@ def theirs(folder: Path, step: str) -> tuple[float, Any]:
     return took, json.loads(said)
 
 
-def of_one_round(folder: Path, candidate: Path) -> dict[str, float]:
-    """Run each command once, into empty tables; return their seconds.
+def of_one_round(folder: Path, candidate: Path, store: ObjectStore) -> dict[str, float]:
+    """Run each command once, into empty tables in the folder and in the store; return their seconds.
 
     Raises `SystemExit` where both sides find something else.
     """
-    for name in ("tables", "theirs"):
-        shutil.rmtree(folder / name, ignore_errors=True)
+    for place in (folder / "tables", folder / "theirs", store.folder / "tables"):
+        shutil.rmtree(place, ignore_errors=True)
     took: dict[str, float] = {}
     took["their ingest"], their_counts = theirs(folder, "ingest")
-    took["our ingest"], ran = ours(folder, "run")
     took["their replay"], their_flips = theirs(folder, "replay")
-    took["our replay"], replayed = ours(folder, "replay", str(candidate))
+    for side, tables in (("our", str(folder / "tables")), ("S3", store.address("tables"))):
+        took[f"{side} ingest"], ran = ours(folder, tables, "run")
+        took[f"{side} replay"], replayed = ours(folder, tables, "replay", str(candidate))
+        events = ran["inputs"][0]["events"]
+        flips = {kind["kind"]: [kind["flip_count"], kind["event_count"]] for kind in replayed["kinds"]}
+        if (events, flips) != (their_counts["events"], their_flips) or events != LINES:
+            raise SystemExit(f"we find {events} events and {flips}, they {their_counts} and {their_flips}")
     took["start"], _ = timed(PYTHON, "-c", START)
-    events = ran["inputs"][0]["events"]
-    flips = {kind["kind"]: [kind["flip_count"], kind["event_count"]] for kind in replayed["kinds"]}
-    if (events, flips) != (their_counts["events"], their_flips) or events != LINES:
-        raise SystemExit(f"we find {events} events and {flips}, they {their_counts} and {their_flips}")
     return took
 
 
 def main() -> None:
     rounds: list[dict[str, float]] = []
-    with tempfile.TemporaryDirectory(prefix="bench-whole-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="bench-whole-") as scratch, object_store(Path(scratch)) as store:
         folder = Path(scratch)
+        os.environ.update(store.environment)
         progress(f"writing {LINES:,} lines")
         candidate = write_logs(folder, LINES, ACLS)
-        (folder / "pipeline.yml").write_text(CONFIGURATION.format(folder=folder), encoding="utf-8")
         for number in range(1, ROUNDS + 1):
-            rounds.append(of_one_round(folder, candidate))
+            rounds.append(of_one_round(folder, candidate, store))
             shown = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in rounds[-1].items())
             progress(f"round {number} of {ROUNDS}: {shown}")
     taken = {name: median(each[name] for each in rounds) for name in rounds[0]}
@@ -109,6 +116,8 @@ def main() -> None:
             floor=0.15,
             **common,
         ),
+        Figure(name="ingest-5m-s3", ours=taken["S3 ingest"], theirs=taken["our ingest"], **common),
+        Figure(name="replay-5m-cold-s3", ours=taken["S3 replay"], theirs=taken["our replay"], **common),
         Figure(name="session-start", ours=taken["start"], theirs=taken["our replay"], **common),
     ]
     for figure in figures:

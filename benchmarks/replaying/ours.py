@@ -81,6 +81,9 @@ class Cases:
     def replay_raw_examples(self) -> Found:
         return self._replay_of_files("audit_events", self._folder, with_example=True)
 
+    def replay_raw_rules(self) -> Found:
+        return self._replay_of_files("audit_events", self._folder, with_example=False, rule_changes=True)
+
     def replay_rows(self) -> Found:
         shipped = ship(self._spark, self._candidate)
         return answer(
@@ -110,10 +113,15 @@ class Cases:
         self._write(verdict_on_each_event(self.events(), shipped), self._folder.with_name("verdicts"))
         return {}
 
-    def _replay_of_files(self, table: str, folder: Path, *, with_example: bool) -> Found:
+    def _replay_of_files(
+        self, table: str, folder: Path, *, with_example: bool, rule_changes: bool = False
+    ) -> Found:
         files = sorted(folder.rglob("*.parquet")) * self._times
         shipped = ship(self._spark, self._candidate)
-        return answer(flips_of_files(self._spark, table, files, shipped, with_example=with_example))
+        found = flips_of_files(
+            self._spark, table, files, shipped, with_example=with_example, rule_changes=rule_changes
+        )
+        return answer(found)
 
     @property
     def _rollup(self) -> Path:
@@ -126,6 +134,7 @@ class Cases:
         return {
             "replay-raw": self.replay_raw,
             "replay-raw-examples": self.replay_raw_examples,
+            "replay-raw-rules": self.replay_raw_rules,
             "replay-rows": self.replay_rows,
             "rollup-build": self.rollup_build,
             "replay-rollup": self.replay_rollup,

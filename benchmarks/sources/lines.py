@@ -16,10 +16,12 @@ def _zipf(rng: random.Random, count: int) -> list[int]:
     return rng.choices(range(count), weights=[1 / (rank + 1) for rank in range(count)], k=DRAWN_AT_ONCE)
 
 
-def kafka_lines(count: int, seed: int = 1, every: timedelta = timedelta(milliseconds=37)) -> Iterator[str]:
+def kafka_lines(
+    count: int, seed: int = 1, every: timedelta = timedelta(milliseconds=37), begin: datetime = BEGIN
+) -> Iterator[str]:
     """Yield lines as StandardAuthorizer of 4.x writes them; a tenth is denied, half is decided by an ACL."""
     rng = random.Random(seed)
-    moment = BEGIN
+    moment = begin
     for start in range(0, count, DRAWN_AT_ONCE):
         drawn = zip(*(_zipf(rng, size) for size in (PRINCIPALS, RESOURCES, HOSTS)), strict=True)
         for at, (principal, resource, host) in enumerate(drawn, start):

@@ -1,6 +1,7 @@
 """What a job wrote, as one number of all its rows, and what DuckDB makes of the same files as one of its own.
 
 Rows are compared as a whole: how many there are, and the sum of the hashes of all, whatever their order.
+Raises `SystemExit` for no rows: an empty answer proves nothing.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from benchmarks.replaying.estate import acl_sets
+from benchmarks.replaying.theirs import RULE_TEXT
 from kustos.authorizer.bulk.blocks import BulkAuthorizer
 from kustos.pipeline.schemas import (
     ACCESS_REVIEW_SCHEMA,
@@ -26,20 +28,17 @@ Answer = tuple[int, int]
 MEMORY: Final = "6GB"
 
 _ROLLUP: Final = """
-    SELECT CAST(epoch_ms(time_ms) AS DATE) AS day, principal_type || ':' || principal_name AS principal, host,
-        operation, resource_type, resource_name, decision, access, rule, count(*)::BIGINT AS event_count,
+    SELECT CAST(epoch_ms(time_ms) AS DATE) AS day, '' AS cluster,
+        principal_type || ':' || principal_name AS principal, host, operation, resource_type, resource_name,
+        decision, access, rule, count(*)::BIGINT AS event_count,
         sum(reference_count)::BIGINT AS reference_count, min(time) AS first_time, max(time) AS last_time,
         bit_or(1::INTEGER << CAST(time_ms // 3600000 % 24 AS INTEGER)) AS hours,
         min(event_id) AS sample_event_id
     FROM read_parquet($files) GROUP BY ALL"""
 
-_ACCESSES: Final = """
+_ACCESSES: Final = f"""
     SELECT principal_type || ':' || principal_name AS principal, host, operation, resource_type,
-        resource_name, access, decision AS from_decision, CASE WHEN rule.kind <> 'MatchingAcl' THEN rule.kind
-        ELSE 'MatchingAcl(acl=StandardAcl[resourceType=' || rule.resource_type || ', resourceName='
-            || rule.resource_name || ', patternType=' || rule.pattern_type || ', principal=' || rule.principal
-            || ', host=' || rule.host || ', operation=' || rule.operation || ', permissionType='
-            || rule.permission_type || '])' END AS from_rule,
+        resource_name, access, decision AS from_decision, {RULE_TEXT} AS from_rule,
         count(*)::BIGINT AS event_count, sum(reference_count)::BIGINT AS reference_count,
         count(*) FILTER (decision = 'ALLOWED')::BIGINT AS recorded_allowed_count,
         min(time) AS first_time, max(time) AS last_time, min(event_id) AS sample_event_id
@@ -127,4 +126,6 @@ def _answer(
         f"SELECT count(*), coalesce(sum(hash(one)::HUGEINT), 0) FROM (SELECT {chosen} FROM ({rows})) AS one",
         {} if files is None else {"files": files},
     ).fetchall()
+    if not found[0]:
+        raise SystemExit(f"no rows of {chosen}, so nothing is compared")
     return int(found[0]), int(found[1])

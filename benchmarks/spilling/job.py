@@ -23,12 +23,10 @@ from kustos.pipeline.files import list_audit_files
 from kustos.pipeline.findings.job import ReviewQuestion, run_review
 from kustos.pipeline.replay.job import replay_of_tables
 from kustos.pipeline.run import read_lines, run_pipeline
-from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables
 from kustos.pipeline.tables.deduplication import frames
 from kustos.pipeline.tables.rollup.days import write_rollup
-from kustos.pipeline.tables.rollup.frames import rollup
 from kustos.pipeline.tables.runs import RUNS, UPKEEP
 from kustos.pipeline.tables.store import AUDIT_ROLLUP, stored_schema
 from kustos.pipeline.tables.transaction import Write
@@ -37,14 +35,8 @@ DORMANT_DAYS: Final = 3
 UNBOUNDED: Final = "8g"
 
 
-def rollup_of_rows(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
-    """Make the roll-up of events over rows of Spark, as a declared pipeline does."""
-    events = spark.read.schema(AUDIT_EVENTS_SCHEMA).parquet(str(source))
-    events.transform(rollup).write.parquet(str(target / AUDIT_ROLLUP))
-
-
-def rollup_by_column(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
-    """Make the same roll-up by column, as a run does."""
+def roll_up(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
+    """Make the roll-up of events by column, as a run does."""
     with Tables(target).transaction() as change:
         place, partial = change.place(AUDIT_ROLLUP), change.stage("partial")
         files = write_rollup(spark, files_by_day(source), place, partial, change.mark)
@@ -54,14 +46,14 @@ def rollup_by_column(spark: SparkSession, source: Path, target: Path, _acls: int
 
 
 def replay_with_rules(spark: SparkSession, source: Path, target: Path, acls: int) -> None:
-    """Replay a candidate over the rows of a roll-up, with the rules that change."""
+    """Replay a candidate over a roll-up, with the rules that change."""
     _, candidate = acl_sets(acls)
     found = replay_of_tables(spark, Tables(source), candidate, rule_changes=True)
     found.flips.write.parquet(str(target / "flips"))
 
 
-def replay_by_column(spark: SparkSession, source: Path, target: Path, acls: int) -> None:
-    """Replay a candidate over the same roll-up by column, with what is lost and gained alone."""
+def replay(spark: SparkSession, source: Path, target: Path, acls: int) -> None:
+    """Replay a candidate over the same roll-up, with what is lost and gained alone."""
     _, candidate = acl_sets(acls)
     found = replay_of_tables(spark, Tables(source), candidate, rule_changes=False)
     found.flips.write.parquet(str(target / "flips"))
@@ -85,16 +77,15 @@ def take_in(spark: SparkSession, source: Path, target: Path, _acls: int) -> None
 
 
 def settle(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
-    """Bring the same lines together in a frame, as a declared pipeline does."""
+    """Bring the same lines together in a frame, as pipelines of one's own do."""
     lines = read_lines(spark, list_audit_files(source))
     frames.audit_events(frames.classify(lines)).write.parquet(str(target / "audit_events"))
 
 
 CASES: Final[dict[str, Callable[[SparkSession, Path, Path, int], None]]] = {
-    "rollup-of-rows": rollup_of_rows,
-    "rollup-by-column": rollup_by_column,
+    "rollup": roll_up,
     "replay-with-rules": replay_with_rules,
-    "replay-by-column": replay_by_column,
+    "replay": replay,
     "review": review,
     "take-in": take_in,
     "settle": settle,
