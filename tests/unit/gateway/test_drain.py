@@ -1,6 +1,7 @@
 """A gateway that stops, on real sockets: who waits for an answer gets it, and nothing new is begun."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ PATIENT_MS = 600_000
 """Longer than the limit of a test: whoever waits for it makes the test fail."""
 LARGE_BYTES = 16 * 2**20
 """More than the kernel takes for a client that does not read."""
+KERNEL_BYTES = 1_500_000
+"""Less than the kernel takes, and more than it has brought to a client that does not read."""
 
 
 class HoldingBroker(ScriptedBroker):
@@ -221,3 +224,31 @@ async def test_the_last_answer_is_read_to_its_end_whatever_the_client_sends_mean
         caller.close()
         await stopping
         assert broker.asked.count(ApiKey.HEARTBEAT) == 1
+
+
+async def test_an_answer_that_the_kernel_still_has_is_read_to_its_end() -> None:
+    async with served() as (made, broker):
+        broker.padding = bytes(KERNEL_BYTES)
+        caller = await Caller.at(made.port)
+        # else the client's kernel has everything at once
+        caller.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)
+        caller.send(heartbeat(1))
+        await until(lambda: broker.held, "it is with the broker")
+        broker.release()
+        [connection] = made.gateway.admission.connections
+        transport = connection._transport
+        assert transport is not None
+        await until(lambda: made.counted["answered"] == 1, "it is answered")
+        await until(lambda: not transport.get_write_buffer_size(), "the kernel has it")
+        caller.send(fetch(2))
+        await until(lambda: ApiKey.FETCH in broker.asked, "nobody awaits this one")
+        caller.send(heartbeat(3))
+        await until(lambda: not transport.is_reading(), "the next one stays unread")
+        caller.send(heartbeat(4))
+        await caller.writer.drain()
+        stopping = await begun(made)
+        size = int.from_bytes(await caller.reader.readexactly(4), "big")
+        assert len(await caller.reader.readexactly(size)) == size > KERNEL_BYTES
+        assert await caller.is_closed()
+        caller.close()
+        await stopping

@@ -1,14 +1,19 @@
 """A node of several processes that cannot start says why, and leaves no process behind."""
 
+import asyncio
 import fcntl
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from kustos.server.workers.node import WorkerPoolNode
 from testkit.gateway.scripted_brokers import ScriptedBroker
+from testkit.waiting import PATIENCE_S
 from tests.unit.server.test_start_and_end import (
     Settings,
     at,
@@ -67,3 +72,24 @@ async def test_what_keeps_a_crew_from_starting_ends_the_node(
         descriptor = os.open(lock, os.O_RDWR)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.close(descriptor)
+
+
+async def test_the_writer_gives_its_own_clients_their_answers_while_the_workers_do() -> None:
+    drains = asyncio.Event()
+    order: list[str] = []
+
+    async def drain() -> None:
+        drains.set()
+
+    async def stop_pool() -> None:
+        await asyncio.wait_for(drains.wait(), PATIENCE_S)
+        order.append("workers")
+
+    async def stop_node() -> None:
+        order.append("writer")
+
+    made: Any = object.__new__(WorkerPoolNode)
+    made.node = SimpleNamespace(gateway=SimpleNamespace(drain=drain), stop=stop_node)
+    made.pool = SimpleNamespace(stop=stop_pool)
+    await made.stop()
+    assert order == ["workers", "writer"]

@@ -14,6 +14,7 @@ from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
 from kustos.client import as_transport
+from kustos.gateway.listener.drain import half_close, has_unsent
 from kustos.gateway.listener.handshakes import (
     LOGIN_TIMED_OUT,
     NO_ROOM,
@@ -349,12 +350,12 @@ class ClientConnection(asyncio.Protocol):
             gone(self)
             return
         self._incoming.drop()
-        self._lingers = self._transport.get_write_buffer_size() > 0
+        self._lingers = has_unsent(self._transport)
+        self.read_more(True)
         if session is None or not session.drain():
             self.close(STOPS)
         else:
             self._lingers = True
-            self.read_more(True)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything."""
@@ -379,8 +380,7 @@ class ClientConnection(asyncio.Protocol):
             LOG.info("connection closed", listener=self._port.name, host=self.host, reason=reason)
         if self._transport is not None:
             if self._lingers:
-                # the client closes the connection once it has read everything
-                self._transport.write_eof()
+                half_close(self._transport)
             else:
                 self._transport.close()
             # a client that does not read its last answers must not keep the socket for ever

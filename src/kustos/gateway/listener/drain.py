@@ -7,6 +7,10 @@ it elsewhere. What is not awaited, and why, is in `session.slots`.
 """
 
 import asyncio
+import fcntl
+import sys
+import termios
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -15,6 +19,24 @@ if TYPE_CHECKING:
 DRAIN_TIMEOUT_MS: Final = 10_000
 """How long answers are awaited by default: longer than a broker takes for replicas that keep up, and shorter
 than the 30 seconds after which systemd's and Kubernetes' usual settings kill a process."""
+
+
+def has_unsent(transport: asyncio.Transport) -> bool:
+    """Return whether the client's machine lacks bytes that were written.
+
+    They are lost if the socket is closed while the client sends, too: the kernel then resets the connection.
+    """
+    if transport.get_write_buffer_size():
+        return True
+    sock = transport.get_extra_info("socket")
+    unsent = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4))
+    return int.from_bytes(unsent, sys.byteorder) > 0
+
+
+def half_close(transport: asyncio.Transport) -> None:
+    """Send the end of the stream; the client closes the connection once it has read everything."""
+    with suppress(OSError):  # unless it has done so already
+        transport.write_eof()
 
 
 class ConnectionDrain:

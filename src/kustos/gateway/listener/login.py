@@ -98,7 +98,7 @@ class ConnectionLogin:
         """Handle such a frame in the session of a principal; return whether that was all."""
         machine, port = self._machine, self._port
         if machine.state is SaslState.AUTHENTICATE and self._is_throttled_guess(frame):
-            self._owner.refuse(THROTTLED)
+            self._perform_all((Close(THROTTLED.reason),))
         elif machine.state is not SaslState.COMPLETE:
             self._perform_all(machine.receive(frame))
         elif frame[:2] == SASL_HANDSHAKE:

@@ -4,7 +4,6 @@ import asyncio
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
 
@@ -100,11 +99,10 @@ class WorkerPoolNode:
 
     async def stop(self) -> None:
         """Stop the workers, then close everything here; clients get their answers at the same time."""
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(self.node.stop)
-            stack.push_async_callback(self.pool.stop)
-            draining = asyncio.ensure_future(self.node.gateway.drain())
-            stack.callback(draining.cancel)
+        try:
+            await asyncio.gather(self.pool.stop(), self.node.gateway.drain())
+        finally:
+            await self.node.stop()
 
     def hurry(self) -> None:
         """Let all processes wait for no more answers to clients."""
