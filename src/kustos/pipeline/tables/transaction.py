@@ -36,6 +36,7 @@ from kustos.pipeline.places import (
     sync,
 )
 from kustos.pipeline.tables import delta
+from kustos.pipeline.tables.commits import outcome_of
 from kustos.pipeline.tables.runs import (
     INPUTS,
     INPUTS_SCHEMA,
@@ -173,7 +174,7 @@ class Transaction:
                 versions[change.table] = self._apply(change)
             if inputs:
                 versions[INPUTS] = self._add_inputs(inputs)
-            self._add_run(
+            run_version = self._add_run(
                 {
                     "number": self._number,
                     "run_id": run_id,
@@ -189,7 +190,7 @@ class Transaction:
             place = error.filename2 or error.filename or self.folder
             raise TablesError(f"cannot write to `{place}`: {reason_of(error)}") from error
         self.is_committed = True
-        delta.clean_up(self.folder / RUNS, self._run_version - 1, self._run_version)
+        delta.clean_up(self.folder / RUNS, self._run_version - 1, run_version)
         for name, former in self.state.versions.items():
             delta.clean_up(self.folder / name, former, versions[name])
 
@@ -198,12 +199,13 @@ class Transaction:
         if not self._may_be_committed:
             return False
         try:
-            return delta.is_commit_of(self.folder / RUNS, self._run_version, self.mark)
-        except FileNotFoundError:
-            # a request that failed may still come to the store
-            return False if isinstance(self.folder, Path) else None
-        except OSError:
+            outcome = outcome_of(self.folder / RUNS / delta.LOG, self._run_version, self.mark)
+        except (OSError, TablesError):
             return None
+        if outcome.version is not None:
+            return True
+        # a request that failed may still come to the store, and lands if no other run was first
+        return None if outcome.is_first and not isinstance(self.folder, Path) else False
 
     def _check_current(self) -> None:
         """Raise `TablesInUseError` early if another run has committed; the commit itself would, too."""
@@ -273,8 +275,11 @@ class Transaction:
             rows = input_rows(latest_inputs([*former, *rows]).values(), self._number)
         return add_rows(place, table, rows, INPUTS_SCHEMA, replaces_all=is_full, number=self._number)
 
-    def _add_run(self, row: Row) -> None:
-        """Add the row to the table as it was at the beginning: refused if another run was first."""
+    def _add_run(self, row: Row) -> int:
+        """Add the row to the table as it was at the beginning, refused if another run was first.
+
+        Returns the version.
+        """
         place = self.folder / RUNS
         runs = self._runs or delta.create_table(place, RUNS_SCHEMA, has_days=False)
         if self._runs is None and runs.version() != 0:
@@ -282,7 +287,8 @@ class Transaction:
         is_full = len(delta.files_of(runs)) >= MAXIMUM_FILES
         rows = kept_rows([*self._rows, row]) if is_full else [row]
         self._may_be_committed = True  # whatever is raised from here on
-        add_rows(place, runs, rows, RUNS_SCHEMA, replaces_all=is_full, number=self._number, token=self.mark)
+        number, token = self._number, self.mark
+        return add_rows(place, runs, rows, RUNS_SCHEMA, replaces_all=is_full, number=number, token=token)
 
 
 @contextmanager
