@@ -32,7 +32,7 @@ from kustos.pipeline.places import (
     sync,
 )
 from kustos.pipeline.tables.commits import outcome_of
-from kustos.pipeline.tables.delta_errors import cause, reason, writing
+from kustos.pipeline.tables.delta_errors import cause, cleaning, reason, writing
 from kustos.pipeline.tables.statistics import (
     NOTHING_TOLD,
     FileStatistics,
@@ -298,10 +298,13 @@ def widen(place: Place, table: DeltaTable, schema: pa.Schema, number: int) -> No
 
 
 def vacuum(place: Place) -> None:
-    """Remove files that no commit named for `KEPT_HOURS`: replaced ones, and those of killed runs."""
-    table = open_table(place)
-    if table is not None:
-        with writing(place):
+    """Remove files that no commit named for `KEPT_HOURS`: replaced ones, and those of killed runs.
+
+    What cannot be removed is logged, and stays until the next time.
+    """
+    with cleaning(place):
+        table = open_table(place)
+        if table is not None:
             table.vacuum(dry_run=False, full=True, post_commithook_properties=_KEEPS_LOG)
 
 
@@ -310,14 +313,16 @@ def clean_up(place: Place, former: int, version: int) -> None:
 
     Delta would remove old commits while it commits: among them the one that `runs` names until the run has
     its end there, and for ever if it is killed. So they go after the run, and the version before stays, too,
-    as a reader may have just learned of it. Raises `TablesError`, `TablesDamagedError`.
+    as a reader may have just learned of it. What cannot be removed is logged, once in `CHECKPOINT_COMMITS`,
+    and goes the next time that it is time: each time takes all that is old.
     """
-    is_time = (former + 1) // CHECKPOINT_COMMITS < (version + 1) // CHECKPOINT_COMMITS
-    table = open_table(place, former) if is_time else None
-    if table is not None:
-        with writing(place):
+    if (former + 1) // CHECKPOINT_COMMITS == (version + 1) // CHECKPOINT_COMMITS:
+        return
+    with cleaning(place):
+        table = open_table(place, former)
+        if table is not None:
             table.cleanup_metadata()  # what is before the last checkpoint at or below its version
-        vacuum(place)
+    vacuum(place)
 
 
 def sync_log(place: Place, version: int) -> None:
