@@ -1,6 +1,7 @@
 """A change of the tables happens or does not, wherever a run dies and whoever writes beside it."""
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -159,6 +160,18 @@ def test_two_runs_at_once_are_refused_and_a_failed_one_leaves_nothing(tmp_path: 
             change_tables(tmp_path, 1)
     assert not list(tmp_path.glob("_staging*"))
     assert data_files(tmp_path) == ()
+    assert Tables(tmp_path).state().number == 0
+
+
+def test_a_file_system_without_locks_is_refused_by_what_to_take_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", without_locks)
+    with pytest.raises(TablesError, match="no locks available; take a file system with locks"):
+        change_tables(tmp_path, 1)
     assert Tables(tmp_path).state().number == 0
 
 

@@ -7,11 +7,10 @@ of files have the run's random mark: a job that outlived its killed driver canno
 run that repeats its work, and on a disk the next run removes those of a killed one at once. In an object
 store another run may be at work; there files that no commit names go with the old ones, by vacuum.
 
-A lock on the folder refuses a second run at once where the file system has locks; that nothing is written
-twice does not depend on it.
+On a disk a lock on the folder refuses a second run at once; that nothing is written twice does not depend on
+it.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +26,6 @@ from deltalake import DeltaTable
 from kustos.pipeline.errors import TablesDamagedError, TablesError, TablesInUseError
 from kustos.pipeline.places import (
     Place,
-    StorePath,
     in_parallel,
     make_folder,
     names_in,
@@ -37,6 +35,7 @@ from kustos.pipeline.places import (
 )
 from kustos.pipeline.tables import delta
 from kustos.pipeline.tables.commits import outcome_of
+from kustos.pipeline.tables.locking import run_lock
 from kustos.pipeline.tables.runs import (
     INPUTS,
     INPUTS_SCHEMA,
@@ -58,7 +57,6 @@ from kustos.runtime import SystemClock, SystemEntropy, reason_of
 
 STAGING_PREFIX: Final = "_staging-"
 _STAGED_AT: Final = "%Y%m%dT%H%M%SZ"
-_RUN_LOCK: Final = "_lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,27 +366,6 @@ def _refuse(error: OSError) -> None:
 
 def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
-
-
-@contextmanager
-def run_lock(folder: Place) -> Iterator[None]:
-    """Lock the tables against other runs, or raise `TablesInUseError` at once; a store has no locks."""
-    if isinstance(folder, StorePath):
-        yield
-        return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / _RUN_LOCK).open("w")
-    except OSError as error:
-        raise TablesError(f"cannot write to `{folder}`: {reason_of(error)}") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise TablesInUseError(
-                f"another run is writing to the tables in `{folder}`, wait for it"
-            ) from error
-        yield
 
 
 def _latest(former: Any, new: Any) -> Any:
