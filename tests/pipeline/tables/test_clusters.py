@@ -1,6 +1,7 @@
 """Rows of several clusters in one set of tables: told apart when they come in, and by every question."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from kustos.pipeline.errors import ClusterError
 from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.schemas import FINDINGS_SCHEMA, LINES_SCHEMA
 from kustos.pipeline.tables import DeclaredCluster, IngestOptions, RunSummary, Tables, compact_tables, ingest
+from kustos.pipeline.tables.clusters import Cluster
 from kustos.pipeline.tables.delta import new_name, write_file
 from kustos.pipeline.tables.runs import RUN
 from kustos.pipeline.tables.transaction import Write
@@ -106,6 +108,24 @@ def test_answers_on_one_cluster_leave_those_on_others(spark: SparkSession, tmp_p
     tables.of_cluster("west").replace("replay_flips", finding(spark, "flip"))
     assert rows(tables.of_cluster("east"), spark, "replay_flips", "finding_id") == []
     assert rows(tables.of_cluster("west"), spark, "replay_flips", "finding_id") == [("flip",)]
+
+
+def test_answers_on_clusters_that_rows_name_by_ids_leave_each_other(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables, ids = Tables(tmp_path), {"east": ("lkc-1",), "west": ("lkc-2",), "gone": ("lkc-3",)}
+    take(spark, tables, "both", [event_line(n, cluster_id=f"lkc-{n}") for n in (1, 2)])
+    tables.of_cluster("lkc-2").replace("findings", finding(spark, "before west was declared"))
+    for name in ("east", "west"):
+        tables.of_cluster(name, ids).replace("findings", finding(spark, f"of {name}"))
+    assert rows(tables, spark, "findings", "cluster", "finding_id") == [
+        ("east", "of east"),
+        ("west", "of west"),
+    ]
+    stored = Cluster("gone", frozenset({"gone", "lkc-3"}))
+    replace(tables.of_cluster("east", ids), cluster=stored).replace("findings", finding(spark, "of no event"))
+    tables.of_cluster("west", ids).of_cluster().replace("findings", finding(spark, "anew"))
+    assert rows(tables, spark, "findings", "cluster", "finding_id") == [("east", "of east"), ("west", "anew")]
 
 
 def as_before(tables: Tables, folder: Path) -> Tables:

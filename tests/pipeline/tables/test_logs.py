@@ -1,9 +1,12 @@
 """Tables stay small, and lose no version that `runs` names: of tables that nobody wrote to for two days."""
 
+import errno
 import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -81,15 +84,51 @@ def test_old_commits_and_files_go_once_a_run_names_a_later_checkpoint(folder: Pa
     for name in NAMES:
         commit_nothing(folder / name, 99)
         age(folder / name)
-        stray = folder / name / "of_a_killed_run.parquet"
-        stray.touch()
-        os.utime(stray, (0, 0))
+        leave_a_file(folder / name)
     assert min(len(log_of(folder, name)) for name in NAMES) > 190
     change_tables(folder, 4)
     assert contents(folder)["runs"] == [f"run-{run}" for run in range(1, 5)]
     for name in NAMES:
         assert log_of(folder, name)[:101] == [f"{version:020d}.json" for version in range(99, 200)]
         assert not (folder / name / "of_a_killed_run.parquet").exists()
+
+
+def leave_a_file(place: Path) -> None:
+    stray = place / "of_a_killed_run.parquet"
+    stray.touch()
+    os.utime(stray, (0, 0))
+
+
+def test_a_run_whose_clean_up_fails_is_none_that_failed_and_a_later_one_removes_what_is_left(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    forbidden = {"runs", "audit_events"}
+
+    def unless_forbidden(honest: Callable[..., Any]) -> Callable[..., Any]:
+        def clean(table: DeltaTable, *args: Any, **more: Any) -> Any:
+            if {name for name in forbidden if f"/{name}/" in f"{table.table_uri}/"}:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return honest(table, *args, **more)
+
+        return clean
+
+    for name in NAMES:
+        leave_a_file(folder / name)
+    with monkeypatch.context() as patch:
+        for step in ("vacuum", "cleanup_metadata"):
+            patch.setattr(DeltaTable, step, unless_forbidden(getattr(DeltaTable, step)))
+        change_tables(folder, 3)
+    left = {name for name in NAMES if (folder / name / "of_a_killed_run.parquet").exists()}
+    assert left == forbidden, "other tables are cleaned up"
+    said = [record.getMessage() for record in caplog.records if record.name == "kustos.pipeline.tables"]
+    assert len(said) == 2 * len(forbidden)
+    assert "cannot remove what is old, a later run tries again" in said[0]
+    assert f"`{folder / 'runs'}`: permission denied" in said[0]
+    assert contents(folder)["runs"] == ["run-1", "run-2", "run-3"]
+    for name in NAMES:
+        commit_nothing(folder / name, 99)
+    change_tables(folder, 4)
+    assert not list(folder.glob("*/of_a_killed_run.parquet"))
 
 
 def log_of(folder: Path, name: str) -> list[str]:

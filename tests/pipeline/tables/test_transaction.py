@@ -1,6 +1,9 @@
 """A change of the tables happens or does not, wherever a run dies and whoever writes beside it."""
 
+import errno
+import fcntl
 import json
+import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -160,6 +163,18 @@ def test_two_runs_at_once_are_refused_and_a_failed_one_leaves_nothing(tmp_path: 
     assert Tables(tmp_path).state().number == 0
 
 
+def test_a_file_system_without_locks_is_refused_by_what_to_take_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", without_locks)
+    with pytest.raises(TablesError, match="no locks available; take a file system with locks"):
+        change_tables(tmp_path, 1)
+    assert Tables(tmp_path).state().number == 0
+
+
 def test_without_the_lock_one_of_two_runs_wins_at_whatever_moment_the_other_comes(tmp_path: Path) -> None:
     """An object store has no lock: the second run comes as a whole between two changes of the first."""
     first = tmp_path / "first"
@@ -202,6 +217,55 @@ def come_between(folder: Path, moment: int) -> bool:
     for each in (one, two):
         each.end()
     return left[0] < 0
+
+
+@pytest.mark.parametrize("table", ["runs", "audit_events"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_keeps_its_files_at_whatever_moment_another_cleans_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, fails: bool
+) -> None:
+    """An object store has no lock: commits of a clean-up come between those of a run, without conflict."""
+    first = tmp_path / "first"
+    before, wanted = run_through(first, 1), run_through(tmp_path / "undisturbed", 1, 2)
+    seen, came, moment = [], True, 0
+    while came:
+        folder = tmp_path / f"moment-{moment}"
+        shutil.copytree(first, folder)
+        with monkeypatch.context() as patch:
+            if fails:
+                patch.setattr(delta, "sync_log", failing_for_runs)
+            came = clean_up_between(folder, table, moment)
+        seen.append(contents(folder))
+        change_tables(folder, 2)
+        assert contents(folder) == wanted, "a run that is done again finds itself"
+        moment += 1
+    committed = seen.index(wanted)
+    assert seen == [before] * committed + [wanted] * (moment - committed), "all of a run or nothing"
+    assert moment - committed > 8, "a clean-up changes no row, so a run that has begun to commit goes on"
+
+
+def clean_up_between(folder: Path, table: str, moment: int) -> bool:
+    """Do run 2, and at one of its moments remove what is old in a table; return whether the moment came."""
+    change, left = Transaction(folder), [moment]
+    stray = folder / table / "of_a_killed_run.parquet"
+    stray.touch()
+    os.utime(stray, (0, 0))
+
+    def tick() -> None:
+        left[0] -= 1
+        if left[0] == -1:
+            delta.vacuum(folder / table)
+            assert not stray.exists()
+
+    with at_each(tick), suppress(TablesError):
+        commit(change, 2)
+    change.end()
+    return left[0] < 0
+
+
+def failing_for_runs(place: Path, _version: int) -> None:
+    if place.name == "runs":
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def with_deletion_vectors(place: Path) -> None:

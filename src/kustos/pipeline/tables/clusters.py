@@ -100,11 +100,11 @@ def named_rows(rows: DataFrame, cluster: Cluster | None) -> DataFrame:
     return rows.withColumn(CLUSTER, sql.lit(UNNAMED))
 
 
-def others_of(rows: DataFrame, cluster: Cluster, clusters: Collection[str] | None) -> DataFrame:
-    """Return the answers on other clusters that the tables still have, or on all others for None."""
+def others_of(rows: DataFrame, cluster: Cluster, clusters: Collection[str] | None, ids: Ids) -> DataFrame:
+    """Return the answers on other clusters that rows still name, by `ids` too, or on all others for None."""
     if clusters is None:
         return rows.filter(~sql.coalesce(CLUSTER, sql.lit(UNNAMED)).isin(sorted(cluster.ids)))
-    return rows.filter(sql.col(CLUSTER).isin(sorted({*clusters} - cluster.ids)))
+    return rows.filter(sql.col(CLUSTER).isin(sorted({*clusters, *names_of(clusters, ids)} - cluster.ids)))
 
 
 @lru_cache(maxsize=MAXIMUM_FILES)

@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kustos.pipeline.errors import TablesDamagedError, TablesError
 from kustos.pipeline.places import Place
 from kustos.pipeline.tables import delta
+from kustos.pipeline.tables.locking import run_lock
 from kustos.pipeline.tables.reading import with_unknown_columns
 from kustos.pipeline.tables.runs import (
     FORMER_LEDGER,
@@ -36,7 +37,7 @@ from kustos.pipeline.tables.runs import (
     input_rows,
 )
 from kustos.pipeline.tables.store import BY_DAY, LINES, SCHEMAS, stored_schema
-from kustos.pipeline.tables.transaction import data_files, run_lock
+from kustos.pipeline.tables.transaction import data_files
 from kustos.runtime import reason_of
 
 _STATE: Final = "state.json"

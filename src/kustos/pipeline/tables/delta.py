@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -32,7 +31,8 @@ from kustos.pipeline.places import (
     stamp_of,
     sync,
 )
-from kustos.pipeline.tables.delta_errors import cause, reason, writing
+from kustos.pipeline.tables.commits import outcome_of
+from kustos.pipeline.tables.delta_errors import cause, cleaning, reason, writing
 from kustos.pipeline.tables.statistics import (
     NOTHING_TOLD,
     FileStatistics,
@@ -238,7 +238,8 @@ def write(
     `token`: what no other commit has, by which this one is known again; by default a random one.
 
     The version has the rows of the table as it was read, with these changes, and nothing else: an append
-    that landed on rows of another run is none of ours, whatever became of it. Raises `TablesInUseError` if
+    that landed on rows of another run is none of ours, whatever became of it. On the commits of a clean-up,
+    which change no row, it is as good as on what was read. Raises `TablesInUseError` if
     another run has written meanwhile, `TablesError`.
     """
     read = int(table.version())
@@ -253,24 +254,13 @@ def write(
             [(DAY, "in", list(replaces))] if replaces else None,
             **_properties(number, {_TOKEN: token}),
         )
-        version = read + 1
-        if not is_commit_of(place, version, token):
+        outcome = outcome_of(place / LOG, read + 1, token)
+        version = outcome.version
+        if version is None or not outcome.is_first:
             raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
         table.load_as_version(version)  # not the newest one, which may be another's
     sync_log(place, version)
     return version
-
-
-def is_commit_of(place: Place, version: int, token: str) -> bool:
-    """Return whether the commit of a version has this token; raise OSError if there is none.
-
-    `DeltaTable.history` numbers the commits of the moment by the version of the handle, so it names a wrong
-    version if another commit came meanwhile.
-    """
-    source = source_of(place / LOG / f"{version:020d}.json")
-    if isinstance(source, str):
-        return token in Path(source).read_text(encoding="utf-8")
-    return token in bytes(source.read()).decode()
 
 
 def restore(place: Place, table: DeltaTable, version: int | None, number: int) -> None:
@@ -308,10 +298,13 @@ def widen(place: Place, table: DeltaTable, schema: pa.Schema, number: int) -> No
 
 
 def vacuum(place: Place) -> None:
-    """Remove files that no commit named for `KEPT_HOURS`: replaced ones, and those of killed runs."""
-    table = open_table(place)
-    if table is not None:
-        with writing(place):
+    """Remove files that no commit named for `KEPT_HOURS`: replaced ones, and those of killed runs.
+
+    What cannot be removed is logged, and stays until the next time.
+    """
+    with cleaning(place):
+        table = open_table(place)
+        if table is not None:
             table.vacuum(dry_run=False, full=True, post_commithook_properties=_KEEPS_LOG)
 
 
@@ -320,14 +313,16 @@ def clean_up(place: Place, former: int, version: int) -> None:
 
     Delta would remove old commits while it commits: among them the one that `runs` names until the run has
     its end there, and for ever if it is killed. So they go after the run, and the version before stays, too,
-    as a reader may have just learned of it. Raises `TablesError`, `TablesDamagedError`.
+    as a reader may have just learned of it. What cannot be removed is logged, once in `CHECKPOINT_COMMITS`,
+    and goes the next time that it is time: each time takes all that is old.
     """
-    is_time = (former + 1) // CHECKPOINT_COMMITS < (version + 1) // CHECKPOINT_COMMITS
-    table = open_table(place, former) if is_time else None
-    if table is not None:
-        with writing(place):
+    if (former + 1) // CHECKPOINT_COMMITS == (version + 1) // CHECKPOINT_COMMITS:
+        return
+    with cleaning(place):
+        table = open_table(place, former)
+        if table is not None:
             table.cleanup_metadata()  # what is before the last checkpoint at or below its version
-        vacuum(place)
+    vacuum(place)
 
 
 def sync_log(place: Place, version: int) -> None:

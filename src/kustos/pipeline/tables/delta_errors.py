@@ -1,5 +1,6 @@
 """What delta-rs says when it fails, as errors of kustos: lost to another commit, or impossible."""
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from kustos.pipeline.errors import TablesError, TablesInUseError
 from kustos.pipeline.places import Place, StorePath, reason_in_store
 from kustos.runtime import reason_of
+
+_log = logging.getLogger("kustos.pipeline.tables")
 
 _LOST: Final = re.compile(r"oncurrent|already exists|since last commit|commit transaction: \d+$")
 """What delta-rs says of a commit that another one came before; the last of a restored version."""
@@ -27,6 +30,19 @@ def writing(place: Place) -> Iterator[None]:
         raise TablesError(f"cannot write to `{place}`: {reason(place, error)}") from cause(place, error)
     except (DeltaError, OSError) as error:
         raise TablesError(f"cannot write to `{place}`: {reason(place, error)}") from cause(place, error)
+
+
+@contextmanager
+def cleaning(place: Place) -> Iterator[None]:
+    """Log what keeps old files and commits from being removed, in place of raising it.
+
+    What was written before is committed and whole, so the run did not fail, and what stays harms nobody.
+    """
+    try:
+        with writing(place):
+            yield
+    except TablesError as error:
+        _log.warning("cannot remove what is old, a later run tries again: %s", error)
 
 
 def cause(place: Place, error: Exception) -> Exception | None:

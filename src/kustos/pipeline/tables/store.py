@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -120,11 +120,13 @@ class Tables:
     """A folder of Delta tables, read as the last committed run left them.
 
     `Tables.at("s3://bucket/access")` lie in an object store, with credentials from the environment. With a
-    `cluster` only its rows are read, and answers replace only its answers; see `of_cluster`.
+    `cluster` only its rows are read, and answers replace only its answers; see `of_cluster`, which also gives
+    the `ids`: answers have the names of clusters, where rows may have ids.
     """
 
     folder: Place
     cluster: Cluster | None = None
+    ids: Ids = field(default_factory=dict, hash=False)
 
     @classmethod
     def at(cls, place: str | Place) -> "Tables":
@@ -177,7 +179,7 @@ class Tables:
         """
         if name is None and self.cluster is not None:
             return self
-        return replace(self, cluster=chosen_cluster(self.clusters(), name, ids))
+        return replace(self, cluster=chosen_cluster(self.clusters(), name, ids), ids=ids)
 
     @property
     def asked_cluster(self) -> Cluster:
@@ -238,7 +240,7 @@ class Tables:
                 if self.cluster is not None and self.has(name):
                     former = self.of_all_clusters().read(rows.sparkSession, name)
                     clusters = None if is_kept else self.clusters()
-                    rows = rows.unionByName(others_of(former, self.cluster, clusters), True)
+                    rows = rows.unionByName(others_of(former, self.cluster, clusters, self.ids), True)
                 staged = rows if schema is None else rows.to(schema)
                 stored = stored_schema(name, staged.schema)
                 change.add(name, write_rows(staged, change.place(name), change.mark, stored))

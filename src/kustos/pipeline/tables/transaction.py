@@ -7,11 +7,10 @@ of files have the run's random mark: a job that outlived its killed driver canno
 run that repeats its work, and on a disk the next run removes those of a killed one at once. In an object
 store another run may be at work; there files that no commit names go with the old ones, by vacuum.
 
-A lock on the folder refuses a second run at once where the file system has locks; that nothing is written
-twice does not depend on it.
+On a disk a lock on the folder refuses a second run at once; that nothing is written twice does not depend on
+it.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +26,6 @@ from deltalake import DeltaTable
 from kustos.pipeline.errors import TablesDamagedError, TablesError, TablesInUseError
 from kustos.pipeline.places import (
     Place,
-    StorePath,
     in_parallel,
     make_folder,
     names_in,
@@ -36,6 +34,8 @@ from kustos.pipeline.places import (
     sync,
 )
 from kustos.pipeline.tables import delta
+from kustos.pipeline.tables.commits import outcome_of
+from kustos.pipeline.tables.locking import run_lock
 from kustos.pipeline.tables.runs import (
     INPUTS,
     INPUTS_SCHEMA,
@@ -57,7 +57,6 @@ from kustos.runtime import SystemClock, SystemEntropy, reason_of
 
 STAGING_PREFIX: Final = "_staging-"
 _STAGED_AT: Final = "%Y%m%dT%H%M%SZ"
-_RUN_LOCK: Final = "_lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +172,7 @@ class Transaction:
                 versions[change.table] = self._apply(change)
             if inputs:
                 versions[INPUTS] = self._add_inputs(inputs)
-            self._add_run(
+            run_version = self._add_run(
                 {
                     "number": self._number,
                     "run_id": run_id,
@@ -189,7 +188,7 @@ class Transaction:
             place = error.filename2 or error.filename or self.folder
             raise TablesError(f"cannot write to `{place}`: {reason_of(error)}") from error
         self.is_committed = True
-        delta.clean_up(self.folder / RUNS, self._run_version - 1, self._run_version)
+        delta.clean_up(self.folder / RUNS, self._run_version - 1, run_version)
         for name, former in self.state.versions.items():
             delta.clean_up(self.folder / name, former, versions[name])
 
@@ -198,12 +197,13 @@ class Transaction:
         if not self._may_be_committed:
             return False
         try:
-            return delta.is_commit_of(self.folder / RUNS, self._run_version, self.mark)
-        except FileNotFoundError:
-            # a request that failed may still come to the store
-            return False if isinstance(self.folder, Path) else None
-        except OSError:
+            outcome = outcome_of(self.folder / RUNS / delta.LOG, self._run_version, self.mark)
+        except (OSError, TablesError):
             return None
+        if outcome.version is not None:
+            return True
+        # a request that failed may still come to the store, and lands if no other run was first
+        return None if outcome.is_first and not isinstance(self.folder, Path) else False
 
     def _check_current(self) -> None:
         """Raise `TablesInUseError` early if another run has committed; the commit itself would, too."""
@@ -273,8 +273,11 @@ class Transaction:
             rows = input_rows(latest_inputs([*former, *rows]).values(), self._number)
         return add_rows(place, table, rows, INPUTS_SCHEMA, replaces_all=is_full, number=self._number)
 
-    def _add_run(self, row: Row) -> None:
-        """Add the row to the table as it was at the beginning: refused if another run was first."""
+    def _add_run(self, row: Row) -> int:
+        """Add the row to the table as it was at the beginning, refused if another run was first.
+
+        Returns the version.
+        """
         place = self.folder / RUNS
         runs = self._runs or delta.create_table(place, RUNS_SCHEMA, has_days=False)
         if self._runs is None and runs.version() != 0:
@@ -282,7 +285,8 @@ class Transaction:
         is_full = len(delta.files_of(runs)) >= MAXIMUM_FILES
         rows = kept_rows([*self._rows, row]) if is_full else [row]
         self._may_be_committed = True  # whatever is raised from here on
-        add_rows(place, runs, rows, RUNS_SCHEMA, replaces_all=is_full, number=self._number, token=self.mark)
+        number, token = self._number, self.mark
+        return add_rows(place, runs, rows, RUNS_SCHEMA, replaces_all=is_full, number=number, token=token)
 
 
 @contextmanager
@@ -362,27 +366,6 @@ def _refuse(error: OSError) -> None:
 
 def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
-
-
-@contextmanager
-def run_lock(folder: Place) -> Iterator[None]:
-    """Lock the tables against other runs, or raise `TablesInUseError` at once; a store has no locks."""
-    if isinstance(folder, StorePath):
-        yield
-        return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / _RUN_LOCK).open("w")
-    except OSError as error:
-        raise TablesError(f"cannot write to `{folder}`: {reason_of(error)}") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise TablesInUseError(
-                f"another run is writing to the tables in `{folder}`, wait for it"
-            ) from error
-        yield
 
 
 def _latest(former: Any, new: Any) -> Any:
