@@ -221,11 +221,13 @@ class Caller:
         """Return True once nothing but the end came."""
         return await self.frame() is None
 
-    async def log_in(self, password: str = PASSWORD, first_id: int = 900) -> bytes | None:
+    async def log_in(
+        self, password: str = PASSWORD, first_id: int = 900, user: str = "alice"
+    ) -> bytes | None:
         """Return the answer to the token."""
         self.send(handshake(first_id))
         await self.frame()
-        self.send(token(first_id + 1, password))
+        self.send(token(first_id + 1, password, user))
         return await self.frame()
 
     def close(self) -> None:

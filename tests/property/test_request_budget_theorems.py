@@ -1,49 +1,100 @@
-"""Theorems about the budget for requests: all is given back, and nobody waits for ever."""
+"""Theorems about the budget for requests: all is given back, nobody waits for ever, and owners take turns."""
 
 from collections.abc import Callable
+from functools import partial
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kustos.gateway.session.request_budget import (
     FINISH_S,
     FLOOR_BYTES,
+    OWNERS_PART,
     STRANGERS_PART,
     RequestBudget,
     RequestShare,
 )
 
-CONNECTIONS = 6
+CONNECTIONS = 8
+STRANGERS = 2
+OWNERS = ("alice", "bob", "carol")
 MAX_BYTES = 10 * FLOOR_BYTES
 SIZES = st.integers(0, MAX_BYTES)
 STEPS = st.lists(
     st.tuples(
         st.integers(0, CONNECTIONS - 1),
-        st.sampled_from(["grow", "finish", "wait its turn", "end", "time"]),
+        st.sampled_from(["grow", "finish", "finish and begin", "wait its turn", "end", "time"]),
         SIZES,
     ),
     max_size=60,
 )
 
 
+BEHIND = [
+    (3, "grow", MAX_BYTES),
+    (2, "grow", MAX_BYTES),
+    (6, "grow", MAX_BYTES),
+    (4, "grow", 2 * FLOOR_BYTES),
+    (2, "finish", 0),
+]
+"""One waits whose owner is beyond its part, then one whose owner is not; then there is a turn."""
+
+
 class World:
-    """Connections of which the first two are strangers, on a clock of their own."""
+    """Connections of three principals, behind those of strangers, on a clock of their own."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
         self.timers: list[tuple[float, Callable[[], None]]] = []
         self.budget = RequestBudget(MAX_BYTES, lambda: self.now_s, self.call_later)
         self.ended: set[int] = set()
-        self.shares = [self.budget.share(lambda: None, self.ender(at)) for at in range(CONNECTIONS)]
-        for share in self.shares[:2]:
-            share.is_stranger = True
+        self.parked: dict[int, int] = {}
+        """Bytes of the requests that wait for us, by connection."""
+        self.shares = [self.budget.share(self.server(at), self.ender(at)) for at in range(CONNECTIONS)]
+        for at in range(STRANGERS, CONNECTIONS):
+            self.shares[at].belong_to(self.owner(at))
+
+    def owner(self, at: int) -> str:
+        return OWNERS[at % len(OWNERS)]
+
+    def held(self, at: int) -> int:
+        held_bytes = self.shares[at].held_bytes
+        return held_bytes if held_bytes > FLOOR_BYTES else 0
+
+    def of_owner(self, at: int) -> list[int]:
+        return [each for each in range(STRANGERS, CONNECTIONS) if self.owner(each) == self.owner(at)]
+
+    def waiting(self) -> list[int]:
+        return [at for at, share in enumerate(self.shares) if share.waits]
+
+    def is_beyond(self, at: int) -> bool:
+        """Whether the connection's owner holds more than its part on its other connections."""
+        return sum(self.held(each) for each in self.of_owner(at) if each != at) > MAX_BYTES // OWNERS_PART
+
+    def is_kept(self, at: int) -> bool:
+        """Whether the connection's owner has more than its part in requests that wait for us."""
+        return sum(self.parked.get(each, 0) for each in self.of_owner(at)) > MAX_BYTES // OWNERS_PART
+
+    def server(self, at: int) -> Callable[[], None]:
+        def go_on() -> None:
+            if self.is_beyond(at):
+                waiting = self.waiting()
+                beyond = {self.owner(each) for each in waiting if self.is_beyond(each)}
+                assert {self.owner(each) for each in waiting} <= beyond, "who is beyond its part comes behind"
+
+        return go_on
 
     def ender(self, at: int) -> Callable[[], None]:
         def end() -> None:
             self.ended.add(at)
-            self.shares[at].hold(0)
+            self.hold(at, 0)
 
         return end
+
+    def hold(self, at: int, size: int, *, is_unfinished: bool = False, has_finished: bool = False) -> None:
+        self.parked[at] = 0 if is_unfinished or size <= FLOOR_BYTES else size
+        if not self.shares[at].hold(size, is_unfinished=is_unfinished, has_finished=has_finished):
+            self.shares[at].hold(0)
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> None:
         self.timers.append((self.now_s + delay_s, callback))
@@ -59,28 +110,33 @@ class World:
         share = self.shares[at]
         match step:
             case "grow" if not share.waits:
-                if not share.hold(share.held_bytes + size, is_unfinished=True):
-                    share.hold(0)
-            case "finish":
-                share.hold(0)
+                self.hold(at, share.held_bytes + size, is_unfinished=True)
+            case "finish and begin" if not share.waits:
+                self.hold(at, size, is_unfinished=True, has_finished=True)
             case "wait its turn" if not share.waits:
-                share.hold(share.held_bytes)
-            case "end":
-                share.hold(0)
+                self.hold(at, share.held_bytes)
+            case "finish" | "end":
+                self.hold(at, 0)
             case "time":
                 self.pass_time(size / MAX_BYTES * FINISH_S)
 
     def check(self) -> None:
-        counted = [share.held_bytes if share.held_bytes > FLOOR_BYTES else 0 for share in self.shares]
+        counted = [self.held(at) for at in range(CONNECTIONS)]
         assert self.budget.used_bytes == sum(counted)
-        assert self.budget.strangers_bytes == sum(counted[:2])
+        assert self.budget.strangers_bytes == sum(counted[:STRANGERS])
+        for name, owner in self.budget._owners.items():
+            mine = [at for at in range(STRANGERS, CONNECTIONS) if self.owner(at) == name]
+            assert owner.held_bytes == sum(counted[at] for at in mine)
+            assert owner.parked_bytes == sum(self.parked.get(at, 0) for at in mine)
         assert self.budget.strangers_bytes <= MAX_BYTES // STRANGERS_PART
         assert self.budget.waiting == sum(share.waits for share in self.shares)
-        assert not any(share.waits for share in self.shares[:2])
+        assert not any(share.waits for share in self.shares[:STRANGERS])
+        assert self.budget.used_bytes > MAX_BYTES or not self.waiting()
         assert all(share.held_bytes > FLOOR_BYTES for share in self.shares if share.waits)
 
 
 @given(steps=STEPS)
+@example(steps=BEHIND)
 def test_what_is_used_is_what_is_held_and_all_of_it_is_given_back(steps: list[tuple[int, str, int]]) -> None:
     world = World()
     for step in steps:
@@ -98,13 +154,45 @@ def test_some_frame_may_always_go_on_while_others_wait_and_each_has_its_turn(
     world = World()
     for step in steps:
         world.do(*step)
-        waiting = [share for share in world.shares if share.waits]
-        assert not waiting or world.budget._first is not None
-        assert world.budget._first is None or not world.budget._first.waits
+        first = world.budget._first
+        assert first is not None or all(world.is_kept(at) for at in world.waiting())
+        assert first is None or not first.waits
+    for at in range(STRANGERS, CONNECTIONS):
+        if world.parked.get(at):
+            world.hold(at, 0)
     waiting = [share for share in world.shares if share.waits]
     for _ in range(2 * CONNECTIONS):
         world.pass_time(FINISH_S)
     assert not any(share.waits for share in waiting), "who does not finish makes room"
+
+
+@given(steps=STEPS, others=st.integers(2, 20), size=st.sampled_from([FLOOR_BYTES + 1, MAX_BYTES]))
+@example(steps=[], others=3, size=FLOOR_BYTES + 1)
+def test_more_frames_of_one_owner_do_not_lengthen_the_wait_of_another(
+    steps: list[tuple[int, str, int]], others: int, size: int
+) -> None:
+    world = World()
+    for step in steps:
+        world.do(*step)
+    full = world.budget.share(lambda: None, lambda: None)
+    full.belong_to("full")
+    full.hold(MAX_BYTES)
+    flood = [world.budget.share(lambda: None, lambda: None) for _ in range(others)]
+    turns: list[int] = []
+    for at, share in enumerate(flood):
+        share.go_on = partial(turns.append, at)
+        share.end = partial(share.hold, 0)
+        share.belong_to("mallory")
+        share.hold(size, is_unfinished=True)
+    honest = world.budget.share(lambda: turns.append(-1), lambda: None)
+    honest.belong_to("honest")
+    honest.hold(2 * FLOOR_BYTES, is_unfinished=True)
+    begun = len(turns)
+    if honest.waits:
+        for _ in range(2 * (len(OWNERS) + 2)):
+            world.pass_time(FINISH_S)
+        assert -1 in turns[begun : begun + 2], "one of the flood may be ahead"
+    assert not honest.waits
 
 
 @given(sizes=st.lists(SIZES, min_size=1, max_size=CONNECTIONS))
@@ -112,5 +200,6 @@ def test_nobody_waits_while_there_is_room(sizes: list[int]) -> None:
     budget = RequestBudget(sum(sizes), lambda: 0.0, lambda _delay, _callback: None)
     shares = [RequestShare(budget, lambda: None, lambda: None) for _ in sizes]
     for share, size in zip(shares, sizes, strict=True):
+        share.belong_to("alice")
         assert share.hold(size, is_unfinished=True)
     assert budget.waiting == 0

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from kustos.gateway.session import request_budget
-from kustos.gateway.session.request_budget import FLOOR_BYTES, RequestBudget
+from kustos.gateway.session.request_budget import FLOOR_BYTES, OWNERS_PART, RequestBudget
 from kustos.protocol import frame_bytes_max
+from kustos.wire import request_codec, request_frame
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller, RunningGateway, handshake, running_gateway
 from testkit.gateway.sessions import heartbeat
@@ -93,6 +94,97 @@ async def test_who_does_not_finish_ends_while_others_wait(monkeypatch: pytest.Mo
         for each in slow:
             each.close()
         await until(lambda: budget.used_bytes == 0, "all is given back")
+
+
+async def test_many_connections_of_one_principal_do_not_make_another_wait_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(request_budget, "FINISH_S", 0.5)
+    async with served(sasl=SASL) as (made, budget):
+        honest = await Caller.at(made.port)
+        assert await honest.log_in("b0b-s3cret", user="bob") is not None
+        flood = [await Caller.at(made.port) for _ in range(30)]
+        for caller in flood:
+            assert await caller.log_in() is not None
+        for caller in flood:
+            caller.writer.write(large(1)[:PART_BYTES])
+        await until(lambda: budget.waiting > 25, "most of them wait")
+        honest.writer.write(large(9))
+        assert await honest.correlation_ids(1) == [9]
+        assert budget.waiting > 5, "most of them still wait"
+        for caller in flood:
+            caller.close()
+        await until(lambda: budget.used_bytes == 0, "all is given back")
+
+
+def test_requests_that_wait_for_answers_do_not_use_more_than_a_part_beyond_the_limit() -> None:
+    """They are whole, so nothing ends them as slow; other principals have their turn nevertheless."""
+    budget = RequestBudget(ROOM_BYTES, lambda: 0.0, lambda _delay, _callback: None)
+    flood = [budget.share(lambda: None, lambda: None) for _ in range(50)]
+    honest = budget.share(lambda: None, lambda: None)
+    honest.belong_to("bob")
+    for share in flood:
+        share.belong_to("alice")
+        share.hold(FLOOR_BYTES + 1, is_unfinished=True)
+        if not share.waits:
+            share.hold(PART_BYTES)
+    part_bytes = ROOM_BYTES // OWNERS_PART
+    begun_bytes = len(flood) * (FLOOR_BYTES + 1)
+    assert budget.used_bytes <= ROOM_BYTES + part_bytes + PART_BYTES + begun_bytes
+    assert budget.waiting > 40
+    honest.hold(PART_BYTES, is_unfinished=True)
+    assert not honest.waits
+    for share in flood:
+        share.hold(0)
+    assert budget.waiting == 0, "whoever waited goes on once there is room"
+
+
+def test_who_finishes_one_frame_and_begins_another_comes_behind_and_is_not_slow() -> None:
+    now_s, timers, ended = [0.0], list[Callable[[], None]](), list[str]()
+    budget = RequestBudget(ROOM_BYTES, lambda: now_s[0], lambda _delay, callback: timers.append(callback))
+    busy = budget.share(lambda: None, lambda: ended.append("busy"))
+    slow = budget.share(lambda: None, lambda: ended.append("slow"))
+    other = budget.share(lambda: None, lambda: None)
+    for share, owner in ((busy, "alice"), (slow, "bob"), (other, "carol")):
+        share.belong_to(owner)
+    for share in (busy, slow):
+        share.hold(20 * FLOOR_BYTES, is_unfinished=True)
+    now_s[0] = request_budget.FINISH_S
+    busy.hold(20 * FLOOR_BYTES + 1, is_unfinished=True, has_finished=True)
+    assert busy.waits is False, "nobody else needs room"
+    other.hold(2 * FLOOR_BYTES, is_unfinished=True)
+    busy.hold(20 * FLOOR_BYTES, is_unfinished=True, has_finished=True)
+    assert (other.waits, busy.waits) == (False, True), "the next has its turn"
+    timers.pop()()
+    assert ended == ["slow"]
+
+
+def test_whoever_waits_goes_on_when_a_stranger_gives_room_back() -> None:
+    budget = RequestBudget(ROOM_BYTES, lambda: 0.0, lambda _delay, _callback: None)
+    stranger, *shares = [budget.share(lambda: None, lambda: None) for _ in range(4)]
+    assert stranger.hold(5 * FLOOR_BYTES)
+    for owner, share in zip(("alice", "bob", "carol"), shares, strict=True):
+        share.belong_to(owner)
+        share.hold(ROOM_BYTES // 3, is_unfinished=True)
+    shares[0].hold(ROOM_BYTES // 3 + 1, is_unfinished=True)
+    assert budget.waiting == 1
+    stranger.hold(0)
+    assert budget.waiting == 0
+
+
+async def test_a_stranger_holds_nothing_once_its_token_was_taken() -> None:
+    async with served(sasl=SASL) as (made, budget):
+        caller = await Caller.at(made.port)
+        # the client id makes it large; it leaves the login where it was
+        frame = request_frame(
+            request_codec(ApiKey.API_VERSIONS, 0), ApiKey.API_VERSIONS, 1, "c" * 30_000, b""
+        )
+        caller.writer.write(frame[:-1])
+        await until(lambda: budget.strangers_bytes > FLOOR_BYTES, "it is held")
+        caller.writer.write(frame[-1:])
+        assert await caller.frame() is not None
+        assert budget.used_bytes == budget.strangers_bytes == 0
+        caller.close()
 
 
 async def test_strangers_share_a_part_and_who_needs_more_of_it_ends() -> None:

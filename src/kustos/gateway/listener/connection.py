@@ -15,19 +15,14 @@ from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
 from kustos.client import as_transport
 from kustos.gateway.listener.drain import half_close, has_unsent
-from kustos.gateway.listener.handshakes import (
-    LOGIN_TIMED_OUT,
-    NO_ROOM,
-    HandshakeRefusal,
-    stranger_by_length,
-)
+from kustos.gateway.listener.handshakes import LOGIN_TIMED_OUT, NO_ROOM, HandshakeRefusal, stranger_by_length
 from kustos.gateway.listener.incoming import Incoming
 from kustos.gateway.listener.links import NoLinkError, connected_link
 from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.session.answer_budget import write_sliced
 from kustos.gateway.session.client_session import ClientSession
 from kustos.gateway.session.parts import STOPS, NoUpstream
-from kustos.gateway.upstream.addresses import java_host_address
+from kustos.gateway.upstream.addresses import java_host_address, network_of
 from kustos.gateway.upstream.cluster import Versions
 from kustos.protocol import Opened, Unwrap, frame_bytes_max
 from kustos.wire import ApiKey, FrameLengthError, FrameReader
@@ -104,7 +99,7 @@ class ClientConnection(asyncio.Protocol):
             self._begin_session(principal)
         else:
             self._login = ConnectionLogin(self, self._port, machine)
-            self._incoming.begin(self._settings.sasl_server_max_receive_size, is_stranger=True)
+            self._incoming.begin(self._settings.sasl_server_max_receive_size, owner=None)
 
     def refuse(self, refusal: HandshakeRefusal) -> None:
         """Count the client among those that never came to a login, and end it."""
@@ -147,13 +142,14 @@ class ClientConnection(asyncio.Protocol):
                 self._login.oversized()
             else:
                 self.close(str(refusal))
-        elif not reader.is_empty or (self._session is not None and self._session.waiting_bytes()):
-            self._weigh()
+        elif self._incoming.must_be_weighed or (self._session is not None and self._session.waiting_bytes()):
+            self._weigh(has_finished=bool(frames))
 
-    def _weigh(self) -> None:
+    def _weigh(self, *, has_finished: bool = False) -> None:
         """Count what is held of requests that have not begun; a stranger that gets no more room ends."""
         if not (self._closed or self._gone):
-            if not self._incoming.weigh(0 if self._session is None else self._session.waiting_bytes()):
+            waiting_bytes = 0 if self._session is None else self._session.waiting_bytes()
+            if not self._incoming.weigh(waiting_bytes, has_finished=has_finished):
                 self.refuse(NO_ROOM)
             elif self._incoming.waits:
                 self._read()
@@ -222,7 +218,6 @@ class ClientConnection(asyncio.Protocol):
         if refusal is not None:
             self.close(refusal, logged=False)
             return
-        self._incoming.begin(settings.socket_request_max_bytes, frame_bytes_max, is_stranger=False)
         try:
             principal = principal or port.principal_without_login(self.host)
             decider = port.decider(principal, self.host)
@@ -230,6 +225,8 @@ class ClientConnection(asyncio.Protocol):
             self.close(str(error))
             return
         self._principal = principal
+        owner = network_of(self.host) if principal == ANONYMOUS else principal
+        self._incoming.begin(settings.socket_request_max_bytes, frame_bytes_max, owner=owner)
         self._offered = port.offered()
         guard = port.guard(decider, port.context_of(principal, self.host), self._offered)
         place = port.large_turns.place(principal)

@@ -1,6 +1,6 @@
 """What one client sent that is no request yet: part of a frame, and frames behind a login."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 from kustos.gateway.session.request_budget import RequestShare
@@ -19,11 +19,13 @@ class Incoming:
         """Frames behind a login that is being verified."""
 
     def begin(
-        self, limit: int, limit_of: Callable[[int], int | None] | None = None, *, is_stranger: bool
+        self, limit: int, limit_of: Callable[[int], int | None] | None = None, *, owner: Hashable | None
     ) -> None:
-        """Read frames within these limits from now on; whoever has the former reader takes what is in it."""
-        self._share.hold(0)
-        self._share.is_stranger = is_stranger
+        """Read frames within these limits from now on; whoever has the former reader takes what is in it.
+
+        `owner`: who has what is held, None for a stranger.
+        """
+        self._share.belong_to(owner)
         self.reader = FrameReader(limit, limit_of)
 
     @property
@@ -36,13 +38,22 @@ class Incoming:
         """Whether anything was held when it was last weighed."""
         return self._share.held_bytes > 0
 
-    def weigh(self, waiting_bytes: int) -> bool:
-        """Count what is here, and what waits in the session; return False for a stranger without room."""
+    @property
+    def must_be_weighed(self) -> bool:
+        """Whether anything is here, or was when it was last weighed."""
+        return self.is_held or not self.reader.is_empty
+
+    def weigh(self, waiting_bytes: int, *, has_finished: bool) -> bool:
+        """Count what is here, and what waits in the session; return False for a stranger without room.
+
+        `has_finished`: a frame became whole since the last time.
+        """
         waiting_bytes += sum(map(len, self.held))
         begun_bytes = self.reader.begun_bytes
         # who waits for us is not slow
         is_unfinished = begun_bytes > 0 and not waiting_bytes
-        return self._share.hold(begun_bytes + waiting_bytes, is_unfinished=is_unfinished)
+        held_bytes = begun_bytes + waiting_bytes
+        return self._share.hold(held_bytes, is_unfinished=is_unfinished, has_finished=has_finished)
 
     def drop(self) -> None:
         """Forget everything; nothing more is taken."""
