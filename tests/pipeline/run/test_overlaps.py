@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.run.files import pieces
-from kustos.pipeline.tables import RunSummary, Tables
+from kustos.pipeline.tables import DeclaredCluster, IngestOptions, RunSummary, Tables
 from tests.pipeline.events import event_line, kafka_line
 
 
@@ -30,9 +30,10 @@ class Home:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
-    def run(self, source: str | None = None, **files: str | bytes) -> RunSummary:
+    def run(self, source: str | None = None, cluster: str | None = None, **files: str | bytes) -> RunSummary:
         self.write(**files)
-        return run_pipeline(self.spark, tables=self.tables, audit=self.audit, source=source)
+        options = IngestOptions(cluster=DeclaredCluster(cluster))
+        return run_pipeline(self.spark, tables=self.tables, audit=self.audit, source=source, options=options)
 
     def events(self) -> int:
         return self.tables.read(self.spark, "audit_events").count()
