@@ -1,10 +1,13 @@
 """Files that rotation renames or replaces: each line counts once, and none is lost."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from kustos.pipeline.errors import AuditInputError
+from kustos.pipeline.run import run_pipeline
 from tests.pipeline.run.test_overlaps import Home, log_lines
 
 LOG = "kafka-authorizer.log"
@@ -47,3 +50,47 @@ def test_a_log_whose_cluster_was_declared_later_keeps_its_own_after_a_rotation(h
     (home.audit / f"{LOG}.1").touch()
     assert home.run(cluster="east").duplicates == 10
     assert home.events() == 20
+
+
+def rotated(folder: Path) -> None:
+    rotate(folder)
+    (folder / LOG).write_text(log_lines(1, 20, 21))
+
+
+def replaced_by_a_longer_one(folder: Path) -> None:
+    rotate(folder)
+    (folder / LOG).write_text(log_lines(1, 20, 60))
+
+
+def truncated(folder: Path) -> None:
+    with (folder / LOG).open("r+b") as file:  # copytruncate keeps the inode
+        file.truncate(len(log_lines(1, 0, 3)))
+
+
+@pytest.mark.parametrize("change", [rotated, replaced_by_a_longer_one, truncated])
+def test_a_file_that_changed_between_listing_and_reading_stops_the_run(
+    home: Home, change: Callable[[Path], None]
+) -> None:
+    home.write(**{LOG: log_lines(1, 0, 20)})
+
+    def progress(step: str) -> None:
+        if step == "looking for overlaps":  # the files are listed, and their logs known
+            change(home.audit)
+
+    with pytest.raises(AuditInputError, match=rf"`[^`]*{LOG}` changed while it was read, run again"):
+        run_pipeline(home.spark, tables=home.tables, audit=home.audit, progress=progress)
+    assert home.tables.inputs() == {}
+    lines = sum(len(file.read_text().splitlines()) for file in home.audit.iterdir())
+    assert (home.run().events, home.events()) == (lines, lines)
+
+
+def test_a_file_that_grew_meanwhile_is_read_as_it_was_listed(home: Home) -> None:
+    home.write(**{LOG: log_lines(1, 0, 20)})
+
+    def progress(step: str) -> None:
+        if step == "looking for overlaps":
+            with (home.audit / LOG).open("a") as file:
+                file.write(log_lines(1, 20, 25))
+
+    summary = run_pipeline(home.spark, tables=home.tables, audit=home.audit, progress=progress)
+    assert (summary.events, home.run().events) == (20, 5)

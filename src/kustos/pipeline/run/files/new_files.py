@@ -57,7 +57,16 @@ class FoundFile:
         end = file.size_bytes if self.packing is Packing.PLAIN else None
         packed_bytes = file.size_bytes
         return Readable(
-            file.path, self.name, file.log, self.packing, end, packed_bytes, self.layout, self.cluster
+            file.path,
+            self.name,
+            file.log,
+            self.packing,
+            end,
+            packed_bytes,
+            self.layout,
+            self.cluster,
+            file.inode,
+            file.modified_ns,
         )
 
     @property
