@@ -231,3 +231,14 @@ def test_times_without_milliseconds_tell_no_overlap_and_it_is_said(home: Home) -
     assert ["have no milliseconds" in each for each in summary.warnings] == [True]
     again = home.run(a=shown(0, 35))
     assert (again.events, again.duplicates, again.warnings) == (5, 30, ())
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_log_that_has_just_begun_with_lines_of_another_is_its_own(home: Home, runs: int) -> None:
+    files = {"east__log": log_lines(1, 0, 20), "west__log": log_lines(1, 10, 12)}
+    for part in [files] if runs == 1 else [{name: files[name]} for name in files]:
+        summary = home.run(**part)
+    assert (home.events(), summary.overlapping_files) == (22, 0)
+    assert ["too few lines in common" in each for each in summary.warnings] == [True]
+    grown = home.run(west__log=log_lines(1, 10, 12) + log_lines(2, 12, 20))
+    assert (grown.events, grown.overlapping_files, home.events()) == (8, 0, 30)

@@ -1,5 +1,7 @@
 """Files that rotation renames or replaces: each line counts once, and none is lost."""
 
+import bz2
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,3 +96,19 @@ def test_a_file_that_grew_meanwhile_is_read_as_it_was_listed(home: Home) -> None
 
     summary = run_pipeline(home.spark, tables=home.tables, audit=home.audit, progress=progress)
     assert (summary.events, home.run().events) == (20, 5)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_a_packed_file_that_is_replaced_between_listing_and_reading_stops_the_run(
+    home: Home, pack: Callable[[bytes], bytes]
+) -> None:
+    home.write(packed=pack(log_lines(1, 0, 20).encode()))
+
+    def progress(step: str) -> None:
+        if step == "looking for overlaps":
+            home.write(other=pack(log_lines(2, 0, 20).encode()))
+            (home.audit / "other").replace(home.audit / "packed")
+
+    with pytest.raises(AuditInputError, match="packed` changed while it was read"):
+        run_pipeline(home.spark, tables=home.tables, audit=home.audit, progress=progress)
+    assert home.run().events == 20

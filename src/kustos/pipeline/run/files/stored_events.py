@@ -90,10 +90,10 @@ def _met(
         return None
     at_once = sum(event.time_ms == events[0].time_ms for event in events)
     goes_on = False
-    if leading < len(events) or leading <= at_once:  # else it does not matter
+    if leading < FIRST_LINES or leading <= at_once:  # else it does not matter
         after = events[min(leading, len(events) - 1)].time_ms
         goes_on = _is_stored_after(after, str(names[leading - 1]), tables)
-    return overlap_of(file.identity, other, leading, len(events), at_once=at_once, ends=not goes_on)
+    return overlap_of(file.identity, other, leading, at_once=at_once, ends=not goes_on)
 
 
 def _first_events(file: FoundFile, time_zone: ZoneInfo) -> list[_Event]:
