@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.run.files import pieces
 from kustos.pipeline.tables import DeclaredCluster, IngestOptions, RunSummary, Tables
+from kustos.pipeline.tables.summary import WARNINGS_MAX
 from tests.pipeline.events import event_line, kafka_line
 
 
@@ -242,3 +243,12 @@ def test_a_log_that_has_just_begun_with_lines_of_another_is_its_own(home: Home, 
     assert ["too few lines in common" in each for each in summary.warnings] == [True]
     grown = home.run(west__log=log_lines(1, 10, 12) + log_lines(2, 12, 20))
     assert (grown.events, grown.overlapping_files, home.events()) == (8, 0, 30)
+
+
+def test_what_was_refused_is_said_before_what_was_chosen(home: Home) -> None:
+    home.run(one=log_lines(1), two=log_lines(2))
+    doubts = {f"d{at}__{name}": log_lines(at, 0, 1) for at in range(100, 130) for name in ("x", "y")}
+    summary = home.run(both=log_lines(1) + log_lines(2), **doubts)
+    assert (summary.refused_files, len(summary.warnings)) == (1, WARNINGS_MAX)
+    assert "both` holds the beginning of" in summary.warnings[0]
+    assert "take it out of the folder" in summary.warnings[0]
