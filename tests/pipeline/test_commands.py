@@ -14,6 +14,7 @@ from kustos.pipeline.run import run_tables_report
 from kustos.pipeline.tables import Tables
 from kustos.runtime import SystemClock
 from tests.pipeline.events import event_line
+from tests.pipeline.run.test_overlaps import log_lines
 
 ACLS = """Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=payments, patternType=LITERAL)`:
  \t(principal=User:bob, host=*, operation=READ, permissionType=ALLOW)
@@ -125,6 +126,23 @@ def test_without_tables_it_says_how_to_fill_them(tmp_path: Path, capsys: pytest.
     config = ["--config", str(tmp_path / "pipeline.yml")]
     assert run(["pipeline", "report", "--out", str(tmp_path / "x.html"), *config]) == ExitCode.USAGE
     assert "fill them with `kustos pipeline run`" in capsys.readouterr().err
+
+
+def test_a_refused_file_is_counted_and_an_exit_code_if_asked_for(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "audit").mkdir()
+    for name, text in (("one", log_lines(1)), ("two", log_lines(2))):
+        (tmp_path / "audit" / name).write_text(text)
+    (tmp_path / "pipeline.yml").write_text("version: 1\ntables: {path: tables}\ninputs: [{files: audit}]\n")
+    command = ["pipeline", "run", "--config", str(tmp_path / "pipeline.yml")]
+    assert run([*command, "--exit-code"]) == ExitCode.OK
+    (tmp_path / "audit" / "both").write_text(log_lines(1) + log_lines(2))
+    assert said(capsys, tmp_path, "run")["inputs"][0]["refused_files"] == 1
+    assert run([*command, "--exit-code"]) == ExitCode.NO
+    shown = capsys.readouterr()
+    assert re.search(r"refused files +1\b", shown.out)
+    assert "take it out of the folder" in " ".join(shown.err.split())
 
 
 def test_days_beyond_the_retention_go_and_it_is_told(

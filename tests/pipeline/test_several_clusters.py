@@ -103,7 +103,8 @@ def test_what_a_credential_reaches_is_asked_about_one_cluster(
 @pytest.mark.parametrize(
     ("more", "cluster"),
     [("", ""), ("cluster: east\n", "east"), ("clusters: {east: {}}\n", "east"),
-     ("inputs: [{files: east, cluster: east}, {files: west}]\n", "east")],
+     ("inputs: [{files: east, cluster: east}, {files: west}]\n", ""),
+     ("inputs: [{files: all}]\nclusters: {east: {acls: {source: none.txt}}}\n", "")],
 )  # fmt: skip
 def test_the_only_cluster_need_not_be_named_for_what_a_credential_reaches(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, cluster: str

@@ -177,6 +177,25 @@ def test_what_a_version_read_that_knew_first_lines_only_goes_on_as_the_same_log(
     assert logs["server.log"] == former != logs["other/server.log"]
 
 
+@pytest.mark.parametrize("by_path", [False, True])
+def test_what_a_version_read_that_knew_first_lines_only_is_its_log_after_a_rotation(
+    folder: Folder, by_path: bool
+) -> None:
+    path = folder.write("server.log", log_text(1)).resolve()
+    state = path.stat()
+    log = f"file:{path}" if by_path else line_digest(b"===> User")
+    folder.record(InputFile(str(path), state.st_size, state.st_mtime_ns, state.st_ino, log))
+    path.rename(folder.audit / "server.log.1")
+    folder.write("server.log", log_text(2))
+    found = folder.look()
+    assert ([file.name for file in found.new], len(found.renamed)) == (["server.log"], 1)
+    folder.record(*(file.identity for file in found.new), *found.renamed)
+    found = folder.look()
+    assert (found.new, found.renamed) == ((), ())
+    (folder.audit / "server.log.1").touch()
+    assert folder.commit() == {"server.log.1": log}
+
+
 def seconds_text(node: int, lines: int) -> str:
     """Return a log in a usual layout whose times have no milliseconds."""
     return "".join(

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.run.files import pieces
-from kustos.pipeline.tables import RunSummary, Tables
+from kustos.pipeline.tables import DeclaredCluster, IngestOptions, RunSummary, Tables
+from kustos.pipeline.tables.summary import WARNINGS_MAX
 from tests.pipeline.events import event_line, kafka_line
 
 
@@ -30,9 +31,10 @@ class Home:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
-    def run(self, source: str | None = None, **files: str | bytes) -> RunSummary:
+    def run(self, source: str | None = None, cluster: str | None = None, **files: str | bytes) -> RunSummary:
         self.write(**files)
-        return run_pipeline(self.spark, tables=self.tables, audit=self.audit, source=source)
+        options = IngestOptions(cluster=DeclaredCluster(cluster))
+        return run_pipeline(self.spark, tables=self.tables, audit=self.audit, source=source, options=options)
 
     def events(self) -> int:
         return self.tables.read(self.spark, "audit_events").count()
@@ -230,3 +232,23 @@ def test_times_without_milliseconds_tell_no_overlap_and_it_is_said(home: Home) -
     assert ["have no milliseconds" in each for each in summary.warnings] == [True]
     again = home.run(a=shown(0, 35))
     assert (again.events, again.duplicates, again.warnings) == (5, 30, ())
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_log_that_has_just_begun_with_lines_of_another_is_its_own(home: Home, runs: int) -> None:
+    files = {"east__log": log_lines(1, 0, 20), "west__log": log_lines(1, 10, 12)}
+    for part in [files] if runs == 1 else [{name: files[name]} for name in files]:
+        summary = home.run(**part)
+    assert (home.events(), summary.overlapping_files) == (22, 0)
+    assert ["too few lines in common" in each for each in summary.warnings] == [True]
+    grown = home.run(west__log=log_lines(1, 10, 12) + log_lines(2, 12, 20))
+    assert (grown.events, grown.overlapping_files, home.events()) == (8, 0, 30)
+
+
+def test_what_was_refused_is_said_before_what_was_chosen(home: Home) -> None:
+    home.run(one=log_lines(1), two=log_lines(2))
+    doubts = {f"d{at}__{name}": log_lines(at, 0, 1) for at in range(100, 130) for name in ("x", "y")}
+    summary = home.run(both=log_lines(1) + log_lines(2), **doubts)
+    assert (summary.refused_files, len(summary.warnings)) == (1, WARNINGS_MAX)
+    assert "both` holds the beginning of" in summary.warnings[0]
+    assert "take it out of the folder" in summary.warnings[0]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kustos.cli.options import DocumentOutput
+from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.working import (
     DEFAULT_CONFIG,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 kustos pipeline run
 kustos pipeline run --config /etc/kustos/pipeline.yml --dry-run
+kustos pipeline run --exit-code
 kustos pipeline run --follow
 """
 
@@ -59,14 +60,16 @@ Follow = Annotated[
         "--follow", help="Go on reading the one topic of the configuration until interrupted, batch by batch."
     ),
 ]
+ExitCodeFlag = Annotated[bool, exit_code_if("a file was refused, whose lines were not read")]
 
 
 def run(
     config: Config = DEFAULT_CONFIG,
     follow: Follow = False,
     dry_run: DryRun = False,
+    exit_code: ExitCodeFlag = False,
     output: DocumentOutput = OutputFormat.TABLE,
-) -> None:
+) -> int:
     """Take what is new in all inputs into the tables, once.
 
     A run does not read a file twice, continues each topic where the last run ended, and drops duplicate
@@ -74,7 +77,7 @@ def run(
     With `retention_days` in the configuration, it drops older days and reports them. If a run is killed, the
     next one continues from the last commit.
     """
-    from kustos.cli.failures import usage_error
+    from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.output import print_document
     from kustos.cli.pipeline.inputs import tables_of
 
@@ -89,7 +92,7 @@ def run(
     if dry_run:
         _print_warnings(plan)
         _print_plan(plan, _dropped(configuration, tables), output)
-        return
+        return ExitCode.OK
     steps = sum(STEPS_OF_FILES if one.topic is None else 1 for one in configuration.inputs)
     done: list[dict[str, Any]] = []
     with working("run", configuration.spark, steps=steps) as (spark, step):
@@ -101,6 +104,7 @@ def run(
         print_document({"tables": str(tables.folder), "inputs": done}, output)
     else:
         _print_done(done, str(tables.folder))
+    return ExitCode.NO if exit_code and any(one.get("refused_files") for one in done) else ExitCode.OK
 
 
 def _name(one: "InputSettings") -> str:

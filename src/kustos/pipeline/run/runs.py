@@ -136,6 +136,7 @@ def _ingested(
             run_id,
             options=options,
             inputs=[file.identity for file in files],
+            renamed_inputs=found.renamed,
             files=found.count,
             counts_of_files=_counts(found),
             warnings=found.said,

@@ -77,6 +77,7 @@ def ingest(
     *,
     options: IngestOptions = IngestOptions(),
     inputs: Sequence[InputFile] = (),
+    renamed_inputs: Sequence[InputFile] = (),
     files: int = 0,
     damaged_files: int = 0,
     counts_of_files: Mapping[str, Any] | None = None,
@@ -88,8 +89,8 @@ def ingest(
 
     With a committed `run_id` this is a no-op that returns the former summary; a stream's batch has the id
     `NAME@NUMBER`, with growing numbers, and a number at or below the last one is a no-op. `lines` is read
-    once. `inputs` are the files that are recorded as read. The summary takes `warnings`, and
-    `counts_of_files` by their names.
+    once. `inputs` are the files that are recorded as read, `renamed_inputs` those that former runs read under
+    another path. The summary takes `warnings`, and `counts_of_files` by their names.
 
     Raises `LinesLostError`, `TablesError`, `TablesInUseError`, `SchemaConflictError`, and what reading
     `lines` raises; after an error before the commit, the tables are unchanged.
@@ -123,7 +124,7 @@ def ingest(
             RUN,
             run.changes,
             stale_days=run.stale_days,
-            inputs=tuple(inputs),
+            inputs=(*inputs, *renamed_inputs),
             summary=asdict(summary),
             newest_time_ms=counts.newest_time_ms,
         )

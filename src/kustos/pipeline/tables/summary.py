@@ -30,7 +30,7 @@ class RunSummary:
     not read. `days` (ISO dates) got events.
     The retention dropped `dropped_*` afterwards: days of events and their events, days of the roll-up, lines
     quarantined or kept raw. `is_repeat`: the run had been committed before, and this call did nothing.
-    `warnings` (at most WARNINGS_MAX) say what the run chose where it could not know, and what it left out.
+    `warnings` (at most WARNINGS_MAX) say what it left out, and what the run chose where it could not know.
     """
 
     run_id: str

@@ -77,15 +77,19 @@ class Logs:
         for one in known:
             self._add(one)
 
-    def is_known(self, file: "InputFile") -> bool:
-        """Return whether this state of a file was read, under this or another name."""
-        same = [self._by_path.get(file.path), *self._by_inode.get(file.inode, ())]
-        return any(
-            one is not None
-            and (one.inode, one.size_bytes, one.modified_ns)
-            == (file.inode, file.size_bytes, file.modified_ns)
-            and _common(one, file) is not None
-            for one in same
+    def read_as(self, file: "InputFile") -> "InputFile | None":
+        """Return what this state of a file was read as, under this or another name; None if it was not."""
+        same = [self._by_path.get(file.path), *reversed(self._by_inode.get(file.inode, ()))]
+        return next(
+            (
+                one
+                for one in same
+                if one is not None
+                and (one.inode, one.size_bytes, one.modified_ns)
+                == (file.inode, file.size_bytes, file.modified_ns)
+                and _common(one, file) is not None
+            ),
+            None,
         )
 
     def is_unchanged(self, place: str, state: FileState) -> bool:

@@ -57,7 +57,16 @@ class FoundFile:
         end = file.size_bytes if self.packing is Packing.PLAIN else None
         packed_bytes = file.size_bytes
         return Readable(
-            file.path, self.name, file.log, self.packing, end, packed_bytes, self.layout, self.cluster
+            file.path,
+            self.name,
+            file.log,
+            self.packing,
+            end,
+            packed_bytes,
+            self.layout,
+            self.cluster,
+            file.inode,
+            file.modified_ns,
         )
 
     @property
@@ -71,7 +80,9 @@ class FoundFiles:
     """All files of the folders, and those among them that no run has read yet.
 
     `said` has a sentence for each file whose log was chosen without certainty. `half_lines` are last lines
-    without their end, which are held back until they have it or their file is closed by rotation.
+    without their end, which are held back until they have it or their file is closed by rotation. `renamed`
+    were read under another path: whoever records a new file over that path records them too, or their logs
+    would be forgotten.
     """
 
     count: int
@@ -80,6 +91,7 @@ class FoundFiles:
     half_lines: int = 0
     refused_files: int = 0
     overlapping_files: int = 0
+    renamed: "tuple[InputFile, ...]" = ()
 
     @property
     def new_bytes(self) -> int:
@@ -104,6 +116,7 @@ def find_new_files(
     logs = Logs(tables.inputs().values())
     count = half_lines = 0
     new: list[FoundFile] = []
+    renamed: list[InputFile] = []
     said: list[str] = []
     roots = [audit] if isinstance(audit, Path | StorePath) else list(audit)
     if not roots:
@@ -120,14 +133,17 @@ def find_new_files(
                 count += 1
                 file = described(place, packing, state, source, cluster, is_closed=path in closed)
                 half_lines += packing is Packing.PLAIN and file.size_bytes < state.size_bytes
-                if logs.is_known(file):
+                known = logs.read_as(file)
+                if known is not None:
+                    if known.path != place:
+                        renamed.append(replace(file, log=known.log, cluster=known.cluster))
                     continue
                 choice = logs.choose(file)
                 name = place.removeprefix(f"{found.root}/")
                 new.append(FoundFile(name, replace(file, log=choice.log), packing=packing))
                 if choice.said is not None:
                     said.append(choice.said)
-    return FoundFiles(count, tuple(new), tuple(said), half_lines)
+    return FoundFiles(count, tuple(new), tuple(said), half_lines, renamed=tuple(renamed))
 
 
 def with_clusters(found: FoundFiles, tables: "Tables") -> FoundFiles:

@@ -42,18 +42,18 @@ def settle_overlaps(
     ]
     overlaps = [one for one in candidates if one.is_sure]
     known_logs = {one.log for one in known}
-    said: list[str] = []
+    refusals: list[str] = []
     refused: set[str] = set()
     names = _joined(overlaps)
     for one in overlaps:
         if len({log for log, name in names.items() if name == names[one.own_log] and log in known_logs}) > 1:
             refused.add(one.place)
-            said.append(
+            refusals.append(
                 f"`{one.place}` holds the beginning of `{one.other_place}`, which was read as another log: "
                 "not read, since its lines would count twice; take it out of the folder"
             )
     names = _joined([one for one in overlaps if one.place not in refused], known_logs)
-    said += [
+    said = [
         f"`{one.place}` and `{one.other_place}` overlap: read as one log, each line once"
         for one in overlaps
         if one.place not in refused
@@ -67,7 +67,8 @@ def settle_overlaps(
     return replace(
         found,
         new=tuple(kept),
-        said=(*found.said, *dict.fromkeys(said)),
+        # refusals first: a run's warnings are cut at the end
+        said=(*dict.fromkeys(refusals), *found.said, *dict.fromkeys(said)),
         refused_files=len(refused),
         overlapping_files=len({one.place for one in overlaps} - refused),
     )

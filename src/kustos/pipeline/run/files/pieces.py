@@ -6,6 +6,7 @@ line belongs to the piece in which it begins. A packed file is one piece. A task
 """
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -55,7 +56,10 @@ class DamagedFileError(AuditInputError):
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """A file to read up to `end` (None: to its end); `place` is its path, or `ARCHIVE!/MEMBER`."""
+    """A file to read up to `end` (None: to its end); `place` is its path, or `ARCHIVE!/MEMBER`.
+
+    `inode` and `modified_ns` are those with which it was listed; an inode of 0 is not known.
+    """
 
     place: str
     name: str
@@ -65,6 +69,8 @@ class Readable:
     packed_bytes: int
     layout: str | None = None
     cluster: str | None = None
+    inode: int = 0
+    modified_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +137,10 @@ def _cut(file: Readable, task_bytes: int) -> Iterator[tuple[Piece, int]]:
 
 
 def lines_of(content: IO[bytes], start: int, stop: int | None, end: int | None) -> Iterator[bytes]:
-    """Yield the lines that begin within a piece, without their ends; raise what reading raises."""
+    """Yield the lines that begin within a piece, without their ends; raise what reading raises.
+
+    Raises EOFError if the content ends before `stop`.
+    """
     position = start
     if start:
         content.seek(start - 1)
@@ -140,6 +149,8 @@ def lines_of(content: IO[bytes], start: int, stop: int | None, end: int | None) 
         most = LINE_BYTES_MAX if end is None else min(LINE_BYTES_MAX, end - position)
         line = content.readline(most)
         if not line:
+            if stop is not None:
+                raise EOFError
             return
         position += len(line)
         if len(line) == LINE_BYTES_MAX and not line.endswith(b"\n"):
@@ -161,7 +172,7 @@ def read_pieces(spark: "SparkSession", files: Sequence[Readable]) -> "DataFrame"
     """Return the lines of the files as INPUT_LINES_SCHEMA.
 
     The action that reads them fails with the text of a `DamagedFileError`, or of an `AuditInputError` for a
-    file that went away.
+    file that went away or changed meanwhile.
     """
     from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 
@@ -211,11 +222,30 @@ def _read(
     file = piece.file
     try:
         with unpacked(file.place, file.packing) as content:
+            if _is_another(file, content):
+                raise _changed(file)
             yield from batches_of(piece, lines_of(content, piece.start, piece.stop, file.end))
     except FileNotFoundError:
         raise AuditInputError(f"`{file.place}` went away while it was read, run again") from None
     except DAMAGE as error:
+        if isinstance(error, EOFError) and file.packing is Packing.PLAIN:
+            raise _changed(file) from None
         raise DamagedFileError(file.place) from error
+
+
+def _is_another(file: Readable, content: IO[bytes]) -> bool:
+    """Return whether rotation has put another file in the place of the listed one.
+
+    Mounts such as FUSE's may number one file differently on each machine; its time of change they keep.
+    """
+    if not file.inode:
+        return False
+    status = os.fstat(content.fileno())
+    return status.st_ino != file.inode and status.st_mtime_ns != file.modified_ns
+
+
+def _changed(file: Readable) -> AuditInputError:
+    return AuditInputError(f"`{file.place}` changed while it was read, run again")
 
 
 def _batches(piece: Piece, lines: Iterator[bytes]) -> "Iterator[pa.RecordBatch]":

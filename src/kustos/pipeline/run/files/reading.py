@@ -47,9 +47,18 @@ def readable_files(
     said: list[str] = []
     for path, state in found.states.items():
         for place, packing in places_of(path):
-            choice = logs.choose(described(place, packing, state, is_closed=True))
+            identity = described(place, packing, state, is_closed=True)
+            choice = logs.choose(identity)
             name = place.removeprefix(f"{found.root}/")
-            file = Readable(place, name, choice.log, packing, *_sizes(state, packing))
+            file = Readable(
+                place,
+                name,
+                choice.log,
+                packing,
+                *_sizes(state, packing),
+                inode=identity.inode,
+                modified_ns=identity.modified_ns,
+            )
             files.append(replace(file, layout=_layout(file, layout, may_be_unknown=may_be_unknown)))
             said += [] if choice.said is None else [choice.said]
     if layout is not None and layout not in {file.layout for file in files}:

@@ -1,14 +1,15 @@
 """Where the beginning of a log is found in another file, and whether that makes them one log.
 
-| of the first lines of a log, the other file holds | they are |
+| of the first four lines of a log, the other file holds | they are |
 |---|---|
-| all, two or more | one log |
+| all four | one log |
 | the first two or more, and it ends there | one log: an export that ended within these lines |
-| the first two or more, and goes on with others | a doubt: busy brokers have some lines in common by chance |
+| the first two or three, and goes on with others | a doubt: busy brokers have some in common by chance |
 | the first one, and it ends there | a doubt |
 | the first ones, of one millisecond, ends there, and was rotated | two: log4j may go on with equal lines |
 
-One `source` of both files settles each doubt: one broker wrote them.
+A log that has just begun has less than four, so all that it has are no more than the first two or three. One
+`source` of both files settles each doubt: one broker wrote them.
 """
 
 import zlib
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.run.files.beginnings import Beginning, is_stamped, line_mark
+from kustos.pipeline.run.files.beginnings import FIRST_LINES, Beginning, is_stamped, line_mark
 from kustos.pipeline.run.files.logs import VOUCHING_LINES, are_apart, family_of
 from kustos.pipeline.run.files.new_files import FoundFile
 from kustos.pipeline.run.files.pieces import Piece, lines_in_tasks
@@ -51,9 +52,9 @@ class Head(NamedTuple):
 
 
 def overlap_of(
-    file: "InputFile", other: "InputFile", leading: int, total: int, *, at_once: int, ends: bool
+    file: "InputFile", other: "InputFile", leading: int, *, at_once: int, ends: bool
 ) -> Overlap | None:
-    """Return what it means that one of two files holds the first `leading` of `total` lines of the other.
+    """Return what it means that one of two files holds the first `leading` lines of the other.
 
     The logs that they are of differ. `at_once` of these lines are of one moment. `ends`: the one that holds
     them goes on with no other line with a time.
@@ -62,7 +63,7 @@ def overlap_of(
         return None
     is_one_source = file.source is not None and file.source == other.source
     if leading >= VOUCHING_LINES:
-        is_sure = leading == total or ends or is_one_source
+        is_sure = leading == FIRST_LINES or ends or is_one_source
     elif leading and ends:
         is_sure = is_one_source
     else:
@@ -97,7 +98,7 @@ def overlaps_within(
                 continue
             leading = next((at for at, mark in enumerate(head.marks) if mark not in held), len(head.marks))
             ends = end in head.marks[:leading]
-            found = overlap_of(own, head.file, leading, len(head.marks), at_once=head.at_once, ends=ends)
+            found = overlap_of(own, head.file, leading, at_once=head.at_once, ends=ends)
             if found is not None:
                 yield found
 

@@ -33,6 +33,8 @@ from kustos.pipeline.run.files.packing import unpacked
 from kustos.pipeline.run.files.shared_beginnings import Overlap, overlap_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from kustos.pipeline.tables import InputFile, Tables
 
 _AUDIT_EVENTS: Final = "audit_events"
@@ -90,10 +92,10 @@ def _met(
         return None
     at_once = sum(event.time_ms == events[0].time_ms for event in events)
     goes_on = False
-    if leading < len(events) or leading <= at_once:  # else it does not matter
+    if leading < FIRST_LINES or leading <= at_once:  # else it does not matter
         after = events[min(leading, len(events) - 1)].time_ms
         goes_on = _is_stored_after(after, str(names[leading - 1]), tables)
-    return overlap_of(file.identity, other, leading, len(events), at_once=at_once, ends=not goes_on)
+    return overlap_of(file.identity, other, leading, at_once=at_once, ends=not goes_on)
 
 
 def _first_events(file: FoundFile, time_zone: ZoneInfo) -> list[_Event]:
@@ -129,7 +131,8 @@ def _stored_at(times: Collection[int], tables: "Tables") -> dict[int, dict[str, 
         days.setdefault(_day(time_ms), []).append(time_ms)
     for day, of_day in sorted(days.items()):
         for path in tables.files(_AUDIT_EVENTS, day, day):
-            for row in _rows(path, ("time_ms", "event_id", "source_file"), [("time_ms", "in", of_day)]):
+            columns = ("time_ms", "event_id", "source_file")
+            for row in _rows(path, columns, [("time_ms", "in", of_day)]).to_pylist():
                 if is_generated(row["event_id"]):
                     key = row["event_id"][: len(EVENT_ID_BEGIN) + DIGEST_CHARACTERS]
                     stored.setdefault(row["time_ms"], {})[key] = row["source_file"]
@@ -141,14 +144,13 @@ def _is_stored_after(time_ms: int, name: str, tables: "Tables") -> bool:
     first = _day(time_ms)
     filters = [("time_ms", ">", time_ms), ("source_file", "==", name)]
     paths = tables.files(_AUDIT_EVENTS, first, first + timedelta(days=_QUIET_DAYS))
-    return any(_rows(path, ("time_ms",), filters) for path in paths)
+    # counted as columns: of a compacted day's rows, millions may be later
+    return any(_rows(path, ("time_ms",), filters).num_rows for path in paths)
 
 
 def _day(time_ms: int) -> date:
     return datetime.fromtimestamp(time_ms / 1000, UTC).date()
 
 
-def _rows(path: Place, columns: Sequence[str], filters: list[tuple[str, str, Any]]) -> list[dict[str, Any]]:
-    found = parquet.read_table(source_of(path), columns=[*columns], filters=filters, partitioning=None)
-    rows: list[dict[str, Any]] = found.to_pylist()
-    return rows
+def _rows(path: Place, columns: Sequence[str], filters: list[tuple[str, str, Any]]) -> "pa.Table":
+    return parquet.read_table(source_of(path), columns=[*columns], filters=filters, partitioning=None)
