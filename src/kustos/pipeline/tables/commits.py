@@ -22,7 +22,7 @@ _TELLS: Final = "commitInfo"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Landing:
     """What became of a commit: its `version`, None if the log does not have it.
 
     `is_first`: no commit that changes the table came before it, or is there at all.
@@ -32,7 +32,7 @@ class Outcome:
     is_first: bool
 
 
-def outcome_of(log: Place, first: int, token: str) -> Outcome:
+def landing_of(log: Place, first: int, token: str) -> Landing:
     """Return what became of the commit with this token, which could land at the version `first` or above.
 
     `DeltaTable.history` numbers the commits of the moment by the version of the handle, so it names a wrong
@@ -41,9 +41,9 @@ def outcome_of(log: Place, first: int, token: str) -> Outcome:
     is_first = True
     for version, text in enumerate(_following(log, first), first):
         if token in text:
-            return Outcome(version, is_first)
+            return Landing(version, is_first)
         is_first = is_first and _only_tells(text)
-    return Outcome(None, is_first)
+    return Landing(None, is_first)
 
 
 def _following(log: Place, first: int) -> Iterator[str]:

@@ -31,7 +31,7 @@ from kustos.pipeline.places import (
     stamp_of,
     sync,
 )
-from kustos.pipeline.tables.commits import outcome_of
+from kustos.pipeline.tables.commits import landing_of
 from kustos.pipeline.tables.delta_errors import cause, cleaning, reason, writing
 from kustos.pipeline.tables.statistics import (
     NOTHING_TOLD,
@@ -254,9 +254,9 @@ def write(
             [(DAY, "in", list(replaces))] if replaces else None,
             **_properties(number, {_TOKEN: token}),
         )
-        outcome = outcome_of(place / LOG, read + 1, token)
-        version = outcome.version
-        if version is None or not outcome.is_first:
+        landing = landing_of(place / LOG, read + 1, token)
+        version = landing.version
+        if version is None or not landing.is_first:
             raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
         table.load_as_version(version)  # not the newest one, which may be another's
     sync_log(place, version)

@@ -34,7 +34,7 @@ from kustos.pipeline.places import (
     sync,
 )
 from kustos.pipeline.tables import delta
-from kustos.pipeline.tables.commits import outcome_of
+from kustos.pipeline.tables.commits import landing_of
 from kustos.pipeline.tables.locking import run_lock
 from kustos.pipeline.tables.runs import (
     INPUTS,
@@ -197,13 +197,13 @@ class Transaction:
         if not self._may_be_committed:
             return False
         try:
-            outcome = outcome_of(self.folder / RUNS / delta.LOG, self._run_version, self.mark)
+            landing = landing_of(self.folder / RUNS / delta.LOG, self._run_version, self.mark)
         except (OSError, TablesError):
             return None
-        if outcome.version is not None:
+        if landing.version is not None:
             return True
         # a request that failed may still come to the store, and lands if no other run was first
-        return None if outcome.is_first and not isinstance(self.folder, Path) else False
+        return None if landing.is_first and not isinstance(self.folder, Path) else False
 
     def _check_current(self) -> None:
         """Raise `TablesInUseError` early if another run has committed; the commit itself would, too."""
