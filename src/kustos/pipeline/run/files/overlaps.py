@@ -7,6 +7,7 @@ one, by which each line of them counts once. If they were read as two before, a 
 right in either: it is refused. `shared_beginnings` says what is an overlap, and what only a doubt.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -58,7 +59,7 @@ def settle_overlaps(
         for one in overlaps
         if one.place not in refused
     ]
-    said += _doubts([one for one in candidates if one.place not in refused], names)
+    said += _doubts([one for one in candidates if one.place not in refused], names, found.said)
     kept = [
         replace(file, identity=replace(file.identity, log=names.get(file.identity.log, file.identity.log)))
         for file in found.new
@@ -98,8 +99,9 @@ def _not_seen(known: "Sequence[InputFile]", new: "Sequence[InputFile]") -> list[
     ]
 
 
-def _doubts(candidates: Sequence[Overlap], names: dict[str, str]) -> list[str]:
-    """Return what to say about files that may overlap, and are not of one log by others."""
+def _doubts(candidates: Sequence[Overlap], names: dict[str, str], said: Sequence[str]) -> list[str]:
+    """Return what to say about files that may overlap, are of two logs, and are not in `said`."""
+    pairs_said = {frozenset(re.findall(r"`([^`]+)`", each)[:2]) for each in said}
     doubts = {
         frozenset((one.place, one.other_place)): one
         for one in candidates
@@ -108,7 +110,8 @@ def _doubts(candidates: Sequence[Overlap], names: dict[str, str]) -> list[str]:
     return [
         f"`{one.place}` and `{one.other_place}` have too few lines in common to be sure that they overlap: "
         "read as two logs; if one broker wrote both, read them anew with one `source`"
-        for one in doubts.values()
+        for pair, one in doubts.items()
+        if pair not in pairs_said
     ]
 
 
