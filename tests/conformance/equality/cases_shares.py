@@ -199,6 +199,7 @@ def fetching(title: str, users: tuple[str, ...], *steps: Step, **options: Any) -
 
 
 BOTH = ((QUEUE, 0), (SHUT_QUEUE, 0))
+TWICE = ((QUEUE, MISSING), (QUEUE, MISSING))
 ACCEPTED = [batch(0, 0, ACCEPT)]
 SESSIONS = (
     fetching("of strangers", EVERYBODY, fetch(5, (QUEUE, 0)), fetch(FINAL, (QUEUE, 0))),
@@ -213,7 +214,7 @@ SESSIONS = (
         fetch(INITIAL, (QUEUE, 0, ACCEPTED), (SHUT_QUEUE, 0)),
         fetch(INITIAL, (QUEUE, 0), (SHUT_QUEUE, 0, ACCEPTED)),
     ),
-    fetching("of a partition twice", READERS, fetch(INITIAL, (QUEUE, 0), (QUEUE, 0)), fetch(1)),
+    fetching("of a partition twice", READERS, fetch(INITIAL, *TWICE), fetch(1)),
     fetching(
         "that renews and waits",
         READERS,
@@ -296,7 +297,7 @@ LIVES = (
             title=f"acknowledgements of the form {number}",
             steps=(
                 fetch(INITIAL, (SHUT_QUEUE, 3)),
-                fetch(1, (QUEUE, MISSING, faulty), (SHUT_QUEUE, 0, faulty), ("orders", 0)),
+                fetch(1, (QUEUE, MISSING, faulty), (SHUT_QUEUE, 0, faulty), ("orders", MISSING)),
                 acknowledge(2, (QUEUE, MISSING, faulty), (SHUT_QUEUE, 0, faulty)),
                 fetch(FINAL, (QUEUE, MISSING, faulty), (SHUT_QUEUE, 0, faulty)),
             ),
