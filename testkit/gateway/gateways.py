@@ -15,6 +15,7 @@ from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, Stand
 from kustos.gateway.listener import FailedLoginLimits, ListenerTls
 from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.plans import ConnectionSettings, GatewayParts, ListenerPlan
+from kustos.gateway.metrics.tallies import SocketTally
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.logins import Login
 from kustos.gateway.session.request_budget import RequestBudget
@@ -55,6 +56,7 @@ class RunningGateway:
     failed_logins: FailedLoginLimits = field(default_factory=FailedLoginLimits)
     clock: ManualClock = field(default_factory=lambda: ManualClock(1_000_000))
     counted: Counter[str] = field(default_factory=Counter)
+    figures: dict[str, SocketTally] = field(default_factory=dict)
     is_full: bool = False
     tls: ListenerTls | None = None
     proxies: AddressRanges | None = None
@@ -159,11 +161,16 @@ class RunningGateway:
     def connections_changed(self, listener: str, change: int) -> None:
         self.counted["connections"] += change
 
-    def received(self, listener: str, size_bytes: int) -> None:
-        self.counted["received"] += size_bytes
+    def listener(self, name: str) -> SocketTally:
+        return self.figures.setdefault(name, SocketTally())
 
-    def sent(self, listener: str, size_bytes: int) -> None:
-        self.counted["sent"] += size_bytes
+    @property
+    def received_bytes(self) -> int:
+        return sum(each.incoming_bytes for each in self.figures.values())
+
+    @property
+    def sent_bytes(self) -> int:
+        return sum(each.outgoing_bytes for each in self.figures.values())
 
     def turned_away(self) -> None:
         self.counted["turned away"] += 1

@@ -92,19 +92,26 @@ def is_one_plain_batch(data: bytes, start: int, end: int) -> bool:
     """
     if end - start <= _MAGIC_AT or data[start + _MAGIC_AT] != 2:
         return False
-    header = _current(data, start)
-    return header.size_bytes == end - start and not header.attributes & TRANSACTIONAL_BIT
+    _, length, _, _, _, attributes, *_ = _fields(data, start)
+    return LENGTH_END + length == end - start and not attributes & TRANSACTIONAL_BIT
 
 
-def _current(records: bytes, position: int) -> BatchHeader:
+def _fields(records: bytes, position: int) -> tuple[int, ...]:
+    """Return the fields of a header of magic 2 that the records may have; raise `CorruptBatchError`."""
     if len(records) - position < HEADER_SIZE_BYTES:
         raise CorruptBatchError("the payload ends inside a batch header")
-    (base_offset, length, _, magic, _, attributes, last_offset_delta, _, _,
-     producer_id, producer_epoch, base_sequence, count) = HEADER.unpack_from(records, position)  # fmt: skip
+    fields = HEADER.unpack_from(records, position)
+    length, last_offset_delta, count = fields[1], fields[6], fields[12]
     if length < HEADER_SIZE_BYTES - LENGTH_END or position + LENGTH_END + length > len(records):
         raise CorruptBatchError(f"a batch claims {length} bytes, which the payload does not hold")
     if count < 0 or last_offset_delta < 0:
         raise CorruptBatchError("a batch has a negative count")
+    return fields
+
+
+def _current(records: bytes, position: int) -> BatchHeader:
+    (base_offset, length, _, magic, _, attributes, last_offset_delta, _, _,
+     producer_id, producer_epoch, base_sequence, count) = _fields(records, position)  # fmt: skip
     return BatchHeader(
         magic,
         base_offset,

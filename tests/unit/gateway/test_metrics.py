@@ -55,8 +55,8 @@ def test_what_happens_is_counted() -> None:
     metrics.connections_changed("CLIENTS", 1)
     metrics.connections_changed("CLIENTS", 1)
     metrics.connections_changed("CLIENTS", -1)
-    metrics.received("CLIENTS", 100)
-    metrics.sent("CLIENTS", 50)
+    metrics.listener("CLIENTS").incoming_bytes += 100
+    metrics.listener("CLIENTS").outgoing_bytes += 50
     metrics.authenticated("PLAIN", True)
     metrics.authenticated("PLAIN", False)
     for succeeded in (True, True, False, False, False):

@@ -47,6 +47,7 @@ class ClientConnection(asyncio.Protocol):
     def __init__(self, port: "Port") -> None:
         self._port = port
         self._settings: Final = port.settings
+        self._figures: Final = port.figures
         self._loop: Final = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._session: ClientSession | None = None
@@ -109,7 +110,7 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Split the bytes into frames, and hand them to the SASL machine or the session."""
         self.last_active_s = self._loop.time()
-        self._port.metrics.received(self._port.name, len(data))
+        self._figures.incoming_bytes += len(data)
         if not (self._deaf or self._closed or self._gone):
             self._take_bytes(data)
 
@@ -273,7 +274,7 @@ class ClientConnection(asyncio.Protocol):
         """Send a frame to the client; bytes that it has not taken are counted."""
         if self._transport is not None and not self._closed:
             self.last_active_s = self._loop.time()
-            self._port.metrics.sent(self._port.name, len(frame))
+            self._figures.outgoing_bytes += len(frame)
             write_sliced(self._transport, frame)
             self._answers.hold(0 if self._reads else self._transport.get_write_buffer_size())
 

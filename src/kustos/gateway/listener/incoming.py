@@ -41,7 +41,7 @@ class Incoming:
     @property
     def must_be_weighed(self) -> bool:
         """Whether anything is here, or was when it was last weighed."""
-        return self.is_held or not self.reader.is_empty
+        return self._share.held_bytes > 0 or not self.reader.is_empty
 
     def weigh(self, waiting_bytes: int, *, has_finished: bool) -> bool:
         """Count what is here, and what waits in the session; return False for a stranger without room.

@@ -44,6 +44,13 @@ class ConnectionSettings:
     max_unauthenticated_connections_per_ip: int = 2_000
 
 
+class SocketFigures(Protocol):
+    """The bytes that came from the clients of a listener, and went to them."""
+
+    incoming_bytes: int
+    outgoing_bytes: int
+
+
 class ListenerMetrics(Protocol):
     """The metrics of a listener."""
 
@@ -53,11 +60,8 @@ class ListenerMetrics(Protocol):
     def connections_changed(self, listener: str, change: int) -> None:
         """Count a connection that was opened (1) or closed (-1)."""
 
-    def received(self, listener: str, size_bytes: int) -> None:
-        """Count bytes from a client."""
-
-    def sent(self, listener: str, size_bytes: int) -> None:
-        """Count bytes to a client."""
+    def listener(self, name: str) -> SocketFigures:
+        """Return the figures of a listener, to which its connections add."""
 
     def upstream_failed(self) -> None:
         """Count a connection to upstream that could not be made, or broke."""

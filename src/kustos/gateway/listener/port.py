@@ -55,6 +55,7 @@ class Port:
         )
         self.observer: Final = gateway.parts.observer
         self.metrics: Final = gateway.parts.metrics
+        self.figures: Final = self.metrics.listener(self.name)
         self.is_shadow: Final = plan.mode is AuthorizationMode.SHADOW
         self.context_authorizer: Final = (
             None if plan.mode is AuthorizationMode.OFF else gateway.parts.context_authorizer

@@ -15,7 +15,14 @@ from kustos.authorizer import AuthorizerMetrics
 from kustos.gateway.apis.purgatory import DelayedFuturePurgatory
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.loop_lag import LoopLag, WatchedLoop
-from kustos.gateway.metrics.tallies import ApiTally, LoginTally, SocketTally, Tallied, WatchedTimes
+from kustos.gateway.metrics.tallies import (
+    ApiTally,
+    DecisionSums,
+    LoginTally,
+    SocketTally,
+    Tallied,
+    WatchedTimes,
+)
 from kustos.gateway.metrics.watched import (
     Watched,
     WatchedAnswers,
@@ -90,31 +97,23 @@ class GatewayMetrics:
 
     def decided(self, api_key: int, decided: Iterable[Decided]) -> None:
         """Count the decisions of a request."""
-        allowed = denied = probed = filtered = shadowed = 0
-        for item in decided:
-            if item.shadow is not None:
-                shadowed += 1
-            elif item.decision.allowed:
-                allowed += 1
-            elif item.is_probe:
-                probed += 1
-            elif item.listing:
-                filtered += 1
-            else:
-                denied += 1
+        self._count(self._by_api.get(api_key) or self._tally(api_key), DecisionSums.of(decided))
+
+    def repeated(self, api_key: int, sums: DecisionSums) -> None:
+        """Count a request that took over the decisions of an earlier one, and these."""
         tally = self._by_api.get(api_key) or self._tally(api_key)
-        tally.allowed += allowed
-        tally.denied += denied
-        tally.probed += probed
-        tally.filtered += filtered
-        tally.shadowed += shadowed
+        tally.repeated += 1
+        self._count(tally, sums)
+
+    def _count(self, tally: ApiTally, sums: DecisionSums) -> None:
+        tally.allowed += sums.allowed
+        tally.denied += sums.denied
+        tally.probed += sums.probed
+        tally.filtered += sums.filtered
+        tally.shadowed += sums.shadowed
         if self._rates is not None:
             # Kafka's own rates count each answer of the authorizer, logged or not
-            self._rates.record(allowed, denied + probed + filtered + shadowed)
-
-    def repeated(self, api_key: int) -> None:
-        """Count a request that took over the decisions of an earlier one."""
-        (self._by_api.get(api_key) or self._tally(api_key)).repeated += 1
+            self._rates.record(sums.allowed, sums.refused)
 
     def session_expired(self, listener: str) -> None:
         """Count a connection that is closed as the session of its login has ended."""
@@ -143,14 +142,6 @@ class GatewayMetrics:
         tally.open += change
         if change > 0:
             tally.created += change
-
-    def received(self, listener: str, size_bytes: int) -> None:
-        """Count bytes that came from a client."""
-        self.listener(listener).incoming_bytes += size_bytes
-
-    def sent(self, listener: str, size_bytes: int) -> None:
-        """Count bytes that went to a client."""
-        self.listener(listener).outgoing_bytes += size_bytes
 
     def authenticated(self, mechanism: str, succeeded: bool, is_reauthentication: bool = False) -> None:
         """Count a finished login; one without a known mechanism counts under `other`.

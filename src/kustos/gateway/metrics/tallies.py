@@ -7,7 +7,7 @@ request costs here. One event loop counts, and the same one reads.
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -17,6 +17,8 @@ from prometheus_client.core import (
     SummaryMetricFamily,
 )
 from prometheus_client.registry import Collector
+
+from kustos.protocol import Decided
 
 BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 """From a request that passes through to one that waits for a group to form."""
@@ -59,6 +61,41 @@ class TimeSplit:
         self.count += 1
         self.local_s += seconds - remote_seconds
         self.remote_s += remote_seconds
+
+
+class DecisionSums(NamedTuple):
+    """How many decisions of a request there are of each kind."""
+
+    allowed: int
+    denied: int
+    probed: int
+    filtered: int
+    shadowed: int
+
+    @classmethod
+    def of(cls, decided: Iterable[Decided]) -> Self:
+        """Return the sums of these decisions."""
+        allowed = denied = probed = filtered = shadowed = 0
+        for item in decided:
+            if item.shadow is not None:
+                shadowed += 1
+            elif item.decision.allowed:
+                allowed += 1
+            elif item.is_probe:
+                probed += 1
+            elif item.listing:
+                filtered += 1
+            else:
+                denied += 1
+        return cls(allowed, denied, probed, filtered, shadowed)
+
+    @property
+    def refused(self) -> int:
+        """How many are not allowed."""
+        return self.denied + self.probed + self.filtered + self.shadowed
+
+
+NO_DECISIONS: Final = DecisionSums(0, 0, 0, 0, 0)
 
 
 class ApiTally:

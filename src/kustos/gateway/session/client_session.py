@@ -105,7 +105,7 @@ class ClientSession:
 
     def waiting_bytes(self) -> int:
         """Return the bytes of requests that have not begun."""
-        return sum(map(len, self._frames))
+        return sum(map(len, self._frames)) if self._frames else 0
 
     def take(self, frames: list[bytes]) -> None:
         """Take the frames that came, in order."""

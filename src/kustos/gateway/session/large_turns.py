@@ -160,28 +160,27 @@ def on_the_loop(delay_s: float, callback: Callable[[], None]) -> object:
 class TurnBudget:
     """How much of one connection is begun in one turn of the event loop."""
 
-    __slots__ = ("_bytes", "_requests")
+    __slots__ = ("_bytes", "_requests", "is_spent")
 
     def __init__(self) -> None:
-        self._requests = self._bytes = 0
+        self.begin()
 
     def begin(self) -> None:
         """Begin a turn."""
         self._requests = self._bytes = 0
-
-    @property
-    def is_spent(self) -> bool:
+        self.is_spent = False
         """Whether the rest waits for another turn."""
-        return self._requests >= REQUESTS_PER_TURN or self._bytes >= BYTES_PER_TURN
 
     def take(self, size_bytes: int) -> None:
         """Count a piece of work on a request, and its bytes if it is begun."""
         self._requests += 1
         self._bytes += size_bytes
+        self.is_spent = self._requests >= REQUESTS_PER_TURN or self._bytes >= BYTES_PER_TURN
 
     def give_back(self, size_bytes: int) -> None:
         """Count the bytes of a request no longer: it cost little, however large it is."""
         self._bytes -= size_bytes
+        self.is_spent = self._requests >= REQUESTS_PER_TURN or self._bytes >= BYTES_PER_TURN
 
 
 class QueuePlace:
@@ -209,10 +208,12 @@ class QueuePlace:
 
     def work(self, is_large: bool, work: Callable[..., None], *arguments: Any) -> None:
         """Do a part of the work on a request; after one of a large request others wait."""
+        if not is_large:
+            work(*arguments)
+            return
         begun_s = time.perf_counter()
         work(*arguments)
-        if is_large:
-            self.worked(time.perf_counter() - begun_s)
+        self.worked(time.perf_counter() - begun_s)
 
     def worked(self, took_s: float) -> None:
         """Report how long the large request was worked on."""
