@@ -16,7 +16,7 @@ import yaml
 from pyarrow import parquet
 
 from kustos.acl.forms import LINE_CHARACTERS_MAX, AclForm, read_acls
-from kustos.cli.deciding import ALONE_BYTES
+from kustos.cli.decisions import ALONE_BYTES
 from kustos.cli.failures import ExitCode
 from kustos.cli.requests import READ_BYTES, Lines, json_items
 from kustos.cli.run import run
@@ -291,7 +291,7 @@ def test_scripts_can_ask_for_an_exit_code(acls: Path) -> None:
 def test_many_requests_are_answered_in_order_by_any_number_of_workers(
     acls: Path, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kustos.cli.deciding.ALONE_BYTES", 1000)
+    monkeypatch.setattr("kustos.cli.decisions.ALONE_BYTES", 1000)
     lines = [asked(), asked(host="x" * 99, resource_name="else"), "?", asked(principal="User:b")] * 5_000
     found = decide(acls, "\n".join(lines), "--workers", str(workers))
     assert found[::4] == [ALLOWED] * 5_000

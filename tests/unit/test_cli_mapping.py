@@ -15,7 +15,7 @@ from kustos.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from kustos.cli.acls.mapping import (
+from kustos.cli.acls.arguments import (
     EntryArguments,
     ResourceArguments,
     bindings_to_add,

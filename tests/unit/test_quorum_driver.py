@@ -284,7 +284,7 @@ async def test_while_records_come_nobody_waits(directory: Path, monkeypatch: pyt
         assert len(leader.asked) >= len(quorum.truth)
 
 
-async def test_all_that_was_found_is_done_on_one_thread_beside_the_loop(directory: Path) -> None:
+async def test_all_that_was_found_is_done_on_one_thread_off_the_loop(directory: Path) -> None:
     quorum = cluster()
     threads: list[str] = []
     async with FakeController(quorum.nodes[0].fetch) as leader:

@@ -225,7 +225,7 @@ def _read_cluster(
 
 
 def _of_bindings(name: str, bindings: Sequence[AclBinding], settings: BrokerSettings) -> LoadedAcls:
-    from kustos.cli.acls.mapping import sorted_bindings
+    from kustos.cli.acls.arguments import sorted_bindings
 
     located = tuple([LocatedBinding(binding, 0) for binding in sorted_bindings(bindings)])
     return LoadedAcls(name, located, settings=settings)

@@ -105,7 +105,7 @@ def explain(
     from kustos.acl import KafkaPrincipal, PatternType, ResourcePattern
     from kustos.analysis import ExplainScope
     from kustos.cli.acl_locations import AclSource
-    from kustos.cli.acls.mapping import parse_operation
+    from kustos.cli.acls.arguments import parse_operation
     from kustos.cli.broker_settings import SettingOptions
     from kustos.cli.failures import ExitCode
 

@@ -17,10 +17,10 @@ from kustos.auth import (
     CallbackError,
     configured_handler,
 )
-from kustos.client.beside import beside_the_loop
 from kustos.client.errors import AuthenticationFailedError, SettingsError
 from kustos.client.oauth import LOGIN_HANDLER
 from kustos.client.plugins import PluginKind
+from kustos.client.threads import in_a_thread
 
 HANDLER_KEY: Final = "sasl.login.callback.handler.class"
 LOGIN_KEY: Final = "sasl.login.class"
@@ -109,7 +109,7 @@ async def credentials_of(settings: LoginHandlerSettings) -> UserPassword | Beare
     """Return our credentials of this moment, validated; raise `AuthenticationFailedError`."""
     name = settings.handler_class.__name__
     try:
-        found = await beside_the_loop(lambda: _credentials(settings))
+        found = await in_a_thread(lambda: _credentials(settings))
     except CallbackError as error:
         raise AuthenticationFailedError(str(error)) from None
     except Exception as error:  # noqa: BLE001 - whatever foreign code raises fails the login

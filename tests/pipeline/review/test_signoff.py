@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from kustos.acl.forms import texts_of
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review.choosing import RowChoice
-from kustos.pipeline.review.signing import sign_review, verify_signed_review
+from kustos.pipeline.review.row_choice import RowChoice
+from kustos.pipeline.review.signature import sign_review, verify_signed_review
 from kustos.pipeline.review.signoff import (
     Document,
     ReviewDecision,

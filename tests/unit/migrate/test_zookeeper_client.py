@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import KeeperState
 
 from kustos.cli.failures import CommandError, ExitCode
-from kustos.cli.migrate.zookeeper_reading import ReadOnlyClient, WriteRefusedError, client_of
+from kustos.cli.migrate.zookeeper_client import ReadOnlyClient, WriteRefusedError, client_of
 from kustos.cli.migrate.zookeeper_settings import ZookeeperSettings
 
 MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"

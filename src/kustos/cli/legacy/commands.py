@@ -225,7 +225,7 @@ def convert(file: AclFile, output: Output = OutputFormat.JSON) -> None:
     change, for example with a slash in its host, the command names the ACL and prints nothing.
     """
     from kustos.authorizer.legacy import FileAclStore, all_bindings_of
-    from kustos.cli.acls.mapping import sorted_bindings
+    from kustos.cli.acls.arguments import sorted_bindings
     from kustos.cli.acls.rendering import print_bindings
 
     bindings = sorted_bindings(all_bindings_of(FileAclStore(existing(file)).load()))

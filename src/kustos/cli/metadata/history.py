@@ -75,7 +75,7 @@ def history(
     a request wrote, else everyone with an allowed request of this kind in the moments before.
     """
     from kustos.acl import KafkaPrincipal, PatternType
-    from kustos.cli.acls.mapping import ResourceArguments, filters_to_list
+    from kustos.cli.acls.arguments import ResourceArguments, filters_to_list
     from kustos.cli.terminal import progress
     from kustos.metadata.inspection import Requesters, Timeline
     from kustos.runtime import FileSystemStorage

@@ -6,8 +6,7 @@ import typer
 
 from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.findings import finding_columns, print_findings
-from kustos.cli.pipeline.working import (
+from kustos.cli.pipeline.context import (
     DEFAULT_CONFIG,
     ClusterOption,
     Config,
@@ -17,6 +16,7 @@ from kustos.cli.pipeline.working import (
     configured,
     working,
 )
+from kustos.cli.pipeline.findings import finding_columns, print_findings
 
 if TYPE_CHECKING:
     from kustos.pipeline.anomalies import Suppression

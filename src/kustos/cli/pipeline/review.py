@@ -8,7 +8,7 @@ import typer
 
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, ClusterOption, Config, DryRun, configured, working
+from kustos.cli.pipeline.context import DEFAULT_CONFIG, ClusterOption, Config, DryRun, configured, working
 
 if TYPE_CHECKING:
     from kustos.cli.pipeline.entitlements import EntitlementFiles

@@ -11,7 +11,7 @@ from kustos.cli.commands import register
 from kustos.cli.failures import ExitCode
 from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, configured, working
+from kustos.cli.pipeline.context import DEFAULT_CONFIG, Config, configured, working
 
 if TYPE_CHECKING:
     from kustos.pipeline.review import ReviewChanges, ReviewState

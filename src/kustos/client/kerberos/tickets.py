@@ -16,10 +16,10 @@ from typing import Final, TypeVar
 import structlog
 
 from kustos.auth import CredentialsError, GssapiTickets
-from kustos.client.beside import beside_the_loop
 from kustos.client.errors import AuthenticationFailedError
 from kustos.client.kerberos.settings import KerberosClientSettings
 from kustos.client.refreshed import PerLoop, Refreshed
+from kustos.client.threads import in_a_thread
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy, words_of
 
 LOG: Final = structlog.get_logger("kustos.client")
@@ -69,7 +69,7 @@ class TicketSource:
     async def beside(self, step: Callable[[], T]) -> T:
         """Return what a call of the library returns, or raise what it raises, done in a thread."""
         await self._slots.acquire()
-        running = asyncio.ensure_future(beside_the_loop(step))
+        running = asyncio.ensure_future(in_a_thread(step))
         running.add_done_callback(self._ended)
         # who gives up waiting does not end the thread, which keeps its slot
         return await asyncio.shield(running)

@@ -13,8 +13,8 @@ from typing import Final
 import structlog
 
 from kustos.auth.jwt import JWKS_MAX_BYTES, NO_KEYS, JwksError, SigningKeys, parse_jwks
-from kustos.client.beside import beside_the_loop
 from kustos.client.oauth.http import EndpointError, ProviderEndpoint
+from kustos.client.threads import in_a_thread
 from kustos.client.tls import ClientTls
 from kustos.runtime import Clock
 
@@ -111,7 +111,7 @@ class RefreshingKeys:
     async def _refresh(self) -> bool:
         url = self.settings.endpoint.url
         try:
-            text, keys = await beside_the_loop(self._fetch)
+            text, keys = await in_a_thread(self._fetch)
         except (EndpointError, JwksError) as error:
             return self._failed(str(error))
         except Exception as error:  # noqa: BLE001 - whatever a library raises must not end the refreshes

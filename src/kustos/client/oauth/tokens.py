@@ -15,12 +15,12 @@ import structlog
 
 from kustos.auth import BearerToken
 from kustos.auth.jwt import TokenError, TokenParts
-from kustos.client.beside import beside_the_loop
 from kustos.client.errors import AuthenticationFailedError, CannotConnectError
 from kustos.client.oauth.http import EndpointError
 from kustos.client.oauth.refresh import refresh_at_ms, retry_pauses_ms
 from kustos.client.oauth.settings import OAuthClientSettings
 from kustos.client.refreshed import PerLoop, Refreshed
+from kustos.client.threads import in_a_thread
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
 
 LOG: Final = structlog.get_logger("kustos.client")
@@ -79,12 +79,12 @@ class TokenSource:
         settings = self._settings
         for pause_ms in retry_pauses_ms(settings.retry_backoff_ms, settings.retry_backoff_max_ms):
             try:
-                return await beside_the_loop(self._once)
+                return await in_a_thread(self._once)
             except EndpointError as error:
                 if not error.may_pass:
                     raise
             await asyncio.sleep(pause_ms / 1000)
-        return await beside_the_loop(self._once)
+        return await in_a_thread(self._once)
 
     def _once(self) -> HeldToken:
         """Get a token; in a thread."""

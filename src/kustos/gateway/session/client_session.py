@@ -19,6 +19,7 @@ from typing import Any, Final
 import structlog
 
 from kustos.gateway.session.answer_budget import AnswerShare
+from kustos.gateway.session.fetched_stream import FetchedStream
 from kustos.gateway.session.large_turns import PRODUCE, QueuePlace, TurnBudget
 from kustos.gateway.session.parts import (
     STOPS,
@@ -34,7 +35,6 @@ from kustos.gateway.session.parts import (
     read_answer,
 )
 from kustos.gateway.session.slots import Slot, Slots, unwrapped
-from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.protocol import (

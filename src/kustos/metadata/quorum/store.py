@@ -15,7 +15,7 @@ from kustos.metadata.errors import DirectoryError, MetadataError
 from kustos.metadata.image import EMPTY_IMAGE, MetadataImage, MetadataPublisher
 from kustos.metadata.log import LOCK_FILE, META_PROPERTIES, MetaProperties
 from kustos.metadata.log.layout import no_metadata
-from kustos.metadata.quorum.applying import CommittedImage
+from kustos.metadata.quorum.committed_image import CommittedImage
 from kustos.metadata.quorum.copy import LocalCopy
 from kustos.metadata.quorum.follower import FollowerMachine
 from kustos.metadata.quorum.values import (

@@ -10,7 +10,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from kustos.authorizer import RuleKind
-from kustos.pipeline.deciding.shipping import ShippedAcls, compiled
+from kustos.pipeline.deciding.shipped_acls import ShippedAcls, compiled
 from kustos.pipeline.errors import QuestionsError
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 

@@ -23,9 +23,9 @@ from kustos.pipeline.columns.probes import ACCESS, PROBE
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.findings.existing import Existing
 from kustos.pipeline.findings.kinds import Cause, FindingKind, FindingSeverity, breadth, severity_of
-from kustos.pipeline.review.asking import NUMBERED_ACL_SCHEMA, numbered, rules_of
 from kustos.pipeline.review.deciding_acls import names_acl
 from kustos.pipeline.review.period import ACL_COLUMNS
+from kustos.pipeline.review.recorded_questions import NUMBERED_ACL_SCHEMA, numbered, rules_of
 
 FOUND_SCHEMA: Final = StructType(
     [

@@ -33,7 +33,7 @@ from kustos.analysis import (
 )
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review.asking import rules_of
+from kustos.pipeline.review.recorded_questions import rules_of
 
 DUTIES_VERSION: Final = 1
 DUTIES_MAX: Final = 1_000

@@ -10,7 +10,7 @@
 Its rows are entitlements, those of version 1 accesses: documents of both are read, decided and checked.
 `review_digest` covers `review` and never changes while people decide: it proves that all saw the same rows.
 The digest of `sign_off` covers everything but itself. Both are SHA-256 over canonical JSON: sorted keys, no
-blanks, ASCII, no fractions. A digest detects accidental changes; only a signature (`signing`) protects
+blanks, ASCII, no fractions. A digest detects accidental changes; only a signature (`signature`) protects
 against an attacker, who can compute a new digest.
 """
 

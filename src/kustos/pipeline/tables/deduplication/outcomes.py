@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from kustos.pipeline.columns.coding import Coded, coded, combined
+from kustos.pipeline.columns.codes import Coded, coded, combined
 from kustos.pipeline.lines.generated_ids import LINE_ID_BEGIN
 from kustos.pipeline.schemas import CLUSTER, CONTENT_SCHEMA
 

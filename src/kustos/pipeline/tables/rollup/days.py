@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.columns.reading import FilePart, parts_of
+from kustos.pipeline.columns.file_parts import FilePart, parts_of
 from kustos.pipeline.places import Place, in_parallel, size_of
 from kustos.pipeline.tables.delta import NewFile, new_name, write_file
 from kustos.pipeline.tables.line_writing import parts_by_day

@@ -22,8 +22,8 @@ from kustos.acl.forms import Place, binding_of_fields, texts_of
 from kustos.authorizer import RuleKind
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review.asking import rules_of
 from kustos.pipeline.review.entitlements import Denying, Effect, name_is_matched
+from kustos.pipeline.review.recorded_questions import rules_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from kustos.pipeline.columns.coding import Coded, coded
+from kustos.pipeline.columns.codes import Coded, coded
 from kustos.pipeline.places import Place, place_of, size_of, source_of
 
 PART_BYTES_MAX: Final = 128 << 20

@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def beside_the_loop(work: Callable[[], T]) -> T:
+async def in_a_thread(work: Callable[[], T]) -> T:
     """Return what the work returns, or raise what it raises, done in a thread of its own.
 
     Nobody waits for the thread where the loop, or the process, ends before it.
@@ -32,5 +32,5 @@ async def beside_the_loop(work: Callable[[], T]) -> T:
             # the loop may be closed
             loop.call_soon_threadsafe(settle, settled)
 
-    threading.Thread(target=run, name="beside-the-loop", daemon=True).start()
+    threading.Thread(target=run, name="in-a-thread", daemon=True).start()
     return await future

@@ -19,7 +19,7 @@ from kustos.cli.answers import (
     TextAnswers,
 )
 from kustos.cli.broker_settings import report_unknown
-from kustos.cli.deciding_workers import decide_in_workers
+from kustos.cli.decision_workers import decide_in_workers
 from kustos.cli.failures import usage_error
 from kustos.cli.output import OutputFormat
 from kustos.cli.requests import FIELDS as REQUEST_FIELDS
