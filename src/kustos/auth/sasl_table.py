@@ -141,3 +141,17 @@ _INDEX: Final = {(row.state, row.event): row for row in SASL_SERVER_TRANSITIONS}
 def transition(state: SaslState, event: SaslEvent) -> Transition:
     """Return the row for this state and event; the closing one where the table has none."""
     return _INDEX.get((state, event)) or Transition(state, event, SaslAction.CLOSE, SaslState.FAILED)
+
+
+def sasl_server_diagram() -> str:
+    """Return the diagram as Mermaid source, one arrow per transition; a note lists the closing ones."""
+    lines = ["stateDiagram-v2", f"    [*] --> {SaslState.INITIAL.name}"]
+    lines += [
+        f"    {row.state.name} --> {row.target.name}: {row.event.value} / {row.action.value}"
+        for row in SASL_SERVER_TRANSITIONS
+    ]
+    lines += [
+        f"    {SaslState.FAILED.name} --> [*]",
+        f"    note right of {SaslState.FAILED.name}: whatever has no arrow closes the connection",
+    ]
+    return "\n".join(lines) + "\n"

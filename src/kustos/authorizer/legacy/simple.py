@@ -25,11 +25,10 @@ from kustos.acl import (
     KafkaPrincipal,
     PatternType,
 )
-from kustos.authorizer.legacy.errors import LegacySettingsError, UnsupportedChangeError
 from kustos.authorizer.legacy.interface import Acls, LegacyAuthorizer
 from kustos.authorizer.legacy.store import AclStore, FileAclStore, Statements
 from kustos.authorizer.legacy.values import Acl, Resource, Session, singles_of
-from kustos.authorizer.legacy.vocabulary import OPERATION_NAMES
+from kustos.authorizer.legacy.vocabulary import OPERATION_NAMES, LegacySettingsError, UnsupportedChangeError
 from kustos.authorizer.spi.values import InvalidActionError
 
 SUPER_USERS_KEY: Final = "super.users"

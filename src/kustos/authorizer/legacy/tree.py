@@ -11,10 +11,14 @@ from typing import Any, Final
 
 from kustos.acl import CLUSTER_NAME, PatternType, ResourceType
 from kustos.authorizer.legacy.documents import acls_of, document_of, kip_11_document_of, parse_json
-from kustos.authorizer.legacy.errors import LegacyFormatError, LegacyRefusalError
 from kustos.authorizer.legacy.interface import Acls
 from kustos.authorizer.legacy.values import Acl, Resource, singles_of
-from kustos.authorizer.legacy.vocabulary import RESOURCE_TYPE_NAMES, resource_type_of
+from kustos.authorizer.legacy.vocabulary import (
+    RESOURCE_TYPE_NAMES,
+    LegacyFormatError,
+    LegacyRefusalError,
+    resource_type_of,
+)
 
 LITERAL_ROOT: Final = "/kafka-acl/"
 PREFIXED_ROOT: Final = "/kafka-acl-extended/prefixed/"

@@ -21,11 +21,11 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from kustos.authorizer.legacy.errors import LegacyFormatError
 from kustos.authorizer.legacy.vocabulary import (
     OPERATION_NAMES,
     PERMISSION_NAMES,
     RESOURCE_TYPE_NAMES,
+    LegacyFormatError,
     resource_type_of,
 )
 

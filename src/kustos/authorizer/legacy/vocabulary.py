@@ -1,4 +1,4 @@
-"""The vocabulary of KIP-11 and of Kafka 0.9 to 3.9's ZooKeeper, as tables and parsers.
+"""The vocabulary of KIP-11 and of Kafka 0.9 to 3.9's ZooKeeper, as tables and parsers; its errors.
 
 Releases wrote names in camel case (`ClusterAction`) and read them in any case. KIP-11 and the previews that
 vendors shipped wrote upper case (`CLUSTER_ACTION`) and a few names that changed later; those are read, never
@@ -15,7 +15,24 @@ from kustos.acl import (
     KafkaPrincipal,
     ResourceType,
 )
-from kustos.authorizer.legacy.errors import LegacyFormatError
+from kustos.authorizer.spi.values import AuthorizerError
+
+
+class LegacyFormatError(AclValueError):
+    """A text or JSON of the legacy kind that cannot be read; the message names the place and the value."""
+
+
+class LegacyRefusalError(AclValueError):
+    """An ACL that would mean something else, or nothing, after conversion; it is not converted."""
+
+
+class LegacySettingsError(AuthorizerError):
+    """A setting that keeps the legacy authorizer from starting; the message names its key."""
+
+
+class UnsupportedChangeError(AuthorizerError):
+    """A change that a legacy authorizer cannot hold; nothing was changed."""
+
 
 DR_WHO: Final = KafkaPrincipal("User", "Dr. Who?")
 """The principal of an unauthenticated connection in KIP-11; releases use `User:ANONYMOUS`."""

@@ -14,7 +14,7 @@ from kustos.client.oauth.http import (
     allowed_urls,
     checked_url,
 )
-from kustos.client.oauth.refresh import RefreshRules
+from kustos.client.refreshed import RefreshRules
 from kustos.client.tls import ClientTls
 
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"

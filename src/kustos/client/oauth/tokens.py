@@ -17,9 +17,8 @@ from kustos.auth import BearerToken
 from kustos.auth.jwt import TokenError, TokenParts
 from kustos.client.errors import AuthenticationFailedError, CannotConnectError
 from kustos.client.oauth.http import EndpointError
-from kustos.client.oauth.refresh import refresh_at_ms, retry_pauses_ms
 from kustos.client.oauth.settings import OAuthClientSettings
-from kustos.client.refreshed import PerLoop, Refreshed
+from kustos.client.refreshed import PerLoop, Refreshed, refresh_at_ms, retry_pauses_ms
 from kustos.client.threads import in_a_thread
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
 
