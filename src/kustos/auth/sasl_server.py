@@ -345,7 +345,7 @@ class SaslServerMachine:
         del row
         response = b"" if seen.request is None else token_refusal(seen.request, seen.text)
         delay_ms = self._settings.failed_authentication_delay_ms
-        return (Fail(response, seen.reason, delay_ms, seen.was_judged, seen.was_told),)
+        return (Fail(response, seen.reason, delay_ms, seen.was_judged, seen.was_announced),)
 
     def _refuse_state(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if seen.request is None:

@@ -22,7 +22,7 @@ kustos decide --acls acls.jsonl --requests requests.jsonl
 kustos decide --acls acls.yaml --requests - \\
     --super-users User:admin < requests.jsonl
 kustos decide --bootstrap-server node:9092 \\
-    --command-config admin.properties --requests asked.csv \\
+    --command-config admin.properties --requests requests.csv \\
     --answers answered.parquet
 """
 

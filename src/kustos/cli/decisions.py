@@ -116,7 +116,9 @@ def _parquet_file(name: str) -> Iterator[Any]:
     try:
         file = parquet.ParquetFile(name)
     except (OSError, pa.ArrowInvalid) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no Parquet file"
+        reason = (
+            error.strerror if isinstance(error, OSError) and error.strerror else "it is not a Parquet file"
+        )
         raise usage_error(f"cannot read the requests `{name}`: {reason.lower()}") from error
     with file:
         yield file

@@ -176,7 +176,9 @@ def java_host(text: str) -> str:
     try:
         address = ip_address(text.strip())
     except ValueError:
-        raise usage_error(f"`{text}` is no IP address; ACLs know no host names, give an address") from None
+        raise usage_error(
+            f"`{text}` is not an IP address; ACLs know no host names, give an address"
+        ) from None
     if not isinstance(address, IPv6Address):
         return str(address)
     if address.ipv4_mapped is not None:

@@ -1,7 +1,7 @@
-"""Our own logins by a class of the operator's: each connection asks it for the credentials.
+"""Our own logins by a class of the operator's: each connection gets its credentials from it.
 
-In Kafka `sasl.login.class` replaces the login as a whole, and `sasl.login.callback.handler.class` whom it
-asks for credentials. Here is only the latter: nothing stands between it and the mechanism.
+In Kafka `sasl.login.class` replaces the login as a whole, and `sasl.login.callback.handler.class` the source
+of its credentials. Here only the latter exists: nothing stands between it and the mechanism.
 """
 
 from abc import abstractmethod
@@ -53,7 +53,7 @@ class LoginCallbackHandler(AuthenticateCallbackHandler):
 
     @abstractmethod
     def credentials(self) -> UserPassword | BearerToken:
-        """Return a user and password, or with OAUTHBEARER a token; each connection asks, in a thread.
+        """Return a user and password, or with OAUTHBEARER a token; called for each connection, in a thread.
 
         It must return within `socket.connection.setup.timeout.ms`. What it raises fails the login.
         """
@@ -98,7 +98,7 @@ def _handler_of(settings: LoginHandlerSettings) -> LoginCallbackHandler:
 
 def _credentials(settings: LoginHandlerSettings) -> object:
     try:
-        # configured in the thread, too: it may have to ask somebody
+        # configured in the thread, too: it may have to contact a service
         return _handler_of(settings).credentials()
     except SystemExit:
         # it would end this thread, and nobody would hear of it
@@ -121,5 +121,5 @@ async def credentials_of(settings: LoginHandlerSettings) -> UserPassword | Beare
     elif type(found) is UserPassword and type(found.username) is type(found.password) is str:
         return found
     raise AuthenticationFailedError(
-        f"`{name}` gave credentials of no use for `{settings.mechanism}`, a `{type(found).__name__}`"
+        f"`{name}` returned unusable credentials for `{settings.mechanism}`, a `{type(found).__name__}`"
     )

@@ -1,8 +1,8 @@
-"""A credential of ours that expires: got when it is first needed, and anew ahead of its end.
+"""Our own credentials that expire: fetched when first needed, and again before they end.
 
-One is fetched at a time, whoever waits for it. While the last one is valid nobody waits: the next is got
-beside the loop at its time, and after a failure again ten seconds later. Bearer tokens and Kerberos tickets
-are such credentials.
+One is fetched at a time, however many wait for it. While the last one is valid nobody waits: the next is
+fetched off the loop at its time, and after a failure again ten seconds later. Bearer tokens, refreshed as by
+Kafka's ExpiringCredentialRefreshingLogin, and Kerberos tickets are such credentials.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ RETRY_MS: Final = 10_000
 """The pause after a refresh that failed, as in Kafka."""
 
 TIMER_MAX_MS: Final = 86_400_000
-"""The longest pause before the time is reckoned anew: a day."""
+"""The longest pause before the time is calculated again: a day."""
 
 _CHANCE_BYTES: Final = 4
 
@@ -27,7 +27,7 @@ class Expiring(Protocol):
 
     @property
     def expires_at_ms(self) -> int:
-        """When it is of no use any more."""
+        """When it expires."""
 
 
 T = TypeVar("T", bound=Expiring)

@@ -1,4 +1,4 @@
-"""Events judged by the ACLs in force then, in a session, beside asking the state of each event anew."""
+"""Events judged by the ACLs in force then, in a session, beside asking the state of each event again."""
 
 from collections import Counter
 from collections.abc import Sequence

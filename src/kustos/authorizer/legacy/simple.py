@@ -132,7 +132,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
             raise InvalidActionError(f"cannot decide on `{resource}`, name a literal resource")
         if str(session.principal) == EVERY_PRINCIPAL:
             raise InvalidActionError(
-                f"principal `{session.principal}` means everybody and is no single client"
+                f"principal `{session.principal}` means everybody and is not a single client"
             )
         allowed = self.is_super_user(session.principal) or self._acls_allow(session, operation, resource)
         level = logging.DEBUG if allowed else logging.INFO

@@ -62,7 +62,7 @@ class Resource:
         """Return the resource written `Topic:LITERAL:orders` or `Topic:orders`; raise `LegacyFormatError`."""
         kind, colon, rest = text.partition(":")
         if not colon:
-            raise LegacyFormatError(f"`{text}` is no resource, write it as `Topic:LITERAL:name`")
+            raise LegacyFormatError(f"`{text}` is not a resource, write it as `Topic:LITERAL:name`")
         word, second, name = rest.partition(":")
         pattern_type = PatternType.__members__.get(word) if second else None
         if pattern_type is None:

@@ -72,7 +72,9 @@ def operation_of(text: str) -> AclOperation:
     """Return the operation of this name, KIP-11's included; raise `LegacyFormatError`."""
     found = _OPERATIONS.get(_squeezed(text)) or OPERATIONS_OF_KIP_11.get(text.upper())
     if found is None:
-        raise LegacyFormatError(f"`{text}` is no operation, use one of {', '.join(OPERATION_NAMES.values())}")
+        raise LegacyFormatError(
+            f"`{text}` is not an operation, use one of {', '.join(OPERATION_NAMES.values())}"
+        )
     return found
 
 
@@ -80,7 +82,7 @@ def permission_type_of(text: str) -> AclPermissionType:
     """Return `Allow` or `Deny`, written in any case; raise `LegacyFormatError`."""
     found = _PERMISSIONS.get(text.upper())
     if found is None:
-        raise LegacyFormatError(f"`{text}` is no permission type, use `Allow` or `Deny`")
+        raise LegacyFormatError(f"`{text}` is not a permission type, use `Allow` or `Deny`")
     return found
 
 
@@ -90,7 +92,7 @@ def resource_type_of(text: str) -> ResourceType:
     found = _RESOURCE_TYPES.get(squeezed) or RESOURCE_TYPES_OF_PREVIEWS.get(squeezed)
     if found is None:
         names = ", ".join(RESOURCE_TYPE_NAMES.values())
-        raise LegacyFormatError(f"`{text}` is no resource type, use one of {names}")
+        raise LegacyFormatError(f"`{text}` is not a resource type, use one of {names}")
     return found
 
 

@@ -114,7 +114,7 @@ def review(
     """
     from kustos.cli.output import stream_document
     from kustos.cli.pipeline.entitlements import EntitlementFiles, print_entitlements
-    from kustos.cli.pipeline.inputs import acls_then, asked, check_writable, moment_of
+    from kustos.cli.pipeline.inputs import acls_then, check_writable, moment_of, of_cluster
     from kustos.cli.pipeline.shown import plain, print_plan
 
     choice = _choice(
@@ -129,7 +129,7 @@ def review(
     )
     configuration = configured(config)
     moment = moment_of("--as-of", as_of)
-    configuration, tables = asked(configuration, cluster)
+    configuration, tables = of_cluster(configuration, cluster)
     before = _former(former, former_key, tables.chosen_cluster.name)
     check_writable(csv, sign_off, details)
     acls = acls_then(configuration, config.absolute().parent, as_of, moment)

@@ -254,11 +254,11 @@ def changes(
 
 def _replayed(document: Any, config: Path) -> "ReviewChanges":
     """Return the changes with the result of a replay of all recorded use up to now."""
-    from kustos.cli.pipeline.inputs import asked, todays_acls
+    from kustos.cli.pipeline.inputs import of_cluster, todays_acls
     from kustos.pipeline.review import changes_of, lost_uses
 
     configuration = configured(config)
-    configuration, tables = asked(configuration, document["review"].get("cluster"))
+    configuration, tables = of_cluster(configuration, document["review"].get("cluster"))
     acls = todays_acls(configuration, config.absolute().parent)
     changes_of(document, acls)  # report ACLs other than the reviewed ones before Spark's seconds of start-up
     with working("signoff", configuration.spark, steps=1) as (spark, step):

@@ -1,7 +1,7 @@
-"""Our tickets: got by a keytab or from a cache, and anew ahead of their end (`kustos.client.refreshed`).
+"""Our tickets, from a keytab or a cache, renewed before they end (`kustos.client.refreshed`).
 
 A keytab's tickets live in caches of this process's memory, which nobody else sees. A cache of tickets belongs
-to whoever filled it: it is read again, after Kafka's `sasl.kerberos.kinit.cmd` was told to renew it.
+to whoever filled it: it is read again after Kafka's `sasl.kerberos.kinit.cmd` has renewed it.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ STEPS_AT_ONCE: Final = 8
 """How many calls of the library run at once: without a KDC each may take half a minute, and has a thread."""
 
 CACHES: Final = 8
-"""Caches in memory of one source, used in turn: the library frees none, and logs in anew where the tickets in
-one are old."""
+"""Caches in memory of one source, used in turn: the library frees none, and logs in again where the tickets
+in one are old."""
 
 KINIT_TIMEOUT_S: Final = 60.0
 

@@ -1,4 +1,4 @@
-"""The key set of a provider, kept fresh beside the event loop.
+"""The key set of a provider, kept fresh off the event loop.
 
 A scheduled refresh comes every `refresh_ms`; a key id that no key has brings one sooner, at most one for each
 `retry_backoff_max_ms`. A failure keeps the old keys; another attempt follows after a time that doubles from
@@ -39,7 +39,7 @@ MISSING_KEY_ID_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class JwksSettings:
-    """Where a key set is, and how often it is asked for (`sasl.oauthbearer.jwks.endpoint.*`)."""
+    """Where a key set is, and how often to fetch it (`sasl.oauthbearer.jwks.endpoint.*`)."""
 
     endpoint: ProviderEndpoint
     refresh_ms: int = DEFAULT_REFRESH_MS

@@ -122,7 +122,7 @@ def _credentials(
             value.encode()
         except UnicodeEncodeError:
             # Python's own error holds the whole text
-            raise SettingsError(f"`{key}` is no Unicode text") from None
+            raise SettingsError(f"`{key}` is not Unicode text") from None
         found.append(value)
     return found[0], found[1]
 

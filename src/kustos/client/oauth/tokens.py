@@ -1,6 +1,6 @@
-"""Our own tokens: got by client credentials (RFC 6749, section 4.4) or from a file, and anew in time.
+"""Our own tokens, from client credentials (RFC 6749, section 4.4) or a file, refreshed in time.
 
-The next is got at the time that `sasl.login.refresh.*` say (`kustos.client.refreshed`).
+The next is fetched at the time that `sasl.login.refresh.*` set (`kustos.client.refreshed`).
 """
 
 import asyncio
@@ -114,9 +114,9 @@ def read_answer(data: bytes, now_ms: int) -> HeldToken:
     try:
         answer = json.loads(data)
     except (ValueError, RecursionError):
-        raise EndpointError("the provider's answer is no JSON") from None
+        raise EndpointError("the provider's answer is not JSON") from None
     if not isinstance(answer, dict):
-        raise EndpointError("the provider's answer is no JSON object")
+        raise EndpointError("the provider's answer is not a JSON object")
     token, life_s = answer.get("access_token"), answer.get("expires_in")
     if not isinstance(token, str):
         raise EndpointError("the provider's answer has no `access_token`")

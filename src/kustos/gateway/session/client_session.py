@@ -28,8 +28,8 @@ from kustos.gateway.session.parts import (
     Upstream,
     answer_after_drain,
     answered_in_turns,
-    asked_of_cluster,
     is_read_in_turns,
+    known_of_cluster,
     owed,
     owed_again,
     read_answer,
@@ -290,7 +290,7 @@ class ClientSession:
                 self._send(slot, opened, frame, partial(self._answered, slot, opened, OWN_REQUEST))
                 return None
             case ResolveTopicIds() | ListTopics() | AllTopics():
-                known, learn = asked_of_cluster(self._services.cluster, effect)
+                known, learn = known_of_cluster(self._services.cluster, effect)
                 if known is not None:
                     return (known,)
                 self._hold(slot, learn())

@@ -32,7 +32,7 @@ def with_principal(events: DataFrame) -> DataFrame:
 def is_by_super_user(super_users: Collection[str]) -> Column:
     """Return whether a super user decided a recorded row: its rule says so.
 
-    Lines of older brokers and of Confluent may name no rule: there `super_users` (`Type:name`) tell it.
+    Lines of older brokers and of Confluent may name no rule: there `super_users` (`Type:name`) decide.
     """
     kind = sql.col("rule.kind")
     is_said = kind.eqNullSafe(RuleKind.SUPER_USER.value)

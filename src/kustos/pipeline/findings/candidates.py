@@ -123,8 +123,8 @@ def decided(recorded: DataFrame, held: DataFrame, worked_out: DataFrame) -> Data
     named = recorded.filter(names_acl()).select(
         sql.struct(*[rule.getField(name).alias(name) for name in ACL_COLUMNS]).alias("acl"), *counted
     )
-    told = held.select("number", "acl").join(named, "acl").select("number", *counted)
-    known = told.withColumn("is_worked_out", sql.lit(False)).unionByName(
+    counted_rows = held.select("number", "acl").join(named, "acl").select("number", *counted)
+    known = counted_rows.withColumn("is_worked_out", sql.lit(False)).unionByName(
         worked_out.select("number", *counted).withColumn("is_worked_out", sql.lit(True))
     )
     is_use, zero = sql.col("access").isin(ACCESS, PROBE), sql.lit(0).cast("long")

@@ -102,9 +102,9 @@ def parse_duties(text: str, file: str = "duties") -> tuple[Duty, ...]:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1
-        raise PolicyError(file, line, str(error.problem), "this is no YAML") from None
+        raise PolicyError(file, line, str(error.problem), "this is not YAML") from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise PolicyError(file, 1, str(error).splitlines()[0], "this is no YAML") from None
+        raise PolicyError(file, 1, str(error).splitlines()[0], "this is not YAML") from None
     return _Reader(file).duties(root)
 
 

@@ -1,4 +1,4 @@
-"""The recorded decisions whose event does not name its whole rule, each with the ACLs that decided it.
+"""Recorded decisions whose events do not name the whole rule, each with the ACLs that decided it.
 
 They are worked out once for each distinct question, in the workers (`deciders`): by the ACLs in force at the
 time where there is a history, else by those given. A row of a roll-up covers a day, in which several ACLs may
@@ -127,7 +127,7 @@ def _binding(row: Row) -> AclBinding:
     try:
         return binding_of_texts(row.asDict())
     except AclValueError as error:
-        raise ReviewError(f"a row of the history is no ACL: {error}") from error
+        raise ReviewError(f"a row of the history is not an ACL: {error}") from error
 
 
 def _life(row: Row) -> tuple[int, int]:

@@ -35,7 +35,7 @@ def with_uses_until_revoked(
     as_of: datetime,
     history: DataFrame | None = None,
 ) -> list[dict[str, Any]]:
-    """Return rows of a former review that are gone, in its JSON types, with their uses counted anew.
+    """Return rows of a former review that are gone, in its JSON types, with their uses counted again.
 
     `history` (ACL_HISTORY_SCHEMA) has the end of each ACL. Rows of super users and of the default stay as
     they were. Raises `ReviewError` for a time without a zone.
