@@ -2,7 +2,7 @@
 
 Each case is a process of its own, so that its memory is. Figures are decisions a second of processor time
 (one core's; the machine may be shared) and of the clock, medians over rounds that each prepare everything
-anew, and by how much the process grew at its highest. A sample of the answers is compared with a
+again, and by how much the process grew at its highest. A sample of the answers is compared with a
 session's. Growth: the same question at a hundredth and a tenth of the rows.
 """
 

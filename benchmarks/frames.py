@@ -1,7 +1,7 @@
 """`frame-<API>`: how long the event loop works on the largest frame of each API, and how long at a time.
 
 The guard, the authorizer and the codecs as they are in a node, without sockets: a frame is opened, decided
-and refused, or written anew for upstream. For each list of a request there are frames that are filled with
+and refused, or written again for upstream. For each list of a request there are frames that are filled with
 distinct names up to the limit of the API (`kustos.protocol.limits`), with and without something in each
 element, all of it in one element, too; of a user without ACLs and of one who may do everything. What is
 printed is the longest turn of all, and the whole of the costliest, in milliseconds of processor time, the

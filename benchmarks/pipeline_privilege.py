@@ -21,7 +21,7 @@ from benchmarks.figures import QUICK, Figure, emit, progress
 from benchmarks.privilege import chart, estate, tradeoff
 from benchmarks.replaying.processor import tree_seconds
 from kustos.pipeline.deciding import AclsInForce
-from kustos.pipeline.privilege.recommending import recommend, recommended_acls
+from kustos.pipeline.privilege.recommendations import recommend, recommended_acls
 from kustos.pipeline.session import local_session
 
 LIMIT_S: Final = 60.0

@@ -66,7 +66,7 @@ class Narrator:
         self.console.print(f"{place.shown_folder}/clients.", markup=False)
 
     def addresses(self, place: Place, users: Mapping[str, str]) -> None:
-        """Tell where all is and who may log in, for those who want to try."""
+        """Print where everything is and who may log in, for those who want to try."""
         self.chapter("It stays up until Ctrl-C")
         self.console.print()
         grid = Table.grid(padding=(0, 2))

@@ -112,7 +112,7 @@ def revoke(stage: Stage) -> None:
     stage.say.command(remove)
     stage.play(
         Call(
-            shown="aiokafka as bob, group bob-live: orders-eu, until it is told",
+            shown="aiokafka as bob, group bob-live: orders-eu, until it is refused",
             expected=f"{len(LATE_RECORDS)} record, then {PYTHON_DENIED}",
             do=do,
         )

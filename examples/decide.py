@@ -1,4 +1,4 @@
-"""Decide in a program of one's own: `python examples/decide.py`, with kustos installed."""
+"""Decide in your own program: `python examples/decide.py`, with kustos installed."""
 
 from uuid import UUID, uuid4
 

@@ -24,12 +24,12 @@ NOBODY = (bytes(SALT_BYTES), bytes(64))
 
 
 def hash_of(password: str, salt: bytes) -> bytes:
-    """Return the hash of a password; it takes some 50 ms and 16 MiB, which slows whoever steals the file."""
+    """Return the hash of a password; it takes some 50 ms and 16 MiB, which slows a thief of the file."""
     return hashlib.scrypt(password.encode(), salt=salt, n=2**14, r=8, p=1)
 
 
 class PasswordFile(PlainServerCallbackHandler):
-    """Reads the file anew for each login: who is struck out of it cannot log in any more."""
+    """Reads the file again for each login: a user removed from it can no longer log in."""
 
     def configure(self, configs: Mapping[str, str], mechanism: str, options: Mapping[str, str]) -> None:
         """Find the file; what is raised keeps the node from starting."""
@@ -37,7 +37,7 @@ class PasswordFile(PlainServerCallbackHandler):
         self._users()
 
     def authenticate(self, username: str, password: str) -> bool:
-        """Return whether this is the user's password; it runs beside the event loop, so it may read files."""
+        """Return whether this is the user's password; it runs in a thread, so it may read files."""
         salt, expected = self._users().get(username, NOBODY)
         return hmac.compare_digest(hash_of(password, salt), expected)
 

@@ -1,7 +1,7 @@
 """A principal builder of your own: clients with a certificate are services, of the team in its `OU`.
 
 `CN=billing,OU=payments,O=Example` becomes `Service:payments.billing`, so that ACLs for services cannot be
-mistaken for those of people; everybody else is who Kafka says. A certificate without a team is turned away.
+mistaken for those of people; everybody else gets the principal that Kafka builds. A certificate needs a team.
 
     principal.builder.class=service_principals.ServicePrincipals
     services.organization=Example
@@ -19,7 +19,7 @@ from kustos.auth import (
 
 
 class ServicePrincipals(KafkaPrincipalBuilder):
-    """Makes services of certificates."""
+    """Turns certificates into services."""
 
     def configure(self, configs: Mapping[str, str]) -> None:
         """Read the organization; without one the node does not start."""

@@ -47,7 +47,7 @@ Teams = Mapping[str, frozenset[str]]
 
 
 def read_teams(path: str) -> Teams:
-    """Return the members of each team; raise ValueError or OSError where the file is of no use."""
+    """Return the members of each team; raise ValueError or OSError if the file is invalid."""
     teams = json.loads(Path(path).read_text(encoding="utf-8"))
     members = {team: frozenset(principals) for team, principals in teams.items()}
     for principal in frozenset[str]().union(*members.values()):
@@ -56,7 +56,7 @@ def read_teams(path: str) -> Teams:
 
 
 class TeamAuthorizer(Authorizer):
-    """Decides by team. Answers come from memory; the file is read at the start and when told to."""
+    """Decides by team. Answers come from memory; the file is read at the start and at SIGHUP."""
 
     def __init__(self) -> None:
         self._teams: Teams = {}
@@ -94,7 +94,7 @@ class TeamAuthorizer(Authorizer):
         return owned and principal in self._teams.get(team, ())
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
-        """Return the teams as ACLs: for `kafka-acls --list`, and for who asks by type of resource."""
+        """Return the teams as ACLs: for `kafka-acls --list`, and for questions by resource type."""
         for binding in self._bindings():
             if acl_filter.matches(binding):
                 yield binding
@@ -113,7 +113,7 @@ class TeamAuthorizer(Authorizer):
 
     @property
     def acl_count(self) -> int:
-        """How many ACLs the teams come to."""
+        """How many ACLs the teams amount to."""
         return sum(1 for _ in self._bindings())
 
     async def create_acls(
@@ -133,7 +133,7 @@ class TeamAuthorizer(Authorizer):
         return frozenset({TEAMS_FILE, "super.users"})
 
     def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
-        """Raise if the new file is of no use; the old teams then stay."""
+        """Raise if the new file is invalid; the old teams then stay."""
         parse_super_users(configs.get("super.users", ""))
         read_teams(configs[TEAMS_FILE])
 
@@ -142,4 +142,4 @@ class TeamAuthorizer(Authorizer):
         self.configure(configs)
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """There is nothing to release."""

@@ -102,32 +102,34 @@ def consequence(step: Step) -> str:
 ESCAPES: Final = {
     "produce": "the topics are refused, the others go on; all are if the transaction of their records is; "
     "without acknowledgement (`acks=0`) the connection is closed once the others went on",
-    "fetch": "the partitions are refused, the others go on; asked again at every fetch of a session",
-    "metadata": "topics are refused where named, left out where all were asked for; "
-    "a missing one is made for those who may only",
-    "offset_fetch": "groups and named topics are refused; topics are left out where all were asked for",
-    "refuse_sasl": "refused: a login is no request any more",
-    "create_topics": "the topics are refused; the configuration of a new one is kept from who may not see it",
-    "delete_topics": "the topics are refused; who may not describe one does not learn whether it exists",
-    "init_producer_id": "the request is refused; with a transactional id that is asked about, else any topic",
+    "fetch": "the partitions are refused, the others go on; checked again at every fetch of a session",
+    "metadata": "topics are refused where named, left out where all were requested; "
+    "a missing one is created only for clients that may",
+    "offset_fetch": "groups and named topics are refused; topics are left out where all were requested",
+    "refuse_sasl": "refused: after a login it is not a valid request",
+    "create_topics": "the topics are refused; the configuration of a new one is hidden from clients that may "
+    "not see it",
+    "delete_topics": "the topics are refused; a client that may not describe one does not learn whether it "
+    "exists",
+    "init_producer_id": "the request is refused; checked is its transactional id, without one any topic",
     "list_transactions": "the transactions are left out",
     "add_partitions": "the topics are refused, and with them all others; from version 4 on, "
     "which only brokers use, the request is",
     "alter_scram": "every user of the request is refused",
-    "create_token": "the request is refused; for oneself no ACL is asked, but a connection that knows who "
-    "asks (not `PLAINTEXT`, not a login by token)",
-    "change_token": "owner and renewers may, whatever the ACLs say, over a connection that knows who asks",
+    "create_token": "the request is refused; for oneself no ACL is needed, but an authenticated connection "
+    "(not `PLAINTEXT`, not a login by token)",
+    "change_token": "owner and renewers may, whatever the ACLs say, over an authenticated connection",
     "describe_tokens": "another's tokens are left out unless one of the two is allowed; one's own are shown, "
-    "over a connection that knows who asks",
+    "over an authenticated connection",
     "consumer_group_heartbeat": "the request is refused; of what a regular expression matches, only topics "
-    "that may be described are subscribed to, and anew at each heartbeat once ACLs or topics changed",
+    "that may be described are subscribed to, and again at each heartbeat after ACLs or topics changed",
     "consumer_group_describe": "the groups are refused, also where a member has a hidden topic",
     "streams_group_heartbeat": "the request is refused, also where upstream would create a missing topic "
     "of the group that its sender may not create",
     "streams_group_describe": "the groups are refused, also where the topology has a hidden topic",
     "share_group_describe": "the groups are refused, also where a member has a hidden topic",
     "share_fetch": "without the group the request is refused; partitions and acknowledgements are refused by "
-    "topic, the others go on; asked again at every fetch of a session",
+    "topic, the others go on; checked again at every fetch of a session",
     "share_acknowledge": "without the group the request is refused; the partitions are refused, "
     "the others go on",
     "alter_configs": "the resources are refused, the others go on",
@@ -139,9 +141,9 @@ ESCAPES: Final = {
     "describe_controllers": "the request is refused; the bits of authorized operations are those of "
     "the client",
     "envelope": "the Envelope is refused, and nothing in it is read",
-    "describe_topic_partitions": "topics are refused where named, left out where all were asked for",
+    "describe_topic_partitions": "topics are refused where named, left out where all were requested",
 }
-"""What the handlers that are no table come to, in words; each must be here."""
+"""What each handler does with what it refuses, in words; each must be here."""
 
 
 def denied(row: Row) -> str:
@@ -224,7 +226,7 @@ def authorization() -> str:
         "Compared in",
         "Items",
         "Answered by",
-        "Asks about",
+        "Checks",
         "What is not allowed",
     )
     return page(
@@ -235,24 +237,24 @@ def authorization() -> str:
         "clients, and a request for it closes the connection.",
         "- **Versions**: what kustos understands. Offered is what upstream has of it; the APIs that kustos "
         "answers itself are offered whatever upstream has.\n"
-        "- **Compared in**: the versions in which [tests](../explanation/testing.md) ask kustos and Kafka "
-        "4.3.1 the same, for users with all kinds of rights, and find the same answers and lines of the "
-        "audit log, but for the [differences](../explanation/differences-from-kafka.md).\n"
+        "- **Compared in**: the versions in which [tests](../explanation/testing.md) send kustos and Kafka "
+        "4.3.1 the same requests, for users with all kinds of rights, and find the same answers and lines of "
+        "the audit log, except for the [differences](../explanation/differences-from-kafka.md).\n"
         "- **Items**: list elements at all depths, and tagged fields, that one request may have; more "
         "close the connection.\n"
-        "- **Asks about**: every operation that may be asked about, depending on the request.\n"
+        "- **Checks**: every operation that may be checked, depending on the request.\n"
         "- **Refused** means Kafka's code for the type of the resource: `TOPIC_AUTHORIZATION_FAILED`, "
         "`GROUP_AUTHORIZATION_FAILED`, `CLUSTER_AUTHORIZATION_FAILED`, "
-        "`TRANSACTIONAL_ID_AUTHORIZATION_FAILED`; or `UNKNOWN_TOPIC_ID`, where the code would tell that an "
+        "`TRANSACTIONAL_ID_AUTHORIZATION_FAILED`; or `UNKNOWN_TOPIC_ID`, where the code would reveal that an "
         "id exists.",
-        "Most is said in steps that one interpreter carries out. "
+        "Most rows are steps that one interpreter executes. "
         f"{_handlers(ROWS)} of the rows for clients and {_handlers(ADMIN_ROWS)} of those for admin "
-        "listeners have a handler, for what steps cannot say.",
+        "listeners have a handler, for what steps cannot express.",
         "## Listeners for clients",
         table(head, rows_of(ROWS, answered_by, versions_of(CLIENTS))),
         "## Admin listeners",
         "Those of `controller.listener.names`. A request in an Envelope is refused by the same rows, for "
-        "whom the Envelope names; the Envelope itself takes only what Kafka lets be forwarded.",
+        "the principal that the Envelope names; an Envelope takes only requests that Kafka forwards.",
         table(head, rows_of(ADMIN_ROWS, lambda _: "kustos", versions_of(ADMINS))),
         "## Not offered",
         refused(),

@@ -83,7 +83,7 @@ class IdentityProvider:
             server.terminate(timeout_s=STOP_TIMEOUT_S)
 
     def rotate(self) -> None:
-        """Start anew at the same address, with another signing key."""
+        """Start again at the same address, with another signing key."""
         self.stop()
         self.key_number += 1
         self.start()

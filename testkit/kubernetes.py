@@ -99,7 +99,7 @@ def _closed(schema: Any) -> Any:
         return schema
     if schema.get("format") == "int-or-string" or schema.get("x-kubernetes-int-or-string"):
         return INT_OR_STRING
-    # where a field is itself named `properties`, its schema is no text
+    # where a field is itself named `properties`, its schema is not text
     made = {
         key: _closed(value) for key, value in schema.items() if not (key == "format" and type(value) is str)
     }

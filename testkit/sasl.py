@@ -146,7 +146,7 @@ def only_send(effects: tuple[object, ...]) -> bytes:
 
 
 def settled(step: MechanismStep | Beside) -> MechanismStep:
-    """Return the step of an exchange, after what it does beside the event loop."""
+    """Return the step of an exchange, after what it does off the event loop."""
     while isinstance(step, Beside):
         step = step.run()
     return step

@@ -1,6 +1,6 @@
 """Many clients in one process that log in over and over: connect, log in, be served once, close.
 
-A number of them are at it at once, and each that ends begins anew until enough logins have been made.
+A number of them are at it at once, and each that ends begins again until enough logins have been made.
 """
 
 import asyncio

@@ -51,7 +51,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class GridAcls:
-    """All ACLs of one point of the grid, made anew by each walk: they need not all be in memory twice."""
+    """All ACLs of one point of the grid, recreated by each walk: they need not all be in memory twice."""
 
     resources: int
     acls: int

@@ -119,7 +119,7 @@ class Ours:
         return self._run(lambda: [authorize(context, actions)[0] for context, actions in calls])
 
     def deciding(self, count: int) -> Callable[[], None]:
-        """Return what asks open sessions the next so many questions, and begins anew after the last."""
+        """Return what asks open sessions the next so many questions, and begins again after the last."""
         sessions = self._open()
         plan = cycle([(sessions[q.principal, q.host], q) for q in self._questions])
 

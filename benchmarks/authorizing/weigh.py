@@ -1,6 +1,6 @@
 """How much the resident memory of a process grows when it loads the ACLs of a file.
 
-Every text is made anew for each ACL and every id is a random number, as a reader of a log has them.
+Every text is recreated for each ACL and every id is a random number, as a reader of a log has them.
 """
 
 import gc

@@ -41,7 +41,7 @@ POOL_MAX: Final = 2_000_000
 """Beyond 20 million events nothing new is asked: an estate is so large and no larger."""
 
 FORMAT: Final = 6
-"""Of what is written; another one is written anew."""
+"""Of what is written; another one is written again."""
 
 _HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 _DASHES: Final = (8, 13, 18, 23)

@@ -13,7 +13,7 @@ from benchmarks.replaying.events import CACHE, DAY_MS, START_MS, write
 from benchmarks.sources.lines import event
 
 FORMAT: Final = 1
-"""Of what is written; another one is written anew."""
+"""Of what is written; another one is written again."""
 
 LINE_DAYS: Final = 3
 

@@ -1,7 +1,7 @@
 """kustos: the security plane of Apache Kafka.
 
-The names that a program which decides needs are here; each comes from its room when it is first used,
-so that nothing unused is loaded.
+The names that a deciding program needs are here. Each is imported from its room on first use, so nothing
+unused is loaded.
 """
 
 from importlib import import_module

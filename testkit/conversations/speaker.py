@@ -167,7 +167,7 @@ class Speaker:
                 return self._ticket.next()
             case "wrapped" if self._ticket is not None:
                 return self._ticket.wrapped(bytes.fromhex(given["wrapped"]), given.get("damaged", False))
-        raise DocumentError(f"`{kind}` is no kind of bytes here")
+        raise DocumentError(f"`{kind}` is not a kind of bytes here")
 
     def _text(self, text: str, step: Step) -> bytes:
         values = {"mine": NONCE, "nonce": self._nonce(), **self.secrets}

@@ -116,7 +116,7 @@ class Paired:
         self._waiting: deque[Waiting] = deque()
 
     def went_up(self, frame: bytes, since_s: float) -> None:
-        """Keep what the answer must have; what is no request gets none."""
+        """Keep what the answer must have; what is not a request gets none."""
         if len(frame) < struct.calcsize(">hhi"):
             return
         api_key, version, correlation_id = struct.unpack_from(">hhi", frame)

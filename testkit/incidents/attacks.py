@@ -1,6 +1,7 @@
 """Attacks: each takes somebody's credential, or none, and plays out in the story's last days."""
 
 from collections.abc import Callable
+from functools import wraps
 
 from testkit.incidents.ledger import CLUSTER, MINUTES, Ledger, Resource
 from testkit.incidents.living import minutes_of
@@ -9,6 +10,21 @@ from testkit.incidents.organisation import Actor, Organisation
 
 CHANGES = ("ALTER", "DELETE", "CREATE", "ALTER_CONFIGS", "DESCRIBE_CONFIGS")
 EVERYTHING = (*CHANGES, "READ", "WRITE", "DESCRIBE", "CLUSTER_ACTION", "IDEMPOTENT_WRITE", "CREATE_TOKENS")
+
+
+Attack = Callable[[Organisation, Ledger, Period], None]
+
+
+def on_somebody(attack: Callable[[Organisation, Ledger, Period, Actor], None]) -> Attack:
+    """Return the attack on an actor to whom nothing else happens; it does nothing if there is none."""
+
+    @wraps(attack)
+    def played(made: Organisation, ledger: Ledger, period: Period) -> None:
+        one = made.unused()
+        if one is not None:
+            attack(made, ledger, period, one)
+
+    return played
 
 
 def all_topics(made: Organisation) -> list[str]:
@@ -47,12 +63,10 @@ def sprayed_passwords(made: Organisation, ledger: Ledger, period: Period) -> Non
     ledger.happened("sprayed passwords", None, days, is_attack=True, host=host)
 
 
-def guessed_password(made: Organisation, ledger: Ledger, period: Period) -> None:
+@on_somebody
+def guessed_password(made: Organisation, ledger: Ledger, period: Period, one: Actor) -> None:
     """Many passwords tried on one name; sometimes one was right."""
     random = made.random
-    one = made.unused()
-    if one is None:
-        return
     host, day = made.outside(), random.randrange(*period)
     at = day * MINUTES + random.random() * 1200
     for later in range(random.randint(5, 40)):
@@ -64,12 +78,10 @@ def guessed_password(made: Organisation, ledger: Ledger, period: Period) -> None
     ledger.happened("guessed a password", one.name, {day, day + 1}, is_attack=True, host=host)
 
 
-def guessed_slowly(made: Organisation, ledger: Ledger, period: Period) -> None:
+@on_somebody
+def guessed_slowly(made: Organisation, ledger: Ledger, period: Period, one: Actor) -> None:
     """A few passwords a day tried on one name, each from another of several hosts, for days."""
     random = made.random
-    one = made.unused()
-    if one is None:
-        return
     length = random.randint(3, 6)
     day = random.randrange(period[0], period[1] - length)
     hosts = [made.outside() for _ in range(random.randint(3, 7))]
@@ -87,12 +99,10 @@ def guessed_slowly(made: Organisation, ledger: Ledger, period: Period) -> None:
     ledger.happened("guessed a password slowly", one.name, days, is_attack=True)
 
 
-def stolen_credential(made: Organisation, ledger: Ledger, period: Period) -> None:
+@on_somebody
+def stolen_credential(made: Organisation, ledger: Ledger, period: Period, one: Actor) -> None:
     """A credential used from another place, for what it may do, for an hour or some days."""
     random = made.random
-    one = made.unused()
-    if one is None:
-        return
     day, host = random.randrange(period[0], period[1] - 3), made.outside()
     if random.random() < 0.25:
         host = made.address(random.choice(made.sites))
@@ -105,12 +115,10 @@ def stolen_credential(made: Organisation, ledger: Ledger, period: Period) -> Non
     ledger.happened("a stolen credential", one.name, days, is_attack=True, host=host)
 
 
-def swept_names(made: Organisation, ledger: Ledger, period: Period) -> None:
+@on_somebody
+def swept_names(made: Organisation, ledger: Ledger, period: Period, one: Actor) -> None:
     """One or two changes tried on many names: fast or slow, from one host or several, some allowed."""
     random = made.random
-    one = made.unused()
-    if one is None:
-        return
     day, names = random.randrange(period[0], period[1] - 2), all_topics(made)
     hosts = [somewhere(made, one) for _ in range(random.randint(1, 3))]
     minutes = random.choice((3, 60, 600, 2500))
@@ -125,12 +133,10 @@ def swept_names(made: Organisation, ledger: Ledger, period: Period) -> None:
     ledger.happened("swept over names", one.name, days, is_attack=True)
 
 
-def read_out(made: Organisation, ledger: Ledger, period: Period) -> None:
+@on_somebody
+def read_out(made: Organisation, ledger: Ledger, period: Period, one: Actor) -> None:
     """Data carried off: many topics read in a day, or a few each day for a week or two."""
     random = made.random
-    one = made.unused()
-    if one is None:
-        return
     mine = {resource[1] for _, resource in one.doing}
     names = [name for name in all_topics(made) if name not in mine]
     random.shuffle(names)
@@ -146,12 +152,10 @@ def read_out(made: Organisation, ledger: Ledger, period: Period) -> None:
     ledger.happened(what, one.name, {each for each in days if each < period[1]}, is_attack=True)
 
 
-def looked_around_slowly(made: Organisation, ledger: Ledger, period: Period) -> None:
+@on_somebody
+def looked_around_slowly(made: Organisation, ledger: Ledger, period: Period, one: Actor) -> None:
     """Some topics a day looked for over days, existing and guessed, until all that matter are known."""
     random = made.random
-    one = made.unused()
-    if one is None:
-        return
     mine = {resource[1] for _, resource in one.doing}
     names = [name for name in all_topics(made) if name not in mine]
     names += [made.name_topic(random.randrange(len(made.topics))) + "s" for _ in range(20)]
@@ -171,12 +175,10 @@ def looked_around_slowly(made: Organisation, ledger: Ledger, period: Period) -> 
     ledger.happened("looked around slowly", one.name, days, is_attack=True)
 
 
-def woken_account(made: Organisation, ledger: Ledger, period: Period) -> None:
+@on_somebody
+def woken_account(made: Organisation, ledger: Ledger, period: Period, one: Actor) -> None:
     """A credential that nobody used for weeks or months, and then somebody did."""
     random = made.random
-    one = made.unused()
-    if one is None:
-        return
     day = random.randrange(*period)
     one.away = (max(12, day - random.randint(26, 75)), 10_000)
     host, begin, days = somewhere(made, one), begin_of(made, one, day), set()
@@ -186,12 +188,10 @@ def woken_account(made: Organisation, ledger: Ledger, period: Period) -> None:
     ledger.happened("a woken account", one.name, days, is_attack=True)
 
 
-def probed_rights(made: Organisation, ledger: Ledger, period: Period) -> None:
+@on_somebody
+def probed_rights(made: Organisation, ledger: Ledger, period: Period, one: Actor) -> None:
     """Somebody who finds out what a credential may do: many operations, a few things, once or twice each."""
     random = made.random
-    one = made.unused()
-    if one is None:
-        return
     day, host = random.randrange(*period), somewhere(made, one)
     things: list[Resource] = [CLUSTER, ("TOPIC", random.choice(all_topics(made)))]
     things += [("GROUP", "probe"), ("TRANSACTIONAL_ID", "probe"), ("DELEGATION_TOKEN", "probe")]
@@ -216,7 +216,7 @@ def abused_keepers(made: Organisation, ledger: Ledger, period: Period) -> None:
     ledger.happened("abused the brokers' credential", one.name, {found}, is_attack=True)
 
 
-ATTACKS: tuple[Callable[[Organisation, Ledger, Period], None], ...] = (
+ATTACKS: tuple[Attack, ...] = (
     sprayed_passwords,
     guessed_password,
     guessed_slowly,
@@ -227,4 +227,4 @@ ATTACKS: tuple[Callable[[Organisation, Ledger, Period], None], ...] = (
     woken_account,
     probed_rights,
 )
-ONCE: tuple[Callable[[Organisation, Ledger, Period], None], ...] = (abused_keepers,)
+ONCE: tuple[Attack, ...] = (abused_keepers,)

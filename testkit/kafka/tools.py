@@ -113,7 +113,7 @@ class KafkaTools:
     def read_snapshot(self, snapshot: Path, *command: str) -> str:
         """Return what Kafka's MetadataShell says of a snapshot.
 
-        Once in hundreds of runs it never ends, though it has read the file. Then it is started anew.
+        Once in hundreds of runs it never ends, though it has read the file. Then it is started again.
         """
         for attempt in range(SHELL_ATTEMPTS):
             try:

@@ -46,7 +46,7 @@ CLOSED_FOR: Final[Mapping[str, str]] = {
 class OurRequest:
     """What kustos reads in a frame.
 
-    `canonical`: header and body written anew; None for a frame that is refused. `is_transactional`: whether
+    `canonical`: header and body written again; None for a frame that is refused. `is_transactional`: whether
     records are in a transaction, None if their batches cannot be read.
     """
 

@@ -17,7 +17,7 @@ LENGTH_BYTES: Final = 4
 class TheirRequest(NamedTuple):
     """What Kafka reads in a frame.
 
-    `canonical`: header and body, written anew without the tagged fields that nobody knows; None for a frame
+    `canonical`: header and body, written again without the tagged fields that nobody knows; None for a frame
     that it refuses. `is_transactional`: whether the records of a Produce are in a transaction; None if its
     batches cannot be read. `refusal`: why a frame is refused.
     """

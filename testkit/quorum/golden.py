@@ -1,4 +1,4 @@
-"""Answers of real controllers of Kafka 4.3.1; `python -m testkit.quorum.golden` asks them anew."""
+"""Answers of real controllers of Kafka 4.3.1; `python -m testkit.quorum.golden` asks them again."""
 
 import asyncio
 import json

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kustos.cli.failures import ExitCode
-from kustos.cli.migrate import zookeeper_reading
+from kustos.cli.migrate import zookeeper_client
 from kustos.client.admin.client import AdminClient, ClusterDescription
 from kustos.client.errors import AuthenticationFailedError
 from kustos.client.settings import ClientSettings
@@ -196,7 +196,7 @@ def test_trees_without_bounds_are_not_read(
     assert migrate(*arguments).exit_code == ExitCode.OK
     for limit, value in (("NODES_MAX", 5), ("TREE_BYTES_MAX", 5)):
         with monkeypatch.context() as patched:
-            patched.setattr(zookeeper_reading, limit, value)
+            patched.setattr(zookeeper_client, limit, value)
             outcome = migrate(*arguments)
             assert (outcome.exit_code, outcome.error_code) == (ExitCode.FAILED, "TOO_LARGE")
     zookeeper.node("/config/users" + "/a" * 17, "")

@@ -37,7 +37,7 @@ class ZooKeeperProbe:
         return answer
 
     def open(self, chroot: str = "", super_users: str = "User:root", everyone: bool = False) -> None:
-        """Begin anew with an AclAuthorizer that has read what is there."""
+        """Begin again with an AclAuthorizer that has read what is there."""
         self.tell("open", chroot, super_users, str(everyone).lower())
 
     def connect(self, chroot: str = "") -> str:

@@ -1,6 +1,6 @@
 """Worlds with Kafka's recorded answers: what the comparison knows where no Java is.
 
-    python -m tests.differential.golden     # records them anew
+    python -m tests.differential.golden     # records them again
 
 A file is a world, each question followed by a line of `= ` and Kafka's answer.
 """

@@ -1,4 +1,4 @@
-"""Three listeners of one node, one in each mode: what passes, what is told, and who is no guard."""
+"""Three listeners of one node, one in each mode: what passes, what is told, and who is not a guard."""
 
 import json
 import re
@@ -112,7 +112,7 @@ def test_each_listener_does_what_its_mode_says_and_tells_it(modes: Modes) -> Non
     modes.node.stop()
     log = (modes.node.directory / "kustos.log").read_text()
     for listener in MODES:
-        assert f"listener `{listener}` is no guard" in log
+        assert f"listener `{listener}` is not a guard" in log
     produced = [event for event in modes.node.audit_events() if event["api_name"] == "Produce"]
     assert {
         (event["listener_name"], event["resource_name"]): (event["decision"], event["rule"]["kind"])

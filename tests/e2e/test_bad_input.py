@@ -100,7 +100,7 @@ BEFORE_LOGIN = {
     "token without NUL": Case(handshake("PLAIN") + token(b"alice"), answers=2),
     "token of too many parts": Case(handshake("PLAIN") + token(b"\0a\0b\0c"), answers=2),
     "empty token": Case(handshake("PLAIN") + token(b""), answers=2),
-    "token that is no UTF-8": Case(handshake("PLAIN") + token(b"\0\xff\xfe\0\xff"), answers=2),
+    "token that is not UTF-8": Case(handshake("PLAIN") + token(b"\0\xff\xfe\0\xff"), answers=2),
     "SCRAM token of garbage": Case(handshake("SCRAM-SHA-256") + token(GARBAGE), answers=2),
     "SCRAM token for channel binding": Case(handshake("SCRAM-SHA-256") + token(b"y,,n=a,r=b"), answers=2),
     "two handshakes": Case(handshake("PLAIN") + handshake("PLAIN"), answers=2),

@@ -119,7 +119,7 @@ def test_a_candidate_is_tried_replaced_and_lost_and_no_client_notices(
         wait_until(lambda: counted(node, "SAME") > same, what="agreement counts")
         assert (counted(node, "LOST"), counted(node, "GAINED")) == (lost, gained)
 
-        put(node, path, "- this: is no list of ACLs\n")
+        put(node, path, "- this: is not a list of ACLs\n")
         wait_until(lambda: "failure" in candidate(node), what="the candidate failed")
         wait_until(lambda: "kustos_candidate_acls -1.0" in node.metrics(), what="there is none")
         same = counted(node, "SAME")

@@ -135,7 +135,7 @@ def test_of_admins_who_change_acls_at_the_same_moment_exactly_the_right_one_is_n
         assert who["change_offset"] <= each["offset"]
     command = ["metadata", "history", str(node.metadata_directory), "--topic", "ben-1-0", "--audit"]
     assert run([*command, str(node.audit_directory)]) == ExitCode.OK
-    assert capsys.readouterr().out.count("asked by User:ben from 127.0.0.1 (exact)") == 2
+    assert capsys.readouterr().out.count("requested by User:ben from 127.0.0.1 (exact)") == 2
 
 
 def test_a_change_that_is_not_made_leaves_its_event_without_an_offset(node: KustosNode) -> None:

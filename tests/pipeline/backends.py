@@ -15,7 +15,7 @@ IS_SHORT: Final = CHOSEN == "connect-short"
 CLASSIC_ONLY: Final = {
     "test_stream.py": "a stream runs in the driver, a Connect session is refused",
     "test_kills.py": "a driver is killed together with its Spark",
-    "test_object_store.py": "workers are started anew in the environment that names the store",
+    "test_object_store.py": "workers are started again in the environment that names the store",
     "test_hdfs.py": "likewise",
     "test_logs_in_a_store.py": "likewise",
     "test_topic_ids.py": "streams, as in test_stream.py",

@@ -69,7 +69,7 @@ def useless(plain: Plain) -> set[Acl]:
 
 
 def is_meant(acl: Acl, plain: Plain) -> bool:
-    """Return whether an ACL that changes nothing is no finding of the set.
+    """Return whether an ACL that changes nothing is not a finding of the set.
 
     So is DESCRIBE beside an equal ALLOW that implies it, and an ALLOW beside an equal DENY that leaves
     DESCRIBE of it.

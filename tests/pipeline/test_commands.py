@@ -109,7 +109,7 @@ def test_the_page_sums_up_access_by_owner(spark: SparkSession, place: Path) -> N
         (["replay", "nowhere.txt"], "cannot read the ACLs"),
         (["replay", "git:acls.txt"], "write `git:REVISION:PATH`"),
         (["replay", "pipeline.yml", "--since", "2026-11-03", "--until", "2026-11-01"], "lies before"),
-        (["replay", "pipeline.yml", "--since", "yesterday"], "`--since yesterday` is no day"),
+        (["replay", "pipeline.yml", "--since", "yesterday"], "`--since yesterday` is not a day"),
         (["report", "--out", "x.html", "--config", "nowhere.yml"], "cannot read the configuration"),
     ],
 )

@@ -59,9 +59,9 @@ def test_a_whole_file_is_understood_and_its_paths_are_those_of_its_folder(tmp_pa
     [
         (("version: 1", "version: 2"), "line 1: `version`"),
         (("version: 1", "version: true"), "line 1: `version` takes a number"),
-        (("keep_raw: true", "keep_row: true"), "line 4: `tables.keep_row` is no key"),
-        (("keep_raw: true", "format: delta"), "line 4: `tables.format` is no key"),
-        (("Europe/Berlin", "Mars/Olympus"), "line 7: `inputs.0.time_zone` is no time zone"),
+        (("keep_raw: true", "keep_row: true"), "line 4: `tables.keep_row` is not a key"),
+        (("keep_raw: true", "format: delta"), "line 4: `tables.format` is not a key"),
+        (("Europe/Berlin", "Mars/Olympus"), "line 7: `inputs.0.time_zone` is not a time zone"),
         (
             ("    command_config: client.properties\n", ""),
             "line 9: `inputs.1` a topic needs `command_config`",
@@ -71,11 +71,11 @@ def test_a_whole_file_is_understood_and_its_paths_are_those_of_its_folder(tmp_pa
         (("dormant_days: 30", "dormant_days: 0"), "line 16: `review.dormant_days`"),
         (("  source: acls.yaml\n", ""), "`acls.source` is missing"),
         (("metadata:", "review: {}\nmetadata:"), "line 16: `review` is set twice"),
-        (("review:\n", "review: [\n"), "this is no YAML"),
+        (("review:\n", "review: [\n"), "this is not YAML"),
         (("  master: local[2]", "  remote: http://x"), "line 20: `spark.remote`"),
         ((WHOLE, "- 1"), "line 1: takes keys with values"),
         ((WHOLE, ""), "line 1: `version` is missing"),
-        ((WHOLE, "!!python/object:os.system x"), "this is no YAML"),
+        ((WHOLE, "!!python/object:os.system x"), "this is not YAML"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(change: tuple[str, str], sentence: str) -> None:
@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"cannot read the configuration `.*nowhere`: no such file"):
         read_configuration(tmp_path / "nowhere")
     (tmp_path / "latin").write_bytes(b"version: 1\n# \xe9\n")
-    with pytest.raises(ConfigurationError, match="line 2: this is no text in UTF-8"):
+    with pytest.raises(ConfigurationError, match="line 2: this is not text in UTF-8"):
         read_configuration(tmp_path / "latin")
 
 

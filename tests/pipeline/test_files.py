@@ -80,6 +80,6 @@ def test_what_is_no_finished_table_is_not_replaced(tmp_path: Path) -> None:
     (out / "events" / "precious").write_text("mine")
     with staging(out, tmp_path / "audit") as folder:
         (folder / "events").mkdir()
-        with pytest.raises(ReportOutputError, match="is no finished table"):
+        with pytest.raises(ReportOutputError, match="is not a finished table"):
             publish(folder, out, ("events",), ())
     assert (out / "events" / "precious").read_text() == "mine"

@@ -136,8 +136,8 @@ def test_a_dry_run_says_how_far_the_log_goes(place: Path, capsys: pytest.Capture
     ("words", "exit_code", "message"),
     [
         (["--metadata", "/nowhere"], ExitCode.USAGE, "there is no directory `/nowhere`"),
-        (["--metadata", "{place}", "--dry-run"], ExitCode.USAGE, "is no segment"),
-        (["--metadata", "{place}"], ExitCode.USAGE, "is no segment"),
+        (["--metadata", "{place}", "--dry-run"], ExitCode.USAGE, "is neither a segment"),
+        (["--metadata", "{place}"], ExitCode.USAGE, "is neither a segment"),
         (["--since", "2026-11-03", "--until", "2026-11-01"], ExitCode.USAGE, "lies before"),
     ],
 )

@@ -64,7 +64,7 @@ def test_resources_are_excluded_by_name_or_beginning() -> None:
 
 @pytest.mark.parametrize("text", ["payments", "TOPIC:", "ANY:x", "SHELF:x", "TOPIC:PREFIXED:"])
 def test_what_is_no_resource_is_refused(text: str) -> None:
-    with pytest.raises(CommandError, match="is no resource, write `TOPIC:name`"):
+    with pytest.raises(CommandError, match="is not a resource, write `TOPIC:name`"):
         resource_of(text)
 
 

@@ -85,7 +85,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
     ]
     lines.append(login_line(90, result="SUCCESS", failure=None))
     lines.append(login_line(91, claimed_name=None, host=None, attempt_count=3))
-    lines.append("<script>document.title='owned'</script> is no event")
+    lines.append("<script>document.title='owned'</script> is not an event")
     (audit / "audit.jsonl").write_text("\n".join(lines))
     with redirect_stdout(StringIO()) as said:
         assert run([*REPORT, "--audit", str(audit), "--out", str(out), "--output", "json"]) == ExitCode.OK

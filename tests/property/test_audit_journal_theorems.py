@@ -81,7 +81,7 @@ def test_what_is_no_ring_is_refused(tmp_path: Path, at: int, position: int) -> N
     data[at : at + 8] = position.to_bytes(8, "little", signed=True)
     (tmp_path / "journal").write_bytes(data)
     journal = AuditJournal.open(tmp_path / "journal", SIZE_BYTES)
-    with pytest.raises(AuditJournalError, match="is no audit journal"):
+    with pytest.raises(AuditJournalError, match="is not an audit journal"):
         journal.take_left(1)
     journal.close()
 

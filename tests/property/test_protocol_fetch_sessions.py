@@ -130,7 +130,7 @@ class FetchSessions(RuleBasedStateMachine):
             held.pop(partition, None)
         self.hold(answered, list(held), whole=False)
         if got_id == 0:
-            # without the denied partitions upstream's session is empty; the client begins anew
+            # without the denied partitions upstream's session is empty; the client begins again
             assert not any(refusal is None for _, refusal in self.decided(list(held)))
             self.reference.close(session_id)
             return

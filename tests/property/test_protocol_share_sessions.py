@@ -3,7 +3,7 @@
 The reference is a model of Kafka's broker, whose session also keeps the denied partitions and decides about
 all of them each time. The other is the guard in front of a model that trusts every client. Whatever happens
 in between (grants, revocations, topics that go and come, wrong epochs, acknowledgements, a member that begins
-anew), both must answer the same partitions with the same codes, and upstream never serves what is denied.
+again), both must answer the same partitions with the same codes, and upstream never serves what is denied.
 """
 
 from typing import Any

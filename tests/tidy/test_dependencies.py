@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "how-to" / "install.md"
 
 ONLY_WITH = {
     "kustos.authorizer.bulk": "arrow",
-    "kustos.cli.migrate.zookeeper_reading": "zookeeper",
+    "kustos.cli.migrate.zookeeper_client": "zookeeper",
     "kustos.pipeline": "spark",
 }
 """What cannot be imported without an extra: modules whose names begin so."""

@@ -49,7 +49,7 @@ class Said:
         return exit_code, said.out, said.err
 
     def piped(self, *arguments: str) -> tuple[int, str, str]:
-        """The same where standard output is no terminal."""
+        """The same where standard output is not a terminal."""
         self._capsys.readouterr()
         exit_code = run(list(arguments))
         said = self._capsys.readouterr()

@@ -24,12 +24,13 @@ RESOURCE = "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=
 ENTRY = "\t(principal=User:a, host=*, operation=READ, permissionType=ALLOW)\n"
 ALONE = "a resource has no ACL below it, the list is not whole"
 NO_LINE = (
-    "is no line of kafka-acls' list; a name with a line break cannot be read from it, use another form for it"
+    "is not a line of kafka-acls' list; a name with a line break cannot be read from it, "
+    "use another form for it"
 )
 MISSING = "is missing, an ACL has all seven fields"
-NO_FIELD = f"is no field of an ACL, use {', '.join(FIELDS)}"
+NO_FIELD = f"is not a field of an ACL, use {', '.join(FIELDS)}"
 TWICE = "occurs twice in one object, give it once"
-NO_JSON = "this is no JSON: expecting property name enclosed in double quotes"
+NO_JSON = "this is not JSON: expecting property name enclosed in double quotes"
 DEEP = "values are nested deeper than any ACL is"
 NOTHING = "is null in YAML; if field `host` is that text, quote it"
 
@@ -55,7 +56,7 @@ KAFKA_ACLS_ERRORS = [
 JSON_ERRORS = [
     ("", 1, "", "the text is blank, write `[]` for no ACLs"),
     (" \n", 2, "", "the text is blank, write `[]` for no ACLs"),
-    ("[1]", 1, "1", "is no object, an ACL is one with seven texts"),
+    ("[1]", 1, "1", "is not an object, an ACL is one with seven texts"),
     ("[{}]", 1, "resource_type", MISSING),
     (f"\n[\n{{{SIX}}}]", 3, "permission_type", MISSING),
     (f"[{ONE} {ONE}]", 1, "{", "is not expected here: `]` is missing"),
@@ -71,10 +72,10 @@ JSON_ERRORS = [
 ]  # fmt: skip
 JSON_LINES_ERRORS = [
     (f"{ONE}\n{ONE} {ONE}", 2, f" {ONE}", "follows the object, write one a line"),
-    ("\n[]\n", 2, "[]", "is no object, an ACL is one with seven texts"),
+    ("\n[]\n", 2, "[]", "is not an object, an ACL is one with seven texts"),
     (f"{ONE}\n{{\n", 2, "", NO_JSON),
     (f"\n\n{'[' * 100_000}", 3, "", DEEP),
-    (f'{{{SIX},"permission_type":"MAYBE"}}', 1, "MAYBE", "is no permission type, use one of DENY, ALLOW"),
+    (f'{{{SIX},"permission_type":"MAYBE"}}', 1, "MAYBE", "is not a permission type, use one of DENY, ALLOW"),
     (
         f'{{{SIX},"permission_type":"ANY"}}',
         *(1, "ANY", "is only for filters, an ACL names one permission type in particular"),
@@ -85,22 +86,22 @@ CSV_ERRORS = [
     ("a,b\n", 1, "a", NO_FIELD),
     (f"{NAMES}\nTOPIC,a\n", 2, "", "the row has 2 fields where the first row names 7"),
     (f"{NAMES},host\n", 1, "host", "names two columns"),
-    (f'{NAMES}\nTOPIC,a,LITERAL,"User:a\n', 2, "", "this is no row of CSV: unexpected end of data"),
+    (f'{NAMES}\nTOPIC,a,LITERAL,"User:a\n', 2, "", "this is not a row of CSV: unexpected end of data"),
     (
         f"{NAMES}\n\nTOPIC,a,LITERAL,alice,*,READ,ALLOW",
         3,
         "alice",
-        "is no principal, write it as `User:name`",
+        "is not a principal, write it as `User:name`",
     ),
     (f"{NAMES}\n{'x' * 1_048_577}", 2, "", "the line has more than 1048576 characters, which no ACL needs"),
 ]
 YAML_ERRORS = [
     ("", 1, "", "the text holds no YAML document, write `[]` for no ACLs"),
-    ("a", 1, "a", "is no list of ACLs"),
-    ("- 1", 1, "1", "is no mapping, an ACL is one with seven texts"),
-    ("- [a\n", 1, "", "is no mapping, an ACL is one with seven texts"),
-    ("acls: 1", 1, "acls", "is no list of ACLs"),
-    ("a: {b: [c, {d: e}]}\nacls: 1", 2, "acls", "is no list of ACLs"),
+    ("a", 1, "a", "is not a list of ACLs"),
+    ("- 1", 1, "1", "is not a mapping, an ACL is one with seven texts"),
+    ("- [a\n", 1, "", "is not a mapping, an ACL is one with seven texts"),
+    ("acls: 1", 1, "acls", "is not a list of ACLs"),
+    ("a: {b: [c, {d: e}]}\nacls: 1", 2, "acls", "is not a list of ACLs"),
     ("a: 1", 1, "acls", "is missing: write a list of ACLs, or a mapping that has one as `acls`"),
     ("acls: []\nacls: []", 2, "acls", "occurs twice, give it once"),
     ("- host: *x", 1, "*x", "is an alias; write out its value, or quote it"),
@@ -108,9 +109,9 @@ YAML_ERRORS = [
     ("- host: ~", 1, "~", NOTHING),
     ("- host:", 1, "", NOTHING),
     ("- host: a\n  host: b", 2, "host", "occurs twice in one ACL, give it once"),
-    ("- host: [a]", 1, "", "field `host` is no text"),
-    ("? [a]\n: b", 1, "", "the name of a member is no text"),
-    ("\n- ? [a]\n", 2, "", "the name of a field is no text"),
+    ("- host: [a]", 1, "", "field `host` is not text"),
+    ("? [a]\n: b", 1, "", "the name of a member is not text"),
+    ("\n- ? [a]\n", 2, "", "the name of a field is not text"),
     ("[]\n---\n[]", 2, "", "a second document begins here, put all ACLs into one list"),
     ("\n- {host: a}", 2, "resource_type", MISSING),
 ]
@@ -145,7 +146,7 @@ def test_an_error_tells_the_line_the_value_and_the_rule(
 
 @pytest.mark.parametrize(("text", "line"), [("- host: *", 1), ("acls:\n  - {\n", 2), ("- 'a\n\n", 3)])
 def test_what_is_no_yaml_is_told_in_its_parsers_words(text: str, line: int) -> None:
-    with pytest.raises(AclFormatError, match=r"this is no YAML: \w") as raised:
+    with pytest.raises(AclFormatError, match=r"this is not YAML: \w") as raised:
         read_acls(text, AclForm.YAML, "in")
     assert raised.value.place is not None
     assert abs(raised.value.place.line - line) <= 1

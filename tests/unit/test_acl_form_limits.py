@@ -125,5 +125,5 @@ def test_a_name_that_is_an_extension_alone_says_its_form() -> None:
 
 @pytest.mark.parametrize("text", ["just words\n", "5\n"])
 def test_yaml_that_is_no_list_is_told_so_and_not_in_pythons_words(text: str) -> None:
-    with pytest.raises(AclFormatError, match="is no list of ACLs"):
+    with pytest.raises(AclFormatError, match="is not a list of ACLs"):
         read_acls(text, AclForm.YAML, "in")

@@ -127,28 +127,28 @@ def test_no_acls_can_be_said(form: AclForm, text: str) -> None:
 
 BROKEN_JSON = {
     "": "the text is blank",
-    "[": "this is no JSON",
+    "[": "this is not JSON",
     f"[{LINE}": "`]` is missing",
-    f"[{LINE},]": "this is no JSON",
+    f"[{LINE},]": "this is not JSON",
     f"[{LINE}] {LINE}": "nothing follows",
     f'{{"acls": [{LINE}], "acls": []}}': "`acls` occurs twice",
-    '{"acls": 5}': "`acls` is no field of an ACL",
-    "[5]": "`5` is no object",
+    '{"acls": 5}': "`acls` is not a field of an ACL",
+    "[5]": "`5` is not an object",
     LINE.replace('"*"', "null"): "`host` has the value null",
     LINE.replace('"host"', '"operation"'): "`operation` occurs twice",
-    LINE.replace('"host"', '"hosts"'): "`hosts` is no field of an ACL",
+    LINE.replace('"host"', '"hosts"'): "`hosts` is not a field of an ACL",
     LINE.replace('"host": "*", ', ""): "`host` is missing",
-    LINE.replace("READ", "FLY"): "`FLY` is no operation, use one of ALL, READ",
+    LINE.replace("READ", "FLY"): "`FLY` is not an operation, use one of ALL, READ",
     LINE.replace("READ", "ANY"): "`ANY` is only for filters, an ACL names one operation in particular",
     LINE.replace("LITERAL", "MATCH"): "`MATCH` is only for filters",
-    LINE.replace("User:alice", "alice"): "`alice` is no principal, write it as `User:name`",
+    LINE.replace("User:alice", "alice"): "`alice` is not a principal, write it as `User:name`",
     LINE.replace("orders", "\\ud800"): "half of a surrogate pair",
     LINE.replace("orders", "é" * FIELD_BYTES_MAX): "bytes of UTF-8",
     "[" * 100_000: "",
 }
 BROKEN_YAML = {
     "": "holds no YAML document",
-    "orders": "`orders` is no list of ACLs",
+    "orders": "`orders` is not a list of ACLs",
     "team: x": "`acls` is missing",
     f"acls: []\nacls:\n{YAML}": "`acls` occurs twice",
     f"---\n{YAML}---\n{YAML}": "a second document",
@@ -157,27 +157,27 @@ BROKEN_YAML = {
     YAML.replace("'*'", ""): "is null in YAML",
     YAML.replace("'*'", "~"): "`~` is null in YAML",
     YAML.replace("'*'", "!!python/name:os.system ''"): "is a tag",
-    YAML.replace("'*'", "[a]"): "field `host` is no text",
+    YAML.replace("'*'", "[a]"): "field `host` is not text",
     YAML.replace("host", "principal"): "`principal` occurs twice in one ACL",
-    "- [a]": "is no mapping",
+    "- [a]": "is not a mapping",
     "a: &a [x]\nb: &b [*a, *a]\n" + YAML: "`*a` is an alias",
-    "\t- x": "this is no YAML",
+    "\t- x": "this is not YAML",
 }
 BROKEN_CSV = {
     "": "the first row must be",
-    ROW: "`topic` is no field of an ACL",
+    ROW: "`topic` is not a field of an ACL",
     f"{HEAD}\n{ROW},x": "has 8 fields",
     f"{HEAD},host\n": "`host` names two columns",
-    f'{HEAD}\nTOPIC,"orders': "this is no row of CSV",
+    f'{HEAD}\nTOPIC,"orders': "this is not a row of CSV",
 }
 BROKEN_LISTS = {
-    "Current ACLs": "is no line of kafka-acls' list",
+    "Current ACLs": "is not a line of kafka-acls' list",
     KAFKA.split("\n")[1]: "stands before any resource",
     KAFKA.split("\n", maxsplit=1)[0]: "the list is not whole",
     KAFKA.replace("name=orders", "name=or\nders"): "a name with a line break cannot be read",
     KAFKA.replace("User:alice", "User:a, host=b"): "has no unique start of the host",
-    KAFKA.replace("TOPIC", "PLANET"): "`PLANET` is no resource type",
-    KAFKA.replace("READ", "FLY"): "`FLY` is no operation",
+    KAFKA.replace("TOPIC", "PLANET"): "`PLANET` is not a resource type",
+    KAFKA.replace("READ", "FLY"): "`FLY` is not an operation",
 }
 BROKEN = [
     *((AclForm.JSON, text, rule) for text, rule in BROKEN_JSON.items()),
@@ -185,7 +185,7 @@ BROKEN = [
     *((AclForm.CSV, text, rule) for text, rule in BROKEN_CSV.items()),
     *((AclForm.KAFKA_ACLS, text, rule) for text, rule in BROKEN_LISTS.items()),
     (AclForm.JSON_LINES, f"{LINE} {LINE}", "follows the object, write one a line"),
-    (AclForm.JSON_LINES, f"{LINE}\n{LINE[:-1]}\n", "x, line 2: this is no JSON"),
+    (AclForm.JSON_LINES, f"{LINE}\n{LINE[:-1]}\n", "x, line 2: this is not JSON"),
     (AclForm.JSON_LINES, " " * (LINE_CHARACTERS_MAX + 1), "the line has more than 1048576 characters"),
 ]
 
@@ -210,7 +210,7 @@ def test_what_is_wrong_is_told_with_its_place(form: AclForm, text: str, rule: st
             AclBinding(
                 READ.pattern, AccessControlEntry("bob", "*", AclOperation.READ, AclPermissionType.ALLOW)
             ),
-            "`bob` is no principal",
+            "`bob` is not a principal",
         ),
     ],
 )

@@ -151,7 +151,7 @@ def changed(**fields: object) -> str:
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ("", "no JSON"),
+        ("", "not JSON"),
         ("[]", "schema_version"),
         ("{}", "schema_version"),
         (changed(schema_version=2), "schema_version"),

@@ -25,7 +25,7 @@ Story = list[tuple[int, int]]
         pytest.param([(0, 1), (30_000, 1), (60_000, 1)], 60_000, 4.0, id="the-oldest-is-forgotten"),
         pytest.param([(0, 1), (29_999, 1), (59_999, 1)], 60_000, 3.0, id="the-oldest-reaches-into-it"),
         pytest.param(
-            [(0, 5), (30_000, 1), (60_000, 1), (90_000, 1)], 90_000, 4.0, id="a-sample-is-used-anew"
+            [(0, 5), (30_000, 1), (60_000, 1), (90_000, 1)], 90_000, 4.0, id="a-sample-is-used-again"
         ),
         pytest.param(
             [(0, 1), (29_999, 2), (59_999, 3), (89_998, 4)], 89_998, 10 * 60_000 / 89_998, id="three-samples"

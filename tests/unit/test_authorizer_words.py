@@ -150,7 +150,7 @@ def test_questions_without_an_answer_are_told_why() -> None:
     authorizer = ready()
     with pytest.raises(InvalidActionError) as everybody:
         authorizer.session(KafkaPrincipal("User", "*"), "10.0.0.1")
-    assert str(everybody.value) == "principal `User:*` means everybody and is no single client"
+    assert str(everybody.value) == "principal `User:*` means everybody and is not a single client"
     session = authorizer.session(ALICE, "10.0.0.1")
     with pytest.raises(InvalidActionError) as no_type:
         session.decide(READ, ResourceType.ANY, "a")
@@ -175,5 +175,5 @@ def test_an_error_for_clients_has_kafkas_code_and_a_text_unless_nobody_may_see_i
     assert str(KafkaApiError(ErrorCode.not_controller)) == "not_controller"
     assert KafkaApiError.of(refused) is refused
     assert KafkaApiError.of(RuntimeError("secret")).message is None
-    with pytest.raises(ValueError, match=r"^`none` is no error, name the code that clients shall see$"):
+    with pytest.raises(ValueError, match=r"^`none` is not an error, name the code that clients shall see$"):
         KafkaApiError(ErrorCode.none)

@@ -90,7 +90,7 @@ def test_no_length_but_the_right_one_passes(kind: str) -> None:
     whole = WHOLE[kind]
     right = len(whole) - 12
     assert headers(with_length(whole, right)) == headers(whole)
-    # a wrong one is too small for a header, leaves a rest that is no batch, or is not there
+    # a wrong one is too small for a header, leaves a rest that is not a batch, or is not there
     for length in (0, -1, -(2**31), 1, 13, right - 1, right + 1, HUGE):
         with pytest.raises(CorruptBatchError):
             headers(with_length(whole, length))

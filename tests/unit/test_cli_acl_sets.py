@@ -79,13 +79,13 @@ def test_what_a_form_cannot_say_leaves_no_target(here: Path, kustos: Said) -> No
     ("arguments", "words"),
     [
         (["absent.yaml", "new.yaml"], "cannot read the file `absent.yaml`: no such file"),
-        (["broken.yaml", "new.yaml"], "broken.yaml, line 3: `FLY` is no operation"),
+        (["broken.yaml", "new.yaml"], "broken.yaml, line 3: `FLY` is not an operation"),
         (["blank.txt", "new.yaml"], "blank.txt is blank"),
-        (["latin.csv", "new.yaml"], "latin.csv, line 2: this is no text in UTF-8"),
+        (["latin.csv", "new.yaml"], "latin.csv, line 2: this is not text in UTF-8"),
         (["-", "-"], "only one of the two"),
-        (["old.yaml", "."], "is no metadata directory"),
+        (["old.yaml", "."], "is not a metadata directory"),
         (["old.yaml", "new.yaml", "--super-users", "User:*"], "would be everybody"),
-        (["old.yaml", "new.yaml", "--form", "csv"], "is no field of an ACL"),
+        (["old.yaml", "new.yaml", "--form", "csv"], "is not a field of an ACL"),
     ],
 )
 def test_what_is_no_set_of_acls_is_refused(

@@ -1,4 +1,4 @@
-"""`kustos decide`: one answer a request, in order; what is no request is an ERROR and nothing else."""
+"""`kustos decide`: one answer a request, in order; what is not a request is an ERROR and nothing else."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ import yaml
 from pyarrow import parquet
 
 from kustos.acl.forms import LINE_CHARACTERS_MAX, AclForm, read_acls
-from kustos.cli.deciding import ALONE_BYTES
+from kustos.cli.decisions import ALONE_BYTES
 from kustos.cli.failures import ExitCode
 from kustos.cli.requests import READ_BYTES, Lines, json_items
 from kustos.cli.run import run
@@ -124,17 +124,17 @@ def test_the_brokers_settings_can_be_told(acls: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("", "no JSON"),
-        ("{", "no JSON"),
-        (asked() + "x", "no JSON"),
-        (f"{asked()},{asked()}", "no JSON"),
-        ("[" * 100_000, "no JSON"),
-        ("null", "no object"),
-        ('"abcde"', "no object"),
-        (json.dumps([*ASKED.items()]), "no object"),
+        ("", "not JSON"),
+        ("{", "not JSON"),
+        (asked() + "x", "not JSON"),
+        (f"{asked()},{asked()}", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("null", "not an object"),
+        ('"abcde"', "not an object"),
+        (json.dumps([*ASKED.items()]), "not an object"),
         ("{}", "`principal` is missing"),
         (json.dumps({n: v for n, v in ASKED.items() if n != "resource_name"}), "`resource_name` is missing"),
-        (asked(more="x"), "`more` is no field"),
+        (asked(more="x"), "`more` is not a field"),
         (asked()[:-1] + ', "principal": "User:bob"}', "`principal` stands twice"),
         (asked(principal="alice"), "principal `alice` is not written as `User:name`"),
         (asked(principal="User:*"), "means everybody"),
@@ -166,7 +166,7 @@ def test_bytes_that_are_no_text_are_an_error_of_their_line(acls: Path) -> None:
     broken = asked(resource_name="caf?").encode().replace(b"?", b"\xe9")
     first, error, last = decide(acls, b"\n".join([asked().encode(), broken, asked(host="é").encode()]))
     assert first == last == ALLOWED
-    assert "no text in UTF-8" in error["rule"]
+    assert "not text in UTF-8" in error["rule"]
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_parquet_in_and_out(acls: Path, tmp_path: Path) -> None:
     [
         ("requests.csv", "principal,host\n", "columns"),
         ("requests.csv", "", "columns"),
-        ("requests.parquet", "PAR", "no parquet file"),
+        ("requests.parquet", "PAR", "not a parquet file"),
         ("nowhere/requests", None, "cannot read"),
         (".", None, "directory"),
     ],
@@ -291,7 +291,7 @@ def test_scripts_can_ask_for_an_exit_code(acls: Path) -> None:
 def test_many_requests_are_answered_in_order_by_any_number_of_workers(
     acls: Path, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kustos.cli.deciding.ALONE_BYTES", 1000)
+    monkeypatch.setattr("kustos.cli.decisions.ALONE_BYTES", 1000)
     lines = [asked(), asked(host="x" * 99, resource_name="else"), "?", asked(principal="User:b")] * 5_000
     found = decide(acls, "\n".join(lines), "--workers", str(workers))
     assert found[::4] == [ALLOWED] * 5_000

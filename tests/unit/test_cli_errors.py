@@ -49,7 +49,7 @@ def test_a_directory_of_other_things_is_no_metadata_directory(
 ) -> None:
     exit_code, out, err = kustos(*at(arguments, tmp_path))
     assert (exit_code, out) == (ExitCode.USAGE, "")
-    assert "no metadata directory" in err or "is not formatted" in err
+    assert "a metadata directory" in err or "is not formatted" in err
 
 
 @pytest.mark.parametrize("arguments", READING, ids=lambda arguments: " ".join(arguments[:2]))

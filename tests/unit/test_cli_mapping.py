@@ -15,7 +15,7 @@ from kustos.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from kustos.cli.acls.mapping import (
+from kustos.cli.acls.arguments import (
     EntryArguments,
     ResourceArguments,
     bindings_to_add,
@@ -105,7 +105,7 @@ def test_the_bundles_are_those_of_kafka() -> None:
         ),
         ({"topics": ["t"]}, {"deny_principals": ALICE, "producer": True}, "only allow"),
         ({"groups": ["g"]}, {"allow_principals": ALICE, "operations": ["Write"]}, "means nothing on a GROUP"),
-        ({"topics": ["t"]}, {"allow_principals": ALICE, "operations": ["Fly"]}, "`Fly` is no operation"),
+        ({"topics": ["t"]}, {"allow_principals": ALICE, "operations": ["Fly"]}, "`Fly` is not an operation"),
         ({"topics": ["t"], "pattern_type": PatternType.MATCH}, {"allow_principals": ALICE}, "for list and"),
         ({"cluster": True, "pattern_type": PatternType.PREFIXED}, {"allow_principals": ALICE}, "resource"),
     ],

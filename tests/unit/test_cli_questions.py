@@ -175,7 +175,7 @@ def test_verify_names_the_broken_statements_and_takes_their_names(here: Path, ku
     exit_code, document = kustos.document(*command, "--statement", "pay-api", "--statement", "pay")
     assert exit_code == ExitCode.USAGE
     assert document["error"]["message"] == (
-        "`--statement pay` is no id of the policy, the first is `payments-writers`"
+        "`--statement pay` is not an id of the policy, the first is `payments-writers`"
     )
 
 
@@ -184,7 +184,7 @@ def test_verify_names_the_broken_statements_and_takes_their_names(here: Path, ku
     [
         ("statements: []", "policy.yaml:1"),
         (POLICY.replace("WRITE", "FLY"), "policy.yaml:4"),
-        ("{", "no YAML"),
+        ("{", "not YAML"),
     ],
 )
 def test_a_policy_that_means_nothing_is_refused(text: str, words: str, here: Path, kustos: Said) -> None:

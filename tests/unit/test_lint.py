@@ -16,7 +16,7 @@ from kustos.acl import (
 )
 from kustos.analysis import Rules
 from kustos.analysis.lint import LINT_CODES, Finding, Severity, lint, sarif_of
-from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, bindings_to_add
+from kustos.cli.acls.arguments import EntryArguments, ResourceArguments, bindings_to_add
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED

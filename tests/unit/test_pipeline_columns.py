@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kustos.pipeline.columns import Coded, coding, combined, grouped, joined
-from kustos.pipeline.columns.coding import coded
+from kustos.pipeline.columns import Coded, codes, combined, grouped, joined
+from kustos.pipeline.columns.codes import coded
 
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "b", "a:b", "\u00e9"]))
 ROWS = st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=1, max_size=40)
@@ -44,7 +44,7 @@ def test_a_column_of_nulls_alone_is_nulls() -> None:
 @given(rows=ROWS, codes_max=CODES_MAX)
 def test_rows_have_one_number_if_they_are_equal(rows: list[tuple[str | None, ...]], codes_max: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(coding, "_CODES_MAX", codes_max)
+        patched.setattr(codes, "_CODES_MAX", codes_max)
         numbers = combined(columns_of(rows)).tolist()
     assert len(set(zip(numbers, rows, strict=True))) == len(set(numbers)) == len(set(rows))
 

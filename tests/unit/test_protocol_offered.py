@@ -1,4 +1,4 @@
-"""What clients are offered: made anew when upstream offers something else, and only then."""
+"""What clients are offered: recreated when upstream offers something else, and only then."""
 
 from kustos.protocol import OfferedApis
 from kustos.wire import ApiKey, Message, request_codec, response_codec

@@ -150,7 +150,7 @@ class TestFetching:
     def test_partitions_that_nobody_asked_for_close_the_connection(self) -> None:
         driver = connection(may("READ", "GROUP"), may("READ"))
         fetch(driver, INITIAL, ALPHA)
-        # another connection of the same member begins anew with what it may read
+        # another connection of the same member begins again with what it may read
         [session] = driver.model.shares.values()
         session.partitions = {(driver.model.topics[HIDDEN], 0): None}
         outcome, answer = fetch(driver, 1)

@@ -243,7 +243,7 @@ async def test_what_an_earlier_run_left_of_a_lost_log_is_forgotten(directory: Pa
             async with following(directory, leader) as made:
                 await made.once()
                 assert made.store.last_offset == 0
-        assert "what an earlier run left is thrown away and fetched anew" in [each["event"] for each in logs]
+        assert "what an earlier run left is discarded and fetched again" in [each["event"] for each in logs]
 
 
 async def test_records_that_cannot_be_applied_end_it(directory: Path) -> None:
@@ -284,7 +284,7 @@ async def test_while_records_come_nobody_waits(directory: Path, monkeypatch: pyt
         assert len(leader.asked) >= len(quorum.truth)
 
 
-async def test_all_that_was_found_is_done_on_one_thread_beside_the_loop(directory: Path) -> None:
+async def test_all_that_was_found_is_done_on_one_thread_off_the_loop(directory: Path) -> None:
     quorum = cluster()
     threads: list[str] = []
     async with FakeController(quorum.nodes[0].fetch) as leader:

@@ -24,7 +24,7 @@ def test_a_text_comes_back_without_its_mark(text: str, is_marked: bool) -> None:
 def test_what_is_no_utf_8_is_told_by_its_line(tmp_path: Path) -> None:
     path = tmp_path / "latin.txt"
     path.write_bytes(b"one\ntwo\nm\xfcller\n")
-    with pytest.raises(TextFileError, match=rf"^{path}, line 3: this is no text in UTF-8$"):
+    with pytest.raises(TextFileError, match=rf"^{path}, line 3: this is not text in UTF-8$"):
         read_text_file(path, 100)
 
 
@@ -53,7 +53,7 @@ def test_the_reason_of_an_error_is_in_lower_case_and_says_what_to_do(error: OSEr
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (ValueError("it is no number"), "it is no number"),
+        (ValueError("it is not a number"), "it is not a number"),
         (OSError("`meta` is in use"), "`meta` is in use"),
         (
             PermissionError(errno.EACCES, "Permission denied", "a/b"),

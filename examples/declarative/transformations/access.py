@@ -58,5 +58,5 @@ def audit_rollup() -> DataFrame:
 
 @dp.materialized_view
 def quarantine() -> DataFrame:
-    """Lines that are no events, each with the reason."""
+    """Lines that are not events, each with the reason."""
     return spark().read.table("classified").transform(frames.quarantine)

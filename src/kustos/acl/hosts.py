@@ -103,7 +103,7 @@ class HostRange:
             prefix = int(prefix_text) if _IPV4_PREFIX.fullmatch(prefix_text) else None
         if address is None or prefix is None or not 0 <= prefix <= bits:
             raise AclValueError(
-                f"host `{text}` is no address range, write it as `10.0.0.0/8` or `2001:db8::/32`"
+                f"host `{text}` is not an address range, write it as `10.0.0.0/8` or `2001:db8::/32`"
             )
         host_bits = (1 << (bits - prefix)) - 1
         lowest = address & ~host_bits

@@ -17,7 +17,7 @@ class AclValueError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class KafkaPrincipal:
-    """Who acts: a type and a name; the token flag is no part of the identity (as in Kafka)."""
+    """Who acts: a type and a name; the token flag is not part of the identity (as in Kafka)."""
 
     USER_TYPE: ClassVar[str] = "User"
 

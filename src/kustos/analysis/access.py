@@ -153,15 +153,20 @@ def what_can(
     acls = AclSet(bindings, rules)
     regions: list[Region] = []
     for resource_type in RESOURCE_TYPES:
-        asking = PrincipalSet((principal,))
+        requesters = PrincipalSet((principal,))
         if principal == EVERY_PRINCIPAL:
-            asking = PrincipalSet(tuple(sorted(acls.principals(resource_type))), is_everyone_but=True)
+            requesters = PrincipalSet(tuple(sorted(acls.principals(resource_type))), is_everyone_but=True)
         answers = Answers((acls,), resource_type, EVERYWHERE, _allowed)
         found = answers.of_everyone_else() if principal == EVERY_PRINCIPAL else answers.of(principal)
         if found is None:
             found = answers.of_everyone_else()
         pieces = [
-            (names.turns, bits, hosts.order, Region(asking, hosts, operations_of(bits), resource_type, names))
+            (
+                names.turns,
+                bits,
+                hosts.order,
+                Region(requesters, hosts, operations_of(bits), resource_type, names),
+            )
             for allowed, names in found.items()
             for bits, hosts in by_bits(allowed, EVERY_ALLOW)
         ]

@@ -8,21 +8,21 @@ Theory of operation.
 2. Principals: every principal that an entry or `super.users` names, and all others, who are equivalent:
    only the entries of `User:*` apply to them. A super user is allowed everything. So a principal is two
    *layers* (`layers`): its own entries and those of `User:*`.
-   3. Names: a LITERAL matches a point, a PREFIXED everything that begins with it, LITERAL `*` everything
+3. Names: a LITERAL matches a point, a PREFIXED everything that begins with it, LITERAL `*` everything
    that does not begin with `*`, and `*` itself. Sorted, the patterns of the layers are a forest: each
    prefix is a class (the names under it and under no longer prefix, and no point), each literal
    another. A class is never empty, since a million characters can follow the prefix.
 4. Hosts: one line of addresses, cut where the hosts of the class's entries begin and end (`by_host`).
 5. Operations: bits, implied ones included, from `authorizer.index.cells`: every operation of a request,
    whether it means something on the type or not, because the authorizer answers for all.
-   6. In a class the decision is a function of the host alone: the allowed bits without the denied bits of
+6. In a class the decision is a function of the host alone: the allowed bits without the denied bits of
    all entries that match it. With default-allow, everything is allowed where no entry of any principal
    names the resource (a third layer with all patterns of the type shows where).
-   7. CLUSTER has one name, `kafka-cluster`: no request can name another.
-   8. `walk` visits every class of a *zone* of names once, for several sets at a time, and keeps a stack of
+7. CLUSTER has one name, `kafka-cluster`: no request can name another.
+8. `walk` visits every class of a *zone* of names once, for several sets at a time, and keeps a stack of
    enclosing prefixes; a class costs only its own rows. While walking, `turns_of` folds the classes of
    one value into a set of names in canonical form.
-   9. A decision can only differ between two sets where a changed entry's pattern matches the name, or
+9. A decision can only differ between two sets where a changed entry's pattern matches the name, or
    where the rules changed: `diff` walks only there. And a principal can only differ from everyone else
    where one of its own entries applies: for the other names it takes the answer for everyone else.
 """
@@ -165,7 +165,7 @@ def _walk_sorted(sides: Sides, sites: list[Site], surroundings: Values | None) -
             stack.pop()
         outer = stack[-1][2] if stack else surroundings
         if not stack or (name == WILDCARD and not is_literal):
-            # at the prefix `*` nothing is inherited from LITERAL `*`: begin anew
+            # at the prefix `*` nothing is inherited from LITERAL `*`: begin again
             rows = [side.row_under(name) for side in sides]
         else:
             rows = [side.row_at(site, row) for side, row in zip(sides, stack[-1][1], strict=True)]

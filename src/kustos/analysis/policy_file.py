@@ -39,9 +39,9 @@ def parse_policy(text: str, file: str = "policy") -> Policy:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1
-        raise PolicyError(file, line, error.problem or "?", "this is no YAML") from error
+        raise PolicyError(file, line, error.problem or "?", "this is not YAML") from error
     except yaml.YAMLError as error:
-        raise PolicyError(file, 1, str(error).splitlines()[0], "this is no YAML") from error
+        raise PolicyError(file, 1, str(error).splitlines()[0], "this is not YAML") from error
     except RecursionError as error:
         raise PolicyError(file, 1, "...", "this is nested too deeply") from error
     return _Reader(file).policy(root)

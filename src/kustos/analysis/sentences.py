@@ -196,7 +196,9 @@ def _operation(reader: _Reader) -> AclOperation:
     token = reader.take("an operation such as `READ`")
     operation = AclOperation.from_text(token.text)
     if token.is_quoted or operation in {AclOperation.UNKNOWN, AclOperation.ANY}:
-        raise SentenceError(token.text, "this is no operation, write one such as `READ`, `WRITE` or `ALL`")
+        raise SentenceError(
+            token.text, "this is not an operation, write one such as `READ`, `WRITE` or `ALL`"
+        )
     return operation
 
 

@@ -20,7 +20,6 @@ from kustos.auth.callbacks import (
     ScramServerCallbackHandler,
     configured_handler,
 )
-from kustos.auth.diagram import sasl_server_diagram
 from kustos.auth.effects import (
     Authenticated,
     ClientSoftware,
@@ -88,10 +87,9 @@ from kustos.auth.mechanisms.plain import PlainServer, PlainUsers, ReplaceablePla
 from kustos.auth.mechanisms.scram import ScramServer, TokenLogin, TokenLookup
 from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
 from kustos.auth.mechanisms.scram_keys import ScramHash
-from kustos.auth.principals import ANONYMOUS
 from kustos.auth.sasl_client import ClientRequest, SaslClientMachine, client_mechanism
 from kustos.auth.sasl_server import ApiVersionsBody, SaslServerMachine
-from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS, SaslState
+from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS, SaslState, sasl_server_diagram
 from kustos.auth.settings import (
     DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
     DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE,
@@ -100,7 +98,6 @@ from kustos.auth.settings import (
 
 __all__ = [
     "ALLOWED_LOGIN_MODULES_CONFIG",
-    "ANONYMOUS",
     "DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS",
     "DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE",
     "DISALLOWED_LOGIN_MODULES",

@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from kustos.acl import ANONYMOUS, KafkaPrincipal
-from kustos.auth.errors import NoMatchingRuleError, PrincipalBuilderError
+from kustos.acl import ANONYMOUS, EVERY_PRINCIPAL, KafkaPrincipal
+from kustos.auth.errors import NoMatchingRuleError, PrincipalBuilderError, SaslAuthenticationError
 from kustos.auth.mechanisms.base import Proven
-from kustos.auth.principals import refuse_wildcard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,3 +169,23 @@ def configured(
 
 def _user(name: str) -> KafkaPrincipal:
     return KafkaPrincipal(KafkaPrincipal.USER_TYPE, name)
+
+
+def refuse_wildcard(principal: KafkaPrincipal) -> KafkaPrincipal:
+    """Return the principal; raise `PrincipalBuilderError` for `User:*`.
+
+    In an ACL it matches everyone, so no user may have that name: Kafka lets such a user log in and then fails
+    each of its requests.
+    """
+    if str(principal) == EVERY_PRINCIPAL:
+        raise PrincipalBuilderError("a user named `*` may not log in: `User:*` means everybody in ACLs")
+    return principal
+
+
+def refuse_change(old: KafkaPrincipal | None, new: KafkaPrincipal) -> None:
+    """Raise `SaslAuthenticationError` if a re-authentication proved to be somebody else (KIP-368)."""
+    if new != old:
+        was = "" if old is None else f"{old.principal_type}.{old.name}"
+        raise SaslAuthenticationError(
+            f"Cannot change principals during re-authentication from {was}: {new.principal_type}.{new.name}"
+        )

@@ -24,7 +24,7 @@ MAX_ITERATIONS: Final = 16_384
 """Most iterations of a credential, as in Kafka: the client pays for them."""
 
 SALT_MAX_BYTES: Final = 1_024
-"""The longest salt, which anybody may ask for."""
+"""The longest salt, which anybody may request."""
 
 THE_HANDLER: Final = "the callback handler"
 _STATUS: Final = re.compile(r"[a-z_]{1,64}")
@@ -53,7 +53,7 @@ class ScramServerCallbackHandler(AuthenticateCallbackHandler):
         """Return salt, keys and iterations, such as a `kustos.metadata.ScramCredential`.
 
         None if there is no such user: kustos then goes on with a decoy of 4096 iterations and a salt as
-        Kafka's tools make it. Users with others can be told from users that do not exist.
+        Kafka's tools make it. Clients can distinguish users with others from unknown ones.
         """
 
 

@@ -47,14 +47,14 @@ class Fail:
     The wait is `connection.failed.authentication.delay.ms` and slows guessing. `response` is a whole frame,
     empty where Kafka closes without an answer. `reason` is for the log. `was_judged`: the credentials were
     checked and are wrong; False if the login failed otherwise, such as by a broken store of users.
-    `was_told`: a `ProofRefused` told of it before, so that it is not counted again.
+    `was_announced`: a `ProofRefused` announced it before, so that it is not counted again.
     """
 
     response: bytes = field(repr=False)
     reason: str
     delay_ms: int
     was_judged: bool = False
-    was_told: bool = False
+    was_announced: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ class SaslAuthenticationError(AuthError):
         self.reason = text if reason is None else reason
 
 
-class ToldRefusalError(SaslAuthenticationError):
-    """The end of an exchange whose `Challenge` has told the refusal already."""
+class AnnouncedRefusalError(SaslAuthenticationError):
+    """The end of an exchange whose `Challenge` has announced the refusal already."""
 
 
 class SaslMechanismError(AuthError):
@@ -27,7 +27,7 @@ class SaslMechanismError(AuthError):
 
 
 class CallbackError(SaslMechanismError):
-    """A callback handler or mechanism of somebody else's failed: nobody judged the credentials."""
+    """A custom callback handler or mechanism failed: nobody judged the credentials."""
 
     @property
     def reason(self) -> str:

@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth.errors import (
+    AnnouncedRefusalError,
     CallbackError,
     PrincipalBuilderError,
     SaslAuthenticationError,
     SaslMechanismError,
-    ToldRefusalError,
     UnverifiedCredentialsError,
 )
 from kustos.auth.mechanisms.base import Beside, MechanismStep
@@ -40,8 +40,8 @@ class Seen(NamedTuple):
     """For the log."""
     was_judged: bool = False
     """Whether a refused proof was checked and is wrong."""
-    was_told: bool = False
-    """Whether a challenge told of that before."""
+    was_announced: bool = False
+    """Whether a challenge announced that before."""
 
 
 def understand_versions(request: SaslRequest) -> Seen:
@@ -73,7 +73,7 @@ def refused(
         text=text,
         reason=reason,
         was_judged=isinstance(error, JUDGEMENTS) and not isinstance(error, NO_JUDGEMENTS),
-        was_told=isinstance(error, ToldRefusalError),
+        was_announced=isinstance(error, AnnouncedRefusalError),
     )
 
 

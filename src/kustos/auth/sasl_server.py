@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kustos.acl import KafkaPrincipal
-from kustos.auth.builders import principal_of_login
+from kustos.auth.builders import principal_of_login, refuse_change
 from kustos.auth.effects import (
     Authenticated,
     ClientSoftware,
@@ -28,7 +28,6 @@ from kustos.auth.effects import (
 )
 from kustos.auth.errors import SaslErrorCode, SaslMechanismError
 from kustos.auth.mechanisms.base import Beside, Challenge, Claimant, MechanismFactory, Proven, ServerMechanism
-from kustos.auth.principals import refuse_change
 from kustos.auth.sasl_requests import (
     ErrorBody,
     SaslRequest,
@@ -346,7 +345,7 @@ class SaslServerMachine:
         del row
         response = b"" if seen.request is None else token_refusal(seen.request, seen.text)
         delay_ms = self._settings.failed_authentication_delay_ms
-        return (Fail(response, seen.reason, delay_ms, seen.was_judged, seen.was_told),)
+        return (Fail(response, seen.reason, delay_ms, seen.was_judged, seen.was_announced),)
 
     def _refuse_state(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if seen.request is None:

@@ -29,7 +29,7 @@ class SaslState(_Singletons):
     AUTHENTICATE = auto()
     """A mechanism is agreed on; tokens come, bare or in SaslAuthenticate."""
     VERIFYING = auto()
-    """A token is checked beside the event loop; nothing may come meanwhile."""
+    """A token is checked off the event loop; nothing may come meanwhile."""
     COMPLETE = auto()
     """There is a principal."""
     REAUTHENTICATION_HANDSHAKE = auto()
@@ -52,7 +52,7 @@ class SaslEvent(_Singletons):
     HANDSHAKE = "SaslHandshake"
     HANDSHAKE_UNKNOWN_MECHANISM = "SaslHandshake for a mechanism not enabled"
     HANDSHAKE_CHANGED_MECHANISM = "SaslHandshake for another mechanism"
-    PROOF_PENDING = "token, checked beside the loop"
+    PROOF_PENDING = "token, checked off the loop"
     PROOF_CONTINUES = "token, more needed"
     PROOF_ACCEPTED = "token that proves"
     PROOF_REFUSED = "token refused"
@@ -105,7 +105,7 @@ def _before_handshake(state: SaslState) -> tuple[Transition, ...]:
 
 
 def _after_a_token(state: SaslState) -> tuple[Transition, ...]:
-    """Return the rows of a token that was checked, at once or beside the event loop."""
+    """Return the rows of a token that was checked, at once or off the event loop."""
     return (
         Transition(state, _E.PROOF_CONTINUES, _A.CHALLENGE, _S.AUTHENTICATE),
         Transition(state, _E.PROOF_ACCEPTED, _A.ADMIT, _S.COMPLETE),
@@ -141,3 +141,17 @@ _INDEX: Final = {(row.state, row.event): row for row in SASL_SERVER_TRANSITIONS}
 def transition(state: SaslState, event: SaslEvent) -> Transition:
     """Return the row for this state and event; the closing one where the table has none."""
     return _INDEX.get((state, event)) or Transition(state, event, SaslAction.CLOSE, SaslState.FAILED)
+
+
+def sasl_server_diagram() -> str:
+    """Return the diagram as Mermaid source, one arrow per transition; a note lists the closing ones."""
+    lines = ["stateDiagram-v2", f"    [*] --> {SaslState.INITIAL.name}"]
+    lines += [
+        f"    {row.state.name} --> {row.target.name}: {row.event.value} / {row.action.value}"
+        for row in SASL_SERVER_TRANSITIONS
+    ]
+    lines += [
+        f"    {SaslState.FAILED.name} --> [*]",
+        f"    note right of {SaslState.FAILED.name}: whatever has no arrow closes the connection",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""The ACLs that match a filter, read at once or in pieces during other decisions and changes."""
+"""The ACLs that match a filter, read at once or in pieces between other decisions and changes."""
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice

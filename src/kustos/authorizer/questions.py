@@ -47,10 +47,10 @@ class Fault:
 
 
 MALFORMED_PRINCIPAL: Final = Fault("principal", "is not written as `User:name`")
-EVERYBODY_IS_NO_CLIENT: Final = Fault("principal", "means everybody and is no single client")
-NO_HOST: Final = Fault("host", "is no text")
-NO_OPERATION: Final = Fault("operation", "is no operation to decide on, use one such as `READ`")
-NO_RESOURCE_TYPE: Final = Fault("resource_type", "is no type to decide on, use one such as `TOPIC`")
+EVERYBODY_IS_NO_CLIENT: Final = Fault("principal", "means everybody and is not a single client")
+NO_HOST: Final = Fault("host", "is not text")
+NO_OPERATION: Final = Fault("operation", "is not an operation to decide on, use one such as `READ`")
+NO_RESOURCE_TYPE: Final = Fault("resource_type", "is not a type to decide on, use one such as `TOPIC`")
 NOT_READY: Final = Fault("principal", "cannot be judged yet, the ACLs are not loaded")
 
 

@@ -76,7 +76,7 @@ class AuthorizerSession:
 
     def __init__(self, authorizer: "StandardAuthorizer", principal: KafkaPrincipal, host: str) -> None:
         if str(principal) == EVERY_PRINCIPAL:
-            raise InvalidActionError(f"principal `{principal}` means everybody and is no single client")
+            raise InvalidActionError(f"principal `{principal}` means everybody and is not a single client")
         self.principal = principal
         self.host = host
         # an ACL's principal is split at its first colon, so a type that contains one never matches

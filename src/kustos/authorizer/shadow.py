@@ -1,8 +1,8 @@
 """Decisions in the shadow: what ACLs say that are not enforced, beside what happened.
 
 Two kinds of ACLs decide without effect: those of the node, on a listener in mode `shadow`, and a candidate,
-which is to take their place. Shadow decisions are evidence only. No answer is an answer of its own here: it
-never passes for agreement.
+which is to take their place. Shadow decisions are evidence only. A missing answer is an outcome of its own:
+it never counts as agreement.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ PASSED: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.SHADOW_MODE)
 ERROR: Final = "ERROR"
 
 ID_CHARACTERS: Final = 12
-"""Characters of a set's digest that events carry: enough to tell an operator's own sets apart."""
+"""Characters of a set's digest that events carry: enough to distinguish an operator's own sets."""
 
 
 class ShadowDecision(NamedTuple):

@@ -121,7 +121,7 @@ def _read_location(
 ) -> LoadedAcls:
     if at is not None:
         if not Path(text).is_dir():
-            raise usage_error(f"`--at` looks back in a metadata log, but `{text}` is no directory")
+            raise usage_error(f"`--at` looks back in a metadata log, but `{text}` is not a directory")
         return _read_metadata(Path(text), at, ignore_torn_tail=ignore_torn_tail)
     if text.startswith(CLUSTER_SCHEME):
         return _read_cluster(text.removeprefix(CLUSTER_SCHEME), command_config, EVERY_BINDING, settings)
@@ -185,7 +185,7 @@ def _read_metadata(path: Path, at: str | None = None, *, ignore_torn_tail: bool)
 def state_at(path: Path, at: str, *, ignore_torn_tail: bool) -> "StateAt":
     """Return the state of a metadata directory at a moment, and report that moment on standard error.
 
-    Raises a usage error for a text that is no moment, and the errors of `Timeline`.
+    Raises a usage error for a text that is not a moment, and the errors of `Timeline`.
     """
     from kustos.metadata.inspection import Timeline
 
@@ -225,7 +225,7 @@ def _read_cluster(
 
 
 def _of_bindings(name: str, bindings: Sequence[AclBinding], settings: BrokerSettings) -> LoadedAcls:
-    from kustos.cli.acls.mapping import sorted_bindings
+    from kustos.cli.acls.arguments import sorted_bindings
 
     located = tuple([LocatedBinding(binding, 0) for binding in sorted_bindings(bindings)])
     return LoadedAcls(name, located, settings=settings)

@@ -22,7 +22,7 @@ kustos decide --acls acls.jsonl --requests requests.jsonl
 kustos decide --acls acls.yaml --requests - \\
     --super-users User:admin < requests.jsonl
 kustos decide --bootstrap-server node:9092 \\
-    --command-config admin.properties --requests asked.csv \\
+    --command-config admin.properties --requests requests.csv \\
     --answers answered.parquet
 """
 
@@ -83,8 +83,8 @@ def decide(
     """
     from kustos.cli.acl_locations import AclSource
     from kustos.cli.broker_settings import SettingOptions
-    from kustos.cli.deciding import RequestDecider, load_authorizer, open_answers, open_requests
-    from kustos.cli.deciding_workers import cores
+    from kustos.cli.decision_workers import cores
+    from kustos.cli.decisions import RequestDecider, load_authorizer, open_answers, open_requests
     from kustos.cli.failures import ExitCode, usage_error
 
     if acls == requests == "-":

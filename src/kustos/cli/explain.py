@@ -105,7 +105,7 @@ def explain(
     from kustos.acl import KafkaPrincipal, PatternType, ResourcePattern
     from kustos.analysis import ExplainScope
     from kustos.cli.acl_locations import AclSource
-    from kustos.cli.acls.mapping import parse_operation
+    from kustos.cli.acls.arguments import parse_operation
     from kustos.cli.broker_settings import SettingOptions
     from kustos.cli.failures import ExitCode
 
@@ -176,7 +176,9 @@ def java_host(text: str) -> str:
     try:
         address = ip_address(text.strip())
     except ValueError:
-        raise usage_error(f"`{text}` is no IP address; ACLs know no host names, give an address") from None
+        raise usage_error(
+            f"`{text}` is not an IP address; ACLs know no host names, give an address"
+        ) from None
     if not isinstance(address, IPv6Address):
         return str(address)
     if address.ipv4_mapped is not None:

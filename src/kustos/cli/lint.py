@@ -84,7 +84,7 @@ def lint(
     unknown = sorted(set(ignore or ()) - LINT_CODES.keys())
     if unknown:
         raise usage_error(
-            f"`--ignore {unknown[0]}` is no code of lint, the first is {next(iter(LINT_CODES))}"
+            f"`--ignore {unknown[0]}` is not a code of lint, the first is {next(iter(LINT_CODES))}"
         )
     existing = existing_names(existing_topics, existing_groups)
     loaded = read_location(

@@ -31,7 +31,9 @@ def read_password(what: str, file: Path | None, variable: str | None) -> str:
     if variable is not None:
         return _from_environment(variable)
     if not sys.stdin.isatty():
-        raise usage_error("there is no terminal for a prompt, give the password by a file or the environment")
+        raise usage_error(
+            "there is not a terminal for a prompt, give the password by a file or the environment"
+        )
     return _from_prompt(what)
 
 

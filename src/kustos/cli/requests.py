@@ -149,22 +149,22 @@ def _of_odd_json(line: str) -> Item:
     if _OVERLONG in line:
         return _fault(f"the line has more than {LINE_CHARACTERS_MAX} bytes")
     if not _is_text(line):
-        return _fault("this is no text in UTF-8")
+        return _fault("this is not text in UTF-8")
     try:
         pairs = json.loads(line, object_pairs_hook=tuple)
     except json.JSONDecodeError as error:
-        return _fault(f"this is no JSON, {error.msg.lower()} at character {error.pos + 1}", line)
+        return _fault(f"this is not JSON, {error.msg.lower()} at character {error.pos + 1}", line)
     except (RecursionError, ValueError):
-        return _fault("this is no JSON that a request is written in", line)
+        return _fault("this is not JSON that a request is written in", line)
     if not isinstance(pairs, tuple):
-        return _fault("this is no object, a request is one with five fields", line)
+        return _fault("this is not an object, a request is one with five fields", line)
     return _names_fault([name for name, _ in pairs]) or _of_fields(dict(pairs))
 
 
 def _names_fault(names: list[str]) -> str:
     for name in names:
         if name not in FIELDS:
-            return _fault("is no field of a request", name)
+            return _fault("is not a field of a request", name)
         if names.count(name) > 1:
             return _fault("stands twice, say it once", name)
     return next((_fault("is missing", name) for name in FIELDS if name not in names), "")
@@ -174,7 +174,7 @@ def _of_fields(fields: dict[str, Any]) -> Item:
     for name in FIELDS:
         value = fields[name]
         if not isinstance(value, str) and not (value is None and name == FIELDS[-1]):
-            return _fault(f"is no text, write `{name}` in quotes", json.dumps(value))
+            return _fault(f"is not text, write `{name}` in quotes", json.dumps(value))
         if isinstance(value, str) and not _is_text(value):
             return _fault(f"`{name}` holds half of a character")
     return tuple(fields[name] for name in FIELDS)
@@ -229,7 +229,7 @@ def csv_batches(lines: Lines) -> Iterator[list[Item]]:
     try:
         header = next(rows, [])
     except csv.Error as error:
-        raise usage_error(f"the requests' first line is no CSV header: {error}") from error
+        raise usage_error(f"the requests' first line is not a CSV header: {error}") from error
     pick = _picker(header)
     items: list[Item] = []
     while True:
@@ -238,7 +238,7 @@ def csv_batches(lines: Lines) -> Iterator[list[Item]]:
         except StopIteration:
             break
         except csv.Error as error:
-            items.append(_fault(f"this is no CSV, {error}"))
+            items.append(_fault(f"this is not CSV, {error}"))
         else:
             items.append(_of_row(row, pick))
         if feed.is_empty:
@@ -264,7 +264,7 @@ def _of_row(row: list[str], pick: Any) -> Item:
     if _OVERLONG in text:
         return _fault(f"the line has more than {LINE_CHARACTERS_MAX} bytes")
     if not text.isascii() and not _is_text(text):
-        return _fault("this is no text in UTF-8")
+        return _fault("this is not text in UTF-8")
     return tuple(cell or None for cell in pick(row))
 
 

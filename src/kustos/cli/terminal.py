@@ -1,4 +1,4 @@
-"""What a person sees at a terminal beside the answer: progress, and the question before something is lost."""
+"""What a terminal shows besides the answer: progress, and confirmations before something is lost."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +54,9 @@ def confirm(verb: str, what: Sequence[str], option: str = "--force") -> None:
     Without a terminal it raises a usage error: a script gives the option.
     """
     if not sys.stdin.isatty():
-        raise usage_error(f"there is no terminal for a confirmation, give `{option}` to {verb} without one")
+        raise usage_error(
+            f"there is not a terminal for a confirmation, give `{option}` to {verb} without one"
+        )
     sys.stderr.write(f"about to {verb}:\n")
     for line in what[:SHOWN_MAX]:
         sys.stderr.write(f"  {printable(line)}\n")

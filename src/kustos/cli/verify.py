@@ -107,6 +107,6 @@ def _chosen(policy: "Policy", ids: list[str] | None) -> "Policy":
     for statement_id in ids:
         if statement_id not in known:
             raise usage_error(
-                f"`--statement {statement_id}` is no id of the policy, the first is `{known[0]}`"
+                f"`--statement {statement_id}` is not an id of the policy, the first is `{known[0]}`"
             )
     return replace(policy, statements=tuple(each for each in policy.statements if each.statement_id in ids))

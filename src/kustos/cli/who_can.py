@@ -77,7 +77,7 @@ def who_can(
     from kustos.analysis import who_can as access_to
     from kustos.cli.access import print_access
     from kustos.cli.acl_locations import AclSource
-    from kustos.cli.acls.mapping import parse_operation
+    from kustos.cli.acls.arguments import parse_operation
     from kustos.cli.broker_settings import SettingOptions, report_unknown
     from kustos.cli.one_resource import note_likely_prefix
     from kustos.cli.terminal import progress

@@ -28,7 +28,7 @@ def parse_address(text: str) -> NodeAddress:
     elif ":" in host:
         raise SettingsError(f"write the IPv6 address `{text}` in brackets, as `[::1]:9092`")
     if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= 65535:
-        raise SettingsError(f"`{text}` is no address of a node, write it as `host:port`")
+        raise SettingsError(f"`{text}` is not an address of a node, write it as `host:port`")
     return NodeAddress(host, int(port))
 
 

@@ -1,4 +1,4 @@
-"""Errors between us and a cluster.
+"""Errors of our connections to a cluster.
 
 `KafkaError` is the cluster's own answer; all others mean that there was no answer. No text holds a
 credential.

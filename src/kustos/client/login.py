@@ -1,7 +1,7 @@
-"""Our own logins by a class of the operator's: each connection asks it for the credentials.
+"""Our own logins by a class of the operator's: each connection gets its credentials from it.
 
-In Kafka `sasl.login.class` replaces the login as a whole, and `sasl.login.callback.handler.class` whom it
-asks for credentials. Here is only the latter: nothing stands between it and the mechanism.
+In Kafka `sasl.login.class` replaces the login as a whole, and `sasl.login.callback.handler.class` the source
+of its credentials. Here only the latter exists: nothing stands between it and the mechanism.
 """
 
 from abc import abstractmethod
@@ -17,10 +17,10 @@ from kustos.auth import (
     CallbackError,
     configured_handler,
 )
-from kustos.client.beside import beside_the_loop
 from kustos.client.errors import AuthenticationFailedError, SettingsError
 from kustos.client.oauth import LOGIN_HANDLER
 from kustos.client.plugins import PluginKind
+from kustos.client.threads import in_a_thread
 
 HANDLER_KEY: Final = "sasl.login.callback.handler.class"
 LOGIN_KEY: Final = "sasl.login.class"
@@ -53,7 +53,7 @@ class LoginCallbackHandler(AuthenticateCallbackHandler):
 
     @abstractmethod
     def credentials(self) -> UserPassword | BearerToken:
-        """Return a user and password, or with OAUTHBEARER a token; each connection asks, in a thread.
+        """Return a user and password, or with OAUTHBEARER a token; called for each connection, in a thread.
 
         It must return within `socket.connection.setup.timeout.ms`. What it raises fails the login.
         """
@@ -98,7 +98,7 @@ def _handler_of(settings: LoginHandlerSettings) -> LoginCallbackHandler:
 
 def _credentials(settings: LoginHandlerSettings) -> object:
     try:
-        # configured in the thread, too: it may have to ask somebody
+        # configured in the thread, too: it may have to contact a service
         return _handler_of(settings).credentials()
     except SystemExit:
         # it would end this thread, and nobody would hear of it
@@ -109,7 +109,7 @@ async def credentials_of(settings: LoginHandlerSettings) -> UserPassword | Beare
     """Return our credentials of this moment, validated; raise `AuthenticationFailedError`."""
     name = settings.handler_class.__name__
     try:
-        found = await beside_the_loop(lambda: _credentials(settings))
+        found = await in_a_thread(lambda: _credentials(settings))
     except CallbackError as error:
         raise AuthenticationFailedError(str(error)) from None
     except Exception as error:  # noqa: BLE001 - whatever foreign code raises fails the login
@@ -121,5 +121,5 @@ async def credentials_of(settings: LoginHandlerSettings) -> UserPassword | Beare
     elif type(found) is UserPassword and type(found.username) is type(found.password) is str:
         return found
     raise AuthenticationFailedError(
-        f"`{name}` gave credentials of no use for `{settings.mechanism}`, a `{type(found).__name__}`"
+        f"`{name}` returned unusable credentials for `{settings.mechanism}`, a `{type(found).__name__}`"
     )

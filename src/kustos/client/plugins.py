@@ -40,7 +40,7 @@ class PluginKind:
             # whatever its code raises on import, the node does not start, and says why
             raise self.unusable(name, f"loading it failed, {type(error).__name__}: {error}") from error
         if not (isinstance(found, type) and issubclass(found, self.bases)):
-            raise self.unusable(name, f"it is no subclass of `{self._base}`")
+            raise self.unusable(name, f"it is not a subclass of `{self._base}`")
         missing = sorted(getattr(found, "__abstractmethods__", ()))
         if missing:
             raise self.unusable(name, f"it lacks {', '.join(f'`{each}`' for each in missing)}")

@@ -1,13 +1,14 @@
-"""A credential of ours that expires: got when it is first needed, and anew ahead of its end.
+"""Our own credentials that expire: fetched when first needed, and again before they end.
 
-One is fetched at a time, whoever waits for it. While the last one is valid nobody waits: the next is got
-beside the loop at its time, and after a failure again ten seconds later. Bearer tokens and Kerberos tickets
-are such credentials.
+One is fetched at a time, however many wait for it. While the last one is valid nobody waits: the next is
+fetched off the loop at its time, and after a failure again ten seconds later. Bearer tokens, refreshed as by
+Kafka's ExpiringCredentialRefreshingLogin, and Kerberos tickets are such credentials.
 """
 
 import asyncio
 import weakref
 from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 from kustos.runtime import Clock, Entropy
@@ -16,7 +17,7 @@ RETRY_MS: Final = 10_000
 """The pause after a refresh that failed, as in Kafka."""
 
 TIMER_MAX_MS: Final = 86_400_000
-"""The longest pause before the time is reckoned anew: a day."""
+"""The longest pause before the time is calculated again: a day."""
 
 _CHANCE_BYTES: Final = 4
 
@@ -26,7 +27,7 @@ class Expiring(Protocol):
 
     @property
     def expires_at_ms(self) -> int:
-        """When it is of no use any more."""
+        """When it expires."""
 
 
 T = TypeVar("T", bound=Expiring)
@@ -138,3 +139,37 @@ class PerLoop(Generic[K, S]):
         if settings not in sources:
             sources[settings] = self._make(settings)
         return sources[settings]
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshRules:
+    """`sasl.login.refresh.*`: parts of a token's life, and seconds."""
+
+    window_factor: float = 0.8
+    window_jitter: float = 0.05
+    min_period_seconds: int = 60
+    buffer_seconds: int = 300
+
+
+def refresh_at_ms(rules: RefreshRules, chance: float, now_ms: int, issued_ms: int, expires_ms: int) -> int:
+    """Return the wall time at which to refresh a token; `chance` is from 0 to 1.
+
+    At `window_factor` plus a part of `window_jitter` of its life, but `buffer_seconds` before its end, and
+    `min_period_seconds` from now. A life too short for both is divided by factor and jitter alone.
+    """
+    part = rules.window_factor + rules.window_jitter * chance
+    least_ms, buffer_ms = rules.min_period_seconds * 1000, rules.buffer_seconds * 1000
+    if now_ms + least_ms + buffer_ms > expires_ms:
+        return now_ms + int((expires_ms - now_ms) * part)
+    proposed_ms = issued_ms + int((expires_ms - issued_ms) * part)
+    return max(min(proposed_ms, expires_ms - buffer_ms), now_ms + least_ms)
+
+
+def retry_pauses_ms(backoff_ms: int, backoff_max_ms: int) -> tuple[int, ...]:
+    """Return the pauses between attempts: doubled each time, in sum at most `backoff_max_ms`, as in Kafka."""
+    pauses: list[int] = []
+    pause_ms = max(1, backoff_ms)
+    while sum(pauses) + pause_ms <= backoff_max_ms:
+        pauses.append(pause_ms)
+        pause_ms *= 2
+    return tuple(pauses)

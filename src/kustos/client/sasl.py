@@ -32,7 +32,7 @@ MAX_ROUNDS: Final = 10
 """Most SaslAuthenticate exchanges before the login is given up as endless; SCRAM needs two, GSSAPI three."""
 
 Identity = Callable[[], Awaitable[SaslClientSettings]]
-"""Who we log in as, asked at each login of a connection; raises `ClientError`."""
+"""Returns who we log in as, at each login of a connection; raises `ClientError`."""
 
 
 async def connect(
@@ -84,7 +84,7 @@ async def _log_in(address: NodeAddress, version: int, identity: Identity, exchan
 
 
 async def _mechanism(settings: SaslClientSettings, host: str) -> ClientMechanism:
-    """Return our side of the mechanism; it may ask a provider, a KDC, or a class of the operator's."""
+    """Return our side of the mechanism; it may contact a provider or a KDC, or call an operator's class."""
     if settings.oauth is not None:
         return OAuthBearerClient(await token_source(settings.oauth).token())
     if settings.kerberos is not None:

@@ -1,9 +1,9 @@
 """Our session at a server, prolonged before it ends (KIP-368).
 
-A server that limits sessions tells their lifetime at the login. As in Kafka's clients a session is due after
-85 to 95 % of it, and is prolonged when the next request is to be sent, by another login of the same identity
-on the same connection: a connection without requests costs nobody a login. The owner of the connection sends
-the requests of this login in order with its own.
+A server that limits sessions announces their lifetime at the login. As in Kafka's clients a session is due
+after 85 to 95 % of it, and is prolonged when the next request is to be sent, by another login of the same
+identity on the same connection: a connection without requests needs no login. The owner of the connection
+sends the requests of this login in order with its own.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class SaslSession:
         return self.due_at_s is not None and asyncio.get_running_loop().time() >= self.due_at_s
 
     async def begin(self, exchange: Exchange) -> None:
-        """Log in, for the first time or again; the connection is of no use after an error.
+        """Log in, for the first time or again; the connection is unusable after an error.
 
         Raise `CannotConnectError`, or `AuthenticationFailedError` if either side rejects the other.
         """

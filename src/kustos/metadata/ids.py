@@ -20,7 +20,7 @@ def uuid_text(value: UUID) -> str:
 def uuid_of_text(text: str) -> UUID:
     """Return the UUID of 22 characters of URL-safe Base64; raise `ValueError` for any other text."""
     if _TEXT.fullmatch(text) is None:
-        raise ValueError(f"`{text}` is no UUID in 22 characters of URL-safe Base64")
+        raise ValueError(f"`{text}` is not a UUID in 22 characters of URL-safe Base64")
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 

@@ -60,7 +60,7 @@ def _checked_time_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ValueError, OSError, LookupError):
-        raise ValueError("is no time zone, give an IANA name like `Europe/Berlin`") from None
+        raise ValueError("is not a time zone, give an IANA name like `Europe/Berlin`") from None
     return name
 
 
@@ -77,7 +77,7 @@ def _checked_cluster(name: str) -> str:
     from kustos.pipeline.lines.clusters import is_cluster_name
 
     if not is_cluster_name(name):
-        raise ValueError("is no name of a cluster, take up to 255 letters, digits and `._:+-`")
+        raise ValueError("is not a name of a cluster, take up to 255 letters, digits and `._:+-`")
     return name
 
 
@@ -294,9 +294,9 @@ def _loaded(text: str, path: Path) -> tuple[yaml.Node | None, Any]:
         return yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1
-        raise ConfigurationError(f"{path}, line {line}: this is no YAML: {error.problem}") from None
+        raise ConfigurationError(f"{path}, line {line}: this is not YAML: {error.problem}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: a date that does not exist
-        raise ConfigurationError(f"{path}: this is no YAML: {str(error).splitlines()[0]}") from None
+        raise ConfigurationError(f"{path}: this is not YAML: {str(error).splitlines()[0]}") from None
 
 
 def _repeated_keys(node: yaml.Node | None) -> Iterator[yaml.Node]:
@@ -318,7 +318,7 @@ def _sentence(path: Path, root: yaml.Node | None, error: Mapping[str, Any]) -> s
     name = ".".join(str(part) for part in place)
     problem = {
         "missing": "is missing",
-        "extra_forbidden": "is no key of the configuration",
+        "extra_forbidden": "is not a key of the configuration",
         "model_type": "takes keys with values, like `path: tables`",
     }.get(error["type"], str(error["msg"]).removeprefix("Value error, ").removeprefix("Input "))
     where = f"{path}, line {_line_of(root, place)}"

@@ -161,7 +161,9 @@ def check_replaceable(out: Path, tables: tuple[str, ...]) -> None:
     for table in tables:
         former = out / table
         if former.exists() and not (former / TABLE_MARKER).is_file():
-            raise ReportOutputError(f"`{former}` is in the way and is no finished table, move it elsewhere")
+            raise ReportOutputError(
+                f"`{former}` is in the way and is not a finished table, move it elsewhere"
+            )
 
 
 def publish(folder: Path, out: Path, tables: tuple[str, ...], files: tuple[str, ...]) -> None:

@@ -277,7 +277,7 @@ def reason_in_store(error: Exception) -> tuple[int | None, str]:
     """
     text = str(error)
     code, status = _CODE.search(text), _STATUS.search(text)
-    told = code[1] if code is not None else status[0] if status is not None else ""
+    answer = code[1] if code is not None else status[0] if status is not None else ""
     if isinstance(error, FileNotFoundError) or ("404 Not Found" in text and not code):
         return errno.ENOENT, os.strerror(errno.ENOENT)
     if "403 Forbidden" in text or "AccessControlException" in text or "necessary privileges" in text:
@@ -286,7 +286,7 @@ def reason_in_store(error: Exception) -> tuple[int | None, str]:
         return None, "the store does not answer, check its address and the network"
     if "redentials" in text:
         return None, "no credentials, set those of the store in the environment"
-    return None, f"the store answers {told}" if told else "the store failed"
+    return None, f"the store answers {answer}" if answer else "the store failed"
 
 
 AT_ONCE: Final = 8

@@ -57,7 +57,7 @@ SETTINGS: Final = {
     "spark.sql.files.ignoreCorruptFiles": "false",  # a damaged file must stop the run
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",  # else every Column asks the JVM five times
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # else every Column calls the JVM five times
     # what a worker of Python holds at a time: lines may be long, and ten thousand of them are a batch
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",  # SPARK-58241: hangs

@@ -10,9 +10,8 @@ from typing import Final
 
 from kustos.protocol.api_versions import common_versions
 from kustos.protocol.common import ALTER_CLUSTER, DESCRIBE_CLUSTER, TOP_WITH_MESSAGE, cluster
-from kustos.protocol.escapes.cluster import describe_controllers
 from kustos.protocol.escapes.configs import alter_configs, describe_configs
-from kustos.protocol.escapes.envelope import envelope
+from kustos.protocol.escapes.controllers import describe_controllers, envelope
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import ClusterOperations, Gate, Row, ServeLocally
 from kustos.protocol.table import TABLE

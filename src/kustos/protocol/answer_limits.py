@@ -1,4 +1,4 @@
-"""Reducing the answer size that a request asks for when memory is short.
+"""Lowers the answer size that a request allows when memory is short.
 
 Only Fetch and ShareFetch have such a field: `max_bytes`, which a broker exceeds only by the first batch
 (KIP-74).
@@ -18,7 +18,7 @@ def limit_answer(opened: Opened, grant: Callable[[int], int]) -> None:
     """Lower the `max_bytes` of a Fetch or ShareFetch to the granted number; call before its handler runs.
 
     Only these four of a Fetch's own bytes change, since they may go upstream otherwise unchanged. In a
-    ShareFetch names of any length precede them: it is encoded anew.
+    ShareFetch names of any length precede them: it is encoded again.
     """
     exchange = opened.exchange
     if exchange.header.api_key not in {ApiKey.FETCH, ApiKey.SHARE_FETCH}:

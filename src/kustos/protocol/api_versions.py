@@ -45,7 +45,7 @@ def offered_versions(upstream: Mapping[int, tuple[int, int]]) -> dict[int, tuple
 
 
 class OfferedApis:
-    """What clients are offered, made anew only when what upstream offers is replaced.
+    """What clients are offered, recreated only when what upstream offers is replaced.
 
     `upstream`: the versions of upstream; `features`: its answer to ApiVersions. Both are replaced whole, and
     never changed. For one event loop.

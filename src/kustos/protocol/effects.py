@@ -80,7 +80,7 @@ class ResolveTopicIds:
 class ListTopics:
     """Send back how many partitions each of these topics has upstream, without those that do not exist.
 
-    `names` None asks for all topics.
+    `names` None means all topics.
     """
 
     names: frozenset[str] | None
@@ -153,6 +153,6 @@ class Unwrap:
 
 Outcome: TypeAlias = Relay | Reply | Streamed | Silence | Hangup | Unwrap
 T = TypeVar("T")
-Asking: TypeAlias = Generator[Effect, Any, T]
+Effects: TypeAlias = Generator[Effect, Any, T]
 """A part of a handler that needs effects for its result."""
-Handler: TypeAlias = Asking[Outcome]
+Handler: TypeAlias = Effects[Outcome]

@@ -140,7 +140,7 @@ class Decided(NamedTuple):
     """What candidate ACLs say where it is not what the ACLs say."""
 
     @property
-    def asks_first(self) -> bool:
+    def is_first_check(self) -> bool:
         """Whether a denial has no effect, since a later question decides then.
 
         Kafka first checks IDEMPOTENT_WRITE, CREATE or DELETE on the cluster, with `logIfDenied` false, and
@@ -152,7 +152,7 @@ class Decided(NamedTuple):
     @property
     def is_probe(self) -> bool:
         """Whether it is a denial without effect."""
-        return not self.decision.allowed and self.asks_first
+        return not self.decision.allowed and self.is_first_check
 
 
 WrittenAt: TypeAlias = Callable[[int | None], object]
@@ -232,7 +232,7 @@ class Exchange:
         """Keep a decision; return whether it allows.
 
         In the shadow everything passes but a probe: its denial leads to the question that decides, which
-        nobody would hear of otherwise.
+        would otherwise never be asked.
         """
         allowed = decided.decision.allowed
         if not allowed and self.is_shadow and not decided.is_probe:

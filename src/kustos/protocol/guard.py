@@ -109,7 +109,7 @@ class Opened:
         )
 
     def throttle_time_ms(self, answer: bytes, ask: Ask = OWN_REQUEST) -> int | None:
-        """Return how long upstream mutes this connection, from the bytes of its answer to what was asked.
+        """Return how long upstream mutes this connection, from the bytes of its answer to a request.
 
         None if this version has no such field. It comes first in every answer that has it (KIP-219).
         """

@@ -12,7 +12,7 @@ from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, Resourc
 from kustos.protocol.codes import DENIED_CODE, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
 from kustos.protocol.common import READ_TOPIC
 from kustos.protocol.effects import (
-    Asking,
+    Effects,
     Reply,
     ResolveTopicIds,
     UpstreamAnswer,
@@ -41,7 +41,7 @@ SomePartition = TypeVar("SomePartition", bound=tuple[str | bytes, int])
 
 def finish(
     exchange: Exchange, row: Row, answer: UpstreamAnswer, denied: dict[int, Message] | None
-) -> Asking[Reply]:
+) -> Effects[Reply]:
     """Run the response steps; an answer that none of them changed passes as bytes."""
     response = answer.message
     changed = False
@@ -64,7 +64,7 @@ def finish(
     return Reply(response if changed else answer.body)
 
 
-def resolve_topic_ids(exchange: Exchange, row: Row) -> Asking[None]:
+def resolve_topic_ids(exchange: Exchange, row: Row) -> Effects[None]:
     """Resolve the topic ids in the items that the row strips, before anything is decided."""
     ids: set[bytes] = set()
     for step in row.steps:
@@ -77,7 +77,7 @@ def resolve_topic_ids(exchange: Exchange, row: Row) -> Asking[None]:
         exchange.topic_names = yield ResolveTopicIds(frozenset(ids))
 
 
-def pass_gate(exchange: Exchange, gate: Gate) -> Asking[None]:
+def pass_gate(exchange: Exchange, gate: Gate) -> Effects[None]:
     """Raise `RefuseRequestError` unless every name passes; all are checked, as in Kafka."""
     if not gate.when(exchange.request):
         return
@@ -96,7 +96,7 @@ def pass_gate(exchange: Exchange, gate: Gate) -> Asking[None]:
             raise RefuseRequestError(DENIED_CODE[check.resource_type])
 
 
-def pass_again(exchange: Exchange, gates: Iterable[Gate]) -> Asking[None]:
+def pass_again(exchange: Exchange, gates: Iterable[Gate]) -> Effects[None]:
     """Decide again if the ACLs have changed while something was learnt after these gates."""
     if not exchange.is_still_allowed():
         for gate in gates:
@@ -110,7 +110,7 @@ def question(
     return (check, name) if isinstance(check, Check) else check(exchange, item)
 
 
-def strip(exchange: Exchange, step: Strip, request: Message) -> Asking[tuple[Message, dict[int, Message]]]:
+def strip(exchange: Exchange, step: Strip, request: Message) -> Effects[tuple[Message, dict[int, Message]]]:
     """Return the request with its allowed items, and the answers to the others by their index."""
     items = request.get(step.items.request_list) or []
     if not items:
@@ -186,7 +186,7 @@ def item_name(exchange: Exchange, item: Any, name_field: str) -> str | None:
 
 def merged(
     exchange: Exchange, items: Items, denied: dict[int, Message], response: Message | None
-) -> Asking[Message]:
+) -> Effects[Message]:
     """Return the response with the denied items at their places in the request.
 
     Upstream's items keep their own order; an item that matches none of the request is dropped.
@@ -203,7 +203,7 @@ def placed_items(
     requested: list[Any],
     denied: dict[int, Message],
     answered: list[Message],
-) -> Asking[list[Message]]:
+) -> Effects[list[Message]]:
     """Return the denied items and upstream's answers in request order."""
     pool: dict[Any, deque[Message]] = {}
     keys = yield from each(exchange, answered, shape.key_of_response)
@@ -221,7 +221,7 @@ def placed_items(
     return [item for item in placed_each if item is not None]
 
 
-def hide(exchange: Exchange, step: Hide, response: Message) -> Asking[bool]:
+def hide(exchange: Exchange, step: Hide, response: Message) -> Effects[bool]:
     """Remove items that may not be seen; return whether any was removed."""
     if not step.when(exchange.request):
         return False
@@ -240,7 +240,7 @@ def hide(exchange: Exchange, step: Hide, response: Message) -> Asking[bool]:
     return True
 
 
-def annotate(exchange: Exchange, step: Operations, response: Message) -> Asking[bool]:
+def annotate(exchange: Exchange, step: Operations, response: Message) -> Effects[bool]:
     """Fill in the authorized operations of the items; return whether any item has the field."""
     items = response.get(step.response_list) or []
     if not items or step.field not in items[0].FIELDS:
@@ -289,7 +289,7 @@ def conceal(step: Conceal, response: Message) -> bool:
     return bool(holders)
 
 
-def rewrite(exchange: Exchange, step: Rewrite, response: Message) -> Asking[bool]:
+def rewrite(exchange: Exchange, step: Rewrite, response: Message) -> Effects[bool]:
     """Replace the brokers' addresses with the gateway's; return whether there were any."""
     items: list[Any] = [response] if step.response_list == "" else response.get(step.response_list) or []
 
@@ -305,7 +305,7 @@ def rewrite(exchange: Exchange, step: Rewrite, response: Message) -> Asking[bool
 
 def refused_by_topic(
     exchange: Exchange, partitions: Iterable[SomePartition]
-) -> Asking[dict[SomePartition, int]]:
+) -> Effects[dict[SomePartition, int]]:
     """Decide who may read the partitions, by topic, with Kafka's reference counts; return refusing codes.
 
     The ids of topics are resolved already.
@@ -332,10 +332,12 @@ def refused_by_topic(
 
 def by_topic(
     exchange: Exchange, topic_type: type[Message], partitions: Iterable[tuple[tuple[str | bytes, int], Any]]
-) -> Asking[list[Message]]:
+) -> Effects[list[Message]]:
     """Return the items of a list by topic, in order, such as the topics of a request or of a response."""
     topics: dict[str | bytes, list[Any]] = {}
     for (topic, _), item in partitions:
         topics.setdefault(topic, []).append(item)
     name = "topic" if "topic" in topic_type.FIELDS else "topic_id"
-    return each(exchange, list(topics.items()), lambda of: topic_type(**{name: of[0], "partitions": of[1]}))
+    return each(
+        exchange, list(topics.items()), lambda topic: topic_type(**{name: topic[0], "partitions": topic[1]})
+    )

@@ -2,7 +2,7 @@
 
 The same bytes around the records are the same request, and by the same ACLs it gets the same decisions. So
 the shape of a Produce that passed whole is kept: the bytes around its records, and what was decided. A frame
-with the same bytes there is neither parsed nor decided anew: one comparison of versions shows that no ACL
+with the same bytes there is neither parsed nor decided again: one comparison of versions shows that no ACL
 changed since. Its records are read as always, since they say whether they belong to a transaction, and its
 decisions are audited as always. Its answer passes unread if it differs from an earlier one in numbers only.
 
@@ -229,5 +229,5 @@ class RepeatedRequests:
         return shape
 
     def forget(self) -> None:
-        """Forget everything, since who makes the requests changed."""
+        """Forget everything, since the requester changed."""
         self.shapes.clear()

@@ -61,7 +61,7 @@ class Strip:
     `unless_cluster`: an operation on the cluster that allows every item. `counts_inner`: the audit reference
     count is the number of inner items, not of items. `once`: an item named again is as if it were named once.
     `repeated`: the refusal of each item that is named again. `yields`: an error of the whole answer takes the
-    place of all refusals, so upstream is asked even if no item is left.
+    place of all refusals, so upstream is queried even if no item is left.
     """
 
     items: Items

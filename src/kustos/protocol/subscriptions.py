@@ -2,8 +2,8 @@
 
 A member says what it subscribes to once, and then nothing of it, for days. Its topics by regular expression
 are to follow the topics and the ACLs, so the guard records what each member on this connection has said. A
-member that it does not know is asked once to say all again: `COORDINATOR_LOAD_IN_PROGRESS` is what clients
-answer with a whole heartbeat, without giving up anything.
+member that it does not know must repeat everything once: clients answer `COORDINATOR_LOAD_IN_PROGRESS` with
+a whole heartbeat, and give up nothing.
 """
 
 from collections.abc import Collection, Iterable
@@ -14,7 +14,7 @@ from typing import Final, Generic, Self, TypeAlias, TypeVar
 from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern
 
 MEMBERS_PER_CONNECTION: Final = 16
-"""A consumer has one connection to its coordinator, for itself. A member that makes room is asked again."""
+"""A consumer has one connection to its coordinator, for itself. A member that makes room starts again."""
 
 BYTES_PER_CONNECTION: Final = 1024 * 1024
 """Of the names that are kept for the members on one connection, with what each takes beside its letters. A
@@ -34,7 +34,7 @@ Kept = TypeVar("Kept")
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member has said, and what upstream was told.
+    """What a member has said, and what upstream got.
 
     `names`: the topics that it named. `pattern`: its expression. `sent`: a digest of all topics that upstream
     knows of it. `version`: the decider's by which they were decided; None if it has none. `topics_number`:
@@ -102,7 +102,7 @@ class Subscriptions(Members[Subscription]):
         self._asked.pop(member, None)
 
     def ask(self, member: MemberKey) -> bool:
-        """Return whether a member is to say all again; false if it was just asked, and has not."""
+        """Return whether a member must repeat everything; false if it was just requested and has not come."""
         if member in self._asked:
             return False
         self._asked[member] = None

@@ -34,7 +34,7 @@ TABLE: Final[dict[int, Row]] = {int(row.api_key): row for row in ROWS}
 
 OWN_APIS: Final = frozenset(int(row.api_key) for row in IDENTITY_ROWS)
 """The APIs on what kustos itself keeps (ACLs, users, tokens): a listener in mode `shadow` guards them, too.
-Otherwise who may do anything for a week could grant himself the right to do it for ever."""
+Otherwise a client that may do anything for a week could grant itself the right to do it for ever."""
 
 
 def refusal_body(

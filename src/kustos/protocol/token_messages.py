@@ -20,7 +20,7 @@ from kustos.protocol.shapes import fitted
 from kustos.wire import ApiKey, Message, response_codec
 
 NO_TIME: Final = -1
-"""Kafka's timestamp if a broker refused before asking a controller."""
+"""Kafka's timestamp if a broker refused before it contacted a controller."""
 
 _FULL_DESCRIPTION: Final = 3
 """The version of DescribeDelegationToken that has every field."""
@@ -31,7 +31,7 @@ class NoPrincipalError(ValueError):
 
 
 def creation_of(request: Message, requester: KafkaPrincipal) -> TokenCreation:
-    """Return the creation that a request asks for; raise `NoPrincipalError` for an owner without a type.
+    """Return the creation that a request wants; raise `NoPrincipalError` for an owner without a type.
 
     Without an owner's name the requester is the owner.
     """
@@ -46,7 +46,7 @@ def creation_of(request: Message, requester: KafkaPrincipal) -> TokenCreation:
 
 
 def refused_creation(message_type: type[Message], creation: TokenCreation, code: int) -> Message:
-    """Return the answer of a broker that refuses without asking a controller."""
+    """Return the answer of a broker that refuses without contacting a controller."""
     return fitted(
         message_type,
         {

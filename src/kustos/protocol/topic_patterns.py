@@ -61,7 +61,7 @@ TOPIC_NAME_LENGTH_MAX: Final = 249
 
 
 class TopicPatternError(ValueError):
-    """A text that is no expression, or too large a one; the text says why, as Kafka's brokers do."""
+    """A text that is not an expression, or too large a one; the text says why, as Kafka's brokers do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class ClusterTopics:
         object.__setattr__(self, "name_set", frozenset(self.names))
 
     def known_matches(self, pattern: TopicPattern) -> tuple[str, ...] | None:
-        """Return the names that an expression matches, None if it was not asked for before."""
+        """Return the names that an expression matches, None if it was not matched before."""
         return self._matches.get(pattern.text)
 
     def keep_matches(self, pattern: TopicPattern, names: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from kustos.protocol.effects import Asking, GiveWay
+from kustos.protocol.effects import Effects, GiveWay
 from kustos.protocol.exchange import ITEMS_PER_TURN, Check, Exchange, Question
 from kustos.protocol.shapes import Items, Refusal
 from kustos.wire import ItemReader, Message, MessageCodec, PartReader, PartWriter
@@ -29,7 +29,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def begin_item(exchange: Exchange, cost: int = 1) -> Asking[None]:
+def begin_item(exchange: Exchange, cost: int = 1) -> Effects[None]:
     """Count the next item; give way first if this turn is full."""
     if exchange.turn_room < cost:
         yield GiveWay()
@@ -42,7 +42,7 @@ def in_turns(
     items: Sequence[Item],
     work: Callable[[Sequence[Item]], Iterable[Result]],
     cost: int = 1,
-) -> Asking[list[Result]]:
+) -> Effects[list[Result]]:
     """Return the results of `work` on part after part of the items; each item costs `cost` of a turn."""
     results: list[Result] = []
     first = 0
@@ -59,12 +59,12 @@ def in_turns(
 
 def each(
     exchange: Exchange, items: Sequence[Item], work: Callable[[Item], Result], cost: int = 1
-) -> Asking[list[Result]]:
+) -> Effects[list[Result]]:
     """Return the result of `work` for each item, in order."""
     return in_turns(exchange, items, lambda part: map(work, part), cost)
 
 
-def next_names(exchange: Exchange, reader: ItemReader) -> Asking[list[tuple[Any, int]]]:
+def next_names(exchange: Exchange, reader: ItemReader) -> Effects[list[tuple[Any, int]]]:
     """Return the names of the next items of an answer with their offsets, as many as the turn has room for.
 
     There are none at its end.
@@ -75,7 +75,7 @@ def next_names(exchange: Exchange, reader: ItemReader) -> Asking[list[tuple[Any,
     return names
 
 
-def read_through(exchange: Exchange, reader: PartReader) -> Asking[Message]:
+def read_through(exchange: Exchange, reader: PartReader) -> Effects[Message]:
     """Return the message of a reader."""
     while reader.message is None:
         yield from begin_item(exchange)
@@ -83,7 +83,7 @@ def read_through(exchange: Exchange, reader: PartReader) -> Asking[Message]:
     return reader.message
 
 
-def encoded(exchange: Exchange, codec: MessageCodec, message: Message) -> Asking[bytes]:
+def encoded(exchange: Exchange, codec: MessageCodec, message: Message) -> Effects[bytes]:
     """Return the bytes of a message."""
     writer = PartWriter(codec, message)
     while not writer.is_done:
@@ -94,7 +94,7 @@ def encoded(exchange: Exchange, codec: MessageCodec, message: Message) -> Asking
 
 def allowed_each(
     exchange: Exchange, questions: Sequence[Question], *, listing: bool = False
-) -> Asking[list[bool]]:
+) -> Effects[list[bool]]:
     """Return whether each check passes for its name."""
     verdicts: list[bool] = []
     part: list[Question] = []
@@ -113,7 +113,7 @@ def allowed_each(
 
 def allowed_names(
     exchange: Exchange, check: Check, names: Iterable[str], *, listing: bool = False
-) -> Asking[frozenset[str]]:
+) -> Effects[frozenset[str]]:
     """Return the names that pass; each is checked once, with the number of its occurrences."""
     references = Counter(iter(names))  # the keys of a dict, not its values
     questions = [(check, name, count) for name, count in references.items()]
@@ -128,7 +128,7 @@ def answers(
     items: Sequence[Any],
     code: int,
     message: str | None = None,
-) -> Asking[list[Message]]:
+) -> Effects[list[Message]]:
     """Return the response items that carry this code for request items; `message` None: Kafka's own."""
     answered, inner = shape.answerer(message_type, code, message), shape.inner
     if inner is None:
@@ -145,7 +145,7 @@ def answers(
     )
 
 
-def refused(exchange: Exchange, refusal: Refusal, code: int) -> Asking[Message]:
+def refused(exchange: Exchange, refusal: Refusal, code: int) -> Effects[Message]:
     """Return the response that refuses the whole request."""
     codec, request = exchange.response_codec, exchange.request
     shape, item_answers = refusal.named_items(codec, request), None

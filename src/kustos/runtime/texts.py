@@ -56,4 +56,4 @@ def text_of_bytes(data: bytes, name: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise TextFileError(f"{name}, line {line}: this is no text in UTF-8") from None
+        raise TextFileError(f"{name}, line {line}: this is not text in UTF-8") from None

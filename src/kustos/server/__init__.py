@@ -1,8 +1,8 @@
 """The node: settings and composition root, the only place that wires the packages together."""
 
+from kustos.server.lifecycle import run_until
 from kustos.server.main import serve
 from kustos.server.node import Node
-from kustos.server.running import run_until
 
 __all__ = [
     "Node",

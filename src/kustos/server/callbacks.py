@@ -42,7 +42,7 @@ CLOSING_TIMEOUT_S: Final = 5.0
 def close_in_thread(
     handler: AuthenticateCallbackHandler, closed: Callable[[AuthenticateCallbackHandler, str | None], None]
 ) -> None:
-    """Close a handler beside the loop, in a thread that nobody waits for; then call `closed` on the loop."""
+    """Close a handler off the loop, in a thread that nobody waits for; then call `closed` on the loop."""
     loop = asyncio.get_running_loop()
 
     def close() -> None:

@@ -1,6 +1,6 @@
 """The candidate ACLs of a node: read from a file or a metadata directory, at the start and at each reload.
 
-Reading and compiling are done beside the event loop. A candidate that cannot be loaded keeps nobody from
+Reading and compiling are done off the event loop. A candidate that cannot be loaded keeps nobody from
 being served: that is logged, audited, counted and shown, and then there is none.
 """
 
@@ -63,7 +63,7 @@ class CandidateSide:
         self._loading: asyncio.Task[None] | None = None
 
     def load(self, path: Path | None) -> None:
-        """Begin to load the candidate of this path anew; None: there is none from now on."""
+        """Begin to load the candidate of this path again; None: there is none from now on."""
         if self._loading is not None:
             self._loading.cancel()
             self._loading = None

@@ -1,4 +1,4 @@
-"""A node's listeners as the gateway gets them: addresses, limits, logins, principals and TLS."""
+"""A node's listeners, prepared for the gateway: addresses, limits, logins, principals and TLS."""
 
 from collections.abc import Callable
 from functools import partial

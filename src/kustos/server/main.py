@@ -18,10 +18,10 @@ from kustos.gateway.upstream import NoPortForBrokerError, UpstreamUnavailableErr
 from kustos.gateway.workers import Reload, WorkerStartError
 from kustos.metadata import MetadataError
 from kustos.runtime import descriptor_limit, raise_descriptor_limit, words_of
+from kustos.server.lifecycle import run_node
 from kustos.server.logs import configure_logs
 from kustos.server.node import Node
 from kustos.server.reload import Reloader
-from kustos.server.running import run_node
 from kustos.server.settings.node_settings import KustosSettings, load_settings
 from kustos.server.workers.node import WorkerPoolNode, open_node
 from kustos.tls import TlsError

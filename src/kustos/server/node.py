@@ -264,7 +264,7 @@ class Node:
         }
 
     def details(self) -> dict[str, object]:
-        """Return further facts for operators: metadata, candidate ACLs, and which listeners are no guards.
+        """Return further facts for operators: metadata, candidate ACLs, and which listeners are not guards.
 
         After a failed metadata write decisions go on, and every change is refused.
         """

@@ -1,8 +1,9 @@
 """SIGHUP: reloads the properties file, and puts in force what may change while the node runs.
 
-The table of settings says what the node itself takes, and the authorizer what it does; for StandardAuthorizer
-these are `super.users` and `allow.everyone.if.no.acl.found`. Any error leaves everything as it was, with one
-error in the log. Of every other key that changed, the log says that it takes a restart, and never its value.
+The table of settings says what the node itself accepts, and the authorizer what it accepts; for
+StandardAuthorizer these are `super.users` and `allow.everyone.if.no.acl.found`. An error leaves everything as
+it was, with one error in the log. Of every other changed key the log says that it takes a restart, and never
+its value.
 """
 
 from collections.abc import Callable, Mapping

@@ -133,7 +133,7 @@ def token_lookup(secret: TokenSecret | None, image: Callable[[], MetadataImage])
     """Return the lookup of a login's token, None if tokens are disabled.
 
     As in Kafka a token acts as `User:` with its owner's name, whatever the owner's type. Every id has a
-    credential, which the secret alone decides, so that neither salt nor time tells which ids there are.
+    credential, which the secret alone decides, so that neither salt nor time reveals which ids exist.
     """
     if secret is None:
         return None

@@ -132,7 +132,7 @@ class TlsSide:
     def _follow(self, values: dict[str, str], changed: frozenset[str] = frozenset()) -> None:
         former, self._values = self._values, values
         for name in self._given:
-            keys = [key for key, (of, _) in self._key_of.items() if of == name]
+            keys = [key for key, (listener, _) in self._key_of.items() if listener == name]
             if any(former.get(key) != values.get(key) or key in changed for key in keys):
                 self._loop.call_soon_threadsafe(self._apply, name, dict(values))
 

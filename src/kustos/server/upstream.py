@@ -1,4 +1,4 @@
-"""The side of a node towards brokers: its connections as the service principal, and as its clients."""
+"""A node's connections to brokers, as the service principal and as its clients."""
 
 from typing import Final
 
@@ -48,5 +48,5 @@ class UpstreamSide:
         return [(broker.host, broker.port) for broker in self.cluster.brokers.values()]
 
     async def stop(self) -> None:
-        """Ask for no more tokens."""
+        """Request no more tokens."""
         self._tokens.close()

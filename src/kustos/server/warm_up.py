@@ -23,7 +23,7 @@ VERSIONS: Final = 2
 def load_late_modules() -> None:
     """Import modules that are otherwise imported on first use: also the schemas of all supported APIs.
 
-    They make two thousand classes, which stay: the collector would look at them again and again in vain.
+    They make two thousand classes, which stay: the collector would look at them again and again for nothing.
     """
     with garbage_collection_paused():
         for name in LATE_MODULES:

@@ -75,7 +75,7 @@ def certificate_names(certificate: x509.Certificate) -> CertificateNames:
             names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         return CertificateNames(certificate.subject.public_bytes(), frozenset(map(repr, names)))
     except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
-        # `cryptography` reads the parts of a certificate when they are asked for
+        # `cryptography` reads the parts of a certificate on first use
         raise TlsError("the names in the certificate of the key store cannot be read") from None
 
 
@@ -84,7 +84,7 @@ def make_context(settings: TlsSettings, side: Side) -> MadeContext:
 
     Trusted is exactly what the trust store holds, an intermediate or a single certificate as well as a root,
     as in Java. A client without one trusts the authorities of the system. A server that verifies clients
-    must have one: else any certificate of a public authority would be an identity.
+    must have one: otherwise any certificate of a public authority would be an identity.
     """
     is_server = side is Side.SERVER
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)

@@ -64,7 +64,7 @@ def read_jks(data: bytes, password: str | None) -> JksStore:
     if data[:4] == JCEKS_MAGIC:
         raise TlsError("it is a JCEKS store, convert it with `keytool -importkeystore -deststoretype pkcs12`")
     if data[:4] != MAGIC or len(data) < 12 + _DIGEST_BYTES:
-        raise TlsError("it is no JKS store")
+        raise TlsError("it is not a JKS store")
     content, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if password is not None:
         expected = hashlib.sha1(_utf16(password) + _WHITENING + content, usedforsecurity=False).digest()
@@ -131,7 +131,7 @@ class _Reader:
     def certificate(self, version: int) -> bytes:
         kind = self.text() if version > 1 else "X.509"
         if kind != "X.509":
-            raise TlsError("the store has a certificate that is no X.509")
+            raise TlsError("the store has a certificate that is not X.509")
         return self.take(self.number(4))
 
 

@@ -58,7 +58,7 @@ class TlsContexts:
         return stamp_of(self._settings.files) != self._seen
 
     def replace(self, settings: TlsSettings | None = None) -> None:
-        """Read the stores anew, of other settings if given, and put them in force.
+        """Read the stores again, of other settings if given, and put them in force.
 
         Raise `TlsError` if they cannot be used or may not change so; then the former stay in force.
         """

@@ -60,7 +60,7 @@ def pem_blocks(text: str) -> list[PemBlock]:
         try:
             der = base64.b64decode("".join(body.split()), validate=True)
         except (binascii.Error, ValueError):
-            raise TlsError(f"a block `{label}` is no base64") from None
+            raise TlsError(f"a block `{label}` is not base64") from None
         blocks.append(PemBlock(label, der))
     return blocks
 
@@ -103,7 +103,7 @@ def read_keystore(settings: KeyStoreSettings) -> KeyStore:
 
 _CHAIN_KEY: Final = "ssl.keystore.certificate.chain"
 _UNREADABLE: Final = (ValueError, x509.InvalidVersion)
-"""What `cryptography` raises for bytes that are no certificate; the second is no ValueError."""
+"""What `cryptography` raises for bytes that are not a certificate; the second is not a ValueError."""
 
 
 def _placed(error: TlsError, where: str) -> TlsError:
@@ -126,7 +126,7 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(STORE_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        reason = reason_of(error) if isinstance(error, OSError) else "it is no file name"
+        reason = reason_of(error) if isinstance(error, OSError) else "it is not a file name"
         raise TlsError(f"it cannot be read, {reason}") from None
     if len(data) > STORE_MAX_BYTES:
         raise TlsError(f"it is larger than {STORE_MAX_BYTES} bytes")
@@ -234,7 +234,7 @@ def _pkcs12(data: bytes, password: str | None, key: str) -> PKCS12KeyAndCertific
     try:
         return load_pkcs12(data, None if password is None else password.encode())
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise TlsError(f"it is no PKCS12 store, or `{key}` is wrong") from None
+        raise TlsError(f"it is not a PKCS12 store, or `{key}` is wrong") from None
 
 
 def read_revocations(path: Path) -> tuple[x509.CertificateRevocationList, ...]:

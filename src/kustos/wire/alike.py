@@ -23,7 +23,7 @@ class AlikeFrames:
 
     size_bytes: int
     fixed: int
-    """The bits that are no part of a number, of the frame as one big-endian integer."""
+    """The bits that are not part of a number, of the frame as one big-endian integer."""
     known: int
     """Those bits in the known frame."""
     number_at: int

@@ -138,8 +138,8 @@ class FrameLengthError(MalformedMessageError):
 
 
 SMALL_PART_BYTES: Final = 65_536
-"""Parts of a frame up to this size are joined as they come: a peer that sends byte by byte would else have us
-hold an object for each, forty times what it sent."""
+"""Parts of a frame up to this size are joined as they come: a peer that sends byte by byte would otherwise
+make us hold an object for each, forty times what it sent."""
 
 
 class FrameReader:

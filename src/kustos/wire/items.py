@@ -1,7 +1,7 @@
 """Reads a message whose list of items may be large in parts, so that one message takes no long turn.
 
-What is around the list is read at once, the items as they are asked for. What the last part ends with is
-checked then: a message is exact only if it was read to its end.
+What is around the list is read at once, the items on demand. The end is checked after the last part: a
+message is exact only if it was read to its end.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Reads and writes a message in parts, so that a large one takes no long turn of an event loop.
 
-A part is as many array elements as are asked for, at all depths. What is read is checked as strictly as a
+A part is as many array elements as the caller wants, at all depths. What is read is checked as strictly as a
 whole message is; what is written are the same bytes.
 """
 

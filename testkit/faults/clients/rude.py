@@ -70,7 +70,7 @@ class Rude:
             vanish(client, chance)
 
     def garbage(self, chance: random.Random) -> None:
-        """Send what is no request."""
+        """Send what is not a request."""
         with self.connected(chance.choice((None, "alice"))) as client:
             client.socket.sendall(framed(chance.randbytes(chance.randrange(8, 200))))
             vanish(client, chance)

@@ -24,7 +24,7 @@ FAR_AWAY_MS = 4_000_000_000_000
 
 
 def misbehave(user: str, secret: str) -> object:
-    """Do what the name of a user says; return an answer of no use."""
+    """Do what the name of a user says; return an invalid answer."""
     if user == "hangs":
         threading.Event().wait()
     if user == "raises":

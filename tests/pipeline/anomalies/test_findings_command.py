@@ -101,7 +101,7 @@ def test_findings_are_kept_acknowledged_suppressed_and_shown(
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("{kind: BRUTE, until: 2026-11-30, reason: r}", "no kind of anomaly"),
+        ("{kind: BRUTE, until: 2026-11-30, reason: r}", "not a kind of anomaly"),
         ("{until: 2026-11-30, reason: r}", "names a `kind`"),
         ("{kind: SWEEP, reason: r}", "`anomalies.suppressions.0.until` is missing"),
         ("{kind: SWEEP, until: 2026-11-30}", "`anomalies.suppressions.0.reason` is missing"),

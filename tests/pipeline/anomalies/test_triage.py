@@ -59,7 +59,7 @@ class Runs:
 
     def run(self, until: int, *found: list[dict[str, Any]], known: Sequence[Suppression] = ()) -> None:
         frame = self.frame([row for rows in found for row in rows])
-        frame = of_cluster(frame, self.tables.asked_cluster.name)
+        frame = of_cluster(frame, self.tables.chosen_cluster.name)
 
         def rows_after() -> dict[str, DataFrame]:
             former = self.tables.read(self.spark, "anomalies").drop("suppressed_by", "cluster")

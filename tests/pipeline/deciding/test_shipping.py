@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.deciding import AclsInForce, ship
-from kustos.pipeline.deciding.shipping import BroadcastAcls, FileAcls
+from kustos.pipeline.deciding.shipped_acls import BroadcastAcls, FileAcls
 from kustos.pipeline.session import is_connect
 from testkit.acls.one_line import acl
 from tests.pipeline.backends import IS_CONNECT

@@ -93,16 +93,16 @@ def test_every_fault_is_one_sentence(tmp_path: Path, repository: Path) -> None:
     binary.write_bytes(b"a: 1\n\xff\xfe")
     for path, said in (
         (tmp_path / "absent.yaml", "cannot read the ACLs `"),
-        (tmp_path, "is no metadata directory"),
+        (tmp_path, "is not a metadata directory"),
         (blank, "is blank"),
         (wrong, "wrong.json, line 1"),
-        (binary, "line 2: this is no text in UTF-8"),
+        (binary, "line 2: this is not text in UTF-8"),
         (tmp_path / "absent.checkpoint", "absent.checkpoint` cannot be read"),
     ):
         with pytest.raises(AclSetError) as caught:
             read_acl_set(path)
         assert said in str(caught.value)
-    with pytest.raises(AclSetError, match="is no directory"):
+    with pytest.raises(AclSetError, match="is not a directory"):
         read_acl_set(wrong, at="2026-11-03")
     for path, revision, said in (
         (repository / "acls.yaml", "nowhere", "git has no `nowhere:./acls.yaml`"),

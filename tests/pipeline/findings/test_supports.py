@@ -8,7 +8,7 @@ from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import StandardAuthorizer
 from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.findings.supports import carried, chosen_together, safe_together, supports
-from kustos.pipeline.review.asking import numbered
+from kustos.pipeline.review.recorded_questions import numbered
 from testkit.review_rows import AS_OF, Row, acl_worlds, rollup, row_worlds
 
 FEW = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))

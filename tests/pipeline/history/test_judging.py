@@ -1,4 +1,4 @@
-"""Events judged by the ACLs in force then, in a session, beside asking the state of each event anew."""
+"""Events judged by the ACLs in force then, in a session, beside asking the state of each event again."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import MetadataHistoryError
-from kustos.pipeline.history.judging import judged_by_history
+from kustos.pipeline.history.judgement import judged_by_history
 from kustos.pipeline.history.source import read_history
 from kustos.pipeline.history.walk import Settings
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA, JUDGED_SCHEMA

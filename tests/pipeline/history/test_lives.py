@@ -199,7 +199,7 @@ def test_a_torn_tail_is_left_out_and_damage_before_it_is_an_error(tmp_path: Path
 
 
 def test_a_directory_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MetadataError, match="no metadata directory"):
+    with pytest.raises(MetadataError, match="nor a metadata directory"):
         table(tmp_path, "acls")
 
 

@@ -25,7 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.history.findings import history_findings
-from kustos.pipeline.history.judging import judged_by_history
+from kustos.pipeline.history.judgement import judged_by_history
 from kustos.pipeline.history.source import read_history
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, FINDINGS_SCHEMA
 from kustos.wire.api_keys import ApiKey

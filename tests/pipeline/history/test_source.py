@@ -85,7 +85,7 @@ def test_what_cannot_be_read_is_told_and_nothing_is_answered(spark: SparkSession
     with pytest.raises(PySparkException) as caught:
         read_history(spark, tmp_path).collect()
     told = history_failure(caught.value)
-    assert str(told).startswith(f"`{tmp_path}` is no segment (`.log`), no snapshot")
+    assert str(told).startswith(f"`{tmp_path}` is neither a segment (`.log`), a snapshot")
     assert history_failure(ValueError("another")) is None
 
 

@@ -1,4 +1,4 @@
-"""The walk through time, beside asking the state of each moment anew."""
+"""The walk through time, beside asking the state of each moment again."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -71,5 +71,5 @@ def test_events_of_an_undeclared_input_name_their_clusters() -> None:
 
 
 def test_a_name_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="`no name` is no name of a cluster"):
+    with pytest.raises(ConfigurationError, match="`no name` is not a name of a cluster"):
         DeclaredCluster("no name")

@@ -1,4 +1,4 @@
-"""Confluent's audit events, in the shapes of its documentation; whatever is no decision is told apart."""
+"""Confluent's audit events, in the shapes of its documentation; whatever is not a decision is told apart."""
 
 import json
 from typing import Any
@@ -156,7 +156,7 @@ def test_what_is_no_decision_is_quarantined_with_its_reason(spark: SparkSession)
     login = "io.confluent.kafka.server/authentication"
     reasons = {
         f"no_authorization_event: {login}": cloud_event(type=login),
-        "no_authorization_event: a type that is no plain name": cloud_event(type="<script>"),
+        "no_authorization_event: a type that is not a plain name": cloud_event(type="<script>"),
         "field_missing: type": cloud_event(type=None),
         "field_missing: data.authorizationInfo.granted": cloud_event(data__authorizationInfo__granted=None),
         "field_missing: id": cloud_event(id=None),

@@ -132,8 +132,8 @@ LOG4J_JSON = '{"instant":{"epochSecond":1795233600,"nanoOfSecond":123000000},"le
     ("line", "told"),
     [
         (DOCKER, "jq -j .log"),
-        (LOG4J_JSON, "no event of kustos or Confluent"),
-        ('{"time":"2026-11-21T04:00:00Z","data":{"event_id":"1"}}', "no event of kustos or Confluent"),
+        (LOG4J_JSON, "not an event of kustos or Confluent"),
+        ('{"time":"2026-11-21T04:00:00Z","data":{"event_id":"1"}}', "not an event of kustos or Confluent"),
     ],
 )
 def test_json_of_others_is_told_with_its_line_and_what_to_do(line: str, told: str) -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from kustos.acl import AclOperation, ResourceType, host_matches
 from kustos.pipeline.privilege import Denial, HostChoice, PrivilegeOptions, Problem, Use, least_privilege
-from kustos.pipeline.privilege.planning import host_terms
+from kustos.pipeline.privilege.type_plan import host_terms
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 RANGES = PrivilegeOptions(hosts=HostChoice.RANGES)

@@ -18,9 +18,9 @@ from kustos.acl.forms import AclForm, read_acls
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.privilege import DEFAULT_OPTIONS
 from kustos.pipeline.privilege.legitimate import Legitimate
-from kustos.pipeline.privilege.proving import STEPS, Recommendation, recommendation
+from kustos.pipeline.privilege.proof import STEPS, Recommendation, recommendation
 from kustos.pipeline.privilege.reach import granted_on_known_names
-from kustos.pipeline.privilege.recommending import recommended_commands, recommended_yaml
+from kustos.pipeline.privilege.recommendations import recommended_commands, recommended_yaml
 from tests.pipeline.privilege.rows import denied, rollup, used
 
 ROWS = [

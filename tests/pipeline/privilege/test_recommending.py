@@ -10,7 +10,7 @@ from kustos.pipeline.privilege import PrivilegeOptionError, PrivilegeOptions
 from kustos.pipeline.privilege.group import solved_group
 from kustos.pipeline.privilege.grouping import grouped_rows
 from kustos.pipeline.privilege.legitimate import Legitimate, distinct_accesses, known_names
-from kustos.pipeline.privilege.recommending import recommend
+from kustos.pipeline.privilege.recommendations import recommend
 from kustos.pipeline.schemas import RECOMMENDATIONS_SCHEMA
 from tests.pipeline.privilege.rows import START, denied, rollup, used
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kustos.acl import AclBinding, PatternType, ResourceType
 from kustos.pipeline.privilege import Denial, PrivilegeOptions, Problem, Use, least_privilege
 from kustos.pipeline.privilege.options import cutter
-from kustos.pipeline.privilege.recommending import recommend, recommended_acls
+from kustos.pipeline.privilege.recommendations import recommend, recommended_acls
 from tests.pipeline.privilege.rows import rollup, used
 from tests.pipeline.privilege.worlds import problems
 

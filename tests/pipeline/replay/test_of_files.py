@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
-from kustos.pipeline.columns import reading
+from kustos.pipeline.columns import file_parts
 from kustos.pipeline.deciding import ship
 from kustos.pipeline.replay import flips_of_files, flips_of_rows
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA
@@ -67,7 +67,7 @@ def test_flips_of_files_are_those_of_plain_python(
         "audit_rollup": written(tmp_path / "rollup", rollup_frame(spark, events), 2),
     }
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(reading, "PART_BYTES_MAX", 30_000 + seed)
+        patched.setattr(file_parts, "PART_BYTES_MAX", 30_000 + seed)
         for table, files in tables.items():
             for known, baseline in ((None, None), (before, shipped_today)):
                 wanted = expected_flips(events, now, known)
@@ -126,12 +126,12 @@ def test_each_row_group_is_in_one_part(
             writer.write_table(pa.table([names, numbers], schema=schema), row_group_size=size)
             start += size
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(reading, "PART_BYTES_MAX", part_bytes)
-        patched.setattr(reading, "CHUNK_ROWS_MAX", 16)
+        patched.setattr(file_parts, "PART_BYTES_MAX", part_bytes)
+        patched.setattr(file_parts, "CHUNK_ROWS_MAX", 16)
         read: list[dict[str, Any]] = [
             chunk
-            for part in reading.parts_of([path])
-            for chunk in reading.chunks([part], ["name"], ["number"])
+            for part in file_parts.parts_of([path])
+            for chunk in file_parts.chunks([part], ["name"], ["number"])
         ]
     expected = parquet.read_table(path)
     assert [n for chunk in read for n in chunk["number"].to_pylist()] == list(range(start))

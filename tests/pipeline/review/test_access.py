@@ -80,8 +80,8 @@ def test_used_granted_unused_and_super_users_each_have_their_row(spark: SparkSes
     assert (unused["use_count"], unused["last_used"], unused["basis"]) == (0, None, "MatchingAcl")
     assert (unused["dormant_days"], unused["is_dormant"], unused["team"]) == (20, False, "others")
     since = history(spark, [(WRITE_OLD, 100, None), (READ_PAY, 115, None)])
-    anew = reviewed(spark, rows, acls, history=since)["User:alice", "READ", "TOPIC", "pay.in", "LITERAL"]
-    assert (anew["last_used"], anew["dormant_days"]) == (at(110), 5), "granted after its last use"
+    again = reviewed(spark, rows, acls, history=since)["User:alice", "READ", "TOPIC", "pay.in", "LITERAL"]
+    assert (again["last_used"], again["dormant_days"]) == (at(110), 5), "granted after its last use"
     everybodys = found["User:*", "READ", "TOPIC", "logs", "LITERAL"]
     assert (everybodys["dormant_days"], everybodys["is_dormant"]) == (None, True)
 

@@ -137,9 +137,9 @@ def test_who_may_delete_payments(spark: SparkSession) -> None:
     assert logs == {("User:*", "logs"): "WHOLE", **root}
     of_eve = chosen(spark, principal="User:eve", operation="READ")
     assert of_eve == {("User:*", "logs"): "VOID", ("User:eve", "*"): "VOID"}
-    with pytest.raises(ReviewError, match="`ALL` is no operation"):
+    with pytest.raises(ReviewError, match="`ALL` is not an operation"):
         RowChoice.of(operation="ALL")
-    with pytest.raises(ReviewError, match="`MOON` is no type"):
+    with pytest.raises(ReviewError, match="`MOON` is not a type"):
         RowChoice.of(resource_type="MOON")
 
 

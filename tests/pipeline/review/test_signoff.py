@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from kustos.acl.forms import texts_of
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review.choosing import RowChoice
-from kustos.pipeline.review.signing import sign_review, verify_signed_review
+from kustos.pipeline.review.row_choice import RowChoice
+from kustos.pipeline.review.signature import sign_review, verify_signed_review
 from kustos.pipeline.review.signoff import (
     Document,
     ReviewDecision,
@@ -108,7 +108,7 @@ def test_a_review_is_read_back_as_it_was_written_and_counts_its_decisions() -> N
     assert read_review(write_review(made)) == made
     assert (state.rows, state.keep, state.revoke, state.ask, state.undecided) == (4, 2, 1, 1, 0)
     assert not state.is_complete
-    with pytest.raises(ReviewError, match="1 asked about"):
+    with pytest.raises(ReviewError, match="1 have the verdict `ask`"):
         sign_off(made, by="Ann", at=AT)
     closed = sign_off(decided(document(), WRITE="revoke"), by="Ann", at=AT)
     assert verify_review(closed).is_signed_off
@@ -186,16 +186,16 @@ def test_no_value_of_a_closed_review_can_be_changed_unseen(place: tuple[Any, ...
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "no JSON"),
-        ("[]", "no review"),
+        ("{", "not JSON"),
+        ("[]", "not a review"),
         ('{"format": 1, "format": 2}', "twice"),
-        ('{"format": NaN}', "no JSON"),
+        ('{"format": NaN}', "not JSON"),
         (write_review({**CLOSED, "version": 1}), "not just"),
         (write_review({**CLOSED, "version": 3}), "version 1 or 2"),
         (write_review({**CLOSED, "version": True}), "version 1 or 2"),
         (write_review({**CLOSED, "sign_off": None, "decisions": {"x": {}}}), "does not have"),
-        (write_review({**CLOSED, "extra": 1}), "no review"),
-        ("[" * 100_000, "no JSON"),
+        (write_review({**CLOSED, "extra": 1}), "not a review"),
+        ("[" * 100_000, "not JSON"),
     ],
 )
 def test_what_is_no_review_is_refused(text: str, said: str) -> None:
@@ -249,7 +249,7 @@ def test_a_signed_review_is_taken_from_its_own_key_alone(kind: str) -> None:
             verify_signed_review(signed, keys(stranger)[1])
     with pytest.raises(ReviewError, match="public key"):
         sign_review(CLOSED, public)
-    with pytest.raises(ReviewError, match="no Ed25519 or P-256 key"):
+    with pytest.raises(ReviewError, match="not an Ed25519 or P-256 key"):
         sign_review(CLOSED, b"-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n")
 
 
@@ -261,7 +261,7 @@ def test_a_signature_of_something_else_is_none_of_a_review() -> None:
     key = OKPKey.import_key(private)
     payload = json.dumps(CLOSED).encode()
     for header in ({"alg": "Ed25519"}, {"alg": "Ed25519", "typ": "JWT"}):
-        with pytest.raises(ReviewError, match="no review"):
+        with pytest.raises(ReviewError, match="not a review"):
             verify_signed_review(jws.serialize_compact(header, payload, key, ["Ed25519"]), public)
     unsigned = "eyJhbGciOiJub25lIn0.e30."
     with pytest.raises(ReviewError, match="not one of this key"):
@@ -291,5 +291,5 @@ def test_a_verdict_is_on_rows_as_they_are_written() -> None:
     }
     assert taken(is_unused=True) == {("User:bob", "WRITE"), ("User:root", "ALL"), ("User:*", "READ")}
     assert taken(team="shops") == {("User:*", "READ")}
-    with pytest.raises(ReviewError, match="`match` is no pattern"):
+    with pytest.raises(ReviewError, match="`match` is not a pattern"):
         RowChoice.of(pattern_type="match")

@@ -36,7 +36,7 @@ def test_only_what_changed_since_it_was_read_is_new(tmp_path: Path) -> None:
     assert new_names(audit, tables) == []
     (audit / "a").rename(audit / "a.1")
     assert new_names(audit, tables) == []
-    (audit / "a").write_text("begins anew\n")
+    (audit / "a").write_text("begins again\n")
     with (audit / "c").open("a") as file:
         file.write("and goes on\n")
     os.utime(audit / "x" / "b", ns=(1, 1))

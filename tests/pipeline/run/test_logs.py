@@ -121,8 +121,8 @@ def test_a_file_that_begins_anew_in_its_place_is_a_new_log(folder: Folder) -> No
     with path.open("r+b") as file:  # copytruncate keeps the inode
         file.truncate(0)
         file.write(log_text(2, 9).encode())
-    (anew,) = folder.look().new
-    assert anew.identity.log not in logs.values()
+    (again,) = folder.look().new
+    assert again.identity.log not in logs.values()
 
 
 def test_equal_inodes_of_two_file_systems_make_no_log_one(folder: Folder) -> None:

@@ -33,7 +33,7 @@ def test_every_record_is_a_line_with_its_place(spark: SparkSession, guarded: Kaf
     fill(guarded, topic, [*values, None, b"\xff\xfe"])
     lines = read_topic(spark, settings_of(guarded, topic))
     assert lines.schema.simpleString() == INPUT_LINES_SCHEMA.simpleString()
-    # as bytes: what is no UTF-8 cannot leave a Connect server as text
+    # as bytes: what is not UTF-8 cannot leave a Connect server as text
     rows = lines.selectExpr("log", "position", "cast(line AS binary) AS bytes").collect()
     assert sorted(bytes(row["bytes"]) for row in rows) == sorted(
         [b"", b"\xff\xfe", *(str(value).encode() for value in values)]
@@ -113,8 +113,8 @@ def test_who_may_not_read_is_told_so(spark: SparkSession, guarded: KafkaNode) ->
 
 def test_settings_that_cannot_be_are_refused_before_anything_is_asked() -> None:
     for topic, properties, told in (
-        ("a,b", {"bootstrap.servers": "x:1"}, "no name of a topic"),
-        ("..", {"bootstrap.servers": "x:1"}, "no name of a topic"),
+        ("a,b", {"bootstrap.servers": "x:1"}, "not a name of a topic"),
+        ("..", {"bootstrap.servers": "x:1"}, "not a name of a topic"),
         ("audit", {}, "lack `bootstrap.servers`"),
     ):
         with pytest.raises(KafkaInputError, match=told):

@@ -61,7 +61,7 @@ def test_a_topic_made_anew_is_refused_by_the_checkpoint_and_read_whole_without_o
     assert run_stream(spark, settings_of(kafka, topic), tables, options=NOW).duplicates == 20
     make_anew(spark, kafka, topic)
     fill(kafka, topic, lines(20, 60))
-    with pytest.raises(StreamError, match=f"topic `{topic}` was deleted and made anew since"):
+    with pytest.raises(StreamError, match=f"topic `{topic}` was deleted and recreated since"):
         run_stream(spark, settings_of(kafka, topic), tables, checkpoint, options=NOW)
     summary = run_stream(spark, settings_of(kafka, topic), tables, options=NOW)
     assert (summary.lines, summary.events) == (40, 40)
@@ -79,7 +79,7 @@ def test_a_topic_made_anew_while_its_stream_runs_ends_the_stream_and_loses_nothi
         fill(kafka, topic, lines(10, 40))  # more than the stream has read: by its offsets nothing is amiss
 
     options = StreamOptions(interval_ms=100)
-    with pytest.raises(StreamError, match="made anew"):
+    with pytest.raises(StreamError, match="recreated"):
         run_stream(
             spark,
             settings_of(kafka, topic),
@@ -126,7 +126,7 @@ def test_a_checkpoint_of_a_version_without_ids_goes_on_and_is_bound_to_the_topic
 ) -> None:
     settings = TopicSettings(topic="audit", client_properties={"bootstrap.servers": "127.0.0.1:1"})
     tables, folder = Tables(tmp_path / "tables"), tmp_path / "streams"
-    ours, anew, theirs = (
+    ours, again, theirs = (
         TopicIdentity(*ids) for ids in (("cluster", "id-1"), ("cluster", "id-2"), ("others", "id-1"))
     )
     former = folder / "audit"
@@ -137,8 +137,8 @@ def test_a_checkpoint_of_a_version_without_ids_goes_on_and_is_bound_to_the_topic
     assert stream_name(former, settings, tables, ours) == name
     assert json.loads((former / IDENTITY).read_text())["topic_id"] == "id-1"
     assert stream_checkpoint(folder, settings, ours) == former
-    assert len({former, *(stream_checkpoint(folder, settings, one) for one in (anew, theirs))}) == 3
-    for identity in (anew, theirs):
-        with pytest.raises(StreamError, match=r"made anew|is cluster"):
+    assert len({former, *(stream_checkpoint(folder, settings, one) for one in (again, theirs))}) == 3
+    for identity in (again, theirs):
+        with pytest.raises(StreamError, match=r"recreated|is cluster"):
             stream_name(former, settings, tables, identity)
     assert stream_name(former, settings, tables, TopicIdentity("cluster", None)) == name

@@ -66,9 +66,9 @@ def test_events_of_two_clusters_do_not_swallow_each_other(spark: SparkSession, t
 
 def test_tables_of_one_cluster_have_its_rows_alone(spark: SparkSession, tmp_path: Path) -> None:
     tables = Tables(tmp_path)
-    assert tables.of_cluster().asked_cluster.name == ""
+    assert tables.of_cluster().chosen_cluster.name == ""
     take(spark, tables, "a", [event_line(1), login_line(2), "junk"], "east")
-    assert tables.of_cluster().asked_cluster.name == "east"
+    assert tables.of_cluster().chosen_cluster.name == "east"
     take(spark, tables, "b", [event_line(1), event_line(2)], "west")
     take(spark, tables, "c", ["junk"])
     with pytest.raises(ClusterError, match="several clusters, say which by `--cluster`: `east`, `west`"):
@@ -81,7 +81,7 @@ def test_tables_of_one_cluster_have_its_rows_alone(spark: SparkSession, tmp_path
     assert rows(east, spark, "security_events", "cluster") == [("east",)]
     assert rows(east, spark, "quarantine", "cluster") == [("east",), ("east",)]  # with those of none
     both = tables.of_cluster(ids={"all": ("east", "west")})
-    assert both.asked_cluster.name == "all"
+    assert both.chosen_cluster.name == "all"
     assert rows(both, spark, "audit_rollup", "cluster", "event_count") == [("all", 1), ("all", 2)]
 
 
@@ -103,8 +103,11 @@ def test_answers_on_one_cluster_leave_those_on_others(spark: SparkSession, tmp_p
     for name in ("east", "west"):
         take(spark, tables, name, [event_line(1)], name)
         tables.of_cluster(name).replace("findings", finding(spark, f"of {name}"))
-    tables.of_cluster("east").replace("findings", finding(spark, "anew"))
-    assert rows(tables, spark, "findings", "cluster", "finding_id") == [("east", "anew"), ("west", "of west")]
+    tables.of_cluster("east").replace("findings", finding(spark, "again"))
+    assert rows(tables, spark, "findings", "cluster", "finding_id") == [
+        ("east", "again"),
+        ("west", "of west"),
+    ]
     tables.of_cluster("west").replace("replay_flips", finding(spark, "flip"))
     assert rows(tables.of_cluster("east"), spark, "replay_flips", "finding_id") == []
     assert rows(tables.of_cluster("west"), spark, "replay_flips", "finding_id") == [("flip",)]
@@ -124,8 +127,11 @@ def test_answers_on_clusters_that_rows_name_by_ids_leave_each_other(
     ]
     stored = Cluster("gone", frozenset({"gone", "lkc-3"}))
     replace(tables.of_cluster("east", ids), cluster=stored).replace("findings", finding(spark, "of no event"))
-    tables.of_cluster("west", ids).of_cluster().replace("findings", finding(spark, "anew"))
-    assert rows(tables, spark, "findings", "cluster", "finding_id") == [("east", "of east"), ("west", "anew")]
+    tables.of_cluster("west", ids).of_cluster().replace("findings", finding(spark, "again"))
+    assert rows(tables, spark, "findings", "cluster", "finding_id") == [
+        ("east", "of east"),
+        ("west", "again"),
+    ]
 
 
 def as_before(tables: Tables, folder: Path) -> Tables:

@@ -48,7 +48,7 @@ def test_days_of_one_cluster_each_are_not_opened(tmp_path: Path, opened: Counter
     assert tables.clusters() == ()
     fill(tables, "audit_rollup", {day(n): rolled_up(("east", "west")[n % 2]) for n in range(90)})
     assert tables.clusters() == ("east", "west")
-    assert tables.of_cluster("west").asked_cluster.name == "west"
+    assert tables.of_cluster("west").chosen_cluster.name == "west"
     assert not opened
 
 

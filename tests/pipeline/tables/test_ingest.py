@@ -183,7 +183,7 @@ def test_tables_that_answer_are_replaced_whole_and_others_only_by_runs(
     with pytest.raises(TablesError, match="`audit_events` is written by runs only"):
         tables.replace("audit_events", spark.range(3))
     for name in ("../x", "X", "_ledger", ""):
-        with pytest.raises(TablesError, match="is no name of a table"):
+        with pytest.raises(TablesError, match="is not a name of a table"):
             tables.read(spark, name)
     with pytest.raises(TablesError, match="there is no table `nothing`"):
         tables.read(spark, "nothing")

@@ -103,7 +103,7 @@ def test_a_type_that_cannot_be_read_as_ours_is_named(spark: SparkSession, tmp_pa
         take(spark, tables, "b", event_line(2))
     (file,) = tables.snapshot("audit_events")
     (tmp_path / "audit_events" / file.name).write_bytes(b"PAR1")
-    with pytest.raises(SchemaConflictError, match="is no readable Parquet file"):
+    with pytest.raises(SchemaConflictError, match="is not a readable Parquet file"):
         tables.read(spark, "audit_events")
 
 

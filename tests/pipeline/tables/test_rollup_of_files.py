@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.testing import assertDataFrameEqual
 
-from kustos.pipeline.columns import reading
+from kustos.pipeline.columns import file_parts
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
 from kustos.pipeline.tables.reading import read_parquet
 from kustos.pipeline.tables.rollup import columns
@@ -64,7 +64,7 @@ def test_however_it_is_read_it_is_plain_pythons(
         patched.setattr(columns, "CHUNK_ROWS_MAX", chunk_rows)
         patched.setattr(columns, "KEPT_GROUPS_MAX", kept_groups)
         patched.setattr(columns, "OUT_ROWS", 7)
-        batches = list(columns.rolled_up_parts(reading.FilePart(str(path)) for path in files))
+        batches = list(columns.rolled_up_parts(file_parts.FilePart(str(path)) for path in files))
     assert of_batches(batches) == by_python(rows)
     assert all(batch.num_rows <= 7 for batch in batches)
 
@@ -85,11 +85,14 @@ def test_parts_add_up_to_the_whole(
     events = [written(folder / f"{number}.parquet", rows[a:b]) for number, (a, b) in enumerate(pairwise(at))]
     rollups = []
     for number, path in enumerate(events[1:]):
-        batches = list(columns.rolled_up_parts([reading.FilePart(str(path))]))
+        batches = list(columns.rolled_up_parts([file_parts.FilePart(str(path))]))
         rollups.append(folder / f"rollup-{number}.parquet")
         table = pa.Table.from_batches(batches, schema=ROLLUP)
         parquet.write_table(table, rollups[-1])
-    first, others = [reading.FilePart(str(events[0]))], [reading.FilePart(str(path)) for path in rollups]
+    first, others = (
+        [file_parts.FilePart(str(events[0]))],
+        [file_parts.FilePart(str(path)) for path in rollups],
+    )
     assert of_batches(list(columns.rolled_up_parts(first, others))) == by_python(rows)
 
 
@@ -98,7 +101,7 @@ def test_a_table_written_before_there_were_probes_is_rolled_up_as_it_was(tmp_pat
     parts = {}
     for name, without in (("new", ()), ("old", ("log_if_denied",))):
         path = written(tmp_path / f"{name}.parquet", rows, without=without)
-        parts[name] = [reading.FilePart(str(path))]
+        parts[name] = [file_parts.FilePart(str(path))]
     old = tmp_path / "rollup.parquet"
     parquet.write_table(pa.Table.from_batches(columns.rolled_up_parts(parts["old"])), old)
 
@@ -107,7 +110,7 @@ def test_a_table_written_before_there_were_probes_is_rolled_up_as_it_was(tmp_pat
 
     assert counts(columns.rolled_up_parts(parts["new"])) == {"ACCESS": 1, "PROBE": 1}
     assert counts(columns.rolled_up_parts(parts["old"])) == {"ACCESS": 2}
-    both = columns.rolled_up_parts(parts["new"], [reading.FilePart(str(old))])
+    both = columns.rolled_up_parts(parts["new"], [file_parts.FilePart(str(old))])
     assert counts(both) == {"ACCESS": 3, "PROBE": 1}
 
 
@@ -116,7 +119,9 @@ def test_a_rule_that_is_not_there_is_none_of_nulls(tmp_path: Path) -> None:
     rows[0]["rule"] = None
     rows[1]["rule"] = dict.fromkeys(rows[2]["rule"])
     path = written(tmp_path / "events.parquet", rows)
-    rules = {grain[-1] for grain in of_batches(list(columns.rolled_up_parts([reading.FilePart(str(path))])))}
+    rules = {
+        grain[-1] for grain in of_batches(list(columns.rolled_up_parts([file_parts.FilePart(str(path))])))
+    }
     assert rules == {None, (None,) * len(rows[2]["rule"]), tuple(rows[2]["rule"].values())}
 
 
@@ -144,7 +149,7 @@ def test_the_files_of_days_are_rolled_up_as_their_rows(
     assert len(days) > 2
     for name, limit in limits.items():
         monkeypatch.setattr(module, name, limit)
-    monkeypatch.setattr(reading, "PART_BYTES_MAX", 20_000)
+    monkeypatch.setattr(file_parts, "PART_BYTES_MAX", 20_000)
     found = rolled_up(spark, tmp_path, days)
     assertDataFrameEqual(found, frame(spark, rows).transform(rollup))
     assert found.dtypes == frame(spark, []).transform(rollup).dtypes

@@ -1,4 +1,4 @@
-"""What callback handlers and mechanisms of somebody else's answer is validated; everything else denies."""
+"""Answers of custom callback handlers and mechanisms are validated; everything else denies."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -83,7 +83,7 @@ def test_nothing_but_true_admits_a_user_of_plain(answer: object) -> None:
     ) as caught:
         HandlerPasswords(Plain(lambda: answer)).verify("alice", SECRET.encode())
     assert (
-        caught.value.reason == f"the callback handler gave an answer of no use, a `{type(answer).__name__}`"
+        caught.value.reason == f"the callback handler returned an invalid answer, a `{type(answer).__name__}`"
     )
 
 
@@ -126,7 +126,7 @@ def test_credentials_are_copied_so_that_they_cannot_change_after_the_check() -> 
     ],
 )
 def test_credentials_of_no_use_are_none(answer: object) -> None:
-    with pytest.raises(CallbackError, match="an answer of no use"):
+    with pytest.raises(CallbackError, match="an invalid answer"):
         HandlerCredentials(Scram(lambda: answer))("alice", ScramHash.SHA_256)
 
 
@@ -155,7 +155,7 @@ def test_a_token_is_accepted_or_refused_and_reasons_of_others_stay_out_of_the_lo
     ],
 )
 def test_verdicts_of_no_use_are_none(answer: object) -> None:
-    with pytest.raises(CallbackError, match="an answer of no use"):
+    with pytest.raises(CallbackError, match="an invalid answer"):
         HandlerTokens(Tokens(lambda: answer))("t")
 
 
@@ -236,7 +236,7 @@ def test_no_mechanism_makes_a_delegation_token() -> None:
     ],
 )
 def test_steps_of_no_use_prove_nothing(answer: object) -> None:
-    with pytest.raises(CallbackError, match="the mechanism gave an answer of no use"):
+    with pytest.raises(CallbackError, match="the mechanism returned an invalid answer"):
         step_of(CustomServer(Own(lambda: answer), AROUND))
 
 

@@ -124,7 +124,7 @@ def test_the_client_reads_the_document_and_learns_the_reason() -> None:
     (failure,) = machine.receive(token(b"\x01"))
     assert isinstance(failure, Fail)
     assert refusal(failure.response) == (58, '{"status":"invalid_token"}')
-    assert (failure.reason, failure.was_told) == ("the signature is wrong", True)
+    assert (failure.reason, failure.was_announced) == ("the signature is wrong", True)
 
 
 def test_an_expired_token_and_a_validator_that_raises_are_refused_without_their_text() -> None:

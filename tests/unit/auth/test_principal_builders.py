@@ -1,4 +1,4 @@
-"""Principals are built as Kafka's class builds them, and a builder of somebody else's is not trusted."""
+"""Principals are built as Kafka's class builds them, and a custom builder is not trusted."""
 
 import traceback
 from collections.abc import Callable, Mapping

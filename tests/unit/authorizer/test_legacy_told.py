@@ -103,7 +103,7 @@ def test_a_value_that_cannot_be_is_told_by_its_name() -> None:
         "operation `ANY` names no operation, use ALL for any"
     )
     assert told(lambda: operation_of("Fly"), LegacyFormatError).startswith(
-        "`Fly` is no operation, use one of All, Read, Write, Create, Delete,"
+        "`Fly` is not an operation, use one of All, Read, Write, Create, Delete,"
     )
 
 

@@ -54,11 +54,11 @@ def test_a_resource_is_read_as_it_is_written(text: str, expected: Resource) -> N
 def test_what_is_no_resource_is_refused_by_name() -> None:
     with pytest.raises(LegacyFormatError) as no_colon:
         Resource.parse("orders")
-    assert str(no_colon.value) == "`orders` is no resource, write it as `Topic:LITERAL:name`"
+    assert str(no_colon.value) == "`orders` is not a resource, write it as `Topic:LITERAL:name`"
     with pytest.raises(LegacyFormatError) as no_type:
         Resource.parse("Topik:orders")
     assert str(no_type.value) == (
-        "`Topik` is no resource type, use one of Topic, Group, Cluster, TransactionalId, "
+        "`Topik` is not a resource type, use one of Topic, Group, Cluster, TransactionalId, "
         "DelegationToken, User"
     )
     with pytest.raises(LegacyFormatError):

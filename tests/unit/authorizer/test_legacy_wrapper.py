@@ -1,4 +1,4 @@
-"""`AuthorizerWrapper` around code of somebody else's: every failure is a no, and told."""
+"""`AuthorizerWrapper` around third-party code: every failure is a denial, and reported."""
 
 import asyncio
 from collections.abc import Iterable, Mapping

@@ -98,7 +98,7 @@ def test_a_ticket_is_renewed_while_it_is_valid_and_no_sooner_than_may_be(
     assert now_ms <= at_ms <= expires_ms
     if rest_ms < rules.min_before_relogin_ms:
         return
-    # as KerberosLogin.getRefreshTime reckons it, and its thread afterwards
+    # as KerberosLogin.getRefreshTime calculates it, and its thread afterwards
     proposed_ms = started_ms + int((expires_ms - started_ms) * (rules.window_factor + rules.jitter * chance))
     if proposed_ms <= expires_ms:
         assert at_ms == max(proposed_ms, now_ms + rules.min_before_relogin_ms)
@@ -121,7 +121,7 @@ async def test_a_ticket_is_renewed_ahead_of_its_end_and_again(kdc: Kdc) -> None:
     source = TicketSource(settings(options, **SOON))
     first = await source.tickets()
     assert 0 < first.lifetime_s <= 10
-    # more often than there are caches, so that one is used anew
+    # more often than there are caches, so that one is used again
     await until(lambda: kdc.logins("short") >= 10)
     assert await source.tickets() is not first
 

@@ -102,10 +102,10 @@ def leave() -> None:
     [
         (fail, "`Broken` raised ValueError"),
         (leave, "`Broken` raised SystemExit"),
-        (lambda: None, "credentials of no use for `PLAIN`, a `NoneType`"),
-        (lambda: ("alice", SECRET), "credentials of no use for `PLAIN`, a `tuple`"),
-        (lambda: UserPassword("alice", 4711), "credentials of no use"),  # type: ignore[arg-type]
-        (lambda: BearerToken(SECRET), "credentials of no use for `PLAIN`, a `BearerToken`"),
+        (lambda: None, "unusable credentials for `PLAIN`, a `NoneType`"),
+        (lambda: ("alice", SECRET), "unusable credentials for `PLAIN`, a `tuple`"),
+        (lambda: UserPassword("alice", 4711), "unusable credentials"),  # type: ignore[arg-type]
+        (lambda: BearerToken(SECRET), "unusable credentials for `PLAIN`, a `BearerToken`"),
         (lambda: UserPassword("", SECRET), "must not be empty"),
     ],
 )
@@ -147,7 +147,7 @@ def test_a_node_may_log_in_upstream_by_a_class() -> None:
     [
         (
             {"sasl_login_callback_handler_class": "json.JSONDecoder"},
-            "no subclass of `kustos.client.Login",
+            "not a subclass of `kustos.client.Login",
         ),
         ({"sasl_login_callback_handler_class": "unheard-of"}, "in `kustos.sasl.login.callbacks`"),
         ({"sasl_login_class": "a.Login"}, "`sasl.login.class` is `a.Login`: there is no login to replace"),

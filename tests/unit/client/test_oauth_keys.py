@@ -1,4 +1,4 @@
-"""A key set refreshes itself beside the loop, keeps its keys when it cannot, and never asks too often."""
+"""A key set refreshes itself off the loop, keeps its keys when it cannot, and never asks too often."""
 
 import asyncio
 import threading

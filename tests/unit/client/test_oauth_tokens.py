@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from kustos.client import AuthenticationFailedError, CannotConnectError, ClientSettings, SettingsError
 from kustos.client.oauth import LOGIN_MODULE, EndpointError, OAuthClientSettings, TokenSource, token_source
-from kustos.client.oauth.refresh import RefreshRules, refresh_at_ms, retry_pauses_ms
 from kustos.client.oauth.tokens import read_answer, token_request
+from kustos.client.refreshed import RefreshRules, refresh_at_ms, retry_pauses_ms
 from testkit.bearer_tokens import without_signature
 from testkit.certificates import Authority
 from tests.unit.client.http_worlds import Provider

@@ -1,4 +1,4 @@
-"""An authorizer of somebody else's decides only if it answers as it must; everything else denies."""
+"""A custom authorizer decides only if it answers as it must; everything else denies."""
 
 import asyncio
 from collections.abc import Callable
@@ -140,7 +140,7 @@ def test_a_code_of_its_own_reaches_the_client() -> None:
 
 
 def test_no_error_is_no_code_of_an_error() -> None:
-    with pytest.raises(ValueError, match="no error"):
+    with pytest.raises(ValueError, match="not an error"):
         KafkaApiError(ErrorCode.none)
 
 

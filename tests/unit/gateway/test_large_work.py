@@ -1,4 +1,4 @@
-"""Work beside the event loop: one at a time, whatever becomes of those who asked for it."""
+"""Work off the event loop: one at a time, whatever becomes of those who asked for it."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Steps of logins that block run beside the event loop, and hold up nobody but their own kind."""
+"""Steps of logins that block run off the event loop, and hold up nobody but their own kind."""
 
 import asyncio
 import threading

@@ -104,7 +104,7 @@ async def test_the_name_of_a_deleted_topic_is_forgotten_and_used_until_then(
     both = {gone: "topic-2", kept: "topic-4"}
     assert await ids.resolve(both) == both
     del upstream.topics[gone]
-    upstream.topics[topic_id(200)] = "topic-2"  # made anew under the same name
+    upstream.topics[topic_id(200)] = "topic-2"  # recreated under the same name
     assert ids.known(both) == both, "within the time no question is asked"
     assert len(upstream.questions) == 1
     monkeypatch.setattr(topic_ids, "NAME_TTL_S", 0)

@@ -84,7 +84,7 @@ def later_segment(directory: Path) -> Path:
         (cut, "damaged"),
         (segment_alone, "lacks its beginning"),
         (later_segment, "not the beginning"),
-        (lambda directory: directory, "no metadata directory"),
+        (lambda directory: directory, "not a metadata directory"),
         (lambda directory: directory / "absent.checkpoint", "cannot be read"),
     ],
 )

@@ -152,7 +152,7 @@ BAD: dict[Callable[[Path], None], tuple[type[MetadataError], str]] = {
     meta_properties_of_nobody: (DirectoryError, "lacks `cluster.id`"),
     log_is_a_file: (LogDamagedError, "lacks its beginning|is missing"),
     half_a_snapshot: (LogDamagedError, "snapshot .* damaged: at byte 83"),
-    no_quorum_state: (LogDamagedError, "`.*quorum-state` is no quorum state"),
+    no_quorum_state: (LogDamagedError, "`.*quorum-state` is not a quorum state"),
     copy_of_a_quorum: (DirectoryError, "holds a log without `quorum-state`: a copy of another's"),
     torn_and_beyond_its_epoch: (LogDamagedError, "ends in epoch 1, but `quorum-state` knows only 0"),
     torn_and_of_nobody: (DirectoryError, "holds a log without `quorum-state`"),
@@ -160,7 +160,7 @@ BAD: dict[Callable[[Path], None], tuple[type[MetadataError], str]] = {
     torn_and_before_its_recovery_point: (LogDamagedError, "is damaged at offset 2"),
     torn_and_newer: (DirectoryError, "the feature `acl.version`"),
     no_recovery_point: (LogDamagedError, "`.*kustos.recovery-point` names no offset"),
-    torn_epochs: (LogDamagedError, "`.*leader-epoch-checkpoint` is no leader-epoch checkpoint"),
+    torn_epochs: (LogDamagedError, "`.*leader-epoch-checkpoint` is not a leader-epoch checkpoint"),
 }
 
 

@@ -293,7 +293,7 @@ def test_the_index_keeps_step_with_the_records() -> None:
     assert index.find(IMAGE, HMAC) is None, "what was removed is forgotten"
     index.load(IMAGE)
     assert index.find(IMAGE, HMAC) == TOKEN
-    assert index.find(image_of([]), HMAC) is None, "what is in no image is no token"
+    assert index.find(image_of([]), HMAC) is None, "what is in no image is not a token"
 
 
 @pytest.mark.parametrize("mechanism", list(ScramMechanism))

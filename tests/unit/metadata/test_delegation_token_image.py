@@ -71,7 +71,7 @@ def test_a_token_that_never_was_cannot_be_removed() -> None:
     [replace(TOKEN, owner="b"), replace(TOKEN, requester=""), replace(TOKEN, renewers=("User:c", "d"))],
 )
 def test_a_token_of_what_is_no_principal_cannot_be(token: DelegationTokenRecord) -> None:
-    with pytest.raises(ReplayError, match="is no principal"):
+    with pytest.raises(ReplayError, match="is not a principal"):
         image_of([token])
 
 

@@ -83,7 +83,7 @@ def test_what_cannot_be_formatted_is_refused_and_leaves_nothing(tmp_path: Path) 
             f"node id `{node_id}` is not usable, choose one from 0 to 2147483647"
         )
     assert refusal(tmp_path, cluster_id="x") == (
-        "cluster id `x` is not usable: `x` is no UUID in 22 characters of URL-safe Base64"
+        "cluster id `x` is not usable: `x` is not a UUID in 22 characters of URL-safe Base64"
     )
     for level in (6, 34):
         assert refusal(tmp_path, metadata_version=level) == (

@@ -166,7 +166,7 @@ def test_who_asked_is_found_in_the_audit_trail(
     assert asked[7] == ["User:cid", "User:eve"], "both may have: neither is ruled out"
     assert asked[10] == ["User:eve"]
     assert run(["metadata", "history", str(directory), "--topic", "t1", "--audit", str(trail)]) == ExitCode.OK
-    assert "asked by User:ann from 10.0.0.9 (about)\n" in capsys.readouterr().out
+    assert "requested by User:ann from 10.0.0.9 (about)\n" in capsys.readouterr().out
     nobody = tmp_path / "other.jsonl"
     nobody.write_text(event("CreateAcls", "ann", T0_MS - 60_000, 0) + "\n")
     assert run(["metadata", "history", str(directory), "--audit", str(nobody)]) == ExitCode.OK
@@ -210,7 +210,7 @@ def test_who_asked_is_known_for_certain_where_events_tell_the_offset(
     }
     assert document["changes"][0]["requesters"][0]["change_offset"] == 1
     assert run(["metadata", "history", str(directory), "--topic", "t1", "--audit", str(trail)]) == ExitCode.OK
-    assert "asked by User:ben from 10.0.0.9 (exact)\n" in capsys.readouterr().out
+    assert "requested by User:ben from 10.0.0.9 (exact)\n" in capsys.readouterr().out
 
 
 def test_an_offset_that_several_claim_or_that_is_of_another_time_is_not_certain(
@@ -264,7 +264,7 @@ def test_a_line_that_is_no_event_is_refused(
     (tmp_path / "a.jsonl").write_text(line)
     arguments = ["metadata", "history", str(directory), "--audit", str(tmp_path / "a.jsonl")]
     assert run(arguments) == ExitCode.USAGE
-    assert "line 1 is no audit event" in capsys.readouterr().err
+    assert "line 1 is not an audit event" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["nothing.jsonl", "."])

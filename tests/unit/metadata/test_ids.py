@@ -27,7 +27,7 @@ def test_texts_are_those_of_kafka() -> None:
     "text", ["", "short", "A" * 21, "A" * 23, "A" * 21 + "=", "A" * 21 + "+", "A" * 22 + "\n"]
 )
 def test_other_texts_are_refused(text: str) -> None:
-    words = f"`{text}` is no UUID in 22 characters of URL-safe Base64"
+    words = f"`{text}` is not a UUID in 22 characters of URL-safe Base64"
     with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
         uuid_of_text(text)
 

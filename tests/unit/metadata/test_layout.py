@@ -47,27 +47,27 @@ def test_signs_that_java_escapes_are_read() -> None:
         ("version=2\n", f"`{PATH}` has version `2`, only 0 and 1 are known"),
         (
             "version=1\nnode.id=3\n",
-            f"`{PATH}` lacks `cluster.id` or `node.id`, format the directory anew",
+            f"`{PATH}` lacks `cluster.id` or `node.id`, format the directory again",
         ),
         (
             "version=1\nbroker.id=3\ncluster.id=x\n",
-            f"`{PATH}` lacks `cluster.id` or `node.id`, format the directory anew",
+            f"`{PATH}` lacks `cluster.id` or `node.id`, format the directory again",
         ),
         (
             "version=0\nnode.id=3\ncluster.id=x\n",
-            f"`{PATH}` lacks `cluster.id` or `broker.id`, format the directory anew",
+            f"`{PATH}` lacks `cluster.id` or `broker.id`, format the directory again",
         ),
         (
             "version=1\nnode.id=-3\ncluster.id=x\n",
-            f"`{PATH}` has the node id `-3`, which is no number",
+            f"`{PATH}` has the node id `-3`, which is not a number",
         ),
         (
             "version=1\nnode.id=12345678901\ncluster.id=x\n",
-            f"`{PATH}` has the node id `12345678901`, which is no number",
+            f"`{PATH}` has the node id `12345678901`, which is not a number",
         ),
         (
             "version=1\nnode.id=3\ncluster.id=x\ndirectory.id=y\n",
-            f"`{PATH}` is malformed: `y` is no UUID in 22 characters of URL-safe Base64",
+            f"`{PATH}` is malformed: `y` is not a UUID in 22 characters of URL-safe Base64",
         ),
     ],
 )
@@ -105,7 +105,7 @@ def test_a_checkpoint_of_epochs_is_kafkas() -> None:
 def test_a_checkpoint_that_is_none_is_damage(data: bytes) -> None:
     with pytest.raises(LogDamagedError) as caught:
         layout.decode_epochs(data, PATH)
-    assert str(caught.value) == f"`{PATH}` is no leader-epoch checkpoint; restore it from a copy"
+    assert str(caught.value) == f"`{PATH}` is not a leader-epoch checkpoint; restore it from a copy"
 
 
 def test_the_file_of_the_active_segment_names_it() -> None:
@@ -137,10 +137,10 @@ def test_the_quorum_state_is_one_voter_that_leads() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"{", "is no quorum state; restore it from a copy"),
-        (b"{}", "is no quorum state; restore it from a copy"),
-        (b"[1]", "is no quorum state; restore it from a copy"),
-        (b"\xff", "is no quorum state; restore it from a copy"),
+        (b"{", "is not a quorum state; restore it from a copy"),
+        (b"{}", "is not a quorum state; restore it from a copy"),
+        (b"[1]", "is not a quorum state; restore it from a copy"),
+        (b"\xff", "is not a quorum state; restore it from a copy"),
         (b'{"leaderEpoch":"5"}', "names no epoch; restore it from a copy"),
         (b'{"leaderEpoch":null}', "names no epoch; restore it from a copy"),
     ],

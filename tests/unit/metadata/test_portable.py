@@ -158,20 +158,20 @@ def changed(line: str, **fields: Any) -> str:
 @pytest.mark.parametrize(
     ("line", "where", "rule"),
     [
-        ("no JSON", 2, "the line is no JSON"),
-        ("[1]", 2, "the line is no JSON object"),
-        ("[" * 100_000, 2, "the line is no JSON"),
+        ("no JSON", 2, "the line is not JSON"),
+        ("[1]", 2, "the line is not a JSON object"),
+        ("[" * 100_000, 2, "the line is not JSON"),
         ('{"kind":"acl","kind":"acl"}', 2, "a field is there twice"),
         ('{"kind":"nothing"}', 2, "`kind` must be one of feature, acl, scram, token, config"),
         ('{"kind":["acl"]}', 2, "`kind` must be one of"),
         ("{}", 2, "`kind` must be one of"),
-        (changed(ACL, color="red"), 2, "'color' is no field of a line of kind `acl`"),
+        (changed(ACL, color="red"), 2, "'color' is not a field of a line of kind `acl`"),
         (changed(ACL, host=None), 2, "`host` is missing"),
         (changed(ACL, host=1), 2, "`host` must be a text"),
         (changed(ACL, id="short"), 2, "`id` must be a UUID"),
-        (changed(ACL, operation="FLY"), 2, "is no operation"),
+        (changed(ACL, operation="FLY"), 2, "is not an operation"),
         (changed(ACL, operation="ANY"), 2, "is only for filters"),
-        (changed(ACL, principal="alice"), 2, "is no principal"),
+        (changed(ACL, principal="alice"), 2, "is not a principal"),
         (changed(ACL, resource_name=""), 2, "Invalid empty resource name"),
         (changed(ACL, host="10.0.0.0/8"), 2, "CIDR-based ACL host patterns require metadata version"),
         (changed(FEATURE, level=0), 2, "`level` must be a whole number from 1 to 32767"),
@@ -183,7 +183,7 @@ def changed(line: str, **fields: Any) -> str:
         (changed(SCRAM, stored_key="c2VjcmV0"), 2, "has not the length of SCRAM-SHA-256"),
         (changed(SCRAM, iterations=1), 2, "Too few iterations"),
         (changed(SCRAM, user=""), 2, "Username must not be empty"),
-        (changed(TOKEN, owner="nobody"), 2, "names `nobody`, which is no principal"),
+        (changed(TOKEN, owner="nobody"), 2, "names `nobody`, which is not a principal"),
         (changed(TOKEN, renewers="User:x"), 2, "`renewers` must be a list"),
         (changed(CONFIG, resource_type=200), 2, "`resource_type` must be a whole number"),
         (changed(CONFIG, value="x" * 40_000), 2, "`value` has more than 32767 bytes"),
@@ -214,7 +214,7 @@ def test_what_is_malformed_is_refused_with_place_and_rule(
     [
         ([], "line 1: the file is blank"),
         ([changed(HEAD, kustos_metadata=2)], "line 1: `kustos_metadata` is 2, only 1 is known"),
-        ([FEATURE], "line 1: 'kind' is no field of the head of an export"),
+        ([FEATURE], "line 1: 'kind' is not a field of the head of an export"),
         ([changed(HEAD, lines=2), FEATURE], "line 2: the head announces 2 lines after it, but there are 1"),
         ([changed(HEAD, lines=2), ACL, ACL], "line 3: two ACLs have the id"),
         ([changed(HEAD, lines=2), ACL, changed(ACL, id="A" * 22)], "line 3: the ACL `0000"),
@@ -335,7 +335,7 @@ def test_an_acl_that_no_file_can_say_is_refused(tmp_path: Path, capsys: pytest.C
         tmp_path, snapshot_0_0=snapshot_bytes(FeatureLevelRecord("metadata.version", 30), odd, epoch=0)
     )
     assert run(["metadata", "export", str(directory), "--out", str(tmp_path / "out")]) == ExitCode.USAGE
-    assert "`nobody` is no principal" in capsys.readouterr().err
+    assert "`nobody` is not a principal" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -89,7 +89,7 @@ def test_batches_that_do_not_are_thrown_away_with_all_the_rest(
         kept = LocalCopy.open(with_segment(tmp_path, *batches), FileSystemStorage())
     assert logs == [
         {
-            "event": "the local copy of the metadata is thrown away and fetched anew",
+            "event": "the local copy of the metadata is discarded and fetched again",
             "log_level": "warning",
             "reason": f"`{10:020d}.log` lacks a batch at offset {lacked}",
         }

@@ -100,9 +100,9 @@ FOREIGN_CHUNKS: dict[str, Message] = {
     f"a snapshot of {SNAPSHOT_MAX_BYTES + 1} bytes is offered, up to {SNAPSHOT_MAX_BYTES} are taken": chunk(
         size=SNAPSHOT_MAX_BYTES + 1
     ),
-    f"0 bytes at 0 are no part of a snapshot of {len(DATA)} bytes": chunk(unaligned_records=b""),
-    f"{len(DATA)} bytes at -1 are no part of a snapshot of {len(DATA)} bytes": chunk(position=-1),
-    f"{len(DATA)} bytes at 1 are no part of a snapshot of {len(DATA)} bytes": chunk(position=1),
+    f"0 bytes at 0 are not part of a snapshot of {len(DATA)} bytes": chunk(unaligned_records=b""),
+    f"{len(DATA)} bytes at -1 are not part of a snapshot of {len(DATA)} bytes": chunk(position=-1),
+    f"{len(DATA)} bytes at 1 are not part of a snapshot of {len(DATA)} bytes": chunk(position=1),
     "no snapshot has the id -1-0": chunk(
         snapshot_id=message("whole snapshot")
         .topics[0]

@@ -288,7 +288,7 @@ def test_a_damaged_copy_is_thrown_away_with_a_word(directory: Path, name: str, a
     with capture_logs() as logs:
         store = opened(directory)
     assert [each["event"] for each in logs] == [
-        "the local copy of the metadata is thrown away and fetched anew"
+        "the local copy of the metadata is discarded and fetched again"
     ]
     assert (store.machine.end_offset, store.machine.base) == (0, SnapshotId(0, 0))
     assert files(directory) == ["00000000000000000000.log"]
@@ -303,7 +303,7 @@ def test_a_snapshot_that_contradicts_itself_is_thrown_away(directory: Path) -> N
         store = opened(directory)
     assert logs == [
         {
-            "event": "the local copy of the metadata is thrown away and fetched anew",
+            "event": "the local copy of the metadata is discarded and fetched again",
             "log_level": "warning",
             "reason": f"two ACLs have the id `{UUID(int=7)}`",
         }

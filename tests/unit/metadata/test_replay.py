@@ -49,15 +49,15 @@ def twin(number: int, of: AccessControlEntryRecord) -> AccessControlEntryRecord:
         ),
         (
             [DelegationTokenRecord("User:a", "User:b", ("User:c", "nobody"), 1, 3, 2, "t")],
-            "the delegation token `t` names `nobody`, which is no principal",
+            "the delegation token `t` names `nobody`, which is not a principal",
         ),
         (
             [DelegationTokenRecord("nobody", "User:b", (), 1, 3, 2, "t")],
-            "the delegation token `t` names `nobody`, which is no principal",
+            "the delegation token `t` names `nobody`, which is not a principal",
         ),
         (
             [DelegationTokenRecord("User:a", "nobody", (), 1, 3, 2, "t")],
-            "the delegation token `t` names `nobody`, which is no principal",
+            "the delegation token `t` names `nobody`, which is not a principal",
         ),
         ([EndTransactionRecord()], "a metadata transaction ends that never began"),
         ([AbortTransactionRecord()], "a metadata transaction ends that never began"),

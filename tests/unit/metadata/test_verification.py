@@ -78,7 +78,7 @@ def test_a_whole_directory_is_whole(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_no_flipped_bit_stays_unseen(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = whole_directory(tmp_path_factory.mktemp("flip"))
     partition = directory / METADATA_PARTITION
-    # of the last segment a damaged end is an unfinished write, which is no damage
+    # of the last segment a damaged end is an unfinished write, which is not damage
     path = data.draw(st.sampled_from(sorted(partition.iterdir())[:2]))
     content = bytearray(path.read_bytes())
     bit = data.draw(st.integers(0, len(content) * 8 - 1))

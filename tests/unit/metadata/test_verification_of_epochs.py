@@ -87,7 +87,7 @@ def test_a_checkpoint_that_is_none_or_of_another_log_is_damage(tmp_path: Path) -
         path.write_text(text)
         assert messages(directory) == []
     path.write_text("0\n2\n1 0\n")
-    assert messages(directory) == [f"`{path}` is no leader-epoch checkpoint; restore it from a copy"]
+    assert messages(directory) == [f"`{path}` is not a leader-epoch checkpoint; restore it from a copy"]
     path.write_text("0\n2\n1 0\n2 13\n")
     assert messages(directory) == [
         f"`{path}` contradicts the log: epoch 2 is to begin at offset 13, but the log ends at 12; "

@@ -250,7 +250,7 @@ def test_a_snapshot_is_a_file_or_a_directory_and_nothing_else(tmp_path: Path) ->
         assert found.credentials == {KEY: ONE}
     other = tmp_path / "other.txt"
     other.write_text("x")
-    for wrong, told in ((other, "no snapshot"), (tmp_path / "nothing", "there is no directory")):
+    for wrong, told in ((other, "neither a segment"), (tmp_path / "nothing", "there is no directory")):
         with pytest.raises(NoMetadataError, match=told):
             read_snapshot(wrong, ignore_torn_tail=False)
     (tmp_path / "empty.checkpoint").write_bytes(b"")

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import KeeperState
 
 from kustos.cli.failures import CommandError, ExitCode
-from kustos.cli.migrate.zookeeper_reading import ReadOnlyClient, WriteRefusedError, client_of
+from kustos.cli.migrate.zookeeper_client import ReadOnlyClient, WriteRefusedError, client_of
 from kustos.cli.migrate.zookeeper_settings import ZookeeperSettings
 
 MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
@@ -42,7 +42,7 @@ def refusal_of(name: str, client: ReadOnlyClient) -> BaseException | None:
 def test_whatever_is_no_read_is_not_sent(name: str) -> None:
     client = ReadOnlyClient(hosts="127.0.0.1:1")
     client._state = KeeperState.CONNECTED
-    assert "is no read" in str(refusal_of(name, client))
+    assert "is not a read" in str(refusal_of(name, client))
     assert not client._queue
     asking = KazooClient(hosts="127.0.0.1:1")
     asking._state = KeeperState.CONNECTED

@@ -64,12 +64,12 @@ def test_a_path_names_a_resource(path: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("/kafka-acl/Flight/a", "`Flight` is no resource type"),
+        ("/kafka-acl/Flight/a", "`Flight` is not a resource type"),
         ("/kafka-acl/topic/a", "Kafka never reads it, such ACLs are at `/kafka-acl/Topic/a`"),
         ("/kafka-acl/CONSUMER_GROUP/a", "Kafka never reads it, such ACLs are at `/kafka-acl/Group/a`"),
         ("/kafka-acl/Group/a/b", "Kafka lists one level of names"),
         ("/kafka-acl/Cluster/other", "no request names cluster `other`"),
-        ("/kafka-acl-extended/match/Topic/a", "is no path of ACLs"),
+        ("/kafka-acl-extended/match/Topic/a", "is not a path of ACLs"),
         ("/kafka-acl-extended/prefixed/Topic/a/b", "Kafka lists one level of names"),
         ("/kafka-acls/a/b", "Kafka lists one level of names"),
     ],
@@ -85,7 +85,7 @@ def test_a_node_at_a_place_that_kafka_does_not_read_is_refused(path: str, reason
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"\xff", "no text in UTF-8"),
+        (b"\xff", "not text in UTF-8"),
         (b"{", "not JSON: line 1"),
         (b"[]", "the node is not an object with `version` and `acls`"),
         (b'"acls"', "not an object"),
@@ -178,22 +178,22 @@ def test_users_are_named_by_their_decoded_names() -> None:
     ("node", "data", "what", "reason"),
     [
         ("a%2", config(SCRAM_SHA_256=TEXT), "SCRAM-SHA-256", "two hexadecimal digits"),
-        ("a%ff", config(SCRAM_SHA_256=TEXT), "SCRAM-SHA-256", "no UTF-8"),
+        ("a%ff", config(SCRAM_SHA_256=TEXT), "SCRAM-SHA-256", "not UTF-8"),
         ("<default>", config(SCRAM_SHA_256=TEXT), "SCRAM-SHA-256", "of one user, here Kafka never reads it"),
         ("a/clients/c", config(SCRAM_SHA_512=TEXT), "SCRAM-SHA-512", "of one user"),
         ("a", config(version=2, SCRAM_SHA_256=TEXT), "the node", "another version"),
         ("a", config(SCRAM_SHA_256=1), "the node", "not a text"),
         ("a", b'{"version":1}', "the node", "not an object with"),
         ("a", b"[]", "the node", "not an object with"),
-        ("a", b"\xff", "the node", "no text in UTF-8"),
+        ("a", b"\xff", "the node", "not text in UTF-8"),
         ("a", config(SCRAM_SHA_256=""), "SCRAM-SHA-256", "not written as `salt=..,stored_key=..,server_key"),
         ("a", config(SCRAM_SHA_256=TEXT + ",salt=x"), "SCRAM-SHA-256", "each once"),
         ("a", config(SCRAM_SHA_256=TEXT + ",pepper=x"), "SCRAM-SHA-256", "each once"),
         ("a", config(SCRAM_SHA_256=TEXT.partition(",")[2]), "SCRAM-SHA-256", "has no `salt`"),
-        ("a", config(SCRAM_SHA_256=TEXT.replace("4096", "many")), "SCRAM-SHA-256", "no number"),
-        ("a", config(SCRAM_SHA_256=TEXT.replace("4096", "٤")), "SCRAM-SHA-256", "no number"),
-        ("a", config(SCRAM_SHA_256=TEXT.replace("=,", "!,", 1)), "SCRAM-SHA-256", "`salt` is no Base64"),
-        ("a", config(SCRAM_SHA_256=TEXT.replace("salt=", "salt=!")), "SCRAM-SHA-256", "`salt` is no Base64"),
+        ("a", config(SCRAM_SHA_256=TEXT.replace("4096", "many")), "SCRAM-SHA-256", "not a number"),
+        ("a", config(SCRAM_SHA_256=TEXT.replace("4096", "٤")), "SCRAM-SHA-256", "not a number"),
+        ("a", config(SCRAM_SHA_256=TEXT.replace("=,", "!,", 1)), "SCRAM-SHA-256", "`salt` is not Base64"),
+        ("a", config(SCRAM_SHA_256=TEXT.replace("salt=", "salt=!")), "SCRAM-SHA-256", "`salt` is not Base64"),
     ],
 )
 def test_a_credential_that_kafka_did_not_write_is_refused_and_not_shown(

@@ -28,7 +28,7 @@ def test_each_listener_has_its_mode_and_whoever_is_no_guard_is_named() -> None:
     assert modes == {"PLAINTEXT": "enforce", "TRIAL": "shadow", "OPEN": "off", "ADMIN": "enforce"}
     assert settings.authorization_enabled
     assert settings.listeners_enforce == {"PLAINTEXT": True, "TRIAL": False, "OPEN": False, "ADMIN": True}
-    warned = [text for text in settings.warnings if "is no guard" in text]
+    warned = [text for text in settings.warnings if "is not a guard" in text]
     assert ["`TRIAL`" in warned[0], "`OPEN`" in warned[1], len(warned)] == [True, True, 2]
     with pytest.raises(SettingsError, match="leads nowhere upstream"):
         settings_from(keys | {"listener.name.admin.kustos.authorization.mode": "shadow"}, {})

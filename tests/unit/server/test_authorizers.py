@@ -80,7 +80,7 @@ def test_a_name_without_a_dot_is_an_entry_point(monkeypatch: pytest.MonkeyPatch)
     elsewhere = EntryPoint("elsewhere", ours.value, "console_scripts")
     monkeypatch.setattr(plugins, "entry_points", entry_points(ours, others, elsewhere))
     assert find_authorizer("spec") is SpecAuthorizer
-    with pytest.raises(SettingsError, match="no subclass"):
+    with pytest.raises(SettingsError, match="not a subclass"):
         find_authorizer("other")
     with pytest.raises(SettingsError, match="there are `other`, `spec`"):
         find_authorizer("elsewhere")
@@ -132,7 +132,7 @@ def test_a_reference_that_leads_nowhere_is_never_handed_on() -> None:
 
 
 def test_keys_of_kustos_that_are_none_are_refused_as_ever() -> None:
-    with pytest.raises(SettingsError, match=r"`kustos.ranger` is no setting of kustos"):
+    with pytest.raises(SettingsError, match=r"`kustos.ranger` is not a setting of kustos"):
         settings_from(LEAST | {"authorizer.class.name": PATH, "kustos.ranger": "1"}, {})
 
 

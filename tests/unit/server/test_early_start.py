@@ -10,8 +10,8 @@ from kustos.authorizer import Endpoint
 from kustos.metadata.directory.format import format_directory
 from kustos.protocol.codes import GROUP_AUTHORIZATION_FAILED, UNKNOWN_SERVER_ERROR
 from kustos.server.authorization.life import AuthorizerStartError
+from kustos.server.lifecycle import run_until
 from kustos.server.node import Node
-from kustos.server.running import run_until
 from kustos.server.settings.node_settings import KustosSettings, settings_from
 from kustos.server.settings.table.node import STANDARD_AUTHORIZER
 from kustos.wire import response_codec

@@ -38,7 +38,7 @@ def test_brokers_have_names_at_one_port_or_ports() -> None:
             {"advertised.listeners": "CLIENTS://kafka_1.x:443"},
             "needs an address there, or a name of two labels",
         ),
-        ({"advertised.listeners": "CLIENTS://broker-7.kafka.example.com:443"}, "that is no broker's"),
+        ({"advertised.listeners": "CLIENTS://broker-7.kafka.example.com:443"}, "that is not a broker's"),
         ({"listener.name.clients.kustos.broker.host.pattern": "broker-$(nodeId)"}, "use a host name with"),
         ({"controller.listener.names": "CLIENTS"}, "an admin listener has no brokers"),
     ],

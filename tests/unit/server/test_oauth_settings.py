@@ -68,7 +68,7 @@ def test_kafkas_keys_say_how_tokens_are_judged() -> None:
         (with_keys(jwks_endpoint_url="ftp://x/y"), "use a URL that begins with `https`, `http` or `file`"),
         (with_keys(jwks_endpoint_url="https:///y"), "write `https://host/path` or `file:///path`"),
         (with_keys(jwks_endpoint_url="file://host/y"), "write `https://host/path` or `file:///path`"),
-        (with_keys(jwks_endpoint_url="https://x:y/"), "is no URL"),
+        (with_keys(jwks_endpoint_url="https://x:y/"), "is not a URL"),
         (with_keys(jwks_endpoint_url="https://x/a b"), "characters that must be encoded"),
         (with_keys(jwks_endpoint_url="https://x/ä"), "characters that must be encoded"),
         (with_keys(jwks_endpoint_url="https://u:p4ss@x/"), "has a user name or password in its URL"),

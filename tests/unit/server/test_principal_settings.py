@@ -65,7 +65,7 @@ def test_no_secret_is_handed_to_a_builder() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"principal.builder.class": "json.loads"}, "no subclass of `kustos.auth.KafkaPrincipalBuilder`"),
+        ({"principal.builder.class": "json.loads"}, "not a subclass of `kustos.auth.KafkaPrincipalBuilder`"),
         ({"principal.builder.class": "no_such_module.Builder"}, "loading it failed, ModuleNotFoundError"),
         ({"principal.builder.class": "org.apache.kafka.Mine"}, "a class of Java"),
         ({"principal.builder.class": "mine"}, "`kustos.principal_builders`"),

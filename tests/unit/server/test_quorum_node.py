@@ -11,8 +11,8 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.errors import MetadataError
 from kustos.metadata.quorum import WrongClusterError
 from kustos.metadata.store.store import AlterScram
+from kustos.server.lifecycle import run_until
 from kustos.server.node import Node
-from kustos.server.running import run_until
 from kustos.server.settings.node_settings import KustosSettings, settings_from
 from kustos.wire import response_codec
 from testkit.gateway.scripted_brokers import ScriptedBroker

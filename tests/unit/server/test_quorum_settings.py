@@ -67,14 +67,14 @@ def test_all_of_cluster_mode() -> None:
     ("changed", "words"),
     [
         ({"controller.quorum.bootstrap.servers": None}, "`controller.quorum.bootstrap.servers` is not set"),
-        ({"controller.quorum.bootstrap.servers": "nowhere"}, "`nowhere` is no address"),
+        ({"controller.quorum.bootstrap.servers": "nowhere"}, "`nowhere` is not an address"),
         ({"controller.quorum.bootstrap.servers": "a:" + "9" * 5_000}, "has an invalid port"),
         ({"kustos.metadata.store": "zookeeper"}, "use `embedded` or `kraft`"),
         ({"kustos.metadata.max.staleness.ms": "100"}, "from 2000"),
         ({"kustos.quorum.sasl.mechanism": None}, "`kustos.quorum.sasl.mechanism` is not set"),
         ({"kustos.quorum.sasl.jaas.config": None}, "`kustos.quorum.sasl.jaas.config` is not set"),
         ({"kustos.quorum.sasl.jaas.config": f"{MODULE} required;"}, "gives no `username`"),
-        ({"kustos.quorum.request.timeout.ms": "5"}, "is no setting of kustos"),
+        ({"kustos.quorum.request.timeout.ms": "5"}, "is not a setting of kustos"),
         (
             {
                 "listeners": "PLAINTEXT://127.0.0.1:9092,ADMIN://127.0.0.1:9500",

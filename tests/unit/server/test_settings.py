@@ -162,10 +162,10 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"node.id": "\u0661"}, "`node.id` is `\u0661`"),
     ({"metadata.log.dir": None}, "`metadata.log.dir` is not set"),
     ({"kustos.upstream.bootstrap.servers": None}, "`kustos.upstream.bootstrap.servers` is not set"),
-    ({"kustos.upstream.bootstrap.servers": "broker"}, "`broker` is no address of a node"),
-    ({"kustos.audit.sinsk": "json"}, "is no setting of kustos, did you mean `kustos.audit.sinks`"),
-    ({"kustos.nonsense": "1"}, "`kustos.nonsense` is no setting of kustos, leave it out"),
-    ({"listener.name.plaintext.kustos.nonsense": "1"}, "is no setting of kustos"),
+    ({"kustos.upstream.bootstrap.servers": "broker"}, "`broker` is not an address of a node"),
+    ({"kustos.audit.sinsk": "json"}, "is not a setting of kustos, did you mean `kustos.audit.sinks`"),
+    ({"kustos.nonsense": "1"}, "`kustos.nonsense` is not a setting of kustos, leave it out"),
+    ({"listener.name.plaintext.kustos.nonsense": "1"}, "is not a setting of kustos"),
     ({"kustos.broker.port.start": "9"}, "write `listener.name.<listener>.kustos.broker.port.start`"),
     ({"kustos.broker.host.pattern": "b$(nodeId).x.y"}, "write `listener.name.<listener>.kustos.broker.host"),
     (
@@ -179,11 +179,11 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"listeners": "PLAINTEXT://:9092"}, "write `PLAINTEXT://127.0.0.1:9092` for this machine only"),
     ({"listeners": "PLAINTEXT://127.0.0.1"}, "write it as `host:port`"),
     ({"listeners": "127.0.0.1:9092"}, "write a listener as `NAME://host:port`"),
-    ({"listeners": "PLAINTEXT://127.0.0.1:0"}, "`127.0.0.1:0` is no address"),
+    ({"listeners": "PLAINTEXT://127.0.0.1:0"}, "`127.0.0.1:0` is not an address"),
     ({"listeners": "A://127.0.0.1:1,a://127.0.0.1:2"}, "two listeners named `a`"),
     ({"listeners": "CLIENTS://127.0.0.1:9092"}, "add `CLIENTS:SASL_PLAINTEXT`"),
     ({"listeners": "PLAINTEXT://0.0.0.0:9092"}, "set `advertised.listeners=PLAINTEXT://<host>:9092`"),
-    ({"listeners": "PLAINTEXT://[::]:9092"}, "cannot be told to connect to `::`"),
+    ({"listeners": "PLAINTEXT://[::]:9092"}, "cannot connect to `::`"),
     ({"advertised.listeners": "OTHER://kafka.example:9092"}, "`OTHER`, which is not among `listeners`"),
     ({"listener.security.protocol.map": "A=PLAINTEXT"}, "write `NAME:PROTOCOL`"),
     ({"listener.security.protocol.map": "A:TLS"}, "write `NAME:PROTOCOL`"),
@@ -198,7 +198,7 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ),
     (
         {"listeners": "SASL_PLAINTEXT://127.0.0.1:9092", "sasl.enabled.mechanisms": "plain"},
-        "offers `plain`, which is no name of a mechanism: use some of `PLAIN`",
+        "offers `plain`, which is not a name of a mechanism: use some of `PLAIN`",
     ),
     (
         {"listeners": "SASL_PLAINTEXT://127.0.0.1:9092", "sasl.enabled.mechanisms": "PLAIN"},
@@ -237,7 +237,7 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"authorizer.class.name": "kafka.security.authorizer.AclAuthorizers"}, f"use `{STANDARD_AUTHORIZER}`"),
     ({"authorizer.class.name": STANDARD_AUTHORIZER, "kustos.authorization.mode": "off"}, "only one of them"),
     ({"authorizer.class.name": "no.such.Authorizer"}, "No module named 'no'"),
-    ({"authorizer.class.name": "json.JSONDecoder"}, "no subclass of `kustos.authorizer.Authorizer`"),
+    ({"authorizer.class.name": "json.JSONDecoder"}, "not a subclass of `kustos.authorizer.Authorizer`"),
     ({"authorizer.class.name": "json:no_such_thing"}, "has no attribute 'no_such_thing'"),
     ({"authorizer.class.name": "kustos.authorizer.Authorizer"}, "it lacks `acls`, `authorize`, `close`"),
     ({"authorizer.class.name": "unheard-of"}, "no installed package has an entry point of this name"),
@@ -334,7 +334,7 @@ def test_what_has_no_effect_is_warned_of() -> None:
 def test_authorization_is_off_only_where_it_is_said_to_be() -> None:
     settings = settings_from(LEAST | {"authorizer.class.name": "", "kustos.authorization.mode": "off"}, {})
     assert not settings.authorization_enabled
-    assert any("listener `PLAINTEXT` is no guard" in warning for warning in settings.warnings)
+    assert any("listener `PLAINTEXT` is not a guard" in warning for warning in settings.warnings)
 
 
 def test_brokers_are_advertised_as_far_from_the_listener_as_they_are_bound() -> None:

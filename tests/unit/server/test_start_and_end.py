@@ -244,5 +244,5 @@ async def test_a_signal_leaves_time_for_answers_and_a_second_one_does_not(
         told = list(map(json.loads, (await reading).splitlines()))
         assert await process.wait() == 0
     assert not [line for line in told if line["level"] in {"error", "critical"}]
-    assert is_told_again == any(line["event"].startswith("told to stop again") for line in told)
+    assert is_told_again == any(line["event"].startswith("a second signal to stop") for line in told)
     broker.stop()

@@ -37,7 +37,7 @@ def test_links_log_in_as_the_service_principal_unless_told_otherwise() -> None:
         ({"kustos.upstream.security.protocol": "PLAINTEXT"}, "take delegation tokens on SASL listeners only"),
         (
             {"kustos.upstream.sasl.jaas.config": f"{SCRAM} required username=i password=h tokenauth=true;"},
-            "who does may create none",
+            "which may not create others",
         ),
         ({"kustos.upstream.token.sasl.mechanism": "PLAIN"}, "`kustos.upstream.token.sasl.mechanism`"),
     ],

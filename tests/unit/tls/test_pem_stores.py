@@ -68,7 +68,7 @@ def test_an_encrypted_key_needs_its_password(tmp_path: Path, node: Holder) -> No
     ("text", "told"),
     [
         ("", "has 0 private keys"),
-        ("-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----", "is no base64"),
+        ("-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----", "is not base64"),
         ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", "cannot be read"),
         (
             "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nAAAA\n-----END RSA PRIVATE KEY-----",

@@ -32,7 +32,7 @@ def read_csv(text: str, name: str) -> Iterator[LocatedBinding]:
                 )
             yield LocatedBinding(binding_of_fields(dict(zip(names, row, strict=True)), place), place.line)
     except csv.Error as error:
-        raise AclFormatError(Place(name, line), "", f"this is no row of CSV: {error}") from None
+        raise AclFormatError(Place(name, line), "", f"this is not a row of CSV: {error}") from None
     if names is None:
         raise AclFormatError(Place(name, 1), "", f"the first row must be `{','.join(FIELDS)}`")
 

@@ -59,7 +59,7 @@ def binding_of_texts(texts: Mapping[str, Any]) -> AclBinding:
         kind, name, how, principal, host, operation, permission = [texts[field] for field in FIELDS]
         for text in (name, principal, host):
             if not isinstance(text, str):
-                raise AclValueError(f"`{text}` is no text, an ACL has seven texts")
+                raise AclValueError(f"`{text}` is not text, an ACL has seven texts")
         return AclBinding(
             ResourcePattern(ResourceType[kind], name, PatternType[how]),
             AccessControlEntry(principal, host, AclOperation[operation], AclPermissionType[permission]),
@@ -91,7 +91,7 @@ def check_names(names: Collection[str], place: Place) -> None:
     """Raise `AclFormatError` unless these are the names of the seven fields."""
     for name in names:
         if name not in _FIELD_SET:
-            raise AclFormatError(place, name, f"is no field of an ACL, use {', '.join(FIELDS)}")
+            raise AclFormatError(place, name, f"is not a field of an ACL, use {', '.join(FIELDS)}")
     for name in FIELDS:
         if name not in names:
             raise AclFormatError(place, name, "is missing, an ACL has all seven fields")
@@ -116,7 +116,7 @@ def check_texts(place: Place | None, name: str, principal: str, host: str) -> No
     try:
         KafkaPrincipal.parse(principal)
     except AclValueError:
-        raise AclFormatError(place, principal, "is no principal, write it as `User:name`") from None
+        raise AclFormatError(place, principal, "is not a principal, write it as `User:name`") from None
 
 
 def enum_of(kind: type[_Enum], what: str, text: str, place: Place) -> _Enum:
@@ -126,7 +126,8 @@ def enum_of(kind: type[_Enum], what: str, text: str, place: Place) -> _Enum:
         return exact
     member = kind.from_text(text)
     if member == 0 and text.strip().upper() != "UNKNOWN":
-        raise AclFormatError(place, text, f"is no {what}, use one of {', '.join(_EXACT[kind])}")
+        article = "an" if what.startswith("o") else "a"
+        raise AclFormatError(place, text, f"is not {article} {what}, use one of {', '.join(_EXACT[kind])}")
     if member.name in _FILTER_ONLY:
         raise AclFormatError(place, text, f"is only for filters, an ACL names one {what} in particular")
     return member

@@ -39,14 +39,14 @@ def _decode(text: str, position: int, place: Place, name: str, lines: LineCounte
         raise AclFormatError(place, str(error), "occurs twice in one object, give it once") from None
     except json.JSONDecodeError as error:
         where = Place(name, lines.at(error.pos)) if error.pos >= position else place
-        raise AclFormatError(where, "", f"this is no JSON: {error.msg.lower()}") from None
+        raise AclFormatError(where, "", f"this is not JSON: {error.msg.lower()}") from None
     except RecursionError:
         raise AclFormatError(place, "", "values are nested deeper than any ACL is") from None
 
 
 def _binding(item: Any, place: Place) -> AclBinding:
     if not isinstance(item, dict):
-        raise AclFormatError(place, json.dumps(item), "is no object, an ACL is one with seven texts")
+        raise AclFormatError(place, json.dumps(item), "is not an object, an ACL is one with seven texts")
     check_names(item, place)
     for field, value in item.items():
         if not isinstance(value, str):

@@ -50,7 +50,7 @@ def read_kafka_acls(text: str, name: str) -> Iterator[LocatedBinding]:
             raise AclFormatError(
                 place,
                 line,
-                "is no line of kafka-acls' list; a name with a line break cannot be read from it, "
+                "is not a line of kafka-acls' list; a name with a line break cannot be read from it, "
                 "use another form for it",
             )
     _refuse_empty_resource(empty_resource)

@@ -63,11 +63,11 @@ class _Events:
         line = self.line if mark is None else min(mark.line + 1, self._last_line)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         hint = "; write `*` and other texts of signs in quotes" if "alphabetic" in problem else ""
-        return AclFormatError(Place(self._name, line), "", f"this is no YAML: {problem}{hint}")
+        return AclFormatError(Place(self._name, line), "", f"this is not YAML: {problem}{hint}")
 
     def text(self, event: Any, what: str) -> str:
         if not self.is_a(event, "Scalar"):
-            raise self.error("", f"{what} is no text")
+            raise self.error("", f"{what} is not text")
         if not event.style and event.value in _NOTHING:
             raise self.error(event.value, f"is null in YAML; if {what} is that text, quote it")
         value: str = event.value
@@ -97,7 +97,7 @@ def read_yaml(text: str, name: str) -> Iterator[LocatedBinding]:
     elif events.is_a(event, "MappingStart"):
         yield from _document(events)
     else:
-        raise events.error(getattr(event, "value", ""), "is no list of ACLs")
+        raise events.error(getattr(event, "value", ""), "is not a list of ACLs")
     events.next()
     if not events.next_is("StreamEnd"):
         raise events.error("", "a second document begins here, put all ACLs into one list")
@@ -115,7 +115,7 @@ def _document(events: _Events) -> Iterator[LocatedBinding]:
             raise events.error(_ACLS, "occurs twice, give it once")
         found = True
         if not events.is_a(event, "SequenceStart"):
-            raise events.error(_ACLS, "is no list of ACLs")
+            raise events.error(_ACLS, "is not a list of ACLs")
         yield from _list(events)
     if not found:
         raise events.error(_ACLS, "is missing: write a list of ACLs, or a mapping that has one as `acls`")
@@ -125,7 +125,9 @@ def _list(events: _Events) -> Iterator[LocatedBinding]:
     while not events.is_a(event := events.next(), "SequenceEnd"):
         place = events.place()
         if not events.is_a(event, "MappingStart"):
-            raise events.error(getattr(event, "value", ""), "is no mapping, an ACL is one with seven texts")
+            raise events.error(
+                getattr(event, "value", ""), "is not a mapping, an ACL is one with seven texts"
+            )
         fields: dict[str, str] = {}
         while not events.is_a(event := events.next(), "MappingEnd"):
             key = events.text(event, "the name of a field")

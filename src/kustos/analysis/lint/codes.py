@@ -70,8 +70,8 @@ _TABLE: Final = (
      "then removing it opens the resource to everyone, and the finding says so.",
      "Remove it, or take the principal out of `super.users`."),
     ("KUS007", "describe-stays", _N, "a DENY that leaves DESCRIBE, which another ALLOW implies",
-     "A DENY implies nothing, an ALLOW of READ, WRITE, DELETE or ALTER implies DESCRIBE. Who is denied "
-     "one of them but allowed another still sees the resource.",
+     "A DENY implies nothing, an ALLOW of READ, WRITE, DELETE or ALTER implies DESCRIBE. A principal "
+     "that is denied one of them but allowed another still sees the resource.",
      "If the resource is to be hidden, deny ALL or DESCRIBE too."),
     # breadth
     ("KUS101", "everyone-everywhere", _E, "everyone may use or change every resource of a type",
@@ -101,7 +101,7 @@ _TABLE: Final = (
      "Topics have 1 to 249 of the characters a-z, A-Z, 0-9, `.`, `_` and `-`, and are not called `.` "
      "or `..`.",
      "Correct the name."),
-    ("KUS205", "hangs-kafka", _E, "a name upon which Kafka's own authorizer fails",
+    ("KUS205", "hangs-kafka", _E, "a name on which Kafka's own authorizer fails",
      "Kafka's scan takes `*` for the smallest name. With an ACL whose name begins with a character "
      "below it (blank, `!`, `\"`, `#`, `$`, `%`, `&`, `'`, `(`, `)` or a control character) and goes "
      "on, there are names for which StandardAuthorizer of 4.4.0 loops for ever or throws. A client that may "

@@ -131,7 +131,7 @@ def _asterisk(number: int, name: str, *, is_literal: bool) -> Finding:
     start = name.partition(WILDCARD)[0]
     what = "names exactly this" if is_literal else "matches names that begin with all of it"
     better = f"write `{start}` as PREFIXED" if start else "write the names, or a prefix of them"
-    return Finding("KUS203", number, f"`{name}` {what}; an asterisk in a name is no pattern", better)
+    return Finding("KUS203", number, f"`{name}` {what}; an asterisk in a name is not a pattern", better)
 
 
 def _impossible(name: str, *, is_literal: bool) -> str:

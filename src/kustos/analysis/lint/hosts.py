@@ -67,11 +67,11 @@ def _why_no_range(host: str) -> tuple[str, str]:
             return "Kafka reads no range of IPv4 addresses in IPv6 notation", fix
         if ":" not in address and 0 <= int(prefix) <= 32:
             return "0.0.0.0 is in no range", "write `0.0.0.0`"
-    return "it is no address range that Kafka can read", "write it as `10.0.0.0/8` or `2001:db8::/32`"
+    return "it is not an address range that Kafka can read", "write it as `10.0.0.0/8` or `2001:db8::/32`"
 
 
 def _meant_address(text: str) -> str | None:
-    """Return Java's form of an address that people write in other forms, None if it is no address."""
+    """Return Java's form of an address that people write in other forms, None if it is not an address."""
     try:
         address = ip_address(_LEADING_ZEROS.sub("", text) if ":" not in text else text.strip("[]"))
     except ValueError:

@@ -38,7 +38,7 @@ _PURPOSE: Final = "a login by OAUTHBEARER"
 
 
 class JwksError(ValueError):
-    """The text is no key set; the message never holds a part of it."""
+    """The text is not a key set; the message never holds a part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """A key set. `left_out` counts the entries that are no usable key."""
+    """A key set. `left_out` counts the entries that are not usable keys."""
 
     keys: tuple[SigningKey, ...] = ()
     left_out: int = 0
@@ -91,7 +91,7 @@ def parse_jwks(data: bytes) -> SigningKeys:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
-        raise JwksError("the key set is no JSON") from None
+        raise JwksError("the key set is not JSON") from None
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise JwksError("the key set has no list `keys`")

@@ -50,17 +50,17 @@ class TokenParts:
         """Return a claim's text, None if there is none; raise `TokenError` for another type."""
         value = self.claims.get(claim)
         if value is not None and not isinstance(value, str):
-            raise TokenError(f"the claim `{claim}` is no text")
+            raise TokenError(f"the claim `{claim}` is not text")
         return value
 
     def number_of(self, claim: str) -> int | float | None:
-        """Return a time in seconds, None if there is none; raise `TokenError` for what is no number."""
+        """Return a time in seconds, None if there is none; raise `TokenError` for what is not a number."""
         value = self.claims.get(claim)
         if value is None:
             return None
         # a bool is an int in Python
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TokenError(f"the claim `{claim}` is no number")
+            raise TokenError(f"the claim `{claim}` is not a number")
         if not math.isfinite(value) or abs(value) > SECONDS_MAX:
             raise TokenError(f"the claim `{claim}` is out of range")
         return value
@@ -79,9 +79,9 @@ def _json_object(part: str, what: str) -> Mapping[str, Any]:
         found = _STRICT.decode(data.decode())
     except (ValueError, RecursionError):
         # Python's own errors hold the text
-        raise TokenError(f"the {what} is no JSON object with each name once") from None
+        raise TokenError(f"the {what} is not a JSON object with each name once") from None
     if not isinstance(found, dict):
-        raise TokenError(f"the {what} is no JSON object")
+        raise TokenError(f"the {what} is not a JSON object")
     return found
 
 
@@ -93,7 +93,7 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(_: str) -> NoReturn:
-    # NaN and Infinity, which are no JSON
+    # NaN and Infinity, which are not JSON
     raise ValueError
 
 

@@ -67,7 +67,7 @@ def _header(parts: TokenParts) -> tuple[str, str | None]:
         # the algorithm is shown only if it is a known one: the peer wrote it
         raise TokenError(f"it is not signed with one of the algorithms {', '.join(ALGORITHMS)}")
     if key_id is not None and not isinstance(key_id, str):
-        raise TokenError("its key id is no text")
+        raise TokenError("its key id is not text")
     if "crit" in parts.header or "b64" in parts.header:
         # RFC 7797 makes `b64` critical: it changes what the signature is of
         raise TokenError("it has critical headers, which are not supported")
@@ -132,7 +132,7 @@ def _scopes(claim: Any, name: str) -> frozenset[str]:
     if not isinstance(claim, list):
         return frozenset()
     if not _is_texts(claim):
-        raise TokenError(f"the claim `{name}` holds what is no text")
+        raise TokenError(f"the claim `{name}` holds what is not text")
     scopes = [text.strip(BLANKS) for text in claim]
     if not all(scopes) or len(set(scopes)) != len(scopes):
         raise TokenError(f"the claim `{name}` has an empty scope, or one twice")

@@ -1,8 +1,8 @@
 """The validation of a token without a signature (Kafka's OAuthBearerUnsecuredValidatorCallbackHandler).
 
 Anybody can write such a token: it is for tests of clients, and used only where the settings name it. It is
-stricter than Kafka in that claims that are no text are not turned into one, and that names occur once. It
-takes Base64 for URLs, which Kafka 4.3 does not here.
+stricter than Kafka: it does not turn claims of other types into text, and each name may occur only once. It
+accepts Base64 for URLs, which Kafka 4.3 does not here.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class UnsecuredTokenRules:
         skew = text("AllowableClockSkewMs") or "0"
         if not (skew.isascii() and skew.isdigit() and len(skew) <= 10 and int(skew) <= _INT32_MAX):
             raise JaasError(
-                "the option `unsecuredValidatorAllowableClockSkewMs` is no number of milliseconds"
+                "the option `unsecuredValidatorAllowableClockSkewMs` is not a number of milliseconds"
             )
         return cls(
             text("PrincipalClaimName") or "sub",
@@ -70,7 +70,7 @@ def validate_unsecured(token: str, rules: UnsecuredTokenRules, now_ms: int) -> A
 
 
 def _name(parts: TokenParts, claim: str) -> str:
-    """Return the principal's name; raise `TokenError` if there is none, or if this is no unsecured token."""
+    """Return the principal's name; raise `TokenError` if there is none, or if the token is signed."""
     if parts.header.get("alg") != "none" or parts.has_signature:
         raise TokenError("it has a signature, or another algorithm than `none`")
     name = parts.text_of(claim)

@@ -1,7 +1,7 @@
 """The name in a certificate as text, letter for letter as Java's `X500Principal.getName()` (RFC 2253).
 
 The last part of the name comes first. The nine attribute types of RFC 2253 have a keyword; any other is a
-number with the DER of its value as `#hex`, and so is a value that is no text.
+number with the DER of its value as `#hex`, and so is a value that is not text.
 """
 
 from typing import Final, Protocol

@@ -261,7 +261,7 @@ def _escaped(state: _Translation) -> list[Range]:
     if found := _HEX.match(state.pattern, start):
         code = int(found[1] or found[2] or found[3], 16)
         if code > _LAST_CODE_POINT or 0xD800 <= code <= 0xDFFF:
-            _refuse(state, "an escape is no character of Unicode")
+            _refuse(state, "an escape is not a character of Unicode")
         state.position = found.end()
         return [(code, code)]
     if (found := _PROPERTY.match(state.pattern, start)) and found[1] in _POSIX:

@@ -11,7 +11,7 @@ from kustos.auth.errors import SaslClientError
 class Challenge:
     """The exchange goes on: send this token and wait for the next.
 
-    `refusal`: why the credentials were refused, for the log, if the token tells the peer that they were.
+    `refusal`: why the credentials were refused, for the log, if the token says to the peer that they were.
     """
 
     token: bytes = field(repr=False)
@@ -37,15 +37,15 @@ MechanismStep = Challenge | Proven
 
 
 HASHING: Final = "hashing"
-"""The group of steps that take thousands of hash rounds, which strangers may ask for."""
+"""The group of steps that take thousands of hash rounds, which strangers may cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The step may block, so it runs beside the event loop: `run` returns it, or raises as `respond` does.
+    """The step may block, so it runs off the event loop: `run` returns it, or raises as `respond` does.
 
     It is called once, in any thread; the exchange is left alone until it returned, or returned another one,
-    which is run likewise. Code of others has threads
+    which is run likewise. Third-party code has threads
     of its own `group` and a time limit; the login is refused at its end, even if the step still runs. Steps
     of the group `HASHING` share one thread.
     """
@@ -70,7 +70,7 @@ class ServerMechanism(Protocol):
         """The name that the peer claims (a user, a token's id), proven or not; None before it claims one."""
 
     def claim(self, token: bytes) -> Claimant | None:
-        """Return whose credentials the next token shows, and judge nothing; None if that cannot be told."""
+        """Return whose credentials the next token shows, and judge nothing; None if nobody can know."""
 
     def respond(self, token: bytes) -> MechanismStep | Beside:
         """Return the next step; raise `SaslAuthenticationError` (text is sent) or `SaslMechanismError`."""

@@ -1,6 +1,6 @@
-"""Code of others in a login: SASL mechanisms and callback handlers, which may block, raise, or talk nonsense.
+"""Third-party code in a login: mechanisms and callback handlers, which may block, raise or return nonsense.
 
-A step of theirs runs beside the event loop, under a time limit that the gateway keeps, and its result is
+Each of its steps runs off the event loop, under a time limit that the gateway keeps, and its result is
 validated before anybody acts on it. What goes wrong refuses the login; the log names the type of an
 exception, never its text, which may hold what the peer sent.
 """
@@ -84,7 +84,7 @@ class Surroundings:
 
 
 class BesideServer:
-    """A mechanism of kustos whose steps call a callback handler, so that each runs beside the loop."""
+    """A mechanism of kustos whose steps call a callback handler, so that each runs off the loop."""
 
     __slots__ = ("_around", "_inner")
 
@@ -112,7 +112,7 @@ class BesideServer:
 
 
 class CustomServer:
-    """One login by a mechanism of somebody else's."""
+    """One login by a custom mechanism."""
 
     __slots__ = ("_around", "_claimed_name", "_exchange", "_mechanism")
 
@@ -171,14 +171,14 @@ def _text_of(error: Exception) -> str:
     try:
         text = str(error)[:TEXT_MAX_CHARACTERS]
         text.encode()
-    except Exception:  # noqa: BLE001 - of a class of somebody else's
+    except Exception:  # noqa: BLE001 - of a custom class
         return ""
     return text
 
 
 def nonsense(whose: str, answer: object) -> CallbackError:
-    """Return the error for an answer of no use, without the answer."""
-    return CallbackError(f"{whose} gave an answer of no use, a `{type(answer).__name__}`")
+    """Return the error for an invalid answer, without the answer."""
+    return CallbackError(f"{whose} returned an invalid answer, a `{type(answer).__name__}`")
 
 
 def checked_step(step: object) -> MechanismStep:

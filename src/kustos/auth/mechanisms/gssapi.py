@@ -6,7 +6,7 @@ answers with its choice, also wrapped, which proves that it has the ticket's key
 replays leads nowhere. The authorization id in that answer is ignored, as in Kafka.
 
 The library reads the keytab and may write its replay cache, so each of its calls is a `Beside` for the
-server. For the client it may ask a KDC: whoever drives a `GssapiClient` calls it beside the event loop.
+server. For the client it may contact a KDC, so the driver of a `GssapiClient` calls it off the event loop.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ class _Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GssapiCredentials:
-    """The key of a service, from its keytab, which is read anew for each login."""
+    """The key of a service, from its keytab, which is read again for each login."""
 
     principal: str
     _credentials: Any = field(repr=False)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kustos.auth.errors import (
+    AnnouncedRefusalError,
     SaslAuthenticationError,
     SaslClientError,
     SaslMechanismError,
-    ToldRefusalError,
 )
 from kustos.auth.mechanisms.base import Challenge, MechanismFactory, MechanismStep, Proven
 from kustos.auth.mechanisms.oauthbearer_messages import InitialResponse, InitialResponseError
@@ -103,7 +103,7 @@ class OAuthBearerServer:
         the principal, or an extension that is not allowed; `SaslMechanismError` for a malformed message.
         """
         if self._refused is not None and token == _CONTROL_A:
-            raise ToldRefusalError(self._refused.document, self._refused.reason)
+            raise AnnouncedRefusalError(self._refused.document, self._refused.reason)
         self._refused = None
         try:
             message = InitialResponse.parse(token)

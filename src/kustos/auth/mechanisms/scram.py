@@ -7,7 +7,7 @@ decoy and fails at the same step, time and with the same text as a wrong passwor
 
 The credential of a delegation token is computed, not stored. Once it is known, the right proof is accepted at
 once. Any other proof costs the rounds of one credential before it is refused: of a token that logs in all the
-time, of one that never did, and of an id that no token has. So the time of a refusal tells nothing, only a
+time, of one that never did, and of an id that no token has. So the time of a refusal reveals nothing, only a
 whole exchange costs hashing, and it counts as a failed login of its client's network.
 """
 
@@ -141,7 +141,7 @@ class ScramServer:
         return Claimant(message.username, message.is_token)
 
     def respond(self, token: bytes) -> MechanismStep | Beside:
-        """Return the challenge, then the proven user; a delegation token may take hashing beside the loop.
+        """Return the challenge, then the proven user; a delegation token may take hashing off the loop.
 
         Raise `SaslMechanismError` where Kafka answers with its general sentence, and
         `SaslAuthenticationError` for an authorization id other than the user.
@@ -277,7 +277,7 @@ class ScramClient:
             raise SaslClientError("the server's nonce does not continue ours")
         if not MIN_ITERATIONS <= message.iterations <= MAX_CLIENT_ITERATIONS:
             raise SaslClientError(
-                f"the server asks for {message.iterations} iterations, "
+                f"the server requires {message.iterations} iterations, "
                 f"outside {MIN_ITERATIONS}..{MAX_CLIENT_ITERATIONS}"
             )
         final = ClientFinal(b"n,,", message.nonce)

@@ -151,7 +151,7 @@ class AuditEvent:
         try:
             tree = json.loads(line)
         except ValueError as error:
-            raise AuditFormatError("audit line is no JSON") from error
+            raise AuditFormatError("audit line is not JSON") from error
         if not isinstance(tree, dict) or tree.get("schema_version") != AUDIT_SCHEMA_VERSION:
             raise AuditFormatError(f"audit line has no `schema_version` {AUDIT_SCHEMA_VERSION}")
         rule = tree.get("rule")

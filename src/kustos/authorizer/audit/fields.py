@@ -160,7 +160,7 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "string",
         False,
         "SuperUser, DefaultAllow, DefaultDeny, MatchingAcl, CustomAuthorizer or Error; ShadowMode: the ACLs "
-        "deny, and the listener does not enforce them; AuthorizationOff: nobody was asked",
+        "deny, and the listener does not enforce them; AuthorizationOff: no authorizer decided",
         "decision.rule.kind.value",
         "decision",
     ),

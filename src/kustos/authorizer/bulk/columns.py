@@ -32,7 +32,7 @@ def question_table(columns: Any) -> Any:
     except pa.ArrowInvalid as error:
         raise QuestionColumnError(f"columns of questions make no table: {error}") from error
     if not isinstance(table, pa.Table):
-        raise QuestionColumnError(f"a `{type(columns).__name__}` is no Arrow table of questions")
+        raise QuestionColumnError(f"a `{type(columns).__name__}` is not an Arrow table of questions")
     for name in QUESTION_COLUMNS:
         if len(table.schema.get_all_field_indices(name)) != 1:
             raise QuestionColumnError(f"questions need one column `{name}`")

@@ -10,12 +10,6 @@ from kustos.authorizer.legacy.documents import (
     read_acls,
     write_acls,
 )
-from kustos.authorizer.legacy.errors import (
-    LegacyFormatError,
-    LegacyRefusalError,
-    LegacySettingsError,
-    UnsupportedChangeError,
-)
 from kustos.authorizer.legacy.interface import Acls, LegacyAuthorizer
 from kustos.authorizer.legacy.simple import (
     ALLOW_EVERYONE_KEY,
@@ -43,6 +37,10 @@ from kustos.authorizer.legacy.vocabulary import (
     DR_WHO,
     OPERATION_NAMES,
     PERMISSION_NAMES,
+    LegacyFormatError,
+    LegacyRefusalError,
+    LegacySettingsError,
+    UnsupportedChangeError,
     kip_11_principal_of,
     operation_of,
     permission_type_of,

@@ -13,9 +13,9 @@ from kustos.acl import (
     KafkaPrincipal,
     ResourceType,
 )
-from kustos.authorizer.legacy.errors import LegacyRefusalError
 from kustos.authorizer.legacy.interface import Acls
 from kustos.authorizer.legacy.values import Acl, Resource, merged
+from kustos.authorizer.legacy.vocabulary import LegacyRefusalError
 
 
 def bindings_of(resource: Resource, acls: Iterable[Acl]) -> frozenset[AclBinding]:
@@ -51,7 +51,7 @@ def _check_host(host: str, resource: str) -> None:
 
 def all_bindings_of(acls: Acls) -> frozenset[AclBinding]:
     """Return the bindings of all resources; raise `LegacyRefusalError` as `bindings_of` does."""
-    return frozenset(binding for resource, of in acls.items() for binding in bindings_of(resource, of))
+    return frozenset(binding for resource, own in acls.items() for binding in bindings_of(resource, own))
 
 
 def single_of(binding: AclBinding) -> tuple[Resource, Acl]:

@@ -11,11 +11,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from kustos.authorizer.legacy.errors import LegacyFormatError
 from kustos.authorizer.legacy.values import Acl, merged, order_of, singles_of
 from kustos.authorizer.legacy.vocabulary import (
     OPERATION_NAMES,
     PERMISSION_NAMES,
+    LegacyFormatError,
     kip_11_principal_of,
     operation_of,
     permission_type_of,

@@ -25,11 +25,10 @@ from kustos.acl import (
     KafkaPrincipal,
     PatternType,
 )
-from kustos.authorizer.legacy.errors import LegacySettingsError, UnsupportedChangeError
 from kustos.authorizer.legacy.interface import Acls, LegacyAuthorizer
 from kustos.authorizer.legacy.store import AclStore, FileAclStore, Statements
 from kustos.authorizer.legacy.values import Acl, Resource, Session, singles_of
-from kustos.authorizer.legacy.vocabulary import OPERATION_NAMES
+from kustos.authorizer.legacy.vocabulary import OPERATION_NAMES, LegacySettingsError, UnsupportedChangeError
 from kustos.authorizer.spi.values import InvalidActionError
 
 SUPER_USERS_KEY: Final = "super.users"
@@ -133,7 +132,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
             raise InvalidActionError(f"cannot decide on `{resource}`, name a literal resource")
         if str(session.principal) == EVERY_PRINCIPAL:
             raise InvalidActionError(
-                f"principal `{session.principal}` means everybody and is no single client"
+                f"principal `{session.principal}` means everybody and is not a single client"
             )
         allowed = self.is_super_user(session.principal) or self._acls_allow(session, operation, resource)
         level = logging.DEBUG if allowed else logging.INFO

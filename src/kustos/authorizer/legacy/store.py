@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from kustos.authorizer.legacy.errors import LegacyFormatError, LegacySettingsError
 from kustos.authorizer.legacy.tree import read_tree, statements, write_tree
 from kustos.authorizer.legacy.values import Acl, Resource
+from kustos.authorizer.legacy.vocabulary import LegacyFormatError, LegacySettingsError
 from kustos.runtime import FileSystemStorage, Storage
 
 Statements = dict[Resource, frozenset[Acl]]

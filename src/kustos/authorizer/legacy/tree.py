@@ -11,10 +11,14 @@ from typing import Any, Final
 
 from kustos.acl import CLUSTER_NAME, PatternType, ResourceType
 from kustos.authorizer.legacy.documents import acls_of, document_of, kip_11_document_of, parse_json
-from kustos.authorizer.legacy.errors import LegacyFormatError, LegacyRefusalError
 from kustos.authorizer.legacy.interface import Acls
 from kustos.authorizer.legacy.values import Acl, Resource, singles_of
-from kustos.authorizer.legacy.vocabulary import RESOURCE_TYPE_NAMES, resource_type_of
+from kustos.authorizer.legacy.vocabulary import (
+    RESOURCE_TYPE_NAMES,
+    LegacyFormatError,
+    LegacyRefusalError,
+    resource_type_of,
+)
 
 LITERAL_ROOT: Final = "/kafka-acl/"
 PREFIXED_ROOT: Final = "/kafka-acl-extended/prefixed/"
@@ -34,7 +38,7 @@ def resource_of(path: str) -> Resource:
             if slash and name:
                 return Resource(resource_type_of(kind), name, pattern_type)
     raise LegacyFormatError(
-        f"`{path}` is no path of ACLs, write it as `{LITERAL_ROOT}Topic/name`, `{PREFIXED_ROOT}Topic/name` "
+        f"`{path}` is not a path of ACLs, write `{LITERAL_ROOT}Topic/name`, `{PREFIXED_ROOT}Topic/name` "
         f"or, as in KIP-11, `{KIP_11_ROOT}name`"
     )
 
@@ -78,14 +82,16 @@ def write_tree(acls: Acls, *, kip_11: bool = False) -> str:
     With `kip_11` in the form of KIP-11, which raises `LegacyRefusalError` for groups and prefixes.
     """
     named: list[tuple[str, Iterable[Acl]]] = [
-        (kip_11_path_of(resource) if kip_11 else path_of(resource), of) for resource, of in acls.items() if of
+        (kip_11_path_of(resource) if kip_11 else path_of(resource), own)
+        for resource, own in acls.items()
+        if own
     ]
     make = kip_11_document_of if kip_11 else document_of
-    tree: dict[str, Any] = {path: make(of) for path, of in sorted(named)}
+    tree: dict[str, Any] = {path: make(own) for path, own in sorted(named)}
     return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
 
 
 def statements(acls: Mapping[Resource, Iterable[Acl]]) -> dict[Resource, frozenset[Acl]]:
     """Return single statements by resource, without resources that have none, as authorizers store them."""
-    kept = ((resource, singles_of(of)) for resource, of in acls.items())
-    return {resource: of for resource, of in kept if of}
+    kept = ((resource, singles_of(own)) for resource, own in acls.items())
+    return {resource: singles for resource, singles in kept if singles}

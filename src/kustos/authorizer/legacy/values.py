@@ -21,11 +21,11 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from kustos.authorizer.legacy.errors import LegacyFormatError
 from kustos.authorizer.legacy.vocabulary import (
     OPERATION_NAMES,
     PERMISSION_NAMES,
     RESOURCE_TYPE_NAMES,
+    LegacyFormatError,
     resource_type_of,
 )
 
@@ -62,7 +62,7 @@ class Resource:
         """Return the resource written `Topic:LITERAL:orders` or `Topic:orders`; raise `LegacyFormatError`."""
         kind, colon, rest = text.partition(":")
         if not colon:
-            raise LegacyFormatError(f"`{text}` is no resource, write it as `Topic:LITERAL:name`")
+            raise LegacyFormatError(f"`{text}` is not a resource, write it as `Topic:LITERAL:name`")
         word, second, name = rest.partition(":")
         pattern_type = PatternType.__members__.get(word) if second else None
         if pattern_type is None:

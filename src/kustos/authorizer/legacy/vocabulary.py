@@ -1,4 +1,4 @@
-"""The vocabulary of KIP-11 and of Kafka 0.9 to 3.9's ZooKeeper, as tables and parsers.
+"""The vocabulary of KIP-11 and of Kafka 0.9 to 3.9's ZooKeeper, as tables and parsers; its errors.
 
 Releases wrote names in camel case (`ClusterAction`) and read them in any case. KIP-11 and the previews that
 vendors shipped wrote upper case (`CLUSTER_ACTION`) and a few names that changed later; those are read, never
@@ -15,7 +15,24 @@ from kustos.acl import (
     KafkaPrincipal,
     ResourceType,
 )
-from kustos.authorizer.legacy.errors import LegacyFormatError
+from kustos.authorizer.spi.values import AuthorizerError
+
+
+class LegacyFormatError(AclValueError):
+    """A text or JSON of the legacy kind that cannot be read; the message names the place and the value."""
+
+
+class LegacyRefusalError(AclValueError):
+    """An ACL that would mean something else, or nothing, after conversion; it is not converted."""
+
+
+class LegacySettingsError(AuthorizerError):
+    """A setting that keeps the legacy authorizer from starting; the message names its key."""
+
+
+class UnsupportedChangeError(AuthorizerError):
+    """A change that a legacy authorizer cannot hold; nothing was changed."""
+
 
 DR_WHO: Final = KafkaPrincipal("User", "Dr. Who?")
 """The principal of an unauthenticated connection in KIP-11; releases use `User:ANONYMOUS`."""
@@ -55,7 +72,9 @@ def operation_of(text: str) -> AclOperation:
     """Return the operation of this name, KIP-11's included; raise `LegacyFormatError`."""
     found = _OPERATIONS.get(_squeezed(text)) or OPERATIONS_OF_KIP_11.get(text.upper())
     if found is None:
-        raise LegacyFormatError(f"`{text}` is no operation, use one of {', '.join(OPERATION_NAMES.values())}")
+        raise LegacyFormatError(
+            f"`{text}` is not an operation, use one of {', '.join(OPERATION_NAMES.values())}"
+        )
     return found
 
 
@@ -63,7 +82,7 @@ def permission_type_of(text: str) -> AclPermissionType:
     """Return `Allow` or `Deny`, written in any case; raise `LegacyFormatError`."""
     found = _PERMISSIONS.get(text.upper())
     if found is None:
-        raise LegacyFormatError(f"`{text}` is no permission type, use `Allow` or `Deny`")
+        raise LegacyFormatError(f"`{text}` is not a permission type, use `Allow` or `Deny`")
     return found
 
 
@@ -73,7 +92,7 @@ def resource_type_of(text: str) -> ResourceType:
     found = _RESOURCE_TYPES.get(squeezed) or RESOURCE_TYPES_OF_PREVIEWS.get(squeezed)
     if found is None:
         names = ", ".join(RESOURCE_TYPE_NAMES.values())
-        raise LegacyFormatError(f"`{text}` is no resource type, use one of {names}")
+        raise LegacyFormatError(f"`{text}` is not a resource type, use one of {names}")
     return found
 
 

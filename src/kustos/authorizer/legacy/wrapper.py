@@ -24,11 +24,10 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.authorizer.legacy.conversion import single_of
-from kustos.authorizer.legacy.errors import LegacyRefusalError
 from kustos.authorizer.legacy.interface import LegacyAuthorizer
 from kustos.authorizer.legacy.simple import SimpleAclAuthorizer
 from kustos.authorizer.legacy.values import Acl, Resource, Session
-from kustos.authorizer.legacy.vocabulary import OPERATION_NAMES, RESOURCE_TYPE_NAMES
+from kustos.authorizer.legacy.vocabulary import OPERATION_NAMES, RESOURCE_TYPE_NAMES, LegacyRefusalError
 from kustos.authorizer.spi.by_type_default import authorize_by_resource_type
 from kustos.authorizer.spi.plugin import Authorizer
 from kustos.authorizer.spi.values import (

@@ -35,7 +35,7 @@ class RuleKind(Enum):
     SHADOW_MODE = "ShadowMode"
     """The ACLs deny, but the listener does not enforce them (`kustos.authorization.mode=shadow`)."""
     AUTHORIZATION_OFF = "AuthorizationOff"
-    """Nobody was asked (`kustos.authorization.mode=off`)."""
+    """No authorizer decided (`kustos.authorization.mode=off`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class KafkaApiError(AuthorizerError):
     def __init__(self, code: "ErrorCode", message: str | None = None) -> None:
         codes = error_codes()
         if code is codes.none:
-            raise ValueError("`none` is no error, name the code that clients shall see")
+            raise ValueError("`none` is not an error, name the code that clients shall see")
         super().__init__(message or code.name)
         self.code: Final = code
         self.message: Final = None if code is codes.unknown_server_error else message

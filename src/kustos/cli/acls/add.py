@@ -67,7 +67,7 @@ def add(
     already stays as it is. The same arguments create the same ACLs as with kafka-acls.
     """
     from kustos.acl import PatternType
-    from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, bindings_to_add
+    from kustos.cli.acls.arguments import EntryArguments, ResourceArguments, bindings_to_add
     from kustos.cli.acls.rendering import print_added, warn_oddities
     from kustos.cli.failures import failure_of_items
     from kustos.cli.session import query_cluster

@@ -14,7 +14,7 @@ from kustos.acl import (
     PatternType,
     ResourceType,
 )
-from kustos.cli.acls.mapping import (
+from kustos.cli.acls.arguments import (
     EntryArguments,
     ResourceArguments,
     bindings_to_add,

@@ -62,7 +62,7 @@ def list_acls(
     """
     from kustos.acl import KafkaPrincipal, PatternType
     from kustos.cli.acl_locations import AclSource
-    from kustos.cli.acls.mapping import ResourceArguments, filters_to_list, sorted_bindings
+    from kustos.cli.acls.arguments import ResourceArguments, filters_to_list, sorted_bindings
     from kustos.cli.acls.rendering import print_bindings
 
     resources = ResourceArguments(

@@ -66,7 +66,12 @@ def remove(
     a principal: that tool then removes every ACL of the resource.
     """
     from kustos.acl import PatternType
-    from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, filters_to_remove, sorted_bindings
+    from kustos.cli.acls.arguments import (
+        EntryArguments,
+        ResourceArguments,
+        filters_to_remove,
+        sorted_bindings,
+    )
     from kustos.cli.acls.rendering import filter_text, print_removed
     from kustos.cli.failures import failure_of_items
     from kustos.cli.session import query_cluster

@@ -130,7 +130,7 @@ def grant(
         raise usage_error("name the principals: give `--allowprincipals` or `--denyprincipals`")
 
     def granted(kept: Statements) -> Statements:
-        return kept | {resource: kept.get(resource, frozenset()) | of for resource, of in acls.items()}
+        return kept | {resource: kept.get(resource, frozenset()) | own for resource, own in acls.items()}
 
     FileAclStore(file).update(granted)
     print_acls(acls, output, empty="nothing to grant")
@@ -206,7 +206,7 @@ def revoke(
         for resource in wanted or arguments.resources():
             found = kept.get(resource, frozenset())
             gone[resource] = found & wanted[resource] if wanted else found
-        return {resource: of - gone.get(resource, frozenset()) for resource, of in kept.items()}
+        return {resource: own - gone.get(resource, frozenset()) for resource, own in kept.items()}
 
     FileAclStore(existing(file)).update(revoked)
     print_acls(statements(gone), output, empty="no ACL matched, nothing was removed")
@@ -225,7 +225,7 @@ def convert(file: AclFile, output: Output = OutputFormat.JSON) -> None:
     change, for example with a slash in its host, the command names the ACL and prints nothing.
     """
     from kustos.authorizer.legacy import FileAclStore, all_bindings_of
-    from kustos.cli.acls.mapping import sorted_bindings
+    from kustos.cli.acls.arguments import sorted_bindings
     from kustos.cli.acls.rendering import print_bindings
 
     bindings = sorted_bindings(all_bindings_of(FileAclStore(existing(file)).load()))

@@ -145,7 +145,7 @@ def _principals(values: Iterable[str]) -> list[KafkaPrincipal]:
 
 def of_resources(acls: Acls, resources: Sequence[Resource]) -> Acls:
     """Return the ACLs of these resources, or all if `resources` is empty."""
-    return {resource: of for resource, of in acls.items() if not resources or resource in resources}
+    return {resource: own for resource, own in acls.items() if not resources or resource in resources}
 
 
 _Statement = tuple[Resource, Acl]
@@ -167,10 +167,10 @@ def print_acls(acls: Acls, output: OutputFormat, *, empty: str) -> None:
     """Print ACLs by resource, in a fixed order."""
     rows = [
         (resource, acl)
-        for resource, of in sorted(acls.items(), key=lambda item: str(item[0]))
-        for acl in sorted(merged(of), key=order_of)
+        for resource, own in sorted(acls.items(), key=lambda item: str(item[0]))
+        for acl in sorted(merged(own), key=order_of)
     ]
-    count = sum(len(singles_of(of)) for of in acls.values())
+    count = sum(len(singles_of(own)) for own in acls.values())
     print_rows(
         STATEMENTS,
         rows,

@@ -1,4 +1,4 @@
-"""`kustos metadata`: inspect metadata logs of kustos or Kafka, also at past moments."""
+"""`kustos metadata`: inspect metadata logs of kustos or Kafka, also their past states."""
 
 import typer
 

@@ -75,7 +75,7 @@ def history(
     a request wrote, else everyone with an allowed request of this kind in the moments before.
     """
     from kustos.acl import KafkaPrincipal, PatternType
-    from kustos.cli.acls.mapping import ResourceArguments, filters_to_list
+    from kustos.cli.acls.arguments import ResourceArguments, filters_to_list
     from kustos.cli.terminal import progress
     from kustos.metadata.inspection import Requesters, Timeline
     from kustos.runtime import FileSystemStorage
@@ -171,7 +171,7 @@ def event_columns(*, with_audit: bool) -> "Columns[_Event]":
         return Column(key, itemgetter(key), shown, title="permission" if key == "permission_type" else "")
 
     requesters: Column[_Event] = Column(
-        "requesters", lambda event: Words(_requested_by(event)), title="asked by"
+        "requesters", lambda event: Words(_requested_by(event)), title="requested by"
     )
     return Columns(
         (
@@ -259,7 +259,7 @@ def _requested_by(event: _Event) -> str:
         return "the audit files name no requester"
     names = list(dict.fromkeys(f"{each['principal']} from {each['host']}" for each in requesters))
     match = requesters[0]["match"].lower()
-    return ("asked by " if len(names) == 1 else "asked by one of ") + ", ".join(names) + f" ({match})"
+    return ("requested by " if len(names) == 1 else "requested by one of ") + ", ".join(names) + f" ({match})"
 
 
 def _audit_events(paths: list[Path]) -> "Iterator[AdminEvent]":

@@ -60,7 +60,7 @@ def shell(
 
     Shows the state of a metadata log or snapshot, of kustos or of Kafka, or of a running quorum, as a
     tree like that of a file system. Without a command it is interactive; `help` there shows the
-    commands, and Tab completes names. If standard input is no terminal, each of its lines is a
+    commands, and Tab completes names. If standard input is not a terminal, each of its lines is a
     command. Nothing is changed, and no secret is shown. Files are read once; a quorum is queried before
     each command, and requires CLUSTER_ACTION.
     """

@@ -189,7 +189,7 @@ def zookeeper(
     """
     from kustos.cli.migrate.migration import Migration
     from kustos.cli.migrate.targets import TargetOptions
-    from kustos.cli.migrate.zookeeper_reading import read_zookeeper
+    from kustos.cli.migrate.zookeeper_client import read_zookeeper
     from kustos.cli.migrate.zookeeper_settings import ZookeeperSettings
     from kustos.cli.migrate.zookeeper_tree import read_tree
     from kustos.cli.terminal import progress

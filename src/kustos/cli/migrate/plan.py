@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from kustos.acl import AclBinding, AclPermissionType
 from kustos.analysis.lint import acl_text
-from kustos.cli.acls.mapping import sorted_bindings
+from kustos.cli.acls.arguments import sorted_bindings
 from kustos.metadata import ScramCredential
 from kustos.metadata.control import ApiError, ScramCopy, copy_error, new_acl_error
 from kustos.metadata.image import ScramKey

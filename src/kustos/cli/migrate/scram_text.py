@@ -25,12 +25,14 @@ class ScramTextError(ValueError):
 def user_of(node: str) -> str:
     """Return the user of a node below `/config/users`; raise `ScramTextError`."""
     if not _ESCAPES.fullmatch(node):
-        raise ScramTextError(f"`{node}` is no encoded name, a `%` is not followed by two hexadecimal digits")
+        raise ScramTextError(
+            f"`{node}` is not an encoded name, a `%` is not followed by two hexadecimal digits"
+        )
     try:
         # Java's decoder reads a plus as a space, though Kafka writes `%20`
         return unquote_to_bytes(node.replace("+", " ")).decode()
     except UnicodeDecodeError:
-        raise ScramTextError(f"`{node}` is no encoded name, its bytes are no UTF-8") from None
+        raise ScramTextError(f"`{node}` is not an encoded name, its bytes are not UTF-8") from None
 
 
 def credential_of(text: str) -> ScramCredential:
@@ -45,7 +47,7 @@ def credential_of(text: str) -> ScramCredential:
     if missing:
         raise ScramTextError(f"it has no `{missing[0]}`")
     if not _ITERATIONS.fullmatch(fields["iterations"]):
-        raise ScramTextError("its `iterations` are no number")
+        raise ScramTextError("its `iterations` are not a number")
     return ScramCredential(
         _bytes("salt", fields),
         _bytes("stored_key", fields),
@@ -58,4 +60,4 @@ def _bytes(name: str, fields: dict[str, str]) -> bytes:
     try:
         return base64.b64decode(fields[name], validate=True)
     except (binascii.Error, ValueError):
-        raise ScramTextError(f"its `{name}` is no Base64") from None
+        raise ScramTextError(f"its `{name}` is not Base64") from None

@@ -50,7 +50,7 @@ class ZookeeperSettings:
         if not hosts or not all(_ADDRESS.fullmatch(host) for host in hosts.split(",")):
             raise usage_error(f"`{connect}` names no ZooKeeper, write it as `host:port[,host:port][/chroot]`")
         if slash and (path.startswith("/") or path.endswith("/") or "//" in path):
-            raise usage_error(f"`/{path}` is no chroot, write it as `/kafka`")
+            raise usage_error(f"`/{path}` is not a chroot, write it as `/kafka`")
         from kustos.client import read_properties
 
         return cls(

@@ -204,7 +204,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise LegacyFormatError("the node is no text in UTF-8") from None
+        raise LegacyFormatError("the node is not text in UTF-8") from None
 
 
 def _config(data: bytes) -> dict[str, str]:

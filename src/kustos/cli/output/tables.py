@@ -2,7 +2,7 @@
 
 The type of a cell determines its layout. A `str` is a name and stays in one piece. A number is aligned
 right. A tuple is a list, and may be wrapped between items; `Words` may be wrapped between words. If
-standard output is no terminal, each row is one line, and numbers are bare.
+standard output is not a terminal, each row is one line, and numbers are bare.
 """
 
 from bisect import bisect_right

@@ -24,7 +24,7 @@ def is_terminal() -> bool:
 
 
 def terminal_width(stream: TextIO | None = None) -> int | None:
-    """Return the columns of the terminal on a stream (default standard output); None if it is no terminal."""
+    """Return the columns of the terminal on a stream (default standard output), None for anything else."""
     stream = stream or sys.stdout
     if not stream.isatty():
         return None

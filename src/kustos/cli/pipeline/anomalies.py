@@ -6,8 +6,7 @@ import typer
 
 from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.findings import finding_columns, print_findings
-from kustos.cli.pipeline.working import (
+from kustos.cli.pipeline.context import (
     DEFAULT_CONFIG,
     ClusterOption,
     Config,
@@ -17,6 +16,7 @@ from kustos.cli.pipeline.working import (
     configured,
     working,
 )
+from kustos.cli.pipeline.findings import finding_columns, print_findings
 
 if TYPE_CHECKING:
     from kustos.pipeline.anomalies import Suppression
@@ -64,13 +64,13 @@ def anomalies(
 
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_rows
-    from kustos.cli.pipeline.inputs import asked, day_of, super_users_of
+    from kustos.cli.pipeline.inputs import day_of, of_cluster, super_users_of
     from kustos.cli.pipeline.shown import plain, print_plan
 
     configuration = configured(config)
     last = day_of("--until", until) or datetime.now(UTC).date() - timedelta(days=1)
     suppressions = suppressions_of(configuration)
-    configuration, tables = asked(configuration, cluster)
+    configuration, tables = of_cluster(configuration, cluster)
     super_users = super_users_of(configuration)
     from kustos.pipeline.anomalies import Window
     from kustos.pipeline.anomalies.job import ANOMALY_STEPS, run_anomalies
@@ -92,7 +92,7 @@ def anomalies(
             progress=step,
         )
     rows = sums.pop("findings")
-    document = {"cluster": tables.asked_cluster.name, "period": period, **sums, "anomalies": rows}
+    document = {"cluster": tables.chosen_cluster.name, "period": period, **sums, "anomalies": rows}
     print_rows(
         finding_columns(),
         rows,

@@ -2,7 +2,7 @@
 
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, configured
+from kustos.cli.pipeline.context import DEFAULT_CONFIG, Config, configured
 
 EXAMPLES = """
 kustos pipeline convert

@@ -35,11 +35,11 @@ _CHANGES: Final = {
 }
 
 
-_TELLING: Final = {
+_COMPARED: Final = {
     "team": "team",
     "effect": "effect",
     "denied_by": "denies",
-    "granted_since": "made anew",
+    "granted_since": "recreated",
     "principal_count": "principals",
     "name_count": "names",
     "is_dormant": "dormancy",
@@ -75,7 +75,7 @@ class EntitlementFiles:
         self.shown = ShownRows(0, [])
 
     def write(self, spark: Any, csv: Path | None, sign_off: Path | None, dormant_days: int) -> dict[str, Any]:
-        """Write the files that are asked for; return what the comparison found.
+        """Write the requested files; return what the comparison found.
 
         Afterwards `documents` has all rows, and `shown` those for a terminal.
         """
@@ -138,7 +138,7 @@ class EntitlementFiles:
         from kustos.pipeline.history import history_errors, read_history, register
         from kustos.pipeline.review import with_uses_until_revoked
 
-        cluster = self.tables.asked_cluster.name
+        cluster = self.tables.chosen_cluster.name
         rows = [{**row, "cluster": cluster} for row in self._comparison.gone() if self._choice.takes(row)]
         if self._former is None or not rows:
             return rows
@@ -173,7 +173,7 @@ class EntitlementFiles:
             as_of=self._as_of,
             dormant_days=dormant_days,
             created_at=datetime.now(UTC),
-            cluster=self.tables.asked_cluster.name,
+            cluster=self.tables.chosen_cluster.name,
             since=since,
         )
         path.write_text(write_review(document), encoding="utf-8")
@@ -250,7 +250,7 @@ def _print_rows(shown: ShownRows, *, is_compared: bool) -> None:
         for row in shown.first:
             operation = "do" if row["resource_type"] == "ANY" else row["operation"]
             print_lines(f"{_who(row)} may {operation} {_what(row)}")
-            print_paragraph(_told(row), indent="  ")
+            print_paragraph(_remarks(row), indent="  ")
     else:
         titles = ("principal", "may", "resource", "in effect", "uses", "by", "last used")
         print_table(
@@ -273,7 +273,7 @@ def _print_rows(shown: ShownRows, *, is_compared: bool) -> None:
         print_lines(f"and {shown.count - len(shown.first):,} more, `--csv` and `-o json` have all of them")
 
 
-def _told(row: dict[str, Any]) -> str:
+def _remarks(row: dict[str, Any]) -> str:
     """Return what a row says beside the grant itself, in words."""
     from kustos.cli.pipeline.shown import day
 
@@ -298,7 +298,10 @@ def _change(row: dict[str, Any]) -> tuple[str, ...]:
     """Return what changed, and that somebody revoked what is still there."""
     words = [_CHANGES[row["change"]]]
     if row["changed"]:
-        words = [f"changed: {_TELLING[row['changed'][0]]}", *(_TELLING[name] for name in row["changed"][1:])]
+        words = [
+            f"changed: {_COMPARED[row['changed'][0]]}",
+            *(_COMPARED[name] for name in row["changed"][1:]),
+        ]
     if row["former_decision"] == "revoke" and row["change"] != "GONE":
         words.append("was revoked")
     return tuple(words)

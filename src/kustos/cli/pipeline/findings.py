@@ -11,7 +11,7 @@ from kustos.cli.commands import register
 from kustos.cli.failures import ExitCode
 from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, ClusterOption, Config, Limit, configured
+from kustos.cli.pipeline.context import DEFAULT_CONFIG, ClusterOption, Config, Limit, configured
 
 if TYPE_CHECKING:
     from kustos.cli.output import Columns
@@ -43,7 +43,7 @@ class FindingState(StrEnum):
     ALL = "all"
 
 
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of findings, or how they begin.")]
+Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of findings, or their beginnings.")]
 By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who acknowledges.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it needs no more attention.")]
 State = Annotated[FindingState, typer.Option("--state", help="Which findings to list.")]
@@ -88,7 +88,7 @@ def list_findings(
     exit_code: ExitCodeFlag = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """List what runs of `anomalies` found, the gravest first.
+    """List what runs of `anomalies` found, the most severe first.
 
     Of all clusters, or of the one that `--cluster` or the configuration names. A finding is OPEN until it
     is ACKNOWLEDGED, SUPPRESSED by the configuration, or RESOLVED: not seen for a week. A HIGH one is
@@ -97,12 +97,12 @@ def list_findings(
     from collections import Counter
 
     from kustos.cli.output import print_rows
-    from kustos.cli.pipeline.inputs import asked, filled_tables
+    from kustos.cli.pipeline.inputs import filled_tables, of_cluster
     from kustos.cli.pipeline.shown import plain
 
     configuration = configured(config)
     is_of_one = cluster is not None or configuration.cluster is not None
-    tables = asked(configuration, cluster)[1] if is_of_one else filled_tables(configuration)
+    tables = of_cluster(configuration, cluster)[1] if is_of_one else filled_tables(configuration)
     from kustos.pipeline.triage import stored_states
 
     found = stored_states(tables)
@@ -128,7 +128,7 @@ def acknowledge(
     config: Config = DEFAULT_CONFIG,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Note who knows of findings, and why that is enough.
+    """Record who acknowledges findings, and why.
 
     A HIGH finding is open again when it is seen on another day, any other when it comes back after it was
     resolved. `finding_states` keeps who acknowledged, when and why.

@@ -9,7 +9,7 @@ import typer
 
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import (
+from kustos.cli.pipeline.context import (
     DEFAULT_CONFIG,
     ClusterOption,
     Config,
@@ -71,11 +71,11 @@ def flows(
     """
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_rows
-    from kustos.cli.pipeline.inputs import asked, check_writable, period_of
+    from kustos.cli.pipeline.inputs import check_writable, of_cluster, period_of
 
     configuration = configured(config)
     first, last = period_of(since, until)
-    configuration, tables = asked(configuration, cluster)
+    configuration, tables = of_cluster(configuration, cluster)
     form = None if out is None else out.suffix.removeprefix(".")
     if form is not None and form not in list(GraphForm):
         raise usage_error(f"`{out}` has none of the endings .dot, .graphml and .json")
@@ -97,7 +97,7 @@ def flows(
         paths,
         output,
         document=lambda: {
-            "cluster": tables.asked_cluster.name,
+            "cluster": tables.chosen_cluster.name,
             "paths": paths,
             "graph": None if out is None else str(out),
         },

@@ -105,7 +105,7 @@ def filled_tables(configuration: "PipelineConfiguration") -> "Tables":
     return tables
 
 
-def asked(
+def of_cluster(
     configuration: "PipelineConfiguration", cluster: str | None
 ) -> tuple["PipelineConfiguration", "Tables"]:
     """Return configuration and tables for questions about a cluster, by default the configured or only one.
@@ -114,7 +114,7 @@ def asked(
     """
     name = configuration.cluster if cluster is None else cluster
     tables = filled_tables(configuration).of_cluster(name, configuration.cluster_ids)
-    return configuration.of_cluster(tables.asked_cluster.name), tables
+    return configuration.of_cluster(tables.chosen_cluster.name), tables
 
 
 def named_cluster(configuration: "PipelineConfiguration", cluster: str | None) -> str:
@@ -142,13 +142,13 @@ def named_cluster(configuration: "PipelineConfiguration", cluster: str | None) -
 
 
 def day_of(option: str, text: str | None) -> date | None:
-    """Return the day of an option; raise a usage error if its text is no day."""
+    """Return the day of an option; raise a usage error if its text is not a day."""
     if text is None:
         return None
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise usage_error(f"`{option} {text}` is no day, write it like `2026-11-03`") from None
+        raise usage_error(f"`{option} {text}` is not a day, write it like `2026-11-03`") from None
 
 
 def period_of(since: str | None, until: str | None) -> tuple[date | None, date | None]:
@@ -172,6 +172,6 @@ def moment_of(option: str, text: str | None) -> datetime:
             return datetime(day.year, day.month, day.day, 23, 59, 59, 999_000, UTC)
         time = datetime.fromisoformat(text)
     except ValueError:
-        message = f"`{option} {text}` is no time, write `2026-11-03` or `2026-11-03T12:00:00Z`"
+        message = f"`{option} {text}` is not a time, write `2026-11-03` or `2026-11-03T12:00:00Z`"
         raise usage_error(message) from None
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

@@ -33,7 +33,7 @@ def jars(out: Out = None, output: Output = OutputFormat.TABLE) -> None:
     Spark ships without its Kafka connector. Name the folder as `jars` under `spark` in the configuration.
     """
     from kustos.cli.output import print_rows
-    from kustos.cli.pipeline.working import check_installed
+    from kustos.cli.pipeline.context import check_installed
     from kustos.cli.terminal import progress
 
     check_installed()

@@ -7,7 +7,7 @@ import typer
 
 from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import (
+from kustos.cli.pipeline.context import (
     DEFAULT_CONFIG,
     ClusterOption,
     Config,
@@ -76,12 +76,12 @@ def judge(
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document, print_lines
-    from kustos.cli.pipeline.inputs import asked, period_of
+    from kustos.cli.pipeline.inputs import of_cluster, period_of
     from kustos.cli.pipeline.shown import plain, print_plan
 
     configuration = configured(config)
     first, last = period_of(since, until)
-    configuration, tables = asked(configuration, cluster)
+    configuration, tables = of_cluster(configuration, cluster)
     from kustos.pipeline.history import gravest_findings, history_reach
     from kustos.pipeline.history.job import JUDGE_STEPS, JudgeQuestion, run_judgement
 
@@ -106,7 +106,7 @@ def judge(
     differ = sum(one["events"] for one in judged["verdicts"] if one["verdict"] == "DIFFERS")
     if output.is_document:
         document = {
-            "cluster": tables.asked_cluster.name,
+            "cluster": tables.chosen_cluster.name,
             "metadata": str(question.metadata),
             **judged,
             "differ": differ,
@@ -118,7 +118,8 @@ def judge(
         _print(judged, rows, rules)
         if question.super_users is None and any(one["verdict"] == "UNCERTAIN" for one in judged["verdicts"]):
             print_lines(
-                "", "some lines name no rule: `acls.super_users` of the configuration tells super users there"
+                "",
+                "some lines name no rule: `acls.super_users` of the configuration names super users there",
             )
     return ExitCode.NO if exit_code and differ else ExitCode.OK
 

@@ -7,7 +7,7 @@ import typer
 
 from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, ClusterOption, Config, configured
+from kustos.cli.pipeline.context import DEFAULT_CONFIG, ClusterOption, Config, configured
 
 if TYPE_CHECKING:
     from kustos.pipeline.reach import BlastRadius

@@ -8,7 +8,7 @@ import typer
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline import recommend_flags as flags
-from kustos.cli.pipeline.working import (
+from kustos.cli.pipeline.context import (
     DEFAULT_CONFIG,
     ClusterOption,
     Config,
@@ -90,12 +90,12 @@ def recommend(
 
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document
-    from kustos.cli.pipeline.inputs import asked, check_writable, period_of, super_users_of, todays_acls
+    from kustos.cli.pipeline.inputs import check_writable, of_cluster, period_of, super_users_of, todays_acls
     from kustos.cli.pipeline.shown import print_plan
 
     configuration = configured(config)
     first, last = period_of(since, until)
-    configuration, tables = asked(configuration, cluster)
+    configuration, tables = of_cluster(configuration, cluster)
     check_writable(out, commands)
     from kustos.pipeline.privilege import recommendation
 
@@ -113,7 +113,7 @@ def recommend(
         found = recommendation(spark, rollup, options, legitimate, **context, progress=step)
     files = _write(found, out, commands)
     if output.is_document:
-        print_document({"cluster": tables.asked_cluster.name, **json.loads(found.to_json())}, output)
+        print_document({"cluster": tables.chosen_cluster.name, **json.loads(found.to_json())}, output)
     else:
         _print(found.numbers, files)
     return ExitCode.OK if found.numbers.is_proven else ExitCode.FAILED
@@ -181,7 +181,7 @@ def _print(numbers: "PrivilegeNumbers", files: list[Path]) -> None:
         ("  for principals", f"{numbers.principals:,}"),
         ("needs (distinct, requests)", f"{numbers.needed_accesses:,}, {numbers.needed_events:,}"),
         ("share of allowed requests", f"{numbers.coverage:.2%}"),
-        ("names granted in vain", f"{numbers.over_grants:,}"),
+        ("names granted unnecessarily", f"{numbers.over_grants:,}"),
         ("recorded denials kept", f"{numbers.denied_accesses - numbers.opened_accesses:,}"),
     ]
     if numbers.acls_today is not None:

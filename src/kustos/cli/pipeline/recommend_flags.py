@@ -54,7 +54,7 @@ WildcardShare = Annotated[
 WildcardMembersMin = Annotated[
     int | None,
     typer.Option(
-        "--wildcard-members-min", metavar="N", min=2, help="And so many used names at the least (50)."
+        "--wildcard-members-min", metavar="N", min=2, help="Used names that it needs at least (50)."
     ),
 ]
 AllOperationsMin = Annotated[
@@ -87,7 +87,7 @@ Coverage = Annotated[
 ]
 UsesMin = Annotated[
     int | None,
-    typer.Option("--uses-min", metavar="N", min=1, help="An access used less often is no need (1)."),
+    typer.Option("--uses-min", metavar="N", min=1, help="An access used less often is not needed (1)."),
 ]
 Exclude = Annotated[
     list[str] | None,
@@ -184,5 +184,5 @@ def resource_of(text: str) -> "ResourcePattern":
         how, name = "LITERAL", rest
     resource_type = ResourceType.from_text(kind)
     if resource_type in {ResourceType.UNKNOWN, ResourceType.ANY} or not name:
-        raise usage_error(f"`{text}` is no resource, write `TOPIC:name` or `TOPIC:PREFIXED:name`")
+        raise usage_error(f"`{text}` is not a resource, write `TOPIC:name` or `TOPIC:PREFIXED:name`")
     return ResourcePattern(resource_type, name, PatternType[how])

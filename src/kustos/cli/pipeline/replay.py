@@ -8,7 +8,7 @@ import typer
 
 from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import (
+from kustos.cli.pipeline.context import (
     DEFAULT_CONFIG,
     ClusterOption,
     Config,
@@ -70,12 +70,12 @@ def replay(
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_rows
-    from kustos.cli.pipeline.inputs import acl_set, asked, period_of, todays_acls
+    from kustos.cli.pipeline.inputs import acl_set, of_cluster, period_of, todays_acls
     from kustos.cli.pipeline.shown import plain, print_plan
 
     configuration = configured(config)
     first, last = period_of(since, until)
-    configuration, tables = asked(configuration, cluster)
+    configuration, tables = of_cluster(configuration, cluster)
     candidate = acl_set(acls, configuration.acls, Path.cwd(), at)
     baseline = todays_acls(configuration, config.absolute().parent) if today else None
     compared = "what was recorded" if baseline is None else f"{len(baseline.bindings)} ACLs of today"
@@ -97,7 +97,7 @@ def replay(
         top = [row.asDict() for row in saved.top(limit).collect()]
     lost = sum(kind["event_count"] for kind in kinds if (kind["kind"], kind["access"]) == ("LOST", "ACCESS"))
     document = {
-        "cluster": tables.asked_cluster.name,
+        "cluster": tables.chosen_cluster.name,
         "acls": acls,
         "compared_with": compared,
         "lost": lost,

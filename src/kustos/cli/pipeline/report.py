@@ -8,7 +8,7 @@ import typer
 
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import (
+from kustos.cli.pipeline.context import (
     DEFAULT_CONFIG,
     ClusterOption,
     Config,
@@ -45,7 +45,7 @@ Audit = Annotated[
         "--audit",
         metavar="DIR",
         help="Report on a folder of audit files, or s3://BUCKET/FOLDER, without a configuration: JSON lines, "
-        "Kafka's log, packed ones.",
+        "Kafka's log, compressed or not.",
         show_default=False,
     ),
 ]
@@ -111,11 +111,11 @@ def report(
         _report_on_folder(audit, out, cluster, output, reading)
         return
     from kustos.cli.output import print_document
-    from kustos.cli.pipeline.inputs import asked, period_of
+    from kustos.cli.pipeline.inputs import of_cluster, period_of
 
     configuration = configured(config)
     first, last = period_of(since, until)
-    configuration, tables = asked(configuration, cluster)
+    configuration, tables = of_cluster(configuration, cluster)
     from kustos.pipeline.run import REPORT_STEPS, run_tables_report
 
     steps = len(REPORT_STEPS)

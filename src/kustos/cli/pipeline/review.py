@@ -8,7 +8,21 @@ import typer
 
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, ClusterOption, Config, DryRun, configured, working
+from kustos.cli.pipeline.context import (
+    DEFAULT_CONFIG,
+    ClusterOption,
+    Config,
+    DryRun,
+    RowsOfOperation,
+    RowsOfPatternType,
+    RowsOfPrincipal,
+    RowsOfResourceName,
+    RowsOfResourceType,
+    RowsOfTeam,
+    UnusedRows,
+    configured,
+    working,
+)
 
 if TYPE_CHECKING:
     from kustos.cli.pipeline.entitlements import EntitlementFiles
@@ -49,30 +63,6 @@ FormerKey = Annotated[
     Path | None,
     typer.Option("--former-key", metavar="FILE", help="The former review is signed: check it by this key."),
 ]
-Principal = Annotated[
-    str | None,
-    typer.Option("--principal", metavar="TYPE:NAME", help="Show what it may do, by `User:*` too."),
-]
-Operation = Annotated[
-    str | None, typer.Option("--operation", metavar="NAME", help="Show who may do this, such as DELETE.")
-]
-ResourceTypeName = Annotated[
-    str | None, typer.Option("--resource-type", metavar="TYPE", help="Show only TOPIC, GROUP, and so on.")
-]
-ResourceName = Annotated[
-    str | None,
-    typer.Option(
-        "--resource-name", metavar="NAME", help="Show what is granted on this name, by any pattern."
-    ),
-]
-PatternTypeName = Annotated[
-    str | None,
-    typer.Option("--pattern-type", metavar="TYPE", help="Show only ACLs on literal or prefixed names."),
-]
-Team = Annotated[
-    str | None, typer.Option("--team", metavar="NAME", help="Show that for which a team answers.")
-]
-Unused = Annotated[bool, typer.Option("--unused", help="Show only what nobody used.")]
 SignOff = Annotated[
     Path | None,
     typer.Option("--sign-off", metavar="FILE", help="Write the document that reviewers decide and sign off."),
@@ -101,13 +91,13 @@ def review(
     details: Details = None,
     former: Former = None,
     former_key: FormerKey = None,
-    principal: Principal = None,
-    operation: Operation = None,
-    resource_type: ResourceTypeName = None,
-    resource_name: ResourceName = None,
-    pattern_type: PatternTypeName = None,
-    team: Team = None,
-    unused: Unused = False,
+    principal: RowsOfPrincipal = None,
+    operation: RowsOfOperation = None,
+    resource_type: RowsOfResourceType = None,
+    resource_name: RowsOfResourceName = None,
+    pattern_type: RowsOfPatternType = None,
+    team: RowsOfTeam = None,
+    unused: UnusedRows = False,
     dry_run: DryRun = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
@@ -118,12 +108,13 @@ def review(
     orphaned ACLs, each with its evidence and whether a replay shows that it can go; who breaks the `duties`
     and the `policy` of the configuration). With `metadata` in the configuration each ACL has its time of
     creation, and any past moment can be reviewed. `--principal`, `--operation`, `--resource-type`,
-    `--resource-name`, `--pattern-type`, `--team` and `--unused` choose what is shown and written; a sign-off
-    is about everything. JSON and YAML have all chosen rows as `rows`, printed as they come.
+    `--resource-name`, `--pattern-type`, `--team` and `--unused` choose what is shown and written: a principal
+    also by `User:*`, a name by any pattern that matches it. A sign-off is about everything. JSON and YAML
+    have all chosen rows as `rows`, printed as they come.
     """
     from kustos.cli.output import stream_document
     from kustos.cli.pipeline.entitlements import EntitlementFiles, print_entitlements
-    from kustos.cli.pipeline.inputs import acls_then, asked, check_writable, moment_of
+    from kustos.cli.pipeline.inputs import acls_then, check_writable, moment_of, of_cluster
     from kustos.cli.pipeline.shown import plain, print_plan
 
     choice = _choice(
@@ -138,8 +129,8 @@ def review(
     )
     configuration = configured(config)
     moment = moment_of("--as-of", as_of)
-    configuration, tables = asked(configuration, cluster)
-    before = _former(former, former_key, tables.asked_cluster.name)
+    configuration, tables = of_cluster(configuration, cluster)
+    before = _former(former, former_key, tables.chosen_cluster.name)
     check_writable(csv, sign_off, details)
     acls = acls_then(configuration, config.absolute().parent, as_of, moment)
     title = f"{acls.name} as of {moment:%Y-%m-%d %H:%M} UTC"
@@ -150,7 +141,7 @@ def review(
     written = EntitlementFiles(tables, acls, choice, before, as_of=moment, metadata=configuration.metadata)
     counts = _review(configuration, question, written, csv=csv, sign_off=sign_off, details=details)
     if output.is_document:
-        head = {"cluster": tables.asked_cluster.name, "as_of": moment.isoformat(), "acls": acls.name}
+        head = {"cluster": tables.chosen_cluster.name, "as_of": moment.isoformat(), "acls": acls.name}
         stream_document({**head, **plain(counts)}, "rows", written.documents(), output)
     else:
         print_entitlements(counts, written.shown, title, is_chosen=not choice.is_everything)
@@ -193,12 +184,12 @@ def _review(
         return counts | written.write(spark, csv, sign_off, question.dormant_days)
 
 
-def _choice(sign_off: Path | None, **asked: Any) -> "RowChoice":
+def _choice(sign_off: Path | None, **texts: Any) -> "RowChoice":
     """Return the chosen rows; raise `ReviewError`, and a usage error for a sign-off of a part."""
     from kustos.cli.failures import usage_error
     from kustos.pipeline.review import RowChoice
 
-    choice = RowChoice.of(**asked)
+    choice = RowChoice.of(**texts)
     if sign_off is not None and not choice.is_everything:
         raise usage_error("a sign-off is about everything that is granted, leave out what chooses rows")
     return choice

@@ -6,7 +6,7 @@ import typer
 
 from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import (
+from kustos.cli.pipeline.context import (
     DEFAULT_CONFIG,
     Config,
     DryRun,

@@ -11,7 +11,19 @@ from kustos.cli.commands import register
 from kustos.cli.failures import ExitCode
 from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, configured, working
+from kustos.cli.pipeline.context import (
+    DEFAULT_CONFIG,
+    Config,
+    RowsOfOperation,
+    RowsOfPatternType,
+    RowsOfPrincipal,
+    RowsOfResourceName,
+    RowsOfResourceType,
+    RowsOfTeam,
+    UnusedRows,
+    configured,
+    working,
+)
 
 if TYPE_CHECKING:
     from kustos.pipeline.review import ReviewChanges, ReviewState
@@ -56,26 +68,6 @@ Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; need
 RowIds = Annotated[
     list[str] | None, typer.Option("--row", metavar="ID", help="A row, by its id or a beginning of it.")
 ]
-OfPrincipal = Annotated[
-    str | None, typer.Option("--principal", metavar="TYPE:NAME", help="All rows of a principal.")
-]
-OfOperation = Annotated[
-    str | None, typer.Option("--operation", metavar="NAME", help="All rows of an operation.")
-]
-OfResourceType = Annotated[
-    str | None, typer.Option("--resource-type", metavar="TYPE", help="All rows of TOPIC, GROUP, and so on.")
-]
-OfResourceName = Annotated[
-    str | None,
-    typer.Option("--resource-name", metavar="NAME", help="All rows of this name or prefix, as written."),
-]
-OfPatternType = Annotated[
-    str | None, typer.Option("--pattern-type", metavar="TYPE", help="All rows of LITERAL or PREFIXED names.")
-]
-OfTeam = Annotated[
-    str | None, typer.Option("--team", metavar="NAME", help="All rows for which a team answers.")
-]
-OfUnused = Annotated[bool, typer.Option("--unused", help="All rows that nobody used.")]
 Undecided = Annotated[bool, typer.Option("--undecided", help="Only rows not decided yet.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Decide without confirmation.")]
 By = Annotated[str, typer.Option("--by", metavar="NAME", help="Name of the reviewer.")]
@@ -112,13 +104,13 @@ def decide(
     by: By,
     reason: Reason = "",
     row: RowIds = None,
-    principal: OfPrincipal = None,
-    operation: OfOperation = None,
-    resource_type: OfResourceType = None,
-    resource_name: OfResourceName = None,
-    pattern_type: OfPatternType = None,
-    team: OfTeam = None,
-    unused: OfUnused = False,
+    principal: RowsOfPrincipal = None,
+    operation: RowsOfOperation = None,
+    resource_type: RowsOfResourceType = None,
+    resource_name: RowsOfResourceName = None,
+    pattern_type: RowsOfPatternType = None,
+    team: RowsOfTeam = None,
+    unused: UnusedRows = False,
     undecided: Undecided = False,
     yes: Yes = False,
     output: DocumentOutput = OutputFormat.TABLE,
@@ -127,7 +119,7 @@ def decide(
 
     Several choices mean rows that match all of them. A verdict is on a whole row: `--principal User:bob` is
     not on what `User:*` may do, `--resource-name payments` not on a prefix or `*` that matches it. Unless
-    each row is given by `--row`, the command shows which rows it is about and asks; a script gives `--yes`.
+    each row is given by `--row`, the command shows the rows and asks for confirmation; scripts give `--yes`.
     """
     from kustos.cli.failures import usage_error
     from kustos.cli.terminal import confirm
@@ -262,11 +254,11 @@ def changes(
 
 def _replayed(document: Any, config: Path) -> "ReviewChanges":
     """Return the changes with the result of a replay of all recorded use up to now."""
-    from kustos.cli.pipeline.inputs import asked, todays_acls
+    from kustos.cli.pipeline.inputs import of_cluster, todays_acls
     from kustos.pipeline.review import changes_of, lost_uses
 
     configuration = configured(config)
-    configuration, tables = asked(configuration, document["review"].get("cluster"))
+    configuration, tables = of_cluster(configuration, document["review"].get("cluster"))
     acls = todays_acls(configuration, config.absolute().parent)
     changes_of(document, acls)  # report ACLs other than the reviewed ones before Spark's seconds of start-up
     with working("signoff", configuration.spark, steps=1) as (spark, step):

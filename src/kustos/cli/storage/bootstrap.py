@@ -42,7 +42,7 @@ def metadata_level(features: Sequence[str], release_version: str | None) -> int:
     found = int(text) if text.isascii() and text.isdigit() else metadata_version_level(text)
     if found not in METADATA_VERSION_NAMES:
         names = list(METADATA_VERSION_NAMES.values())
-        raise usage_error(f"`{text}` is no metadata.version, use one from {names[0]} to {names[-1]}")
+        raise usage_error(f"`{text}` is not a metadata.version, use one from {names[0]} to {names[-1]}")
     return found
 
 
@@ -62,7 +62,9 @@ def _scram_user(text: str) -> InitialScramUser:
         raise usage_error("an `--add-scram` is not written as `SCRAM-SHA-256=[name=alice]`")
     mechanism = ScramMechanism.from_name(match["mechanism"].upper())
     if mechanism is None:
-        raise usage_error(f"`{match['mechanism']}` is no SCRAM mechanism, use SCRAM-SHA-256 or SCRAM-SHA-512")
+        raise usage_error(
+            f"`{match['mechanism']}` is not a SCRAM mechanism, use SCRAM-SHA-256 or SCRAM-SHA-512"
+        )
     fields = _scram_fields(match["fields"])
     name = fields.get("name", "")
     if not name:
@@ -89,7 +91,7 @@ def _salt(text: str) -> bytes:
     except ValueError:
         salt = b""
     if not salt:
-        raise usage_error(f"`salt={text}` of an `--add-scram` is no Base64")
+        raise usage_error(f"`salt={text}` of an `--add-scram` is not Base64")
     return salt
 
 

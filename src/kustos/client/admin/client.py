@@ -202,7 +202,7 @@ class AdminClient:
         return described_bindings(answer)
 
     async def create_acls(self, bindings: Sequence[AclBinding]) -> list[KafkaError | None]:
-        """Create ACLs and return one outcome per binding, in order; an ACL that exists is no error."""
+        """Create ACLs and return one outcome per binding, in order; an ACL that exists is not an error."""
         outcomes: list[KafkaError | None] = []
         for batch in _batches(bindings):
             answer = await self._change(ApiKey.CREATE_ACLS, _creations(batch), lambda answer: answer.results)

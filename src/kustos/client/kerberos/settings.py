@@ -1,4 +1,4 @@
-"""Who we are to Kerberos: Kafka's keys of a client with GSSAPI, and the options of Java's Krb5LoginModule."""
+"""Our identity in Kerberos: Kafka's keys of a client with GSSAPI, and options of Java's Krb5LoginModule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ _EXAMPLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RenewRules:
-    """When to log in anew: parts of a ticket's life, and the least time between two logins (ms)."""
+    """When to log in again: parts of a ticket's life, and the least time between two logins (ms)."""
 
     window_factor: float
     jitter: float
     min_before_relogin_ms: int
 
     def renew_at_ms(self, chance: float, now_ms: int, started_ms: int, expires_ms: int) -> int:
-        """Return the wall time at which to log in anew; `chance` is from 0 to 1.
+        """Return the wall time at which to log in again; `chance` is from 0 to 1.
 
         As in Kafka's KerberosLogin: at `window_factor` plus a part of `jitter` of the ticket's life, but not
         sooner than `min_before_relogin_ms` from now, unless it ends before. Kafka then logs in at once, and

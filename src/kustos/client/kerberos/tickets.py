@@ -1,7 +1,7 @@
-"""Our tickets: got by a keytab or from a cache, and anew ahead of their end (`kustos.client.refreshed`).
+"""Our tickets, from a keytab or a cache, renewed before they end (`kustos.client.refreshed`).
 
 A keytab's tickets live in caches of this process's memory, which nobody else sees. A cache of tickets belongs
-to whoever filled it: it is read again, after Kafka's `sasl.kerberos.kinit.cmd` was told to renew it.
+to whoever filled it: it is read again after Kafka's `sasl.kerberos.kinit.cmd` has renewed it.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from typing import Final, TypeVar
 import structlog
 
 from kustos.auth import CredentialsError, GssapiTickets
-from kustos.client.beside import beside_the_loop
 from kustos.client.errors import AuthenticationFailedError
 from kustos.client.kerberos.settings import KerberosClientSettings
 from kustos.client.refreshed import PerLoop, Refreshed
+from kustos.client.threads import in_a_thread
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy, words_of
 
 LOG: Final = structlog.get_logger("kustos.client")
@@ -29,8 +29,8 @@ STEPS_AT_ONCE: Final = 8
 """How many calls of the library run at once: without a KDC each may take half a minute, and has a thread."""
 
 CACHES: Final = 8
-"""Caches in memory of one source, used in turn: the library frees none, and logs in anew where the tickets in
-one are old."""
+"""Caches in memory of one source, used in turn: the library frees none, and logs in again where the tickets
+in one are old."""
 
 KINIT_TIMEOUT_S: Final = 60.0
 
@@ -69,7 +69,7 @@ class TicketSource:
     async def beside(self, step: Callable[[], T]) -> T:
         """Return what a call of the library returns, or raise what it raises, done in a thread."""
         await self._slots.acquire()
-        running = asyncio.ensure_future(beside_the_loop(step))
+        running = asyncio.ensure_future(in_a_thread(step))
         running.add_done_callback(self._ended)
         # who gives up waiting does not end the thread, which keeps its slot
         return await asyncio.shield(running)

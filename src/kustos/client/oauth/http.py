@@ -45,7 +45,7 @@ class EndpointError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProviderEndpoint:
-    """Where to ask, and how long to wait."""
+    """Where to send a request, and how long to wait."""
 
     url: str
     connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS
@@ -149,12 +149,12 @@ def checked_url(text: str, key: str, allowed: frozenset[str]) -> str:
     """Return the URL of a setting; raise `SettingsError` if it is none, or not an allowed one."""
     url = text.strip()
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise SettingsError(f"`{key}` is no URL: it has characters that must be encoded")
+        raise SettingsError(f"`{key}` is not a URL: it has characters that must be encoded")
     try:
         place = urlsplit(url)
         usable = place.port is None or place.port > 0
     except ValueError:
-        raise SettingsError(f"`{key}` is no URL") from None
+        raise SettingsError(f"`{key}` is not a URL") from None
     scheme = place.scheme.lower()
     if scheme not in {"http", "https", "file"} or not usable:
         raise SettingsError(f"`{key}` is `{url}`, use a URL that begins with `https`, `http` or `file`")

@@ -1,4 +1,4 @@
-"""The key set of a provider, kept fresh beside the event loop.
+"""The key set of a provider, kept fresh off the event loop.
 
 A scheduled refresh comes every `refresh_ms`; a key id that no key has brings one sooner, at most one for each
 `retry_backoff_max_ms`. A failure keeps the old keys; another attempt follows after a time that doubles from
@@ -13,8 +13,8 @@ from typing import Final
 import structlog
 
 from kustos.auth.jwt import JWKS_MAX_BYTES, NO_KEYS, JwksError, SigningKeys, parse_jwks
-from kustos.client.beside import beside_the_loop
 from kustos.client.oauth.http import EndpointError, ProviderEndpoint
+from kustos.client.threads import in_a_thread
 from kustos.client.tls import ClientTls
 from kustos.runtime import Clock
 
@@ -39,7 +39,7 @@ MISSING_KEY_ID_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class JwksSettings:
-    """Where a key set is, and how often it is asked for (`sasl.oauthbearer.jwks.endpoint.*`)."""
+    """Where a key set is, and how often to fetch it (`sasl.oauthbearer.jwks.endpoint.*`)."""
 
     endpoint: ProviderEndpoint
     refresh_ms: int = DEFAULT_REFRESH_MS
@@ -111,7 +111,7 @@ class RefreshingKeys:
     async def _refresh(self) -> bool:
         url = self.settings.endpoint.url
         try:
-            text, keys = await beside_the_loop(self._fetch)
+            text, keys = await in_a_thread(self._fetch)
         except (EndpointError, JwksError) as error:
             return self._failed(str(error))
         except Exception as error:  # noqa: BLE001 - whatever a library raises must not end the refreshes

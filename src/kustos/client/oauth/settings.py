@@ -14,7 +14,7 @@ from kustos.client.oauth.http import (
     allowed_urls,
     checked_url,
 )
-from kustos.client.oauth.refresh import RefreshRules
+from kustos.client.refreshed import RefreshRules
 from kustos.client.tls import ClientTls
 
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -122,7 +122,7 @@ def _credentials(
             value.encode()
         except UnicodeEncodeError:
             # Python's own error holds the whole text
-            raise SettingsError(f"`{key}` is no Unicode text") from None
+            raise SettingsError(f"`{key}` is not Unicode text") from None
         found.append(value)
     return found[0], found[1]
 

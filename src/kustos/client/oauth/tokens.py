@@ -1,6 +1,6 @@
-"""Our own tokens: got by client credentials (RFC 6749, section 4.4) or from a file, and anew in time.
+"""Our own tokens, from client credentials (RFC 6749, section 4.4) or a file, refreshed in time.
 
-The next is got at the time that `sasl.login.refresh.*` say (`kustos.client.refreshed`).
+The next is fetched at the time that `sasl.login.refresh.*` set (`kustos.client.refreshed`).
 """
 
 import asyncio
@@ -15,12 +15,11 @@ import structlog
 
 from kustos.auth import BearerToken
 from kustos.auth.jwt import TokenError, TokenParts
-from kustos.client.beside import beside_the_loop
 from kustos.client.errors import AuthenticationFailedError, CannotConnectError
 from kustos.client.oauth.http import EndpointError
-from kustos.client.oauth.refresh import refresh_at_ms, retry_pauses_ms
 from kustos.client.oauth.settings import OAuthClientSettings
-from kustos.client.refreshed import PerLoop, Refreshed
+from kustos.client.refreshed import PerLoop, Refreshed, refresh_at_ms, retry_pauses_ms
+from kustos.client.threads import in_a_thread
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
 
 LOG: Final = structlog.get_logger("kustos.client")
@@ -79,12 +78,12 @@ class TokenSource:
         settings = self._settings
         for pause_ms in retry_pauses_ms(settings.retry_backoff_ms, settings.retry_backoff_max_ms):
             try:
-                return await beside_the_loop(self._once)
+                return await in_a_thread(self._once)
             except EndpointError as error:
                 if not error.may_pass:
                     raise
             await asyncio.sleep(pause_ms / 1000)
-        return await beside_the_loop(self._once)
+        return await in_a_thread(self._once)
 
     def _once(self) -> HeldToken:
         """Get a token; in a thread."""
@@ -115,9 +114,9 @@ def read_answer(data: bytes, now_ms: int) -> HeldToken:
     try:
         answer = json.loads(data)
     except (ValueError, RecursionError):
-        raise EndpointError("the provider's answer is no JSON") from None
+        raise EndpointError("the provider's answer is not JSON") from None
     if not isinstance(answer, dict):
-        raise EndpointError("the provider's answer is no JSON object")
+        raise EndpointError("the provider's answer is not a JSON object")
     token, life_s = answer.get("access_token"), answer.get("expires_in")
     if not isinstance(token, str):
         raise EndpointError("the provider's answer has no `access_token`")

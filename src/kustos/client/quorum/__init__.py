@@ -7,7 +7,7 @@ from kustos.client.quorum.forwarding import (
     ForwardingRefusedError,
     QuorumUnavailableError,
 )
-from kustos.client.quorum.reading import QuorumReader
+from kustos.client.quorum.reader import QuorumReader
 
 __all__ = [
     "ControllerForwarder",

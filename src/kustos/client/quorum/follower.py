@@ -125,7 +125,7 @@ class QuorumFollower:
             except CommittedLostError as error:
                 if self._store.has_caught_up:
                     raise
-                LOG.warning("what an earlier run left is thrown away and fetched anew", reason=str(error))
+                LOG.warning("what an earlier run left is discarded and fetched again", reason=str(error))
                 self._store.begin_anew()
                 await asyncio.sleep(RETRY_MAX_MS / 1000)
             machine = self._store.machine

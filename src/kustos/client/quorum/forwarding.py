@@ -75,7 +75,7 @@ class Forwarded:
 
 
 def envelope_of(forwarded: Forwarded) -> Message:
-    """Return the Envelope of a request; raise ValueError for a host that is no address."""
+    """Return the Envelope of a request; raise ValueError for a host that is not an address."""
     codec = request_codec(forwarded.api_key, forwarded.api_version)
     context = forwarded.context
     frame = request_frame(

@@ -1,6 +1,6 @@
 """DescribeAcls, CreateAcls and DeleteAcls, answered by the node's authorizer (Kafka's `AclApis`).
 
-Results are per item. An exception of the authorizer, or a value that is no result, becomes an error of the
+Results are per item. An exception of the authorizer, or a value that is not a result, becomes an error of the
 items concerned: with its own code if it has one, else UNKNOWN_SERVER_ERROR without a message.
 """
 

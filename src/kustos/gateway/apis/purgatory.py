@@ -1,9 +1,8 @@
 """ACL changes that an authorizer has not finished, kept as in Kafka's purgatory for delayed futures.
 
 A change that is done at once never comes here. If the client goes away, the change goes on, since half of one
-is worse, until it is done or its time is over. Names, timeout and texts are Kafka's
-(`DelayedFuturePurgatory`,
-`DelayedFuture`; the time is `connections.max.idle.ms`, after which the client is gone anyway).
+is worse, until it is done or its time is over. Names, timeout and texts are Kafka's (`DelayedFuture` and its
+purgatory; the time is `connections.max.idle.ms`, after which the client is gone anyway).
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Audit entries, and how they become events.
 
 An entry holds the decisions of one request and their context, or one security event, not formatted yet. Each
-sink makes the events of an entry by itself, and all must make the same ones: an event's
-id follows from the entry's number.
+sink makes the events of an entry by itself, and all must make the same ones: an event's id follows from the
+entry's number.
 """
 
 import json

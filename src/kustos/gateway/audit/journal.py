@@ -142,7 +142,7 @@ class AuditJournal:
     def take_left(self, waiting: int) -> list[tuple[bytes, Ticket]]:
         """Return what an earlier process left, oldest first; each is to be `done` `waiting` times.
 
-        Raise `AuditJournalError` if the file is no ring.
+        Raise `AuditJournalError` if the file is not a ring.
         """
         left = []
         for data, end in self._records():
@@ -179,7 +179,7 @@ class AuditJournal:
 
     def _broken(self) -> AuditJournalError:
         return AuditJournalError(
-            f"`{self._path}` is no audit journal, or was changed by others; keep a copy to find out "
+            f"`{self._path}` is not an audit journal, or was changed by others; keep a copy to find out "
             "why, and remove it"
         )
 

@@ -2,8 +2,7 @@
 
 The file being written is `_audit-<UTC time>-<number>.jsonl`; once it is full and on the disk it loses the
 underscore. Readers such as Spark skip names with a leading underscore, and thus see whole files only. A file
-that a
-crash left open is cut after its last whole line and closed at the next start.
+that a crash left open is cut after its last whole line and closed at the next start.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """The security events of a node on their way into the audit log.
 
 Failed logins are counted together, and so are logins beyond their principal's budget (`repeated_logins`). The
-event of a change waits for its outcome. It is written in any case, even if the client is gone: when the
-outcome is reported, or as UNKNOWN after `CHANGE_MAX_S` or when the log is closed.
+event of a change waits for its outcome. It is always written, even if the client is gone: when the outcome is
+reported, or as UNKNOWN after `CHANGE_MAX_S` or when the log is closed.
 """
 
 import asyncio

@@ -191,5 +191,5 @@ class Admission:
 
     def is_throttled(self, host: str) -> bool:
         """Return whether clients of this address may not log in now."""
-        # asked for every frame of a login, and mostly none has failed lately
+        # called for every frame of a login; mostly none has failed lately
         return len(self._throttle) > 0 and self._throttle.is_throttled(host, self._clock())

@@ -90,7 +90,7 @@ class ClientConnection(asyncio.Protocol):
             self.begin()
 
     def choose(self, port: "Port") -> None:
-        """Go on at another way in of the same listener: the client asked for its host. Before `begin`."""
+        """Go on at another way in of the same listener: the client named its host. Before `begin`."""
         self._port = port
 
     def begin(self, principal: KafkaPrincipal | None = None) -> None:
@@ -171,7 +171,7 @@ class ClientConnection(asyncio.Protocol):
                 self._login.receive(frame)
 
     def verified(self, go_on: Callable[[], None]) -> None:
-        """Let a login go on after work beside the loop, then take what came meanwhile."""
+        """Let a login go on after work off the loop, then take what came meanwhile."""
         reader, held = self._incoming.reader, self._incoming.held
         self._incoming.held = []
         go_on()
@@ -188,7 +188,7 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def is_verifying(self) -> bool:
-        """Whether a login waits for work beside the loop; `verified` lets the session go on."""
+        """Whether a login waits for work off the loop; `verified` lets the session go on."""
         return self._login is not None and self._login.is_verifying
 
     def admitted(self, principal: KafkaPrincipal) -> None:

@@ -1,4 +1,4 @@
-"""Ends connections without losing an answer: whoever waits for one gets it before the connection ends.
+"""Ends connections without losing an answer: a client that waits for one gets it before the connection ends.
 
 A Produce that its broker has appended and that is never answered is written twice by a producer without
 idempotence, and is in doubt for every other client. So a node that stops begins no more requests, and waits

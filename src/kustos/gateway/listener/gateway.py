@@ -32,7 +32,7 @@ from kustos.tls import follow_files
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 NEW_BROKERS_EVERY_S: Final = 1.0
-"""How often upstream is asked for a broker that a client's host name is of: anybody can name one."""
+"""How often upstream is queried for a broker that a client names by its host: anybody can name one."""
 
 IDLE_CHECKS: Final = 4
 """How often within the idle time the connections are checked."""
@@ -141,7 +141,7 @@ class Gateway:
     def way_to(self, plan: ListenerPlan, node_id: int) -> Port | HandshakeRefusal:
         """Return the way in to a broker of a listener with host names, or why there is none.
 
-        Another process of the node may know a new broker already, so upstream is asked for it.
+        Another process of the node may know a new broker already, so upstream is queried for it.
         """
         port = self._ports.get((plan.name, node_id))
         if port is not None:
@@ -150,7 +150,7 @@ class Gateway:
         if now_s - self._new_brokers_asked_s >= NEW_BROKERS_EVERY_S:
             self._new_brokers_asked_s = now_s
             self._spawn(self._learn_new_brokers())
-        reason = f"a client asks for the host of broker `{node_id}`, which upstream has not"
+        reason = f"a client names the host of broker `{node_id}`, which upstream does not have"
         return HandshakeRefusal(HandshakeFailure.UNKNOWN_BROKER, reason)
 
     async def _learn_new_brokers(self) -> None:

@@ -1,6 +1,6 @@
 """Connections that end before anybody can log in: why, in one line, and how many.
 
-The kinds are few, so each has a series of its own in the metrics, and a line in the log now and then:
+The kinds are few, so each has a series of its own in the metrics, and a line in the log at intervals:
 strangers open connections as fast as they like.
 """
 
@@ -119,7 +119,7 @@ NO_ROOM: Final = HandshakeRefusal(
     "clients that have not authenticated hold too many bytes, see `kustos.gateway.requests.max.bytes`",
 )
 NO_HOST_NAME: Final = HandshakeRefusal(
-    _Kinds.UNKNOWN_HOST, "a client asks for a host whose name (`server_name`) is not ASCII"
+    _Kinds.UNKNOWN_HOST, "a client names a host (`server_name`) that is not ASCII"
 )
 OTHER_HOST: Final = HandshakeRefusal(
     _Kinds.UNKNOWN_HOST, "a client resumes the TLS session of one host (`server_name`) to reach another"

@@ -1,4 +1,4 @@
-"""What one client sent that is no request yet: part of a frame, and frames behind a login."""
+"""Bytes of one client that are not requests yet: part of a frame, and frames behind a login."""
 
 from collections.abc import Callable, Hashable
 from typing import Final

@@ -1,8 +1,8 @@
 """Makes the upstream half of a client's connection.
 
-It is opened for the first request other than ApiVersions, so that who only logs in costs the broker nothing.
-Where the broker was lost lately, it is opened at once and ApiVersions waits for it, too: clients take that
-answer for a broker that is there, and would come back without a pause.
+It is opened for the first request other than ApiVersions, so a client that only logs in costs the broker
+nothing. If the broker was lost recently, it is opened at once and ApiVersions waits for it, too: to clients
+that answer means that the broker is there, and they would reconnect without a pause.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -2,7 +2,7 @@
 
 The first login stands before the session, each later one within it (KIP-368). While too many logins of the
 client's network fail, the credentials of a first login are not even looked at, and those of a later one only
-if they are the session's own: else everybody with one account could guess the passwords of others.
+if they are the session's own: otherwise everybody with one account could guess the passwords of others.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class LoginOwner(Protocol):
         """Serve this principal from now on, unless a session serves it already."""
 
     def verified(self, go_on: Callable[[], None]) -> None:
-        """Let the login go on after work beside the loop, then take what came meanwhile."""
+        """Let the login go on after work off the loop, then take what came meanwhile."""
 
     def listen_no_more(self) -> None:
         """Read nothing more: the connection ends soon."""
@@ -82,7 +82,7 @@ class ConnectionLogin:
 
     @property
     def is_verifying(self) -> bool:
-        """Whether work beside the loop has to end before the next frame is taken."""
+        """Whether work off the loop has to end before the next frame is taken."""
         return self._machine.state is SaslState.VERIFYING
 
     def oversized(self) -> None:
@@ -162,10 +162,10 @@ class ConnectionLogin:
                 owner.admitted(principal)
             case ProofRefused(reason=reason):
                 LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
-            case Fail(response=frame, reason=reason, delay_ms=delay_ms, was_told=was_told):
+            case Fail(response=frame, reason=reason, delay_ms=delay_ms, was_announced=was_announced):
                 # answer and close are both delayed: guessing is slow and reveals nothing (KIP-306)
                 owner.listen_no_more()
-                if not was_told:
+                if not was_announced:
                     LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_later(delay_ms / 1000, self._end_failed, frame)
@@ -193,5 +193,5 @@ class ConnectionLogin:
 def _is_guess(effect: SaslEffect) -> bool:
     """Return whether credentials were checked and are wrong; each of them once."""
     return isinstance(effect, ProofRefused) or (
-        isinstance(effect, Fail) and effect.was_judged and not effect.was_told
+        isinstance(effect, Fail) and effect.was_judged and not effect.was_announced
     )

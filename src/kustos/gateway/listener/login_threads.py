@@ -1,10 +1,10 @@
 """Threads for the steps of logins that may block, so that the event loop never waits.
 
 At most one step of each connection waits for a thread. It is cancelled with the connection: a stranger who
-leaves at once, again and again, would fill the queue else, and learns nothing from a step that never ran.
+leaves at once, again and again, would otherwise fill the queue; a step that never ran reveals nothing.
 
 Steps of kustos itself, such as reading a keytab, share a few threads, and those that hash for strangers share
-one, so that these take one core at most, and no place of the others. Steps that run code of others (callback
+one, so that these take one core at most, and no place of the others. Steps of third-party code (callback
 handlers and mechanisms) have a time limit, since nothing can stop a thread that hangs: at the limit the login
 is refused, and its thread is left alone until it returns. Each group of them has threads of its own, so a
 handler that hangs holds up its own logins only, and the process does not wait for them at its end.

@@ -1,12 +1,12 @@
-"""How often logins from one network may fail: guesses of passwords have a rate, whoever makes them.
+"""How often logins from one network may fail: guesses of passwords have a rate limit.
 
 Theory of operation. Each network has a bucket of tokens. A failed login takes one, time gives them back, and
 while there is none the network's clients are turned away before they cost a handshake. A login that succeeds
-takes none, and gives none back: else whoever has one password could guess another for ever.
+takes none, and gives none back: otherwise whoever has one password could guess another for ever.
 
 A bucket is one number, the time at which it is full again (the generic cell rate algorithm, ITU-T I.371). A
 bucket that is full is forgotten. So a full table has networks that failed lately, and room is made by
-forgetting those nearest to a full bucket: they lose least of their guilt, and nobody is turned away because
+forgetting those nearest to a full bucket: they gain least by it, and nobody is turned away because
 others filled the table. Whoever has so many networks that they keep it full with worse ones may guess as
 often by the rates of those networks alone.
 """

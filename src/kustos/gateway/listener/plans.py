@@ -84,7 +84,7 @@ class AuthorizationMode(Enum):
     SHADOW = "shadow"
     """Nothing: everything passes upstream, and what would be denied is recorded."""
     OFF = "off"
-    """Nothing, and nobody is asked."""
+    """Nothing: no authorizer decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,8 +82,8 @@ class Port:
         """The host names that choose among the listener's ways in, None where each has a port."""
         return self.plan.brokers if isinstance(self.plan.brokers, BrokerHosts) else None
 
-    def asked_for(self, hosts: BrokerHosts, server_name: str | None) -> "Port | HandshakeRefusal":
-        """Return the way in that a client asks for by the name of a host, or why it gets none."""
+    def way_to_host(self, hosts: BrokerHosts, server_name: str | None) -> "Port | HandshakeRefusal":
+        """Return the way in that a client chose by the name of a host, or why it gets none."""
         try:
             node_id = hosts.broker_of(server_name)
         except UnknownHostError as error:
@@ -217,7 +217,7 @@ class Port:
         """Return a new connection to the broker behind this port, or to any behind the bootstrap port.
 
         It is for a client with this principal. The broker's versions are known afterwards. Raise
-        `ClientError`; `IdentityError` if brokers cannot be told who the client is.
+        `ClientError`; `IdentityError` if brokers cannot see who the client is.
         """
         connect_as = self._gateway.parts.connect_as
         failure: ClientError | None = None

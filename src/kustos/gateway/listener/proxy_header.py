@@ -28,7 +28,7 @@ _PORT_MAX_DIGITS: Final = 5
 
 
 class ProxyHeaderError(ValueError):
-    """The bytes are no PROXY protocol header; the text holds none of them."""
+    """The bytes are not a PROXY protocol header; the text holds none of them."""
 
 
 @dataclass(frozen=True, slots=True)

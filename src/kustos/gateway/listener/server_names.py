@@ -1,13 +1,13 @@
-"""The host that a TLS client asks for: told by OpenSSL during the handshake, before anything is answered.
+"""The host that a TLS client names (SNI): OpenSSL reports it during the handshake, before any answer.
 
 OpenSSL hands over the name of each ClientHello, the second one after a HelloRetryRequest too, and takes back
 an alert if it is refused. Two things need care:
 
 - Python decodes the name as ASCII before it calls us. Where that fails, the handshake fails, but Python also
   writes to standard error, as often as strangers like. Here it is kept from that.
-- A session resumed by TLS 1.2 brings the name of its first handshake, whatever the client asks for now. A
+- A session resumed by TLS 1.2 brings the name of its first handshake, whatever the client names now. A
   server must not resume it for another name (RFC 6066, section 3), but OpenSSL does. So the ClientHello is
-  read once more then, and the connection refused unless it asks for the same. TLS 1.3 has the present name.
+  read once more then, and the connection refused unless it names the same. TLS 1.3 has the present name.
 """
 
 import ssl
@@ -62,7 +62,7 @@ def _told(half: Any, name: str | None, _context: ssl.SSLContext) -> int | None:
 
 
 class HostSelection:
-    """The way in that one client asks for, among those of the port that it came to."""
+    """The way in that one client chooses, among those of the port that it came to."""
 
     def __init__(self, half: HostAskingObject, port: "Port", hosts: BrokerHosts) -> None:
         self._half: Final = half
@@ -75,7 +75,7 @@ class HostSelection:
 
     def _choose(self, name: str | None) -> int | None:
         self._name = name
-        self._chosen = self._port.asked_for(self._hosts, name)
+        self._chosen = self._port.way_to_host(self._hosts, name)
         is_refused = isinstance(self._chosen, HandshakeRefusal)
         return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME if is_refused else None
 
@@ -92,7 +92,7 @@ class HostSelection:
     def result(self) -> "Port | HandshakeRefusal":
         """Return the way in after the handshake, or why there is none."""
         has_old_name = self._half.session_reused and self._half.version() == "TLSv1.2"
-        if has_old_name and not asks_for(bytes(self._hello), self._name):
+        if has_old_name and not names_host(bytes(self._hello), self._name):
             return OTHER_HOST
         return NO_HOST_NAME if self._chosen is None else self._chosen
 
@@ -112,8 +112,8 @@ def _undecodable_names_unreported() -> Iterator[None]:
         sys.unraisablehook = former
 
 
-def asks_for(hello: bytes, name: str | None) -> bool:
-    """Return whether a ClientHello, in one record from its first byte, asks for this host; None: for none."""
+def names_host(hello: bytes, name: str | None) -> bool:
+    """Return whether a ClientHello, in one record from its first byte, names this host; None: no host."""
     try:
         found = _name_in(hello)
     except ValueError:

@@ -71,7 +71,7 @@ class TlsTransport(asyncio.Protocol):
             ask_for_hosts(context)
         self._object: Final = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._choice: HostSelection | None = None
-        """Which broker the client asks for, until the handshake ends; None where its port says so."""
+        """Which broker the client chooses, until the handshake ends; None where its port says so."""
         if hosts is not None and isinstance(self._object, HostAskingObject):
             self._choice = HostSelection(self._object, port, hosts)
         self._socket: asyncio.Transport = cast("asyncio.Transport", None)

@@ -3,7 +3,7 @@
 Theory of operation. Whoever opens connections and says nothing wants the next client to be turned away. So
 nobody is: the newcomer gets in, and the oldest connection of the network that has most of them ends. Honest
 clients log in within milliseconds and are gone from here; silent ones become old. Who opens many connections
-from one network loses his own; to push out an honest client he must open as many connections as the limit
+from one network loses their own; to push out an honest client they must open as many connections as the limit
 allows, from as many networks as that client's has connections, while it logs in.
 """
 

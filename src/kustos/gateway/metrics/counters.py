@@ -51,7 +51,7 @@ LISTENERS_MAX: Final = 64
 def _token_counter(registry: CollectorRegistry) -> Counter:
     return Counter(
         "kustos_upstream_delegation_tokens",
-        "Delegation tokens that kustos asked upstream for in the name of clients, by outcome: `created`, "
+        "Delegation tokens that kustos requested upstream in the name of clients, by outcome: `created`, "
         "`refused` or `unanswered`.",
         ("outcome",),
         registry=registry,
@@ -162,7 +162,7 @@ class GatewayMetrics:
         self._upstream_errors.inc()
 
     def token_requested(self, outcome: str) -> None:
-        """Count a delegation token that upstream was asked for; the outcomes are few."""
+        """Count a delegation token that was requested upstream; the outcomes are few."""
         self._tokens.labels(outcome).inc()
 
     def turned_away(self) -> None:

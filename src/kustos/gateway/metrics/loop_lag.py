@@ -1,6 +1,6 @@
-"""How late the event loop comes to what is due: one timer that is asked for again and again.
+"""How late the event loop runs what is due: one timer that is set again and again.
 
-Whatever holds the loop up holds up every client of the process, and no figure of one request tells that: the
+Whatever holds the loop up holds up every client of the process, and no figure of one request shows that: the
 time that a request waits before it is read is in none of them.
 """
 

@@ -186,7 +186,7 @@ class WatchedListeners(Collector):
         """Yield the figures, which never change."""
         family = GaugeMetricFamily(
             "kustos_listener_enforces",
-            "Whether the listener enforces what the authorizer decides; 0: it is no guard "
+            "Whether the listener enforces what the authorizer decides; 0: it is not a guard "
             "(`kustos.authorization.mode`).",
             labels=("listener",),
         )

@@ -1,6 +1,6 @@
 """Limits the bytes of answers that a process holds for its clients: a Fetch gets what there is room for.
 
-Theory of operation. An answer to a Fetch that has refused partitions is gathered and built anew, and its
+Theory of operation. An answer to a Fetch that has refused partitions is gathered and rebuilt, and its
 client may take it as slowly as it likes; the others pass while they arrive. A broker may always answer with
 less than was requested, and the client fetches the rest later (KIP-74). So a Fetch reserves room when it is
 opened, before anything is decided, and its `max_bytes` is lowered to what it got: a share of what is free, so

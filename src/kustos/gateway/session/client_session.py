@@ -19,6 +19,7 @@ from typing import Any, Final
 import structlog
 
 from kustos.gateway.session.answer_budget import AnswerShare
+from kustos.gateway.session.fetched_stream import FetchedStream
 from kustos.gateway.session.large_turns import PRODUCE, QueuePlace, TurnBudget
 from kustos.gateway.session.parts import (
     STOPS,
@@ -27,14 +28,13 @@ from kustos.gateway.session.parts import (
     Upstream,
     answer_after_drain,
     answered_in_turns,
-    asked_of_cluster,
     is_read_in_turns,
+    known_of_cluster,
     owed,
     owed_again,
     read_answer,
 )
 from kustos.gateway.session.slots import Slot, Slots, unwrapped
-from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.protocol import (
@@ -290,7 +290,7 @@ class ClientSession:
                 self._send(slot, opened, frame, partial(self._answered, slot, opened, OWN_REQUEST))
                 return None
             case ResolveTopicIds() | ListTopics() | AllTopics():
-                known, learn = asked_of_cluster(self._services.cluster, effect)
+                known, learn = known_of_cluster(self._services.cluster, effect)
                 if known is not None:
                     return (known,)
                 self._hold(slot, learn())

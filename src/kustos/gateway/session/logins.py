@@ -105,7 +105,7 @@ def login_among(
         match effect:
             case Authenticated():
                 principal, is_reauthentication = effect.principal, effect.is_reauthentication
-            case Fail(was_told=True):
+            case Fail(was_announced=True):
                 # it has ended before
                 return None
             case ProofRefused() | Fail() | Close():

@@ -34,13 +34,13 @@ LARGE_ANSWER_BYTES: Final = 8 * 1024
 """Smaller answers have no more items than one turn has room for: most take more than eight bytes."""
 
 STOPS: Final = "the gateway stops"
-"""Why a connection ends whose node was told to stop."""
+"""Why the connections of a stopping node end."""
 
 ACKS_OF_THE_LEADER: Final = frozenset({0, 1})
 """`acks` of a Produce that the leader answers by itself."""
 
 
-def asked_of_cluster(
+def known_of_cluster(
     cluster: UpstreamCluster, question: ResolveTopicIds | ListTopics | AllTopics
 ) -> tuple[Any, Callable[[], Coroutine[Any, Any, Any]]]:
     """Return what is known of the cluster (None: nothing yet), and what learns it."""
@@ -97,7 +97,7 @@ def _owed_to_producer(
 
 
 def read_answer(opened: Opened, frame: bytes, ask: Ask = OWN_REQUEST) -> UpstreamAnswer:
-    """Return upstream's answer to what was asked; raise `WireError` if the frame is none."""
+    """Return upstream's answer to a request; raise `WireError` if the frame is none."""
     codec = opened.answer_codec(ask.api_version, ask.api_key)
     _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
     if opened.row.large_list is not None:
@@ -159,11 +159,11 @@ class SessionOwner(Protocol):
         """Whether the frame may belong to a re-authentication (KIP-368); `take` gets it in its turn."""
 
     def take(self, frame: bytes) -> bool:
-        """Return whether the frame was handled, and is no request."""
+        """Return whether the frame was handled, and is not a request."""
 
     @property
     def is_verifying(self) -> bool:
-        """Whether a re-authentication waits for work beside the loop; frames wait for it."""
+        """Whether a re-authentication waits for work off the loop; frames wait for it."""
 
     def unwrap(self, envelope: Unwrap) -> Opened:
         """Open the request in an Envelope as its principal's; raise `RefuseRequestError`."""

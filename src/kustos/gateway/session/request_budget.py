@@ -1,18 +1,18 @@
 """Limits the bytes of requests that a process holds before it begins them.
 
 Theory of operation. A frame that comes whole in one read costs nothing here. What is held of others is
-counted, beyond a floor for each connection. Once all is used, a frame that needs more waits: its socket is
-not read, so that its client waits (backpressure). Two frames that wait for each other's bytes would wait for
-ever, so one at a time goes on nevertheless.
+counted, beyond a floor for each connection. Once the budget is used, a frame that needs more waits: its
+socket is not read, so that its client waits (backpressure). Two frames that wait for each other's bytes would
+wait for ever, so one at a time goes on nevertheless.
 
 Principals take turns, and so do the frames of one principal, so that more connections do not shorten the
 wait. Whoever holds more than a part of the whole, beside the frame that waits, comes behind those who do not.
 If whole requests that wait for answers take that part already, it gets no turn until some have begun: nobody
 ends these as slow.
 
-Whoever goes on must finish soon while others wait, else anybody could hold all of it with frames that never
-end: after `FINISH_S` the connection ends. Strangers, who have not authenticated, do not wait. They share a
-part of the whole, and one that needs more of it ends; so they hold up nobody who has.
+Whoever goes on must finish soon while others wait; otherwise anybody could hold all of it with frames that
+never end: after `FINISH_S` the connection ends. Strangers, who have not authenticated, do not wait. They
+share a part of the whole, and one that needs more of it ends; so they hold up nobody who has.
 
 Beyond the limit there may be one read of each connection, as nobody knows what a read brings, and the frames
 that went on: at most an owner's part and one frame for each principal.

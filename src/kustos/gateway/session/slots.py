@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from kustos.gateway.session.fetched_stream import FetchedStream
 from kustos.gateway.session.parts import Observer, SessionOwner
-from kustos.gateway.session.streaming import FetchedStream
 from kustos.protocol import Opened, RefusedFrameError, RefuseRequestError, Unwrap
 from kustos.runtime import stopwatch_ns
 from kustos.wire import LENGTH_BYTES, ApiKey

@@ -40,8 +40,8 @@ class Outcome(Enum):
 
 
 @unique
-class Asked(Enum):
-    """What a decision was for: to refuse, to find out what else to ask, or to filter a list."""
+class Purpose(Enum):
+    """What a decision was for: to refuse, to find out what to check next, or to filter a list."""
 
     ACCESS = "ACCESS"
     PROBE = "PROBE"
@@ -73,7 +73,7 @@ class CandidateTrial:
         self.load_failures = 0
         self.evaluated_ns = 0
         """The time that all evaluations took."""
-        self.counts: Final[Counter[tuple[Outcome, Asked]]] = Counter()
+        self.counts: Final[Counter[tuple[Outcome, Purpose]]] = Counter()
         self._acls: CandidateAcls | None = None
         self._has_broken = False
 
@@ -113,8 +113,10 @@ class CandidateTrial:
             if self._acls is not None:
                 said = self._difference(self._acls, context, item, enforced.allowed)
             outcome = _outcome(said)
-        asked = Asked.LISTING if item.listing else Asked.PROBE if item.asks_first else Asked.ACCESS
-        self.counts[outcome, asked] += 1
+        purpose = (
+            Purpose.LISTING if item.listing else Purpose.PROBE if item.is_first_check else Purpose.ACCESS
+        )
+        self.counts[outcome, purpose] += 1
         return item if said is None else item._replace(candidate=said)
 
     def _difference(
@@ -157,8 +159,8 @@ class WatchedTrial(Collector):
             labels=("outcome", "access"),
         )
         for outcome in Outcome:
-            for asked in Asked:
-                decisions.add_metric((outcome.value, asked.value), trial.counts[outcome, asked])
+            for purpose in Purpose:
+                decisions.add_metric((outcome.value, purpose.value), trial.counts[outcome, purpose])
         yield decisions
         yield CounterMetricFamily(
             "kustos_candidate_evaluation_seconds",

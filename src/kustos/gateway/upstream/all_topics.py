@@ -1,7 +1,7 @@
 """The names of all topics upstream, learnt page by page and kept for some seconds, for all clients alike.
 
 Members of consumer groups that subscribe by regular expression heartbeat every few seconds, and few topics
-come and go. So the names are learnt again only while somebody asks for them, not more often than Kafka's
+come and go. So the names are learnt again only while they are needed, not more often than Kafka's
 coordinator resolves expressions again, and beside the heartbeats: these get the names as they were.
 """
 

@@ -1,4 +1,4 @@
-"""Reads a broker's answers: whole frames, and the parts of a large one for the stream that takes it."""
+"""Reads a broker's answers: whole frames, and the parts of a large one for the stream that passes it on."""
 
 from collections.abc import Iterator
 from typing import Final, Protocol

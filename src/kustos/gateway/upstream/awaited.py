@@ -1,4 +1,4 @@
-"""What a broker owes on a link, and the interfaces that a link needs: its client's half, and a registry."""
+"""The answers that a broker owes on a link, and what a link needs: its client's half, and a registry."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Awaited:
     """Takes an answer that arrives in parts; then `take` gets no bytes at its end. None: it is gathered."""
 
     def mark_answered(self) -> None:
-        """Tell those who wait for the answer that it is there, or that none will come."""
+        """Notify those who wait for the answer that it is there, or that none will come."""
         if self.answered is not None and not self.answered.done():
             self.answered.set_result(None)
 

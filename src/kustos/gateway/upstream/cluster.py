@@ -241,7 +241,7 @@ class UpstreamCluster:
     async def list_topics(self, names: frozenset[str] | None) -> dict[str, int]:
         """Return the partition counts of these topics, without those that do not exist.
 
-        `names` None asks for all topics. Raise `UpstreamUnavailableError`.
+        `names` None means all topics. Raise `UpstreamUnavailableError`.
         """
         topics = None
         if names is not None:

@@ -22,11 +22,11 @@ _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 class UnknownHostError(Exception):
-    """A TLS client asks for a host that is none of ours. The text is safe to log: nobody chose its bytes."""
+    """A TLS client names a host that is none of ours. The text is safe to log: nobody chose its bytes."""
 
 
 def is_host_name(text: str) -> bool:
-    """Return whether it is a name of two labels or more, in small letters, that is no address.
+    """Return whether it is a name of two labels or more, in small letters, that is not an address.
 
     Java's clients send no `server_name` for a name of one label, or with other characters than letters,
     digits and hyphens (`sun.security.ssl.Utilities`).
@@ -63,7 +63,7 @@ class BrokerHostPattern:
         before, _, after = text.partition(NODE_ID)
         pattern = cls(before.lower(), after.lower())
         if not all(is_host_name(pattern.host_of(node_id)) for node_id in (0, NODE_ID_MAX)):
-            raise ValueError("its names are no host names of two labels or more")
+            raise ValueError("its names are not host names of two labels or more")
         return pattern
 
     def host_of(self, node_id: int) -> str:
@@ -101,7 +101,7 @@ class BrokerHosts:
         return self.pattern.host_of(node_id), self.advertised_port
 
     def broker_of(self, server_name: str | None) -> int | None:
-        """Return the node id of the broker that a client asks for, None for the bootstrap name.
+        """Return the node id of the broker that a client names, None for the bootstrap name.
 
         `server_name` None: the client sent none. That is the bootstrap name only where that is an IP address,
         for which clients must not send one. Raise `UnknownHostError`.
@@ -116,12 +116,11 @@ class BrokerHosts:
         node_id = self.pattern.node_of(host)
         if node_id is None:
             raise UnknownHostError(
-                f"a client asks for {shown(host)}, which is neither `{self.bootstrap_host}` nor "
-                f"`{self.pattern}`"
+                f"a client names {shown(host)}, which is neither `{self.bootstrap_host}` nor `{self.pattern}`"
             )
         return node_id
 
 
 def shown(host: str) -> str:
     """Return a client's name for a log: itself if it is a host name, else only its length."""
-    return f"`{host}`" if is_host_name(host) else f"a host of {len(host)} characters that is no host name"
+    return f"`{host}`" if is_host_name(host) else f"a host of {len(host)} characters that is not a host name"

@@ -73,7 +73,7 @@ class SessionRenewal:
         return self._task is not None
 
     def begin(self) -> None:
-        """Log in; no other request may be in flight until the link is told the outcome."""
+        """Log in; no other request may be in flight until the link knows the outcome."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:

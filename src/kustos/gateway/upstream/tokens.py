@@ -31,7 +31,7 @@ OWNER_SINCE_VERSION: Final = 3
 """CreateDelegationToken before 3.3 makes tokens of the requester only."""
 
 LIFETIME_MS: Final = 86_400_000
-"""The longest life that is asked for; `delegation.token.expiry.time.ms` of the cluster may shorten it."""
+"""The longest life that is requested; `delegation.token.expiry.time.ms` of the cluster may shorten it."""
 
 NEXT_FROM: Final = 0.70
 NEXT_WITHIN: Final = 0.10
@@ -43,7 +43,7 @@ SETTLED_MS: Final = 2_000
 
 
 class IdentityError(ClientError):
-    """Brokers cannot be told who the client is; its connection must end."""
+    """Brokers cannot see who the client is; its connection must end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class UpstreamToken:
 
 
 class Query(Protocol):
-    """Asks upstream as the service principal."""
+    """Sends requests upstream as the service principal."""
 
     async def __call__(
         self, api_key: ApiKey, *, cap: int | None = None, floor: int = 0, **fields: object

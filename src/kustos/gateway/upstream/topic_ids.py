@@ -7,8 +7,8 @@ ids of each caller: a caller with many ids waits long, but does not delay others
 requested again.
 
 An id never changes its meaning, but its topic may be deleted. So a name in use is refreshed now and then.
-Until then a deleted topic is denied to clients that may not read it, as before; upstream tells the others
-that it is gone.
+Until then a deleted topic is denied to clients that may not read it, as before; the others learn from
+upstream that it is gone.
 """
 
 import asyncio

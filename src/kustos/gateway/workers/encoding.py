@@ -18,7 +18,7 @@ class WorkersError(Exception):
 
 
 class ChannelError(WorkersError):
-    """Bytes that are no valid message; the receiver closes the channel."""
+    """Bytes that are not a valid message; the receiver closes the channel."""
 
 
 class WorkerStartError(WorkersError):
@@ -172,7 +172,7 @@ def one_of(kinds: Mapping[int, tuple[type[Any], Form[Any]]]) -> Form[Any]:
     def write(out: bytearray, value: Any) -> None:
         code = codes.get(type(value))
         if code is None:
-            raise ChannelError(f"`{type(value).__name__}` is no message or part of one")
+            raise ChannelError(f"`{type(value).__name__}` is not a message or part of one")
         out.append(code)
         kinds[code][1].write(out, value)
 

@@ -70,7 +70,7 @@ def _open_lock(directory: Path) -> int:
 
 
 class WorkerListener:
-    """Listens between `open` and `close`; a channel that is no worker's is closed at once."""
+    """Listens between `open` and `close`; a channel that is not a worker's is closed at once."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class WorkerListener:
         return _Incoming(self)
 
     def admit(self, channel: Channel, transport: asyncio.BaseTransport) -> WorkerHandle | None:
-        """Return the worker that the kernel reports at the other end; None if it is no worker of the pool."""
+        """Return the worker that the kernel reports at the other end; None if the pool has no such worker."""
         process_id, user_id = peer_of(transport)
         if user_id == os.getuid():
             worker = self._welcome(process_id, channel)

@@ -59,7 +59,7 @@ class WorkerStore:
     def take_records(self, batch: bytes) -> None:
         """Take some records of the initial image.
 
-        Raise `MetadataError` or `CorruptBatchError` if this is no batch of such records.
+        Raise `MetadataError` or `CorruptBatchError` if this is not a batch of such records.
         """
         if not self._is_loading:
             self._is_loading = True

@@ -43,7 +43,7 @@ def read_metadata(
     else:
         directory = path.parent if path.resolve().name == METADATA_PARTITION else path
         if not storage.exists(directory / METADATA_PARTITION):
-            what = f"`{path}` is no metadata directory: it has no `{METADATA_PARTITION}`"
+            what = f"`{path}` is not a metadata directory: it has no `{METADATA_PARTITION}`"
             raise layout.no_metadata(path, storage, what, "correct the path")
         image = read_image(directory, storage, ignore_torn_tail=ignore_torn_tail)
     require_beginning(image, path)

@@ -180,7 +180,7 @@ class ImageBuilder:
         for principal in (record.owner, record.requester, *record.renewers):
             if ":" not in principal:
                 raise ReplayError(
-                    f"the delegation token `{record.token_id}` names `{principal}`, which is no principal"
+                    f"the delegation token `{record.token_id}` names `{principal}`, which is not a principal"
                 )
         self._map("delegation_tokens")[record.token_id] = record
         return DelegationTokenSet(record)

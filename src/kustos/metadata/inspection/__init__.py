@@ -1,4 +1,4 @@
-"""Looking into the files of a metadata log, ours or a real Kafka's, without changing them."""
+"""Inspects the files of a metadata log, ours or a real Kafka's, without changing them."""
 
 from kustos.metadata.inspection.dump import DumpedBatch, DumpedRecord, TornBytes, dump_file
 from kustos.metadata.inspection.files import MetadataFile, files_of, metadata_directory

@@ -1,7 +1,7 @@
 """Whether what lies beside a log agrees with it: a snapshot, and the leader-epoch-checkpoint.
 
 A snapshot must equal the log that it replaces. The checkpoint lists epochs with their first offsets: leaders
-use it to tell followers where their logs diverge (KIP-595), and a starting kustos to detect that the log lost
+use it to show followers where their logs diverge (KIP-595), and a starting kustos to detect that the log lost
 its end. A missing epoch is not damage: the file is written after the epoch began.
 """
 

@@ -74,8 +74,8 @@ def metadata_directory(path: Path, storage: Storage) -> Path:
     directory = path.parent if path.resolve().name == METADATA_PARTITION else path
     if not storage.exists(directory / METADATA_PARTITION):
         what = (
-            f"`{path}` is no segment (`.log`), no snapshot (`.checkpoint`), and no metadata directory: it "
-            f"has no `{METADATA_PARTITION}`"
+            f"`{path}` is neither a segment (`.log`), a snapshot (`.checkpoint`) nor a metadata directory: "
+            f"it has no `{METADATA_PARTITION}`"
         )
         raise layout.no_metadata(path, storage, what, "correct the path")
     return directory

@@ -66,7 +66,7 @@ def admin_events(lines: Iterable[str]) -> Iterator[AdminEvent]:
         except (ValueError, KeyError, TypeError) as error:
             if not line.endswith("\n"):
                 return
-            raise AuditTrailError(f"line {number} is no audit event: {error!s}") from None
+            raise AuditTrailError(f"line {number} is not an audit event: {error!s}") from None
         if event is not None:
             yield event
 

@@ -142,7 +142,7 @@ class MetadataShell:
             raise ShellError("`cd` takes one path")
         found = self._find(words[0] if words else "/")
         if isinstance(found.node, Leaf):
-            raise ShellError(f"`{found.path}` is no folder; `cat` shows its contents")
+            raise ShellError(f"`{found.path}` is not a folder; `cat` shows its contents")
         self._here = found.names
         return iter(())
 
@@ -181,7 +181,7 @@ class MetadataShell:
         try:
             wanted = re.compile(words[0])
         except re.error as error:
-            raise ShellError(f"`{words[0]}` is no regular expression: {error}") from None
+            raise ShellError(f"`{words[0]}` is not a regular expression: {error}") from None
         for found in self._expand(words[1:] or ["."]):
             for each in _below(found):
                 if isinstance(each.node, Leaf):

@@ -103,10 +103,10 @@ class MetaProperties:
         if node_key is None:
             raise DirectoryError(f"`{path}` has version `{version}`, only 0 and 1 are known")
         if "cluster.id" not in entries or node_key not in entries:
-            raise DirectoryError(f"`{path}` lacks `cluster.id` or `{node_key}`, format the directory anew")
+            raise DirectoryError(f"`{path}` lacks `cluster.id` or `{node_key}`, format the directory again")
         directory_id = entries.get("directory.id")
         if _NODE_ID.fullmatch(entries[node_key]) is None:
-            raise DirectoryError(f"`{path}` has the node id `{entries[node_key]}`, which is no number")
+            raise DirectoryError(f"`{path}` has the node id `{entries[node_key]}`, which is not a number")
         try:
             return cls(
                 entries["cluster.id"],
@@ -138,7 +138,7 @@ def decode_epochs(data: bytes, path: Path) -> tuple[tuple[int, int], ...]:
     except ValueError:
         is_whole, epochs = False, ()
     if not is_whole:
-        raise LogDamagedError(f"`{path}` is no leader-epoch checkpoint; restore it from a copy")
+        raise LogDamagedError(f"`{path}` is not a leader-epoch checkpoint; restore it from a copy")
     return epochs
 
 
@@ -165,7 +165,7 @@ def decode_recovery_point(data: bytes, path: Path) -> int:
     match = _RECOVERY_POINT.fullmatch(data)
     if match is None:
         raise LogDamagedError(
-            f"`{path}` names no offset; restore it from a copy, or let `kustos metadata repair` write it anew"
+            f"`{path}` names no offset; restore it from a copy, or rewrite it with `kustos metadata repair`"
         )
     return int(match[1])
 
@@ -194,7 +194,7 @@ def decode_quorum_epoch(data: bytes, path: Path) -> int:
     try:
         epoch = json.loads(data)["leaderEpoch"]
     except (ValueError, KeyError, TypeError) as error:
-        raise LogDamagedError(f"`{path}` is no quorum state; restore it from a copy") from error
+        raise LogDamagedError(f"`{path}` is not a quorum state; restore it from a copy") from error
     if not isinstance(epoch, int):
         raise LogDamagedError(f"`{path}` names no epoch; restore it from a copy")
     return epoch

@@ -1,6 +1,6 @@
 """Metadata as lines of JSON, for transfer between clusters: export, parsing, import."""
 
-from kustos.metadata.portable.importing import apply_export
+from kustos.metadata.portable.importer import apply_export
 from kustos.metadata.portable.lines import (
     Export,
     LocatedRecord,

@@ -185,9 +185,9 @@ def _document(line: str, place: Place) -> dict[str, Any]:
     except UnfitValueError as error:
         raise PortableError(place, str(error)) from None
     except (ValueError, RecursionError):
-        raise PortableError(place, "the line is no JSON") from None
+        raise PortableError(place, "the line is not JSON") from None
     if not isinstance(document, dict):
-        raise PortableError(place, "the line is no JSON object")
+        raise PortableError(place, "the line is not a JSON object")
     return document
 
 
@@ -201,7 +201,7 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _checked(document: dict[str, Any], forms: Mapping[str, Form], place: Place, what: str) -> dict[str, Any]:
     for name in document:
         if name not in forms:
-            raise PortableError(place, f"{name!a} is no field of {what}")
+            raise PortableError(place, f"{name!a} is not a field of {what}")
     found = {}
     for name, form in forms.items():
         if name not in document:

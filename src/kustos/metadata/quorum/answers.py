@@ -182,7 +182,7 @@ def read_fetch_snapshot(answer: Message) -> ControllerAnswer:
         )
     if not chunk or position < 0 or position + len(chunk) > size:
         raise ForeignAnswerError(
-            f"{len(chunk)} bytes at {position} are no part of a snapshot of {size} bytes"
+            f"{len(chunk)} bytes at {position} are not part of a snapshot of {size} bytes"
         )
     return ControllerAnswer(
         Event.WHOLE if position + len(chunk) == size else Event.CHUNK,

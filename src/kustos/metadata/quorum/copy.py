@@ -57,7 +57,7 @@ class LocalCopy:
             copy._read()
         except (MetadataError, CorruptBatchError, OSError) as error:
             LOG.warning(
-                "the local copy of the metadata is thrown away and fetched anew", reason=words_of(error)
+                "the local copy of the metadata is discarded and fetched again", reason=words_of(error)
             )
             copy.snapshot, copy.kept = None, ()
             copy.reset()

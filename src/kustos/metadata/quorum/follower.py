@@ -4,7 +4,7 @@ Nothing here waits or touches a socket. Send `question`, pass the answer to `rec
 perform the effects in order, and repeat. The rules:
 
 1. The epoch of the leader comes only from answers, never from a disk. A node that knows a higher one
-   refuses our Fetch and names the leader; asking with epoch 0 is how the first one is found.
+   refuses our Fetch and names the leader; a Fetch with epoch 0 finds the first one.
 2. Fetched batches are appended as they come and applied once they lie below the high watermark that a
    leader reported; the high watermark never falls.
 3. A diverging epoch cuts the log back to where both agree. Applied records are never cut: if a quorum

@@ -1,7 +1,7 @@
 """The metadata of a quorum on this node: the committed state, its publishers, the copy on disk.
 
-It replaces the embedded store for all readers. Nothing here waits except for the disk: `perform` is called on
-one thread, with the effects of the follower machine, in order. Nothing is published before the node has
+It replaces the embedded store for all readers. Only the disk makes it wait: one thread calls `perform` with
+the effects of the follower machine, in order. Nothing is published before the node has
 caught up with the high watermark once, so no decision rests on a partial log.
 """
 
@@ -15,7 +15,7 @@ from kustos.metadata.errors import DirectoryError, MetadataError
 from kustos.metadata.image import EMPTY_IMAGE, MetadataImage, MetadataPublisher
 from kustos.metadata.log import LOCK_FILE, META_PROPERTIES, MetaProperties
 from kustos.metadata.log.layout import no_metadata
-from kustos.metadata.quorum.applying import CommittedImage
+from kustos.metadata.quorum.committed_image import CommittedImage
 from kustos.metadata.quorum.copy import LocalCopy
 from kustos.metadata.quorum.follower import FollowerMachine
 from kustos.metadata.quorum.values import (
@@ -61,7 +61,7 @@ class FollowedStore:
             if snapshot is not None:
                 self._committed.replace(snapshot)
         except MetadataError as error:
-            LOG.warning("the local copy of the metadata is thrown away and fetched anew", reason=str(error))
+            LOG.warning("the local copy of the metadata is discarded and fetched again", reason=str(error))
             self.begin_anew()
             return
         base = None if snapshot is None else snapshot.snapshot_id

@@ -55,7 +55,7 @@ class CopySecrets:
 
 @dataclass(frozen=True, slots=True)
 class SweepTokens:
-    """Remove expired delegation tokens; the one result tells whether more may remain."""
+    """Remove expired delegation tokens; the one result says whether more may remain."""
 
 
 StoreRequest = (

@@ -99,7 +99,7 @@ def enumeration(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
 
     In a day, or in the days of a sweep: a finding of the day on which they became many. Topics tried more
     often, or on several days, are left out one by one: retries of one do not hide the others, and monitoring
-    asks for the same each day. Compared with the principal's own history of such days. For a principal
+    requests the same each day. Compared with the principal's own history of such days. For a principal
     without habits only denials count, since all its topics are new to it.
     """
     parameters = scope.parameters

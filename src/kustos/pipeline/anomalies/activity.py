@@ -39,7 +39,7 @@ def unchanged(frame: DataFrame) -> DataFrame:
 class ActivityScope:
     """The window, the parameters, and `keep`, which gets each frame that is read more than once.
 
-    `super_users` (`Type:name`) tell super users where an event names no rule.
+    `super_users` (`Type:name`) are the super users where an event names no rule.
     """
 
     window: JudgedWindow

@@ -142,7 +142,7 @@ def bursts(days: DataFrame, known: DataFrame, swept: DataFrame, scope: ActivityS
     """Return the days of the window with far more denials than a day with denials has, and `is_attack`.
 
     The baseline is the days of all principals in the history, as logarithms (counts of failures are skewed).
-    Who lacks a right asks for the same few things again and again, whosever they are. Among many things,
+    A client that lacks a right requests the same few things again and again. Among many things,
     `suspicion` above 0 suggests an attack: foreign resources, governing operations and many different ones
     raise it.
     """

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def kept(frame: DataFrame) -> DataFrame:
     """Compute a frame once, and end its plan there: the `keep` for `find_anomalies`.
 
-    Else Spark plans what all detectors share anew in each of them, which takes most of the time, and over
+    Else Spark plans what all detectors share again in each of them, which takes most of the time, and over
     Spark Connect the plan becomes deeper than the hundred messages that protobuf nests. Spark drops the rows
     with the last frame that reads them; if an executor is lost with its rows meanwhile, the search fails.
     """
@@ -55,7 +55,7 @@ def find_anomalies(
     """Return the anomalies of the window's days as rows of `findings`, learnt from the days before it.
 
     Give either `audit_rollup`, or `audit_events` to judge bursts by their worst hour; with `security_events`
-    failed logins are judged too. `super_users` (`Type:name`) tell super users where an event names no rule,
+    failed logins are judged too. `super_users` (`Type:name`) are super users where an event names no rule,
     as lines of older brokers do not. This runs no Spark job, and does not use `spark`, which every query of
     the pipeline takes. Spark reads the input some twenty times unless `keep` (such as `kept`) computes what
     is read more than once. A principal has at most one finding of a kind and day; of failed logins, one for

@@ -31,7 +31,7 @@ def run_anomalies(
 
     Returns of the findings of these days how many there are by `kinds` and by `states`, how many are `new`
     (no earlier run found them), and the gravest `findings` as rows of `finding_states`; suppressed ones are
-    counted, and among the rows if asked. `super_users` as in `find_anomalies`. The tables are those of one
+    counted, and among the rows on request. `super_users` as in `find_anomalies`. The tables are those of one
     cluster. Raises what `find_anomalies` and `Tables.update` raise.
     """
     from kustos.pipeline.anomalies import find_anomalies, kept, suppressed_by
@@ -48,8 +48,8 @@ def run_anomalies(
         super_users=super_users,
         keep=kept,
     )
-    # computed before the tables are locked; the plan, which is planned anew with each step, ends here
-    found = of_cluster(search, tables.asked_cluster.name).localCheckpoint()
+    # computed before the tables are locked; the plan, which is planned again with each step, ends here
+    found = of_cluster(search, tables.chosen_cluster.name).localCheckpoint()
 
     def rows_after() -> "dict[str, DataFrame]":
         together = merged(tables.read(spark, "anomalies").drop("suppressed_by", CLUSTER), found)

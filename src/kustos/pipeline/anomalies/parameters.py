@@ -64,13 +64,13 @@ class AnomalyParameters:
     denials_lasting_deviations: float = 1.5
     """The same for denials in two hours or more, which a blip of a rebalance does not last."""
     denials_median: float = 10.0
-    """The usual number of denials where the history holds too few days with any to tell."""
+    """The usual number of denials where the history holds too few days with any."""
     denials_deviation: float = 0.7
     """Its deviation (of the logarithm) there, and the least one ever: a factor of two is never news."""
     denials_days_min: int = 10
     """So many days with denials, of all principals, are enough for a baseline."""
     retried_things: int = 4
-    """Operations on names that one client asks for: WRITE, DESCRIBE, CREATE of a topic, and the cluster."""
+    """Operations on names that one client needs: WRITE, DESCRIBE, CREATE of a topic, and the cluster."""
     sweep_days: int = 7
     """How far back the names of a sweep are counted: a day's patience hides nothing, and a week's little."""
     swept_names: int = 10
@@ -81,7 +81,7 @@ class AnomalyParameters:
     """Kinds of operations denied in so many days, administrative ones twice: a client that lacks every right
     is denied READ, WRITE, DESCRIBE, IDEMPOTENT_WRITE and CREATE, which are six."""
     failed_logins_min: int = 20
-    """Of one name from one address in a day: people give up sooner and ask for a new password."""
+    """Of one name from one address in a day: people give up sooner and request a new password."""
     sprayed_names_min: int = 10
     """Names that fail from one address in a day and never get in: more than one person has."""
     enumerated_topics: int = 15
@@ -103,7 +103,7 @@ class AnomalyParameters:
     dormant_days: int = 21
     """Shorter silences are leave and freezes of changes."""
     daily_share: float = 0.9
-    """Active on this share of the days: a program, which takes no leave, unlike who rests at weekends."""
+    """Active on this share of the days: a program, which takes no leave; people rest at weekends."""
     leave_days: int = 35
     """Four weeks of leave, the weekends around them, and a few days on which nothing is to do."""
     dormant_surprise: float = 4.0
@@ -163,7 +163,7 @@ class Suppression:
                 f"the suppression for `{self.reason}` would hide all, name a kind, a principal or a time"
             )
         if self.kind is not None and self.kind not in KINDS:
-            raise AnomalyInputError(f"`{self.kind}` is no kind of anomaly, take one of {', '.join(KINDS)}")
+            raise AnomalyInputError(f"`{self.kind}` is not a kind of anomaly, take one of {', '.join(KINDS)}")
         for time in (self.since, self.until):
             if time is not None and time.tzinfo is None:
                 raise AnomalyInputError(f"time `{time}` of suppression `{self.reason}` has no time zone")

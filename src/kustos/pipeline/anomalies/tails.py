@@ -4,7 +4,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
 VARIANCE_EXCESS_MIN = 1e-6
-"""Below it a negative binomial is a Poisson distribution for all that a double can tell."""
+"""Below it a negative binomial equals a Poisson distribution within the precision of a double."""
 
 
 def _times_log(amount: Column, ratio: Column) -> Column:

@@ -1,7 +1,7 @@
 """Table files read by column in the workers: texts stay dictionary codes, and nothing becomes a row."""
 
-from kustos.pipeline.columns.coding import OR, Coded, coded, combined, grouped, joined
-from kustos.pipeline.columns.reading import FilePart, chunk_of, chunks, parts_of
+from kustos.pipeline.columns.codes import OR, Coded, coded, combined, grouped, joined
+from kustos.pipeline.columns.file_parts import FilePart, chunk_of, chunks, parts_of
 
 __all__ = [
     "OR",

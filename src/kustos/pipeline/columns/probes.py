@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.columns.coding import Coded
+from kustos.pipeline.columns.codes import Coded
 
 ACCESS: Final = "ACCESS"
 """A use, allowed or refused."""

@@ -14,7 +14,7 @@ from kustos.pipeline.deciding.questions import (
     verdict,
     with_principal,
 )
-from kustos.pipeline.deciding.shipping import ShippedAcls, ship
+from kustos.pipeline.deciding.shipped_acls import ShippedAcls, ship
 from kustos.pipeline.deciding.sources import read_acl_set, read_acl_set_at_revision
 
 __all__ = [

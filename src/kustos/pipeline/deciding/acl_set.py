@@ -82,7 +82,7 @@ class AclsInForce:
         return cls(name, distinct, parsed, allow_everyone_if_no_acl_found)
 
     def authorizer(self) -> StandardAuthorizer:
-        """Return the authorizer that decides by this set, compiled anew."""
+        """Return the authorizer that decides by this set, compiled again."""
         return StandardAuthorizer.of(
             self.bindings,
             super_users=self.super_users,

@@ -10,7 +10,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from kustos.authorizer import RuleKind
-from kustos.pipeline.deciding.shipping import ShippedAcls, compiled
+from kustos.pipeline.deciding.shipped_acls import ShippedAcls, compiled
 from kustos.pipeline.errors import QuestionsError
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 
@@ -32,7 +32,7 @@ def with_principal(events: DataFrame) -> DataFrame:
 def is_by_super_user(super_users: Collection[str]) -> Column:
     """Return whether a super user decided a recorded row: its rule says so.
 
-    Lines of older brokers and of Confluent may name no rule: there `super_users` (`Type:name`) tell it.
+    Lines of older brokers and of Confluent may name no rule: there `super_users` (`Type:name`) decide.
     """
     kind = sql.col("rule.kind")
     is_said = kind.eqNullSafe(RuleKind.SUPER_USER.value)

@@ -43,7 +43,7 @@ def read_acl_set(
     """
     is_metadata = path.is_dir() or (form is None and path.suffix in METADATA_SUFFIXES)
     if at is not None and not path.is_dir():
-        raise AclSetError(f"a moment is looked up in a metadata log, but `{path}` is no directory")
+        raise AclSetError(f"a moment is looked up in a metadata log, but `{path}` is not a directory")
     try:
         bindings = (
             _of_metadata(path, at)

@@ -23,9 +23,9 @@ from kustos.pipeline.columns.probes import ACCESS, PROBE
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.findings.existing import Existing
 from kustos.pipeline.findings.kinds import Cause, FindingKind, FindingSeverity, breadth, severity_of
-from kustos.pipeline.review.asking import NUMBERED_ACL_SCHEMA, numbered, rules_of
 from kustos.pipeline.review.deciding_acls import names_acl
 from kustos.pipeline.review.period import ACL_COLUMNS
+from kustos.pipeline.review.recorded_questions import NUMBERED_ACL_SCHEMA, numbered, rules_of
 
 FOUND_SCHEMA: Final = StructType(
     [
@@ -123,8 +123,8 @@ def decided(recorded: DataFrame, held: DataFrame, worked_out: DataFrame) -> Data
     named = recorded.filter(names_acl()).select(
         sql.struct(*[rule.getField(name).alias(name) for name in ACL_COLUMNS]).alias("acl"), *counted
     )
-    told = held.select("number", "acl").join(named, "acl").select("number", *counted)
-    known = told.withColumn("is_worked_out", sql.lit(False)).unionByName(
+    counted_rows = held.select("number", "acl").join(named, "acl").select("number", *counted)
+    known = counted_rows.withColumn("is_worked_out", sql.lit(False)).unionByName(
         worked_out.select("number", *counted).withColumn("is_worked_out", sql.lit(True))
     )
     is_use, zero = sql.col("access").isin(ACCESS, PROBE), sql.lit(0).cast("long")

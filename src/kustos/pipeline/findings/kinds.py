@@ -1,4 +1,4 @@
-"""Kinds, severities and causes of findings about ACLs, and how broad an ACL is."""
+"""Kinds, severities and causes of findings about ACLs, and the breadth of an ACL."""
 
 from enum import StrEnum, unique
 from typing import Final

@@ -16,8 +16,8 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, IntegerType, StructField, StructType
 
 from kustos.pipeline.deciding import ShippedAcls
-from kustos.pipeline.review.asking import with_matching
 from kustos.pipeline.review.period import until
+from kustos.pipeline.review.recorded_questions import with_matching
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 
 TOGETHER_SCHEMA: Final = StructType(

@@ -4,7 +4,7 @@
   count. Where an event does not name its rule, the rule is worked out (`review.deciders`). Kafka names one of
   several ACLs that allow, so the evidence shows whether another replaces it.
 - `REDUNDANT_ACL`, `SHADOWED_ACL`: exact, by `kustos.analysis`.
-- `ORPHANED_ACL`: no resource has the name; or the principal was not seen for as long; or the user does not
+- `ORPHANED_ACL`: no resource has the name; or the principal was not seen for that long; or the user does not
   exist or was deleted, unless it was seen since (it may log in by other means than SCRAM).
 
 The score is the certainty: 1 for exact findings, else the recorded share of `unused_days`.

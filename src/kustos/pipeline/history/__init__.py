@@ -1,7 +1,7 @@
 """ACLs, users and tokens as they were: a data source over metadata logs, and events judged by it."""
 
 from kustos.pipeline.history.findings import gravest_findings, history_findings
-from kustos.pipeline.history.judging import judged_by_history
+from kustos.pipeline.history.judgement import judged_by_history
 from kustos.pipeline.history.source import (
     acls_as_of,
     history_errors,

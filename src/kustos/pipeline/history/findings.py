@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.history.judging import BY_OFFSET
+from kustos.pipeline.history.judgement import BY_OFFSET
 from kustos.pipeline.schemas import ACL_SCHEMA, FINDINGS_SCHEMA, QUESTION_COLUMNS
 
 DECISION_DIFFERS: Final = "DECISION_DIFFERS"

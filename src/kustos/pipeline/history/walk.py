@@ -250,7 +250,7 @@ class Walk:
         answers.add(pending.row, answer)
 
     def _may_be_of_super_user(self, pending: _Open) -> bool:
-        """Return whether nothing tells if a super user was allowed: neither the record nor the settings."""
+        """Return whether neither the record nor the settings say if a super user was allowed."""
         names_rule = pending.rule is not None and pending.rule["kind"] is not None
         return pending.recorded == ALLOWED and not names_rule and not self._settings.knows_super_users
 

@@ -1,4 +1,4 @@
-"""Whose a line is: the cluster that its input was declared to be of, else the one that its event names.
+"""The cluster of a line: the one that its input is declared to be of, else the one that its event names.
 
 | the input is declared | the event names | the line is of |
 |---|---|---|
@@ -7,8 +7,8 @@
 | a cluster | none, this one, or one of its ids | the declared one |
 | a cluster | another one | no cluster: quarantined as `cluster_mismatch` |
 
-Who writes the lines of one cluster must not add to the record of another. What an input is declared to be
-comes from the operator, what an event says from whoever wrote it: so an event may name its cluster only where
+A writer of one cluster's lines must not be able to add to the record of another. The declaration of an input
+comes from the operator, the content of an event from its writer: so an event may name its cluster only where
 the operator did not.
 """
 
@@ -51,7 +51,7 @@ class DeclaredCluster:
     def __post_init__(self) -> None:
         if self.name is not None and not is_cluster_name(self.name):
             raise ConfigurationError(
-                f"`{self.name}` is no name of a cluster, take letters, digits and `._:+-`"
+                f"`{self.name}` is not a name of a cluster, take letters, digits and `._:+-`"
             )
 
 

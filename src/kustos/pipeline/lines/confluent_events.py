@@ -51,7 +51,7 @@ _RESOURCE_TYPES: Final = spellings(ResourceType)
 
 
 def read_event(cloud_event: JsonObject) -> dict[str, Any] | str:
-    """Return the fields of a CloudEvent, or the reason why it is no decision of an authorizer.
+    """Return the fields of a CloudEvent, or the reason why it is not a decision of an authorizer.
 
     Raises `MalformedError` for a value of a wrong type.
     """
@@ -71,7 +71,7 @@ def read_event(cloud_event: JsonObject) -> dict[str, Any] | str:
     if kind is None:
         return "field_missing: type"
     if kind != AUTHORIZATION:
-        type_name = kind if _PLAIN_TYPE.fullmatch(kind) else "a type that is no plain name"
+        type_name = kind if _PLAIN_TYPE.fullmatch(kind) else "a type that is not a plain name"
         return f"no_authorization_event: {type_name}"
     missing = [name for name, value in zip(_REQUIRED, fields.values(), strict=True) if value is None]
     if missing:

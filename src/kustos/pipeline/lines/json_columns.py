@@ -5,7 +5,7 @@ batch for anything else: an unknown or repeated name, a value of another kind, h
 into an envelope of its own, `{"event":LINE,"end":true}`. A torn line would have to end within the next one's
 envelope, and there neither `end` nor a line break is allowed; so no line can hide in another's value, and if
 there are as many values as lines, each line is one value. A refused batch is parsed in halves, down to a few
-lines, which `read_line` parses one by one; it also parses lines that are no valid decisions, and security
+lines, which `read_line` parses one by one; it also parses lines that are not valid decisions, and security
 events, of which there are few. A property test compares the results of both.
 """
 

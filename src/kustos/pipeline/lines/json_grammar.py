@@ -44,7 +44,7 @@ _READERS: Final[dict[type[DataType], Callable[[Any], Any]]] = {
 
 
 def read_line(line: str) -> dict[str, Any]:
-    """Return the fields of a line of JSON and `source_format`, or the `reason` why it is no event.
+    """Return the fields of a line of JSON and `source_format`, or the `reason` why it is not an event.
 
     `rule` is a nested dict; fields that the line lacks are missing or None.
     """

@@ -13,7 +13,7 @@ _DIGITS_MAX: Final = len(str(LONG_RANGE.start))
 
 
 class MalformedError(Exception):
-    """The text is no JSON, or a value has a wrong type."""
+    """The text is not JSON, or a value has a wrong type."""
 
 
 class Number(str):

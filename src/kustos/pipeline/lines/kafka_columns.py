@@ -50,7 +50,7 @@ _OTHER_TYPES: Final[dict[str, pa.DataType]] = {
 PARSED_TYPE: Final = pa.struct(
     [*((name, _OTHER_TYPES.get(name, pa.string())) for name in ParsedLine._fields), ("reason", pa.string())]
 )
-"""The result for each line: its fields, or the `reason` why it is no event; all null for a null."""
+"""The result for each line: its fields, or the `reason` why it is not an event; all null for a null."""
 
 _SPACE, _COMMA, _EQUALS, _BRACKET, _BASED, _ALLOWED, _TOPIC, _TRANSACTIONAL = b" ,=(bATr"
 _RESULTS: Final = tuple(

@@ -12,7 +12,7 @@
 
 The layout is Kafka's `[%d] %p %m (%c)%n`, of log4j 1, reload4j and log4j2 alike; also with a `T` in the time,
 with a time zone after it (then that one counts), with a padded level, and without the logger at the end. Only
-the oldest form must end with the logger: else a line cut in a name could not be told from a whole one.
+the oldest form must end with the logger: otherwise a line cut in a name would look like a whole one.
 
 Theory of operation. Principal and resource name are the client's unescaped text, so a name can imitate the
 words around it. A line is accepted only if it is unambiguous: each connecting phrase occurs once. An
@@ -53,7 +53,7 @@ MAXIMUM_TIME_MS: Final = 253_402_300_799_999
 
 AMBIGUOUS, INCOMPLETE, OUT_OF_RANGE = "kafka_line_ambiguous", "kafka_line_incomplete", "time_out_of_range"
 NOTE, BLANK, UNKNOWN = "kafka_note", "blank", "format_unknown"
-"""Why a line is no event."""
+"""Why a line is not an event."""
 
 _LOGGER: Final = re.escape(LOGGER)
 _ENUM: Final = "[A-Z_]+"
@@ -156,7 +156,7 @@ def enum_name(word: str, known: dict[str, str]) -> str:
 
 
 def read_line(text: str, time_zone: ZoneInfo | None = None) -> ParsedLine | str:
-    """Return the parsed line, or the reason why it is no event.
+    """Return the parsed line, or the reason why it is not an event.
 
     `time_zone` is the broker's, None for UTC: by default log4j writes local time without a zone.
     """
@@ -202,7 +202,7 @@ def read_line(text: str, time_zone: ZoneInfo | None = None) -> ParsedLine | str:
 
 
 def _why_not(text: str) -> str:
-    """Return why a line is no audit line."""
+    """Return why a line is not an audit line."""
     if not text.strip(" "):
         return BLANK
     if SEPARATOR in text:

@@ -115,7 +115,7 @@ def _whole_name(logger: str) -> str:
 
 @lru_cache(maxsize=64)
 def compiled(pattern: str) -> Layout:
-    """Return a layout; raise `ConfigurationError` for what is no pattern, or one without date or message."""
+    """Return a layout; raise `ConfigurationError` for an invalid pattern, or one without date or message."""
     if len(pattern) > LAYOUT_CHARACTERS_MAX:
         raise ConfigurationError(f"a layout has at most {LAYOUT_CHARACTERS_MAX} characters")
     expression = ""

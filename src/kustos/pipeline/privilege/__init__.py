@@ -1,6 +1,6 @@
 """Least privilege: the smallest readable set of ACLs that allows what was used and nothing that was denied.
 
-`solving` decides for one principal, without Spark; `recommending` calls it for all of them.
+`solver` decides for one principal, without Spark; `recommendations` calls it for all of them.
 """
 
 from kustos.pipeline.privilege.legitimate import EVERY_USE, Legitimate, known_names
@@ -10,14 +10,14 @@ from kustos.pipeline.privilege.options import (
     PrivilegeOptionError,
     PrivilegeOptions,
 )
-from kustos.pipeline.privilege.proving import PrivilegeNumbers, Recommendation, recommendation
-from kustos.pipeline.privilege.recommending import (
+from kustos.pipeline.privilege.proof import PrivilegeNumbers, Recommendation, recommendation
+from kustos.pipeline.privilege.recommendations import (
     recommend,
     recommended_acls,
     recommended_commands,
     recommended_yaml,
 )
-from kustos.pipeline.privilege.solving import least_privilege
+from kustos.pipeline.privilege.solver import least_privilege
 from kustos.pipeline.privilege.values import (
     Denial,
     PrincipalRecommendation,

@@ -10,7 +10,7 @@ from kustos.acl import AclOperation, ResourceType
 from kustos.pipeline.privilege.ceiling import PrincipalCeiling
 from kustos.pipeline.privilege.grouping import DENIAL, USE
 from kustos.pipeline.privilege.options import PrivilegeOptions
-from kustos.pipeline.privilege.solving import least_privilege
+from kustos.pipeline.privilege.solver import least_privilege
 from kustos.pipeline.privilege.values import (
     Denial,
     PrincipalRecommendation,

@@ -80,7 +80,7 @@ def _beginnings(options: PrivilegeOptions) -> Column:
     one_of = "".join(f"\\x{{{ord(separator):x}}}" for separator in options.separators)
     pieces = sql.split("resource_name", f"(?<=[{one_of}])", CUTS_MAX + 1)
     ends_at_separator = sql.col("resource_name").rlike(f"[{one_of}]\\z")
-    # the last piece is no prefix unless the name ends with a separator
+    # the last piece is not a prefix unless the name ends with a separator
     count = sql.least(
         sql.size(pieces) - sql.when(ends_at_separator, sql.lit(0)).otherwise(sql.lit(1)), sql.lit(CUTS_MAX)
     )

@@ -30,7 +30,7 @@ class Legitimate:
     was allowed at least `uses_min` times in all. A name that only filtered a list is no use, unless
     `with_listing`; one that was left out of a list stays hidden as any other denial does, unless
     `keeps_hidden` is false: then prefixes may show it. Super users need no ACLs; `with_super_users` gives
-    them ACLs for their accesses. `super_users` (`Type:name`) tells them where the event names no rule, as the
+    them ACLs for their accesses. `super_users` (`Type:name`) names them where the event names no rule, as the
     lines of older brokers do. `coverage` below 1 leaves out a principal's rarest accesses as long as the
     rest keeps that share of its allowed events. Raises `PrivilegeOptionError`.
     """

@@ -39,7 +39,7 @@ class HostChoice(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivilegeOptions:
-    """The trade-off. An ACL costs 1, and `over_grant_weight` for each known name it grants in vain.
+    """The trade-off. An ACL costs 1, and `over_grant_weight` for each known name it grants unnecessarily.
 
     `over_grant_weight` 0 makes the fewest ACLs, infinity only literal ones. A prefix also pays for
     `future_name_count` names that do not exist yet. A prefix ends with one of the `separators`, has at least

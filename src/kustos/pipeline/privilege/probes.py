@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kustos.pipeline.privilege.planning import TypePlan, can_be_named, probe_name
-from kustos.pipeline.privilege.serving import HostedPlacement, Index, pruned
+from kustos.pipeline.privilege.placements import HostedPlacement, Index, pruned
 from kustos.pipeline.privilege.tree import Placement
+from kustos.pipeline.privilege.type_plan import TypePlan, can_be_named, probe_name
 from kustos.pipeline.privilege.values import CLOSURES, Use, bits_of, closure
 
 _NAMES_TRIED_MAX: Final = 1_000

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 from kustos.acl import ResourceType
 from kustos.pipeline.privilege.options import PREFIXABLE, PrivilegeOptions, cutter
+from kustos.pipeline.privilege.placements import HostedPlacement, Index, pruned
 from kustos.pipeline.privilege.search import NEEDS_MAX, cheapest_cover
-from kustos.pipeline.privilege.serving import HostedPlacement, Index, pruned
 from kustos.pipeline.privilege.tree import Beyond, Demand, cheapest_acls, possible_acls
 from kustos.pipeline.privilege.values import CLOSURES, KnownNames, bits_of, closure, reduced
 

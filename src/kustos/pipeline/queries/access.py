@@ -34,13 +34,13 @@ def access_counts(events: DataFrame) -> DataFrame:
 def counts_of_rollup(rollup: DataFrame) -> DataFrame:
     """Return the same table from `audit_rollup`, which has the same events by day."""
 
-    def of(access: str) -> Column:
+    def counted_as(access: str) -> Column:
         return sql.sum(sql.when(sql.col("access") == access, sql.col("event_count")).otherwise(sql.lit(0)))
 
     counted = rollup.groupBy(CLUSTER, *GRAIN).agg(
         sql.sum("event_count").alias("event_count"),
-        of(LISTING).alias("listing_count"),
-        of(PROBE).alias("probe_count"),
+        counted_as(LISTING).alias("listing_count"),
+        counted_as(PROBE).alias("probe_count"),
         sql.min("first_time").alias("first_time"),
         sql.max("last_time").alias("last_time"),
     )
@@ -87,7 +87,7 @@ def _without_probes(counts: DataFrame) -> DataFrame:
 def top_denials(counts: DataFrame, limit: int) -> DataFrame:
     """Return the `limit` most frequent denied accesses, most frequent first.
 
-    A name that was only left out of a list is no attempt and does not count, nor does a probe.
+    A name that was only left out of a list is not an attempt and does not count, nor does a probe.
     """
     attempts = sql.col("event_count") - sql.col("listing_count")
     return (

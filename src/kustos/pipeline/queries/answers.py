@@ -1,4 +1,4 @@
-"""The report's queries on the tables `replay_flips`, `access_review`, `findings`: sums and first rows."""
+"""The report's queries on the tables `replay_flips`, `access_review` and `findings`: sums and first rows."""
 
 from datetime import datetime
 from typing import Final

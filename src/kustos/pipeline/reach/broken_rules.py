@@ -22,8 +22,8 @@ from kustos.analysis import Policy, Statement, StatementKind, verify
 from kustos.pipeline.columns.probes import ACCESS, PROBE
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.reach.duties import Duty, breaches
-from kustos.pipeline.review.asking import rules_of
 from kustos.pipeline.review.period import moment, until
+from kustos.pipeline.review.recorded_questions import rules_of
 from kustos.pipeline.schemas import FINDINGS_SCHEMA, QUESTION_COLUMNS
 
 BROKEN_DUTY: Final = "BROKEN_DUTY"

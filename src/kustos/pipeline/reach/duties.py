@@ -33,7 +33,7 @@ from kustos.analysis import (
 )
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review.asking import rules_of
+from kustos.pipeline.review.recorded_questions import rules_of
 
 DUTIES_VERSION: Final = 1
 DUTIES_MAX: Final = 1_000
@@ -102,9 +102,9 @@ def parse_duties(text: str, file: str = "duties") -> tuple[Duty, ...]:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1
-        raise PolicyError(file, line, str(error.problem), "this is no YAML") from None
+        raise PolicyError(file, line, str(error.problem), "this is not YAML") from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise PolicyError(file, 1, str(error).splitlines()[0], "this is no YAML") from None
+        raise PolicyError(file, 1, str(error).splitlines()[0], "this is not YAML") from None
     return _Reader(file).duties(root)
 
 

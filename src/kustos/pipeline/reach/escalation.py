@@ -24,7 +24,7 @@ from kustos.acl import EVERY_PRINCIPAL, AclBinding, AclOperation, ResourceType
 from kustos.analysis import Region, what_can
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review.asking import rules_of
+from kustos.pipeline.review.recorded_questions import rules_of
 
 IDENTITIES_MAX: Final = 10_000
 """Identities followed from one principal: a longer list is unreadable."""

@@ -35,6 +35,6 @@ def replay_of_tables(
         ship(spark, candidate),
         shipped,
         rule_changes=rule_changes,
-        clusters=tables.asked_cluster.ids,
+        clusters=tables.chosen_cluster.ids,
     )
     return Replay(found)

@@ -193,8 +193,8 @@ class FlipSearch:
         is_flip = before != after
         if self.rule_changes:
             same = _are_equal(then[0], now[0]) | (then[0].is_null() & now[0].is_null())
-            is_told = ~(questions["resource_name"].is_null() | then[1].is_null() | now[1].is_null())
-            is_flip |= same & is_told & ~_are_equal(then[1], now[1])
+            names_rule = ~(questions["resource_name"].is_null() | then[1].is_null() | now[1].is_null())
+            is_flip |= same & names_rule & ~_are_equal(then[1], now[1])
         rows = np.flatnonzero(is_flip)
         if not len(rows):
             return None
@@ -280,6 +280,6 @@ def _are_equal(one: Coded, other: Coded) -> npt.NDArray[np.bool_]:
 
 
 def _answers(shipped: ShippedAcls, questions: dict[str, Coded], with_rule: bool) -> list[Coded]:
-    """Return the ACLs' decision on each question, and the rule if asked."""
+    """Return the ACLs' decision on each question, and on request the rule."""
     columns = [questions[name].to_arrow() for name in QUESTION_COLUMNS]
     return [coded(each) for each in answered(shipped, columns, with_rule=with_rule, as_codes=True)]

@@ -34,7 +34,7 @@ DRILL_DOWN_ROWS: Final = 12
 BARS_MAX: Final = 96
 """Bars shorter than a day: wide enough to be counted."""
 DAYS_MAX: Final = 400
-"""Bars of days: a year of them can still be told apart on a wide screen; then weeks follow."""
+"""Bars of days: a year of them is still legible on a wide screen; then weeks follow."""
 TEAMS_MAX: Final = 30
 """Rows of the table of teams."""
 MAXIMUM_REASONS: Final = 20

@@ -1,4 +1,4 @@
-"""What has come since the page that a report replaces: the page itself says up to when it was."""
+"""What is new since the page that a report replaces: that page contains the time of its last event."""
 
 import re
 from dataclasses import dataclass

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
         under,
     )
     from kustos.pipeline.review.changes import Contested, ReplayFunction, ReviewChanges, changes_of
-    from kustos.pipeline.review.choosing import RowChoice
     from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
     from kustos.pipeline.review.csv_form import entitlements_csv, review_csv
     from kustos.pipeline.review.entitled import entitlement_rows
     from kustos.pipeline.review.former import Comparison, former_of
     from kustos.pipeline.review.period import bindings_of, in_force, team_of, until, with_team
     from kustos.pipeline.review.revoked import with_uses_until_revoked
-    from kustos.pipeline.review.signing import sign_review, verify_signed_review
+    from kustos.pipeline.review.row_choice import RowChoice
+    from kustos.pipeline.review.signature import sign_review, verify_signed_review
     from kustos.pipeline.review.signoff import (
         Document,
         ReviewDecision,
@@ -78,7 +78,7 @@ __all__ = [
 
 _HOMES: Final = {
     "AclAction": "commands",
-    "RowChoice": "choosing",
+    "RowChoice": "row_choice",
     "Comparison": "former",
     "Contested": "changes",
     "DORMANT_DAYS": "access",
@@ -102,11 +102,11 @@ _HOMES: Final = {
     "review_document": "signoff",
     "review_questions": "access",
     "sign_off": "signoff",
-    "sign_review": "signing",
+    "sign_review": "signature",
     "under": "access",
     "until": "period",
     "verify_review": "signoff",
-    "verify_signed_review": "signing",
+    "verify_signed_review": "signature",
     "with_decision": "signoff",
     "with_decisions": "signoff",
     "team_of": "period",

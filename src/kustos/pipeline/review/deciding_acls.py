@@ -1,4 +1,4 @@
-"""The recorded decisions whose event does not name its whole rule, each with the ACLs that decided it.
+"""Recorded decisions whose events do not name the whole rule, each with the ACLs that decided it.
 
 They are worked out once for each distinct question, in the workers (`deciders`): by the ACLs in force at the
 time where there is a history, else by those given. A row of a roll-up covers a day, in which several ACLs may
@@ -23,11 +23,11 @@ from kustos.acl import AclBinding, AclValueError
 from kustos.acl.forms import binding_of_texts
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls, ship
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.history.judging import TOLERANCE_MS
-from kustos.pipeline.review.asking import matcher_of, numbered
+from kustos.pipeline.history.judgement import TOLERANCE_MS
 from kustos.pipeline.review.deciders import ALWAYS, Deciders, Life, RecordedDecision
 from kustos.pipeline.review.matching import Question
 from kustos.pipeline.review.period import ACL_COLUMNS
+from kustos.pipeline.review.recorded_questions import matcher_of, numbered
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 
 MATCHING_ACL: Final = "MatchingAcl"
@@ -127,7 +127,7 @@ def _binding(row: Row) -> AclBinding:
     try:
         return binding_of_texts(row.asDict())
     except AclValueError as error:
-        raise ReviewError(f"a row of the history is no ACL: {error}") from error
+        raise ReviewError(f"a row of the history is not an ACL: {error}") from error
 
 
 def _life(row: Row) -> tuple[int, int]:

@@ -28,10 +28,10 @@ from kustos.authorizer import RuleKind
 from kustos.pipeline.columns.probes import LISTING
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls
 from kustos.pipeline.review.access import DORMANT_DAYS, with_dormancy
-from kustos.pipeline.review.asking import matcher_of, numbered, rules_of
 from kustos.pipeline.review.entitlements import Breadth, Effect, breadth_of, entitlements
 from kustos.pipeline.review.matching import Naming
 from kustos.pipeline.review.period import ACL_COLUMNS, in_force, until, with_team
+from kustos.pipeline.review.recorded_questions import matcher_of, numbered, rules_of
 from kustos.pipeline.schemas import ACL_SCHEMA, ENTITLEMENTS_SCHEMA
 
 _ENTITLED_SCHEMA: Final = StructType(
@@ -68,7 +68,7 @@ def entitlement_rows(
     """Return the table `entitlements` of a roll-up and the ACLs in force at `as_of`.
 
     `questions` is the result of `review_questions`. `history` (ACL_HISTORY_SCHEMA) has the time of creation
-    of each ACL. `names` are those that exist, by resource type: of other types the record tells.
+    of each ACL. `names` are those that exist, by resource type: for other types the record has them.
     `principals` are known beside those of the record and of the ACLs. Raises `ReviewError` for a time
     without a zone.
     """
@@ -226,11 +226,11 @@ def _names(spark: SparkSession, recorded: DataFrame, listed: Mapping[str, Iterab
     A name that was only denied may be an attacker's guess.
     """
     exists = (sql.col("decision") == "ALLOWED") | sql.col("access").eqNullSafe(LISTING)
-    told = recorded.filter(exists & sql.col("resource_name").isNotNull()).select(*_NAME).distinct()
+    known = recorded.filter(exists & sql.col("resource_name").isNotNull()).select(*_NAME).distinct()
     rows = [(kind, name) for kind, names in listed.items() for name in sorted(set(names))]
     if listed:
-        told = told.filter(~sql.col("resource_type").isin(*listed))
-    return told.unionByName(spark.createDataFrame(rows, _NAMES_SCHEMA))
+        known = known.filter(~sql.col("resource_type").isin(*listed))
+    return known.unionByName(spark.createDataFrame(rows, _NAMES_SCHEMA))
 
 
 def patterns_of(bindings: Iterable[AclBinding]) -> list[ResourcePattern]:

@@ -1,12 +1,12 @@
 """What each ALLOW entitles to, operation by operation, and what DENYs take away from it. No Spark.
 
-An ALLOW entitles to each operation that its mask in the authorizer's index holds and that Kafka asks about on
-the type: `ALL` to all of them, `READ` to `DESCRIBE` too (KIP-11). DENYs imply nothing. A DENY that meets an
+An ALLOW entitles to each operation that its mask in the authorizer's index holds and that Kafka checks on the
+type: `ALL` to all of them, `READ` to `DESCRIBE` too (KIP-11). DENYs imply nothing. A DENY that meets an
 entitlement takes a part of it: some principals of `User:*`, some names, some hosts.
 
-It is void exactly if nobody whom it is for may do anything by it. DENYs by name, however many, leave of a
-pattern the names that none of them knows, and of `User:*` the principals that none names. So only DENYs that
-hold all its names and principals make it void: one, or several whose hosts together cover its own.
+It is void exactly if it allows nobody anything. DENYs by name, however many, leave the other names of a
+pattern and the other principals of `User:*`. So only DENYs that hold all its names and principals make it
+void: one, or several whose hosts together cover its own.
 """
 
 from bisect import bisect_left

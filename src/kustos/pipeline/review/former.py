@@ -1,9 +1,8 @@
 """Entitlements beside those of a former review: what is new, changed or gone, and what was decided then.
 
 A row is the same in every review (`signoff.entitlement_id_of`): the operation and the ACL, or the super user.
-Uses come and go by themselves; a row has *changed* if it means something else to whoever certifies it: other
-DENYs, an ACL made anew, more or fewer principals and names that it is for, another team, or it fell out of
-use.
+Uses come and go by themselves; a row has *changed* if its meaning for a reviewer changed: other DENYs, a
+recreated ACL, more or fewer principals and names that it covers, another team, or it fell out of use.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ SAME: Final = "SAME"
 GONE: Final = "GONE"
 """The words of `change`."""
 
-TELLING: Final = (
+COMPARED: Final = (
     "team",
     "effect",
     "denied_by",
@@ -67,7 +66,7 @@ class Comparison:
             row_id = entitlement_id_of(plain)
             before = self._former.get(row_id)
             self._seen.add(row_id)
-            changed = [] if before is None else [name for name in TELLING if before[name] != plain[name]]
+            changed = [] if before is None else [name for name in COMPARED if before[name] != plain[name]]
             change = NEW if before is None else CHANGED if changed else SAME
             decision = None if before is None else before["former_decision"]
             self._count(change)

@@ -51,7 +51,7 @@ def in_force(history: DataFrame, as_of: datetime) -> DataFrame:
 def bindings_of(acls: DataFrame) -> tuple[AclBinding, ...]:
     """Collect rows that have the columns of ACL_SCHEMA as ACLs, each once.
 
-    Raises `ReviewError` for a row that is no ACL.
+    Raises `ReviewError` for a row that is not an ACL.
     """
     found: dict[AclBinding, None] = {}
     for row in acls.select(*ACL_COLUMNS).distinct().toLocalIterator():

@@ -16,10 +16,10 @@ from pyspark.sql.types import IntegerType, StructField, StructType, TimestampTyp
 from kustos.acl import AclBinding
 from kustos.acl.forms import Place, binding_of_fields
 from kustos.pipeline.deciding import AclsInForce, ship
-from kustos.pipeline.review.asking import numbered, numbered_acls, with_matching
 from kustos.pipeline.review.csv_form import instant_text
 from kustos.pipeline.review.entitled import sums_of_uses
 from kustos.pipeline.review.period import ACL_COLUMNS, moment, until
+from kustos.pipeline.review.recorded_questions import numbered, numbered_acls, with_matching
 
 _COUNTS: Final = ("use_count", "used_by_count", "used_name_count")
 _ENDS_SCHEMA: Final = StructType([StructField("number", IntegerType()), StructField("end", TimestampType())])
@@ -35,7 +35,7 @@ def with_uses_until_revoked(
     as_of: datetime,
     history: DataFrame | None = None,
 ) -> list[dict[str, Any]]:
-    """Return rows of a former review that are gone, in its JSON types, with their uses counted anew.
+    """Return rows of a former review that are gone, in its JSON types, with their uses counted again.
 
     `history` (ACL_HISTORY_SCHEMA) has the end of each ACL. Rows of super users and of the default stay as
     they were. Raises `ReviewError` for a time without a zone.

@@ -10,7 +10,7 @@
 Its rows are entitlements, those of version 1 accesses: documents of both are read, decided and checked.
 `review_digest` covers `review` and never changes while people decide: it proves that all saw the same rows.
 The digest of `sign_off` covers everything but itself. Both are SHA-256 over canonical JSON: sorted keys, no
-blanks, ASCII, no fractions. A digest detects accidental changes; only a signature (`signing`) protects
+blanks, ASCII, no fractions. A digest detects accidental changes; only a signature (`signature`) protects
 against an attacker, who can compute a new digest.
 """
 
@@ -115,7 +115,7 @@ def review_document(
 ) -> Document:
     """Return the document of `entitlements` rows (mappings, as `row.asDict(recursive=True)`), undecided.
 
-    Rows are sorted by their ids. `since` tells of the former review that they were compared with. Raises
+    Rows are sorted by their ids. `since` describes the former review that they were compared with. Raises
     `ReviewError` for a repeated row.
     """
     rows_by_id: dict[str, Document] = {}
@@ -220,7 +220,8 @@ def sign_off(document: Document, *, by: str, at: datetime) -> Document:
         raise ReviewError("the review is signed off already")
     if not state.is_complete:
         raise ReviewError(
-            f"{state.undecided} rows are undecided and {state.ask} asked about, keep or revoke each of them"
+            f"{state.undecided} rows are undecided and {state.ask} have the verdict `ask`, "
+            "keep or revoke each of them"
         )
     _check_text("by", by)
     if not by:
@@ -237,7 +238,7 @@ def _zoned(at: datetime) -> str:
 
 def _check_text(what: str, text: Any) -> None:
     if not isinstance(text, str) or len(text) > TEXT_CHARACTERS_MAX:
-        raise ReviewError(f"`{what}` of a decision is no text of at most {TEXT_CHARACTERS_MAX} characters")
+        raise ReviewError(f"`{what}` of a decision is not text of at most {TEXT_CHARACTERS_MAX} characters")
 
 
 def _check_decision(row_id: str, decision: Any) -> None:
@@ -246,7 +247,9 @@ def _check_decision(row_id: str, decision: Any) -> None:
     for name in ("by", "at", "reason"):
         _check_text(name, decision[name])
     if decision["verdict"] not in list(ReviewDecision):
-        raise ReviewError(f"`{decision['verdict']}` on row `{row_id}` is no verdict, use keep, revoke or ask")
+        raise ReviewError(
+            f"`{decision['verdict']}` on row `{row_id}` is not a verdict, use keep, revoke or ask"
+        )
     if not decision["by"].strip():
         raise ReviewError(f"the decision on row `{row_id}` does not say who decided")
     if decision["verdict"] != ReviewDecision.KEEP and not decision["reason"].strip():
@@ -260,7 +263,7 @@ def _check_instant(text: Any) -> None:
     except (ValueError, TypeError):
         at = None
     if at is None or at.tzinfo is None:
-        raise ReviewError(f"`{text}` is no time with a zone, write it as `2026-01-31T12:00:00Z`")
+        raise ReviewError(f"`{text}` is not a time with a zone, write it as `2026-01-31T12:00:00Z`")
 
 
 def verify_review(document: Document) -> ReviewState:
@@ -300,10 +303,10 @@ def verify_review(document: Document) -> ReviewState:
 def _check_shape(document: Any) -> None:
     names = {"format", "version", "review", "review_digest", "decisions", "sign_off"}
     if not isinstance(document, dict) or set(document) != names:
-        raise ReviewError(f"this is no review, which has {', '.join(sorted(names))}")
+        raise ReviewError(f"this is not a review, which has {', '.join(sorted(names))}")
     version = document["version"]
     if document["format"] != FORMAT or type(version) is not int or version not in COLUMNS:
-        raise ReviewError(f"this is no review of format `{FORMAT}`, version {ACCESSES} or {ENTITLEMENTS}")
+        raise ReviewError(f"this is not a review of format `{FORMAT}`, version {ACCESSES} or {ENTITLEMENTS}")
     review = document["review"]
     # documents from before clusters lack theirs
     parts = _PARTS if version == ACCESSES else _PARTS | {"since"}
@@ -314,7 +317,7 @@ def _check_shape(document: Any) -> None:
     ):
         raise ReviewError(f"`review` has not just {', '.join(sorted(parts))}")
     if not isinstance(document["decisions"], dict):
-        raise ReviewError("`decisions` is no object of row ids")
+        raise ReviewError("`decisions` is not an object of row ids")
 
 
 def _checked_row(row: Any, version: int) -> str:
@@ -359,7 +362,7 @@ def read_review(text: str) -> Document:
     try:
         document = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise ReviewError(f"this is no JSON: {error}") from None
+        raise ReviewError(f"this is not JSON: {error}") from None
     verify_review(document)
     return dict(document)
 
@@ -372,7 +375,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(text: str) -> None:
-    raise ReviewError(f"`{text}` is no JSON")
+    raise ReviewError(f"`{text}` is not JSON")
 
 
 def write_review(document: Document) -> str:

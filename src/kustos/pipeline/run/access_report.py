@@ -1,4 +1,4 @@
-"""The access report: one folder of audit files to four tables and a page, anew each time.
+"""The access report: one folder of audit files to four tables and a page, rebuilt each time.
 
 Public front: `run_access_report`. Everything it composes is a stage that can be called alone.
 """

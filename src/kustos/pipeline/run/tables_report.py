@@ -96,11 +96,11 @@ def run_tables_report(
         teams=teams,
     )
     others = _others(spark, tables, first_day, last_day)
-    report = replace(report, cluster=tables.asked_cluster.name, others=others)
+    report = replace(report, cluster=tables.chosen_cluster.name, others=others)
     progress(REPORT_STEPS[1])
     _replace(out, render_report(report))
     return TablesReportSummary(
-        cluster=tables.asked_cluster.name,
+        cluster=tables.chosen_cluster.name,
         events=report.totals.allowed + report.totals.denied + report.totals.probes,
         quarantined=quarantined,
         allowed=report.totals.allowed,
@@ -122,7 +122,7 @@ def _others(
 
     from kustos.pipeline.tables.rollup.frames import within_days
 
-    others = [each for each in tables.clusters() if each not in tables.asked_cluster.ids]
+    others = [each for each in tables.clusters() if each not in tables.chosen_cluster.ids]
     if not others:
         return {}
     rollup = tables.of_all_clusters().read(spark, "audit_rollup").filter(sql.col("cluster").isin(others))

@@ -182,4 +182,4 @@ FINDING_STATES_SCHEMA: Final = StructType(
 """Table `finding_states`: a row for each finding of `anomalies`, over all runs. `state` is OPEN,
 ACKNOWLEDGED, SUPPRESSED or RESOLVED. Severity, score, reason and evidence are those of the last day.
 `suppressed_days`: on how many of its days a rule suppressed it. `recorded_at`: the first run that found it.
-`acknowledged_day`: the last day that who acknowledged it knew of."""
+`acknowledged_day`: its last day at the time of the acknowledgement."""

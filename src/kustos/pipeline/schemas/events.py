@@ -129,7 +129,7 @@ QUARANTINE_SCHEMA: Final = StructType(
         StructField("cluster", StringType()),
     ]
 )
-"""Table `quarantine`: lines that are no events; `line` is cut, `line_length` the full length in characters.
+"""Table `quarantine`: lines that are not events; `line` is cut, `line_length` the full length in characters.
 
 `line_id` is equal for copies of one line, and different for two equal lines of one file. `cluster` is that of
 its input; empty if nothing names it."""

@@ -1,7 +1,7 @@
-"""The rows of one cluster: every question is about one, since a grant is used only by what happened there.
+"""The rows of one cluster: every question is about one, since only uses in a cluster count for its grants.
 
-A cluster is known by its name and by `ids`: what rows name it by that came from other inputs, such as the id
-that its events carry, or the empty text of rows that name none.
+A cluster has a name and `ids`: other names that rows of it carry, such as the id in its events, or the empty
+text of rows that name none.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -127,7 +127,7 @@ def clusters_of_files(folder: Place, files: Iterable[DataFile]) -> frozenset[str
 
     Raises OSError, or ArrowInvalid for a file that is damaged.
 
-    Only files are opened of which Delta's log does not tell that they have rows of one cluster alone.
+    A file is opened only if Delta's log does not say that all its rows are of one cluster.
     """
     found, unclear = set(), []
     for file in files:

@@ -1,8 +1,8 @@
 """The commits of a table after one that was read: which of them is ours, and whose came before it.
 
 Delta puts a commit above those of others that it does not conflict with. A clean-up (vacuum) writes such
-commits: they tell what is done and change neither rows nor columns. So a run's own commit is looked for, by
-its token, and not expected at the next version.
+commits: they describe what is done and change neither rows nor columns. So a run's own commit is looked for,
+by its token, and not expected at the next version.
 """
 
 import json

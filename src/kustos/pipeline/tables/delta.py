@@ -34,7 +34,7 @@ from kustos.pipeline.places import (
 from kustos.pipeline.tables.commits import landing_of
 from kustos.pipeline.tables.delta_errors import cause, cleaning, reason, writing
 from kustos.pipeline.tables.statistics import (
-    NOTHING_TOLD,
+    NOTHING_KNOWN,
     FileStatistics,
     statistics_of_action,
     statistics_of_footer,
@@ -80,14 +80,14 @@ class DataFile:
     day: str | None
     rows: int
     size_bytes: int
-    statistics: FileStatistics = NOTHING_TOLD
+    statistics: FileStatistics = NOTHING_KNOWN
 
     def may_hold(self, first_ms: int, last_ms: int) -> bool:
         """Return whether a row may have a time in this span, both ends included."""
-        told = self.statistics
-        if told.first_time_ms is None or told.last_time_ms is None:
+        known = self.statistics
+        if known.first_time_ms is None or known.last_time_ms is None:
             return True
-        return told.first_time_ms <= last_ms and first_ms <= told.last_time_ms
+        return known.first_time_ms <= last_ms and first_ms <= known.last_time_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _names_in_log(place: StorePath) -> list[str]:
 
 
 def newest_commit(place: Place) -> tuple[str, int, int] | None:
-    """Return what tells the newest commit of the table in a folder from every other, None without one.
+    """Return what identifies the newest commit of the table in a folder, None without one.
 
     Raises `TablesError`, `TablesDamagedError`.
     """
@@ -209,7 +209,7 @@ def files_of(table: DeltaTable) -> tuple[DataFile, ...]:
 def described(
     place: Place, name: str, day: str | None, footer: parquet.FileMetaData | None = None
 ) -> NewFile:
-    """Return what a commit tells of a file that was written below the table's folder; raise OSError."""
+    """Return what a commit says about a file that was written below the table's folder; raise OSError."""
     path, size = place / name, size_of(place / name)
     footer = footer or parquet.read_metadata(source_of(path))
     modified_ns = stamp_of(path) or SystemClock().wall_ms() * 1_000_000
@@ -332,7 +332,7 @@ def sync_log(place: Place, version: int) -> None:
 
 
 def new_name(mark: str, day: str | None = None) -> str:
-    """Return a name for a file that no other has, with the folder of its day; `mark` tells whose it is."""
+    """Return a name for a file that no other has, with the folder of its day; `mark` says whose it is."""
     name = f"part-{mark}-{SystemEntropy().uuid().hex}.parquet"
     return name if day is None else f"{DAY}={day}/{name}"
 

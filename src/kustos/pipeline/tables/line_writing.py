@@ -23,7 +23,7 @@ from kustos.pipeline.tables.deduplication.of_runs import Outcomes
 from kustos.pipeline.tables.deduplication.outcomes import EVENT, QUARANTINED
 from kustos.pipeline.tables.delta import NewFile, new_name, write_file
 from kustos.pipeline.tables.staging import StagedFile, StagedLines
-from kustos.pipeline.tables.writing import files_told, in_tasks
+from kustos.pipeline.tables.writing import in_tasks, written_files
 
 FEW_LINES: Final = 20_000
 """So few lines the driver writes faster than Spark plans tasks, and into one file a day."""
@@ -97,7 +97,7 @@ def write_lines(spark: SparkSession, staged: StagedLines, outcomes: Outcomes, pl
         found = writer.write(_Piece(tuple(range(len(staged.files)))))
         return WrittenLines(*([file for name, file in found if name == table] for table in _TABLES))
     rows = in_tasks(spark, len(pieces), lambda number: writer.write(pieces[number]))
-    return WrittenLines(*(files_told(rows, name) for name in _TABLES))
+    return WrittenLines(*(written_files(rows, name) for name in _TABLES))
 
 
 _TABLES: Final = ("events", "security", "quarantine")

@@ -167,7 +167,9 @@ def _footer(path: Place, _modified_ns: int) -> Any:
     except PermissionError as error:
         raise TablesError(f"cannot read `{path}`: {reason_of(error)}") from error
     except (OSError, arrow.ArrowInvalid) as error:
-        raise SchemaConflictError(f"`{path}` is no readable Parquet file ({error}), take it out") from error
+        raise SchemaConflictError(
+            f"`{path}` is not a readable Parquet file ({error}), take it out"
+        ) from error
 
 
 def count_of(folder: Place, files: Sequence[str], column: str, value: str) -> int:

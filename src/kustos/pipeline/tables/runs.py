@@ -6,7 +6,7 @@ killed run committed to some tables is above them, seen by no reader of kustos, 
 that writes to that table. Of two runs with the same number `runs` takes one. What was read is in the table
 `inputs`, committed before.
 
-Rows that say nothing any more are dropped when `runs` has many files, since a stream adds one each second.
+Rows that are no longer needed are dropped when `runs` has many files, since a stream adds one each second.
 """
 
 import json
@@ -192,7 +192,7 @@ def read_state(folder: Place) -> State:
 
 @lru_cache(maxsize=STATES_MAX)
 def _state(folder: Place, _newest: tuple[str, int, int]) -> State:
-    """Return the state after a commit; a run asks for it again and again."""
+    """Return the state after a commit; a run needs it again and again."""
     return state_of(folder, read_runs(folder)[1])
 
 
@@ -288,7 +288,7 @@ def add_rows(
     number: int,
     token: str | None = None,
 ) -> int:
-    """Write rows into a small table, in place of all others if asked; return its version.
+    """Write rows into a small table, on request in place of all others; return its version.
 
     `token` is that of `delta.write`.
 

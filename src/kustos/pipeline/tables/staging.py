@@ -42,7 +42,7 @@ _DISTINCT: Final = ("line", "event_id", "line_key", "position", "part")
 """Columns with nearly no equal values, where a dictionary saves nothing."""
 
 PARTS: Final = 1 << 16
-"""Lines are told apart by a number below this, so that those of one key come into one bucket of some."""
+"""Lines are distinguished by a number below this, so that those of one key come into one bucket of some."""
 
 STAGED: Final = IDENTIFIED.append(pa.field("part", pa.int32()))
 
@@ -149,8 +149,8 @@ def _staged(
         writer.close()
         opened.close()
         times = {"first_time_ms": min(spans, default=None), "last_time_ms": max(spans, default=None)}
-        told = {"file": file, "days": json.dumps(days), **found, **times}
-        yield pa.RecordBatch.from_pylist([told], schema=_FOUND)
+        found_here = {"file": file, "days": json.dumps(days), **found, **times}
+        yield pa.RecordBatch.from_pylist([found_here], schema=_FOUND)
 
 
 def _days_of(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:

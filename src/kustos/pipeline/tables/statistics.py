@@ -1,4 +1,4 @@
-"""What Delta's log tells of a file's rows, so that no reader opens a file to learn what is not in it.
+"""What Delta's log says about a file's rows, so that no reader opens a file to learn what is not in it.
 
 Statistics are of two columns: `time_ms`, and `cluster`. They come from the footers of files, which their
 writers have filled, and go into the log with the files.
@@ -21,9 +21,9 @@ CLUSTER_CHARACTERS_MAX: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class FileStatistics:
-    """The least and the greatest `time_ms` and `cluster` of a file's rows, None where the log does not tell.
+    """The least and the greatest `time_ms` and `cluster` of a file's rows, None where the log does not say.
 
-    Clusters are told only if no row of the file lacks one.
+    Clusters are known only if no row of the file lacks one.
     """
 
     first_time_ms: int | None = None
@@ -37,11 +37,11 @@ class FileStatistics:
         return self.first_cluster if self.first_cluster == self.last_cluster else None
 
 
-NOTHING_TOLD: Final = FileStatistics()
+NOTHING_KNOWN: Final = FileStatistics()
 
 
 def statistics_of_footer(footer: parquet.FileMetaData) -> FileStatistics:
-    """Return what a file's footer tells."""
+    """Return what a file's footer says."""
     times = _span(footer, TIME, int)
     clusters = _span(footer, CLUSTER, str, has_no_null=True)
     if clusters is not None and any(len(name) > CLUSTER_CHARACTERS_MAX for name in clusters):
@@ -81,11 +81,11 @@ def statistics_text(rows: int, statistics: FileStatistics) -> str:
 def statistics_of_action(row: Mapping[str, Any]) -> FileStatistics:
     """Return the statistics of one of the log's actions, flattened.
 
-    Other writers may cut texts, so long names count as not told.
+    Other writers may cut texts, so long names count as unknown.
     """
     clusters = row.get(f"min.{CLUSTER}"), row.get(f"max.{CLUSTER}")
-    is_told = row.get(f"null_count.{CLUSTER}") == 0 and all(
+    is_known = row.get(f"null_count.{CLUSTER}") == 0 and all(
         isinstance(name, str) and len(name) <= CLUSTER_CHARACTERS_MAX for name in clusters
     )
     times = row.get(f"min.{TIME}"), row.get(f"max.{TIME}")
-    return FileStatistics(*times, *(clusters if is_told else (None, None)))
+    return FileStatistics(*times, *(clusters if is_known else (None, None)))

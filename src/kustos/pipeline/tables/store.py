@@ -156,13 +156,13 @@ class Tables:
     def clusters(self) -> tuple[str, ...]:
         """Return the clusters that the rows of runs name, sorted; the empty text is the unnamed one.
 
-        Delta's log tells it of most files, so days cost nothing. Raises what `read` raises.
+        Delta's log says it for most files, so days cost nothing. Raises what `read` raises.
         """
         rolled_up = self.days(AUDIT_ROLLUP) - self.state().stale_days
-        asked = {name: list(self.snapshot(name)) for name in (AUDIT_ROLLUP, SECURITY_EVENTS)}
-        asked[AUDIT_EVENTS] = [file for file in self.snapshot(AUDIT_EVENTS) if file.day not in rolled_up]
+        searched = {name: list(self.snapshot(name)) for name in (AUDIT_ROLLUP, SECURITY_EVENTS)}
+        searched[AUDIT_EVENTS] = [file for file in self.snapshot(AUDIT_EVENTS) if file.day not in rolled_up]
         found: set[str] = set()
-        for name, files in asked.items():
+        for name, files in searched.items():
             place = self.place(name)
             try:
                 found |= clusters_of_files(place, files)
@@ -182,7 +182,7 @@ class Tables:
         return replace(self, cluster=chosen_cluster(self.clusters(), name, ids), ids=ids)
 
     @property
-    def asked_cluster(self) -> Cluster:
+    def chosen_cluster(self) -> Cluster:
         """The cluster that the tables are narrowed to; the unnamed one if they are not."""
         return self.cluster or Cluster(UNNAMED, frozenset({UNNAMED}))
 
@@ -202,7 +202,7 @@ class Tables:
     def chosen(
         self, name: str, is_wanted: Callable[[DataFile], bool] = lambda _: True
     ) -> list[tuple[Place, DataFile]]:
-        """Return the wanted files of a table that runs write, with what the log tells; as `files` raises."""
+        """Return the wanted files of a table that runs write, with what the log says; as `files` raises."""
         place = self.place(name)
         found = [(place / file.name, file) for file in self.snapshot(name) if is_wanted(file)]
         check_schemas(place, [file.name for _, file in found], SCHEMAS[name])
@@ -286,7 +286,7 @@ class Tables:
     def place(self, name: str) -> Place:
         """Return the folder of a table, which need not exist; raise `TablesError` for an invalid name."""
         if _NAME.fullmatch(name) is None:
-            raise TablesError(f"`{name}` is no name of a table, take small letters, digits and `_`")
+            raise TablesError(f"`{name}` is not a name of a table, take small letters, digits and `_`")
         return self.folder / name
 
     def days(self, name: str) -> frozenset[str]:
@@ -313,7 +313,7 @@ class Tables:
 
 @lru_cache(maxsize=SNAPSHOTS_MAX)
 def _files(place: Place, version: int, _newest: Any) -> tuple[DataFile, ...]:
-    """Return the files of a table at a version; a run asks for them again and again."""
+    """Return the files of a table at a version; a run needs them again and again."""
     table = open_table(place, version)
     if table is None:
         raise TablesDamagedError(

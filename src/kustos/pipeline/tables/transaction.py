@@ -105,7 +105,7 @@ class Transaction:
 
     def place(self, table: str) -> Place:
         """Return the folder of a table, for new files with names of `delta.new_name(change.mark, ...)`."""
-        make_folder(self.staging)  # tells the next run that files with this mark may be left
+        make_folder(self.staging)  # shows the next run that files with this mark may be left
         return self.folder / table
 
     def add(self, table: str, files: Iterable[delta.NewFile]) -> None:
@@ -132,7 +132,7 @@ class Transaction:
             try:
                 self._remove_written()
             except (OSError, TablesError):
-                return  # staging tells the next run whose files are left
+                return  # staging shows the next run whose files are left
         remove_folder(self.staging)
 
     def _remove_written(self) -> None:

@@ -45,13 +45,13 @@ WRITTEN_SCHEMA: Final = StructType(
 _WRITTEN: Final = to_arrow_schema(WRITTEN_SCHEMA)
 
 
-def told(files: Iterable[tuple[str, NewFile]]) -> pa.RecordBatch:
+def rows_of_files(files: Iterable[tuple[str, NewFile]]) -> pa.RecordBatch:
     """Return rows of WRITTEN_SCHEMA for files of tables."""
     rows = [{"table": table} | asdict(file) for table, file in files]
     return pa.RecordBatch.from_pylist(rows, schema=_WRITTEN)
 
 
-def files_told(rows: Iterable[Any], table: str) -> list[NewFile]:
+def written_files(rows: Iterable[Any], table: str) -> list[NewFile]:
     """Return the files of a table from rows of WRITTEN_SCHEMA."""
     return [
         NewFile(
@@ -75,9 +75,9 @@ def write_rows(
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield told(("", file) for file in write_batches(batches, place, mark, schema, day=day))
+        yield rows_of_files(("", file) for file in write_batches(batches, place, mark, schema, day=day))
 
-    return files_told(rows.mapInArrow(write, WRITTEN_SCHEMA).collect(), "")
+    return written_files(rows.mapInArrow(write, WRITTEN_SCHEMA).collect(), "")
 
 
 def write_batches(
@@ -126,6 +126,6 @@ def in_tasks(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch["id"].to_pylist():
-                yield told(write(number))
+                yield rows_of_files(write(number))
 
     return list(spark.range(0, count, 1, count).mapInArrow(run, WRITTEN_SCHEMA).collect())

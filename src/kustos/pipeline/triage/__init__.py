@@ -1,6 +1,6 @@
 """Triage: findings over runs, each open, acknowledged, suppressed or resolved."""
 
-from kustos.pipeline.triage.acknowledging import (
+from kustos.pipeline.triage.acknowledgements import (
     REASON_CHARACTERS_MAX,
     acknowledge,
     matching_ids,

@@ -7,9 +7,9 @@ up, and adds what people said. The first of these rules that holds gives the sta
 
 1. SUPPRESSED: a rule suppresses it on each of its days.
 2. OPEN: nobody acknowledged it, and it is HIGH: an attacker would only have to wait.
-3. OPEN: it is HIGH, and was seen on a day after the last one that who acknowledged it knew of.
+3. OPEN: it is HIGH, and was seen on a later day than those known when somebody acknowledged it.
 4. RESOLVED: the judged days go a week beyond its last one.
-5. ACKNOWLEDGED, if somebody acknowledged it.
+5. ACKNOWLEDGED: somebody acknowledged it.
 6. OPEN.
 
 A finding that comes back after it was resolved is open again, whoever acknowledged it before.

@@ -13,7 +13,7 @@ from kustos.protocol.codes import (
     UNSUPPORTED_VERSION,
 )
 from kustos.protocol.common import CLUSTER_ACTION
-from kustos.protocol.effects import Ask, Asking, Handler, Relay, Reply, Serve
+from kustos.protocol.effects import Ask, Effects, Handler, Relay, Reply, Serve
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import merged, strip
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
@@ -45,7 +45,7 @@ UPSTREAM_ADDRESSES = frozenset(
         "controller.quorum.bootstrap.servers",
     }
 )
-"""Settings of a broker that tell where upstream's nodes are. A client is shown no more of them than of a
+"""Settings of a broker that hold addresses of upstream's nodes. A client is shown no more of them than of a
 password: where it goes is in Metadata."""
 
 UNCHANGED_HERE = AUTHORIZER_SETTINGS | UPSTREAM_ADDRESSES | {"listener.security.protocol.map"}
@@ -78,7 +78,7 @@ def alter_configs(exchange: Exchange, _row: Row) -> Handler:
     return Reply(served.replace(responses=[*answers, *served.responses]))
 
 
-def _valid_resources(exchange: Exchange) -> Asking[tuple[list[Message], list[Message]]]:
+def _valid_resources(exchange: Exchange) -> Effects[tuple[list[Message], list[Message]]]:
     """Return the valid resources, and the answers to the invalid ones."""
     valid: dict[tuple[int, str], Message] = {}
     loggers, answers = [], []
@@ -111,7 +111,7 @@ def _governs(resource: Message) -> bool:
     return check is ALTER_CLUSTER_CONFIGS and any(change.name in GOVERNING for change in resource.configs)
 
 
-def _denied_codes(exchange: Exchange, resources: list[Message]) -> Asking[list[int | None]]:
+def _denied_codes(exchange: Exchange, resources: list[Message]) -> Effects[list[int | None]]:
     """Return the code that refuses each resource, None if it may be altered."""
     questions = yield from each(exchange, resources, _question)
     counts = Counter(questions)
@@ -186,7 +186,7 @@ def describe_configs_upstream(exchange: Exchange, row: Row) -> Handler:
     return Reply((yield from merged(exchange, step.items, denied, answer.replace(results=results))))
 
 
-def _described_here(exchange: Exchange, own: list[Message]) -> Asking[dict[tuple[int, str], Message]]:
+def _described_here(exchange: Exchange, own: list[Message]) -> Effects[dict[tuple[int, str], Message]]:
     """Return this node's description of its authorizer, for each resource."""
     whole = exchange.request
     exchange.request = whole.replace(

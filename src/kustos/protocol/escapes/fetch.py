@@ -3,7 +3,7 @@
 The forwarded request is built here; the client's own bytes never go upstream with another connection's
 session: partitions no longer allowed are forgotten upstream and answered TOPIC_AUTHORIZATION_FAILED, newly
 allowed ones are added, and the answer is checked against the allowed set. An answer without refused
-partitions passes while it arrives, each partition once it was checked; others are gathered and built anew.
+partitions passes while it arrives, each partition once it was checked; others are gathered and rebuilt.
 Sources: KIP-227; `FetchSession` of Kafka 4.3.1.
 """
 
@@ -19,8 +19,8 @@ from kustos.protocol.codes import (
 )
 from kustos.protocol.effects import (
     Ask,
-    Asking,
     AskStreamed,
+    Effects,
     Handler,
     Hangup,
     Reply,
@@ -114,7 +114,7 @@ def only(allowed: Container[Partition]) -> Callable[[Message, Message], None]:
 def endpoints_of(exchange: Exchange) -> Callable[[Message], Sequence[Message]]:
     """Return how to end an answer that has brokers' addresses: with the gateway's, or without any.
 
-    Without them a client asks for metadata, as before KIP-951.
+    Without them a client requests metadata, as before KIP-951.
     """
 
     def end(response: Message) -> Sequence[Message]:
@@ -151,7 +151,7 @@ def open_plan(exchange: Exchange) -> FetchPlan | int:
     return FetchPlan(session, wanted, requested)
 
 
-def refuse_partitions(exchange: Exchange, plan: FetchPlan) -> Asking[None]:
+def refuse_partitions(exchange: Exchange, plan: FetchPlan) -> Effects[None]:
     """Decide on all wanted partitions, by topic, with Kafka's reference counts."""
     request = exchange.request
     if replica_id(request) >= 0:
@@ -170,7 +170,7 @@ def replica_id(request: Message) -> int:
     return -1 if state is None else int(state.replica_id)
 
 
-def forwarded(exchange: Exchange, plan: FetchPlan) -> Asking[Message | None]:
+def forwarded(exchange: Exchange, plan: FetchPlan) -> Effects[Message | None]:
     """Return the request to send upstream, None if the client's own bytes are equivalent."""
     request = exchange.request
     allowed = plan.allowed
@@ -239,7 +239,7 @@ def remember(exchange: Exchange, plan: FetchPlan, response: Message) -> None:
         sessions.make_room()
 
 
-def answer_with(exchange: Exchange, plan: FetchPlan, response: Message | None) -> Asking[Message]:
+def answer_with(exchange: Exchange, plan: FetchPlan, response: Message | None) -> Effects[Message]:
     """Return the answer with the refused partitions in it.
 
     In request order for a full Fetch; at the end of an incremental answer.

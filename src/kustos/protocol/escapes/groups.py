@@ -12,7 +12,7 @@ from itertools import chain
 from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
 from kustos.protocol.common import DESCRIBE_TOPIC
-from kustos.protocol.effects import Ask, Asking, Handler, Reply, ResolveTopicIds, UpstreamAnswer
+from kustos.protocol.effects import Ask, Effects, Handler, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import finish, item_name, merged, placed_items, strip
 from kustos.protocol.shapes import Items
@@ -70,7 +70,7 @@ def offset_fetch(exchange: Exchange, row: Row) -> Handler:
     return Reply(response.replace(groups=result) if batched else result[0])
 
 
-def resolve_requested(exchange: Exchange, groups: list[Message]) -> Asking[None]:
+def resolve_requested(exchange: Exchange, groups: list[Message]) -> Effects[None]:
     """Resolve the topic ids of the request (version 10)."""
     ids = {topic.get("topic_id", ZERO_UUID) for group in groups for topic in group.topics or ()}
     ids.discard(ZERO_UUID)
@@ -78,7 +78,7 @@ def resolve_requested(exchange: Exchange, groups: list[Message]) -> Asking[None]
         exchange.topic_names = yield ResolveTopicIds(frozenset(ids))
 
 
-def resolve_answered(exchange: Exchange, step: Strip, response: Message, batched: bool) -> Asking[None]:
+def resolve_answered(exchange: Exchange, step: Strip, response: Message, batched: bool) -> Effects[None]:
     """Resolve the topic ids of the answer, which may have topics that the request does not name."""
     groups = response.groups if batched else [response]
     ids = {
@@ -94,7 +94,7 @@ def resolve_answered(exchange: Exchange, step: Strip, response: Message, batched
 
 def denied_topics(
     exchange: Exchange, step: Strip, group: Message, topic_type: type[Message]
-) -> Asking[dict[int, Message]]:
+) -> Effects[dict[int, Message]]:
     """Return the answers to the refused topics of the request, by their index."""
     topics = group.topics
     names = yield from each(exchange, topics, lambda topic: topic_name(exchange, step, topic))
@@ -122,7 +122,7 @@ def refused_group(exchange: Exchange, group: Message) -> Message:
 
 def completed(
     exchange: Exchange, step: Strip, group: Message, answered: Message, denied: dict[int, Message]
-) -> Asking[Message]:
+) -> Effects[Message]:
     """Return a group's answer with its denied topics, or without the hidden ones."""
     if answered.get("error_code", 0) != 0:
         return answered
@@ -155,7 +155,7 @@ def consumer_group_describe(exchange: Exchange, row: Row) -> Handler:
 
 
 def show_subscription(member: Message) -> None:
-    """Show an expression and topics as the member said them, not as kustos told upstream."""
+    """Show an expression and topics as the member said them, not as kustos sent them upstream."""
     kept = shown_to_clients(member.subscribed_topic_regex or "")
     if kept is not None:
         member.subscribed_topic_regex, member.subscribed_topic_names = kept

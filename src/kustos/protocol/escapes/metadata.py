@@ -18,7 +18,7 @@ from kustos.protocol.codes import (
 )
 from kustos.protocol.common import CREATE_TOPIC, DESCRIBE_TOPIC
 from kustos.protocol.convert import converted
-from kustos.protocol.effects import Ask, Asking, Handler, Reply, ResolveTopicIds, UpstreamAnswer
+from kustos.protocol.effects import Ask, Effects, Handler, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import annotate, annotate_cluster, rewrite
 from kustos.protocol.steps import (
@@ -144,17 +144,17 @@ def by_name(exchange: Exchange) -> Handler:
     return (yield from finished(exchange, response))
 
 
-def creatable_names(exchange: Exchange, missing: list[str]) -> Asking[frozenset[str]]:
+def creatable_names(exchange: Exchange, missing: list[str]) -> Effects[frozenset[str]]:
     """Return the missing topics that this client may create."""
     if exchange.allows_cluster(AclOperation.CREATE, log_if_denied=False):
         return frozenset(missing)
     return (yield from allowed_names(exchange, CREATE_TOPIC, missing))
 
 
-def ask_upstream(exchange: Exchange, topics: list[Message] | None, *, creating: bool) -> Asking[Message]:
+def ask_upstream(exchange: Exchange, topics: list[Message] | None, *, creating: bool) -> Effects[Message]:
     """Request these topics from upstream, and return the response in the client's version.
 
-    `topics` None asks for all, of which the response has those that may be seen.
+    `topics` None means all, of which the response has those that may be seen.
     """
     version = max(exchange.version, ASKS_NOT_TO_CREATE_SINCE)
     codec = request_codec(ApiKey.METADATA, version)
@@ -180,7 +180,7 @@ def ask_upstream(exchange: Exchange, topics: list[Message] | None, *, creating: 
     return response
 
 
-def visible(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
+def visible(exchange: Exchange, reader: ItemReader) -> Effects[list[Message]]:
     """Return the topics of a listing that may be seen; of others only the names are read."""
     found: list[Message] = []
     while part := (yield from next_names(exchange, reader)):
@@ -199,7 +199,7 @@ def visible(exchange: Exchange, reader: ItemReader) -> Asking[list[Message]]:
     return found
 
 
-def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCodec) -> Asking[list[Message]]:
+def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCodec) -> Effects[list[Message]]:
     """Return the topics in another version."""
     topic_type = codec.root.ELEMENTS["topics"]
     found: list[Message] = []
@@ -220,7 +220,7 @@ def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCod
     return found
 
 
-def finished(exchange: Exchange, response: Message) -> Asking[Reply]:
+def finished(exchange: Exchange, response: Message) -> Effects[Reply]:
     """Return the reply with the cluster's operations and the gateway's addresses in it."""
     annotate_cluster(exchange, CLUSTER_OPERATIONS, response)
     yield from rewrite(exchange, BROKERS, response)

@@ -16,7 +16,7 @@ from kustos.protocol.codes import TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 from kustos.protocol.common import WRITE_TRANSACTION
 from kustos.protocol.effects import (
     Ask,
-    Asking,
+    Effects,
     Handler,
     Hangup,
     Reply,
@@ -95,7 +95,7 @@ def write_silently(kept: Message, denied: dict[int, Message]) -> Handler:
     return Silence()
 
 
-def check_transaction(exchange: Exchange) -> Asking[None]:
+def check_transaction(exchange: Exchange) -> Effects[None]:
     """Raise `RefuseRequestError` for transactional records whose transaction the client may not write.
 
     All headers are read, since an unreadable batch is refused here as upstream would refuse it: its meaning

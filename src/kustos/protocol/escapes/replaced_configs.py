@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from kustos.metadata.control import ConfigResourceType
 from kustos.protocol.codes import INVALID_REQUEST, MESSAGES, UNKNOWN_SERVER_ERROR
-from kustos.protocol.effects import Ask, Asking, Handler, Relay, Reply, UpstreamAnswer
+from kustos.protocol.effects import Ask, Effects, Handler, Relay, Reply, UpstreamAnswer
 from kustos.protocol.escapes.configs import DESCRIBED_RESOURCES_MAX, UNCHANGED_HERE
 from kustos.protocol.exchange import Exchange
 from kustos.protocol.perform import merged, strip
@@ -19,7 +19,7 @@ from kustos.protocol.turns import begin_item
 from kustos.wire import ApiKey, Message, request_codec
 
 DESCRIBE_VERSION: Final = 1
-"""The lowest that tells where a setting comes from; every broker has it."""
+"""The lowest that says where a setting comes from; every broker has it."""
 
 DYNAMIC_SOURCES: Final = frozenset({2, 3})
 """`ConfigSource`: of one broker, and of all. Others are in a broker's own file."""
@@ -39,7 +39,7 @@ def replace_configs_upstream(exchange: Exchange, row: Row) -> Handler:
     if brokers:
         refusals = yield from refused_brokers(exchange, brokers)
         if not exchange.is_still_allowed():
-            # what only now is allowed was not asked about
+            # what only now is allowed was not requested
             denied = (yield from strip(exchange, step, whole))[1] | denied
         left = []
         for index, resource in enumerate(whole.resources):
@@ -58,7 +58,7 @@ def replace_configs_upstream(exchange: Exchange, row: Row) -> Handler:
     return Reply((yield from merged(exchange, step.items, denied, response)))
 
 
-def refused_brokers(exchange: Exchange, brokers: list[Message]) -> Asking[dict[Key, Message]]:
+def refused_brokers(exchange: Exchange, brokers: list[Message]) -> Effects[dict[Key, Message]]:
     """Return the answers to brokers that have such a setting dynamically, or that nobody can describe."""
     if len(brokers) > DESCRIBED_RESOURCES_MAX:
         raise RefuseRequestError(INVALID_REQUEST)

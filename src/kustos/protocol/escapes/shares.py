@@ -20,7 +20,7 @@ from kustos.protocol.codes import (
     UNKNOWN_TOPIC_ID,
 )
 from kustos.protocol.common import READ_GROUP
-from kustos.protocol.effects import Ask, Asking, Handler, Hangup, Reply, ResolveTopicIds, UpstreamAnswer
+from kustos.protocol.effects import Ask, Effects, Handler, Hangup, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Exchange
 from kustos.protocol.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from kustos.protocol.perform import by_topic, refused_by_topic, rewrite
@@ -137,7 +137,7 @@ def share_acknowledge(exchange: Exchange, _row: Row) -> Handler:
 
 
 def require_member(exchange: Exchange) -> MemberKey:
-    """Return who asks: a group that may be read, and the member; raise `RefuseRequestError`."""
+    """Return the requester: a group that may be read, and the member; raise `RefuseRequestError`."""
     group_id, member_id = exchange.request.group_id, exchange.request.member_id
     if group_id is None:
         raise RefuseRequestError(INVALID_REQUEST)
@@ -181,16 +181,16 @@ def open_plan(exchange: Exchange, member: MemberKey, *, renews: bool) -> SharePl
 
 
 def refuse_partitions(
-    exchange: Exchange, asked: Mapping[SharePartition, object]
-) -> Asking[dict[SharePartition, int]]:
+    exchange: Exchange, partitions: Mapping[SharePartition, object]
+) -> Effects[dict[SharePartition, int]]:
     """Decide on the partitions, by topic, with Kafka's reference counts; return the codes of the refused."""
-    ids = frozenset(topic_id for topic_id, _ in asked if topic_id != ZERO_UUID)
+    ids = frozenset(topic_id for topic_id, _ in partitions if topic_id != ZERO_UUID)
     if ids:
         exchange.topic_names = yield ResolveTopicIds(ids)
-    return (yield from refused_by_topic(exchange, asked))
+    return (yield from refused_by_topic(exchange, partitions))
 
 
-def forwarded(exchange: Exchange, plan: SharePlan) -> Asking[Message | None]:
+def forwarded(exchange: Exchange, plan: SharePlan) -> Effects[Message | None]:
     """Return the request to send upstream, None if the client's own bytes are equivalent."""
     request, named = exchange.request, plan.allowed_named
     forgotten: set[SharePartition] = set()
@@ -238,7 +238,7 @@ def remember(exchange: Exchange, plan: SharePlan, member: MemberKey, *, failed: 
         sessions.make_room()
 
 
-def refused_partitions(exchange: Exchange, plan: SharePlan) -> Asking[list[Message]]:
+def refused_partitions(exchange: Exchange, plan: SharePlan) -> Effects[list[Message]]:
     """Return the answers to the refused partitions: to the fetch, and to any acknowledgements."""
     element = exchange.response_codec.root.ELEMENTS["responses"]
     made = element.ELEMENTS["partitions"]

@@ -1,9 +1,9 @@
-"""Streams groups (KIP-1071): their members' heartbeats, upon which a broker creates the topics of the group.
+"""Streams groups (KIP-1071): their members' heartbeats, on which a broker creates the topics of the group.
 
 With any heartbeat a broker creates the internal topics of the group that are missing, if the sender may
 `CREATE` them. Upstream would create them in kustos' name, for everybody, and a heartbeat names them only when
-its member joins. So the guard asks upstream once what the group that a member is in needs: a group keeps its
-topology as long as it exists. It lets a heartbeat pass if none of these topics is missing, or if its user may
+its member joins. So the guard looks up once what the group of a member needs: a group keeps its topology as
+long as it exists. It lets a heartbeat pass if none of these topics is missing, or if its user may
 create those that are.
 
 Sources: `KafkaApis.handleStreamsGroupHeartbeat`, `.handleStreamsGroupDescribe` and
@@ -18,7 +18,7 @@ from kio.schema.errors import ErrorCode
 from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import INVALID_REQUEST, NONE, TOPIC_AUTHORIZATION_FAILED
 from kustos.protocol.common import CREATE_TOPIC
-from kustos.protocol.effects import AllTopics, Ask, Asking, Handler, ListTopics, Relay, Reply, UpstreamAnswer
+from kustos.protocol.effects import AllTopics, Ask, Effects, Handler, ListTopics, Relay, Reply, UpstreamAnswer
 from kustos.protocol.escapes.groups import describe_members
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import pass_again, pass_gate
@@ -121,7 +121,7 @@ def refused(exchange: Exchange, code: int, text: str) -> Reply:
     return Reply(exchange.response_codec.new(error_code=code, error_message=shortened(text), **NO_TASKS))
 
 
-def stored_topics(exchange: Exchange) -> Asking[frozenset[str]]:
+def stored_topics(exchange: Exchange) -> Effects[frozenset[str]]:
     """Return the internal topics of the group upstream; raise `RefuseRequestError` if nobody knows them."""
     codec = request_codec(ApiKey.STREAMS_GROUP_DESCRIBE, DESCRIBE_VERSION)
     question = codec.new(group_ids=[exchange.request.group_id])
@@ -134,7 +134,7 @@ def stored_topics(exchange: Exchange) -> Asking[frozenset[str]]:
     return frozenset(names)
 
 
-def uncreatable(exchange: Exchange, internal: frozenset[str], *, joins: bool) -> Asking[frozenset[str]]:
+def uncreatable(exchange: Exchange, internal: frozenset[str], *, joins: bool) -> Effects[frozenset[str]]:
     """Return those of the group's internal topics that are missing, and that the user may not create.
 
     Whoever may create all of them is not held up: then the list of some seconds ago only says what to log.

@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 from kustos.acl import AclOperation, ResourceType
 from kustos.extras import ExtraMissingError
 from kustos.protocol.codes import INVALID_REGULAR_EXPRESSION, NONE, UNSUPPORTED_VERSION
-from kustos.protocol.effects import AllTopics, Ask, Asking, GiveWay, Handler, Relay, Reply, UpstreamAnswer
+from kustos.protocol.effects import AllTopics, Ask, Effects, GiveWay, Handler, Relay, Reply, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import pass_again, pass_gate
 from kustos.protocol.shapes import shortened
@@ -101,7 +101,7 @@ def said(request: Message, before: Subscription) -> Subscription:
     return Subscription(before.names if names is None else tuple(dict.fromkeys(names)), pattern)
 
 
-def resolved(exchange: Exchange, now: Subscription, topics: ClusterTopics) -> Asking[list[str]]:
+def resolved(exchange: Exchange, now: Subscription, topics: ClusterTopics) -> Effects[list[str]]:
     """Return the topics that a subscription comes to, in order; raise `TopicPatternError` for too many."""
     if now.pattern is None:
         return sorted(now.names)
@@ -112,8 +112,8 @@ def resolved(exchange: Exchange, now: Subscription, topics: ClusterTopics) -> As
     return sorted(matched.union(now.names))
 
 
-def matches(exchange: Exchange, pattern: TopicPattern, topics: ClusterTopics) -> Asking[tuple[str, ...]]:
-    """Return the topics that match, in turns where nobody asked for them before."""
+def matches(exchange: Exchange, pattern: TopicPattern, topics: ClusterTopics) -> Effects[tuple[str, ...]]:
+    """Return the topics that match, in turns where nobody needed them before."""
     known = topics.known_matches(pattern)
     if known is not None:
         return known

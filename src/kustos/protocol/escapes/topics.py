@@ -15,7 +15,7 @@ from kustos.protocol.codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kustos.protocol.common import CREATE_TOPIC, DELETE_TOPIC, DESCRIBE_TOPIC
-from kustos.protocol.effects import Ask, Asking, Handler, ListTopics, Reply, ResolveTopicIds, UpstreamAnswer
+from kustos.protocol.effects import Ask, Effects, Handler, ListTopics, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import annotate
 from kustos.protocol.steps import Operations, RefuseRequestError, Row
@@ -77,7 +77,7 @@ def create_topics(exchange: Exchange, _row: Row) -> Handler:
     return Reply(response)
 
 
-def hide_configs(exchange: Exchange, response: Message, shown: frozenset[str]) -> Asking[bool]:
+def hide_configs(exchange: Exchange, response: Message, shown: frozenset[str]) -> Effects[bool]:
     """Hide configurations that the client may not see; return whether any was hidden (version 5 on)."""
     hidden = [
         topic
@@ -109,7 +109,7 @@ def delete_topics(exchange: Exchange, _row: Row) -> Handler:
     for topic_name in named:
         yield from begin_item(exchange)
         if topic_name in describable and topic_name in deletable:
-            # the controller knows topics that the broker we asked has not heard of yet
+            # the controller knows topics that that broker has not heard of yet
             sent.add(topic_name)
         elif topic_name in describable and topic_name not in existing:
             answers.append(undeleted(entry, UNKNOWN_TOPIC_OR_PARTITION, topic_name))
@@ -138,7 +138,7 @@ def undeleted(topic_type: type[Message], code: int, name: str | None, topic_id: 
     return topic_type.fit(name=name, topic_id=topic_id, error_code=code, error_message=MESSAGES[code])
 
 
-def valid_topics(exchange: Exchange) -> Asking[tuple[list[str], list[bytes], list[Message]]]:
+def valid_topics(exchange: Exchange) -> Effects[tuple[list[str], list[bytes], list[Message]]]:
     """Return the names and ids requested exactly once, and the answers to the invalid items."""
     entry = exchange.response_codec.root.ELEMENTS["responses"]
     answers: list[Message] = []

@@ -21,7 +21,7 @@ from kustos.protocol.codes import (
     UNSUPPORTED_VERSION,
 )
 from kustos.protocol.common import WRITE_TOPIC, WRITE_TRANSACTION
-from kustos.protocol.effects import Ask, Asking, GiveWay, Handler, ListTopics, Relay, Reply, UpstreamAnswer
+from kustos.protocol.effects import Ask, Effects, GiveWay, Handler, ListTopics, Relay, Reply, UpstreamAnswer
 from kustos.protocol.exchange import ITEMS_PER_TURN, Check, Exchange
 from kustos.protocol.perform import finish
 from kustos.protocol.steps import RefuseRequestError, Row
@@ -118,7 +118,7 @@ def list_transactions(exchange: Exchange, row: Row) -> Handler:
     return Reply(listed)
 
 
-def matching(exchange: Exchange, pattern: TopicPattern, states: list[Message]) -> Asking[list[Message]]:
+def matching(exchange: Exchange, pattern: TopicPattern, states: list[Message]) -> Effects[list[Message]]:
     """Return the transactions whose ids match; a long one that would take more than a turn does not."""
     found: list[Message] = []
     for state in states:

@@ -1,4 +1,4 @@
-"""The cluster: its brokers and controllers, where its partitions lie, and metrics of its clients."""
+"""The cluster: its brokers and controllers, the places of its partitions, and metrics of its clients."""
 
 from typing import Final
 

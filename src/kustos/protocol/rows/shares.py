@@ -51,7 +51,7 @@ DELETED_OFFSETS: Final = Items(
 
 
 def member_question(_exchange: Exchange, member_id: str) -> tuple[Check, str] | None:
-    """Refuse an id of a member that brokers refuse, before anything is asked about topics."""
+    """Refuse an id of a member that brokers refuse, before any check of topics."""
     if not is_member_id(member_id):
         raise RefuseRequestError(INVALID_REQUEST)
     return None

@@ -1,4 +1,4 @@
-"""Which mechanisms and callback handlers of somebody else's a listener has."""
+"""Which custom mechanisms and callback handlers a listener has."""
 
 import re
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ def _handler_class(given: GivenSettings, listener: str, mechanism: str) -> type 
 def _mechanism_class(given: GivenSettings, listener: str, mechanism: str) -> type:
     if not _MECHANISM.fullmatch(mechanism):
         raise SettingsError(
-            f"listener `{listener}` offers `{mechanism}`, which is no name of a mechanism: use some of "
+            f"listener `{listener}` offers `{mechanism}`, which is not a name of a mechanism: use some of "
             f"`{_KNOWN}`, or up to 20 capitals, digits, `-` and `_`"
         )
     name = given.get(table.MECHANISM_CLASS, listener, mechanism)

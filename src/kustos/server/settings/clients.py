@@ -66,7 +66,7 @@ def token_mechanism(
         )
     if upstream.sasl.token_authenticated:
         raise SettingsError(
-            f"`{key}` is `token`, but kustos itself logs in with a token, and who does may create none: "
+            f"`{key}` is `token`, but kustos itself logs in with a token, which may not create others: "
             f"leave `tokenauth` out of `{node_table.UPSTREAM.jaas.name}`"
         )
     for listener in listeners:

@@ -37,7 +37,7 @@ class References:
         if provider == "file":
             return _from_file(Path(place)) if key is None else _from_properties(Path(place), key)
         raise SettingsError(
-            f"`${{{provider}:...}}` is no reference, write `${{env:NAME}}`, `${{file:/path}}` or "
+            f"`${{{provider}:...}}` is not a reference, write `${{env:NAME}}`, `${{file:/path}}` or "
             "`${file:/path:key}`"
         )
 
@@ -58,7 +58,7 @@ def _from_file(path: Path) -> str:
     if len(content) > MAX_SECRET_FILE_BYTES:
         raise SettingsError(f"the file `{path}` is larger than {MAX_SECRET_FILE_BYTES} bytes")
     try:
-        # editors and `echo` end a file with a line feed, which is no part of a password
+        # editors and `echo` end a file with a line feed, which is not part of a password
         return content.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
         raise SettingsError(f"the file `{path}` is not UTF-8 text") from None

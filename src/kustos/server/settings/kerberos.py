@@ -1,4 +1,4 @@
-"""Who the node is to Kerberos: the options of Java's Krb5LoginModule that name a keytab and a principal."""
+"""The node's identity in Kerberos: options of Java's Krb5LoginModule that name a keytab and a principal."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -110,7 +110,7 @@ def list_of(*words: str) -> Kind[tuple[str, ...]]:
 
 
 def _read_networks(text: str) -> tuple[Network, ...]:
-    # raises ValueError for what is no address, and for bits behind the prefix
+    # raises ValueError for what is not an address, and for bits behind the prefix
     return tuple(ipaddress.ip_network(item.strip()) for item in text.split(",") if item.strip())
 
 

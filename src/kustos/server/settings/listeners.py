@@ -214,7 +214,7 @@ def _listener(
     advertised = advertised or bind
     if advertised.host in WILDCARD_HOSTS:
         raise SettingsError(
-            f"clients of listener `{name}` cannot be told to connect to `{advertised.host}`, set "
+            f"clients of listener `{name}` cannot connect to `{advertised.host}`, set "
             f"`{table.ADVERTISED_LISTENERS.name}={name}://<host>:{advertised.port}`"
         )
     start = (
@@ -265,14 +265,14 @@ def _bootstrap(listener: str, advertised: NodeAddress, hosts: BrokerHostPattern)
         raise SettingsError(
             f"`{table.ADVERTISED_LISTENERS.name}` has `{advertised.host}` for listener `{listener}`, but "
             f"`{listener_key(table.BROKER_HOST_PATTERN, listener)}` needs an address there, or a name of two "
-            "labels or more that is no broker's"
+            "labels or more that is not a broker's"
         )
     return NodeAddress(host, advertised.port)
 
 
 _NO_GUARD: Final = {
     AuthorizationMode.SHADOW: "what the ACLs would deny is only recorded",
-    AuthorizationMode.OFF: "nobody asks the ACLs",
+    AuthorizationMode.OFF: "ACLs decide nothing",
 }
 
 
@@ -289,8 +289,8 @@ def _mode(given: GivenSettings, name: str, *, is_controller: bool) -> Authorizat
         return AuthorizationMode.ENFORCE
     if mode in _NO_GUARD:
         given.warnings.append(
-            f"listener `{name}` is no guard: by `{table.AUTHORIZATION_MODE.name}={mode.value}` every client "
-            f"may do everything there, {_NO_GUARD[mode]}"
+            f"listener `{name}` is not a guard: by `{table.AUTHORIZATION_MODE.name}={mode.value}` every "
+            f"client may do everything there, {_NO_GUARD[mode]}"
         )
     return mode
 

@@ -74,7 +74,7 @@ class KustosSettings:
     super_users: frozenset[str]
     allow_everyone_if_no_acl_found: bool
     authorization_enabled: bool
-    """Whether a listener asks the authorizer."""
+    """Whether a listener uses the authorizer."""
     candidate_acls: Path | None
     """Where the ACLs are that are evaluated beside those in force; None: there are none."""
     authorizer_name: str
@@ -212,21 +212,21 @@ def _super_users(given: GivenSettings) -> frozenset[str]:
 
 
 def _authorization_enabled(given: GivenSettings, listeners: tuple[ListenerSettings, ...]) -> bool:
-    """Return whether a listener asks an authorizer; raise `SettingsError` if there is none, or none asks."""
+    """Return whether a listener uses an authorizer; raise `SettingsError` if there is none, or none does."""
     class_name = given.require(table.AUTHORIZER_CLASS).strip()
-    asking = [each.name for each in listeners if each.mode is not AuthorizationMode.OFF]
-    if not class_name and asking:
+    concerned = [each.name for each in listeners if each.mode is not AuthorizationMode.OFF]
+    if not class_name and concerned:
         raise SettingsError(
             f"`{table.AUTHORIZER_CLASS.name}` is empty, which would allow everybody everything on listener "
-            f"`{asking[0]}`; leave it out, or set `{table.AUTHORIZATION_MODE.name}=off` as well to confirm "
-            "that"
+            f"`{concerned[0]}`; leave it out, or set `{table.AUTHORIZATION_MODE.name}=off` as well to "
+            "confirm that"
         )
-    if not asking and class_name and given.has(table.AUTHORIZER_CLASS):
+    if not concerned and class_name and given.has(table.AUTHORIZER_CLASS):
         raise SettingsError(
             f"`{table.AUTHORIZER_CLASS.name}` is `{class_name}`, but `{table.AUTHORIZATION_MODE.name}` is "
             "`off`; set only one of them"
         )
-    return bool(asking)
+    return bool(concerned)
 
 
 def _make_authorizer(given: GivenSettings) -> Callable[[], Authorizer] | None:
@@ -327,7 +327,7 @@ def _audit(given: GivenSettings) -> AuditSettings:
 
 
 def _syslog_tls(given: GivenSettings) -> ClientTls | None:
-    """Return the TLS of the syslog receiver, None without; raise `SettingsError` for stores of no use."""
+    """Return the TLS of the syslog receiver, None without; raise `SettingsError` for unusable stores."""
     receiver = given.require(audit_table.AUDIT_SYSLOG_RECEIVER)
     if receiver.transport is not SyslogTransport.TLS:
         return None

@@ -39,11 +39,11 @@ mechanism wins over that of a listener.
 
 The column *new value by* says what puts a changed value in force. On `SIGHUP` the node, with all its worker
 processes, reads the file again. If anything in it is wrong, nothing changes, and one line of the log says
-what. Else the log names the keys that changed, a warning names those that wait for a restart, and an audit
-event names the former. Values appear nowhere.
+what. Otherwise the log names the keys that changed, a warning names those that wait for a restart, and an
+audit event names the former. Values appear nowhere.
 
 - Lower limits turn newcomers away. Connections that are open stay.
-- New users of `PLAIN` and new passwords count from the next login on. Who is logged in stays until the
+- New users of `PLAIN` and new passwords count from the next login on. Existing sessions stay until the
   session ends (`connections.max.reauth.ms`).
 - A custom authorizer says itself which of its settings may change ([how](../how-to/custom-authorizer.md)).
   `PLAIN` with a callback handler of your own takes a restart.

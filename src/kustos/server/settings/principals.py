@@ -1,4 +1,4 @@
-"""Who clients of a listener are: its rules for names, and its principal builder."""
+"""The principals of a listener's clients: its rules for names, and its principal builder."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -196,7 +196,7 @@ _KAFKAS_CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
     SERVER_CALLBACK_HANDLER_CLASS.name: (SIGNED_HANDLER, UNSECURED_HANDLER),
     MECHANISM_CLASS.name: (),
 }
-"""The settings that name classes, and the classes that are no operator's own."""
+"""The settings that name classes, and the classes that are not an operator's own."""
 
 
 def _take_unknown(key: str, problems: list[str], warnings: list[str], fate: str) -> None:
@@ -208,7 +208,7 @@ def _take_unknown(key: str, problems: list[str], warnings: list[str], fate: str)
     alike = difflib.get_close_matches(key, BY_NAME, n=1, cutoff=_LIKENESS)
     hint = f"did you mean `{alike[0]}`" if alike else None
     if key.startswith("kustos.") or ".kustos." in key:
-        problems.append(f"`{key}` is no setting of kustos, {hint or 'leave it out'}")
+        problems.append(f"`{key}` is not a setting of kustos, {hint or 'leave it out'}")
     elif hint:
         warnings.append(f"`{key}` is not known and {fate}, {hint}")
     elif fate == IGNORED:
@@ -217,7 +217,7 @@ def _take_unknown(key: str, problems: list[str], warnings: list[str], fate: str)
 
 def _read(key: str, setting: Setting[T], raw: str, text: str) -> T:
     # show the text of the file, never the value of a reference in it
-    shown = "of no use" if setting.secret else f"`{raw}`"
+    shown = "unusable" if setting.secret else f"`{raw}`"
     try:
         return setting.kind.read(text)
     except SettingsError as error:

@@ -38,8 +38,8 @@ def listener_tls_settings(given: GivenSettings, listener: str, protocol: str) ->
             texts[name] = given.texts[key]
     own_key = listener_key(CLIENT_AUTH, listener)
     if protocol == "SASL_SSL" and own_key not in given.texts:
-        asked = texts.pop(CLIENT_AUTH.name, ClientAuth.NONE)
-        if asked != ClientAuth.NONE:
+        client_auth = texts.pop(CLIENT_AUTH.name, ClientAuth.NONE)
+        if client_auth != ClientAuth.NONE:
             given.warnings.append(
                 f"`{CLIENT_AUTH.name}` has no effect on the `SASL_SSL` listener `{listener}`, as in Kafka; "
                 f"to demand certificates, set `{own_key}`"

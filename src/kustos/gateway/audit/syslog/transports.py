@@ -63,7 +63,7 @@ def parse_receiver(text: str) -> SyslogReceiver:
 
 
 class Way(Protocol):
-    """An open way to the receiver. Its functions may block, and belong beside the event loop."""
+    """An open way to the receiver. Its functions may block, and belong off the event loop."""
 
     def send(self, messages: Sequence[bytes]) -> None:
         """Return when the kernel has all messages; raise OSError."""

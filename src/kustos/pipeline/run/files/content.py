@@ -63,7 +63,7 @@ class _StoreBytes(io.RawIOBase):
 
 
 def _refusal(place: StorePath, error: OSError) -> Exception:
-    """Return the error for a refusal: FileNotFoundError, or `AuditInputError`, which is no damage."""
+    """Return the error for a refusal: FileNotFoundError, or `AuditInputError`, which is not damage."""
     number, text = (error.errno, "") if error.errno is not None else reason_in_store(error)
     refused = OSError(number, text, str(place)) if number is not None else OSError(text)
     if isinstance(refused, FileNotFoundError):

@@ -1,4 +1,4 @@
-"""The format of a file, found in its first lines: an unknown one is told before a run, not quarantined.
+"""The format of a file, found in its first lines: an unknown one is reported before a run, not quarantined.
 
 Lines without a time say nothing about a format: every log may begin with them. If no line with a time is in a
 form that kustos reads, the log is in another, and reading it would quarantine it as a whole. A log may have
@@ -19,7 +19,7 @@ FIRST_BYTES_MAX: Final = 1 << 20
 """How far a format is looked for: the lines of a broker's start, its settings among them."""
 
 SHOWN_CHARACTERS: Final = 160
-"""So much of a line tells its format."""
+"""So much of a line shows its format."""
 
 JUDGED_LINES_MAX: Final = 200
 """Lines without an event by which a layout is judged: each is matched with all usual ones."""
@@ -30,11 +30,11 @@ _EPOCH_TIME: Final = re.compile(r"(?<!\d)1\d{9}(?:\d{3})?(?!\d)")
 """Seconds or milliseconds, as JSON often has its time."""
 
 _OWN: Final = re.compile(r"\[\d{4}-\d\d-\d\d[ T]\d\d:")
-"""Kafka's own layout; also of lines that are no events."""
+"""Kafka's own layout; also of lines that are not events."""
 
 _AUDIT: Final = re.compile(r"\bPrincipal = .* is (?:Allowed|Denied) [oO]peration = ")
 _KNOWN_KEYS: Final = frozenset(("schema_version", "event_id", "specversion"))
-"""What JSON of kustos and CloudEvents have, also such as are no events."""
+"""What JSON of kustos and CloudEvents have, also those that are not events."""
 
 _KNOWN_KEY: Final = re.compile(rf'"(?:{"|".join(sorted(_KNOWN_KEYS))})"\s*:')
 _DOCKER_KEYS: Final = frozenset(("log", "stream", "time"))
@@ -79,7 +79,7 @@ def layout_of(content: IO[bytes], place: str, layout: str | None) -> str | None:
 def _without_events(timed: Sequence[str], layout: str | None) -> tuple[str | None, bool]:
     """Return the layout of a log without an event as yet, None for Kafka's own, and whether it is known.
 
-    Lines in Kafka's own layout may begin with a bracket, as a thread does: only all of them tell.
+    Lines in Kafka's own layout may begin with a bracket, as a thread does: only all of them together show it.
     """
     own = [text for text in timed if _OWN.match(text)]
     found = None
@@ -98,7 +98,7 @@ def _advice(line: str) -> str:
         return "if log4j wrote it set `layout` to its pattern, such as `%d{ISO8601} %p %m (%c) [%t]%n`"
     if _object(line).keys() >= _DOCKER_KEYS:
         return "Docker wrote it around each line: unwrap them, as `jq -j .log` does"
-    return "it is JSON, but no event of kustos or Confluent: if it holds lines of a log, unwrap them"
+    return "it is JSON, but not an event of kustos or Confluent: if it holds lines of a log, unwrap them"
 
 
 def _has_time(text: str) -> bool:

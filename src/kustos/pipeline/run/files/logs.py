@@ -121,7 +121,7 @@ class Logs:
 
     def _chosen(self, file: "InputFile") -> Choice:
         beginning = _beginning(file)
-        # inodes of two file systems may be equal: only within a folder do they tell of a renamed file
+        # inodes of two file systems may be equal: only within a folder do they show a renamed file
         for one in reversed(self._by_inode.get(file.inode, ())):
             common = _common(one, file)
             is_near = one.path == file.path or (common and Path(one.path).parent == Path(file.path).parent)
@@ -141,7 +141,7 @@ class Logs:
         return Choice(self._new_name(file, beginning), next((why for _, _, why, _ in judged if why), None))
 
     def _new_name(self, file: "InputFile", beginning: Beginning) -> str:
-        """Return a name that no other log has: equal in other tables, as far as the beginning tells."""
+        """Return a name that no other log has: equal in other tables, as far as the beginning shows."""
         begin = next(iter(beginning.rungs), beginning.first_line)
         if begin is None:
             return f"file:{file.path}"

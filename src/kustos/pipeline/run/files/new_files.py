@@ -169,7 +169,7 @@ def with_clusters(found: FoundFiles, tables: "Tables") -> FoundFiles:
 def with_layouts(
     files: Iterable[FoundFile], layout: str | None, *, may_be_unknown: bool
 ) -> tuple[FoundFile, ...]:
-    """Return the files with their layouts: that which was set, or what their first lines tell.
+    """Return the files with their layouts: the one that was set, or the one of their first lines.
 
     Raises `UnknownFormatError` for a file in no known format unless that `may_be_unknown`.
     """

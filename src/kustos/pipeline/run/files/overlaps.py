@@ -109,7 +109,7 @@ def _doubts(candidates: Sequence[Overlap], names: dict[str, str], said: Sequence
     }
     return [
         f"`{one.place}` and `{one.other_place}` have too few lines in common to be sure that they overlap: "
-        "read as two logs; if one broker wrote both, read them anew with one `source`"
+        "read as two logs; if one broker wrote both, read them again with one `source`"
         for pair, one in doubts.items()
         if pair not in pairs_said
     ]

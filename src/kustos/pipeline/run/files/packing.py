@@ -22,7 +22,7 @@ IN_ARCHIVE: Final = "!/"
 """Stands between the path of an archive and that of a file within it."""
 
 MEMBERS_MAX: Final = 10_000
-"""Files of one archive: its directory is read whole, and tells as many as somebody wrote into it."""
+"""Files of one archive: its directory is read whole, and lists as many as somebody wrote into it."""
 
 
 class Packing(Enum):

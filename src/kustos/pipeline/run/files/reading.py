@@ -39,7 +39,7 @@ def readable_files(
 
     The layout is found in the first lines of a file unless it is given. Raises `AuditInputError` if no file
     is in the given one, `UnknownFormatError` for one in no known format unless such are quarantined, and
-    `ConfigurationError` for what is no pattern.
+    `ConfigurationError` for what is not a pattern.
     """
     may_be_unknown = on_unknown_format == "quarantine"
     logs = Logs(())
@@ -81,7 +81,7 @@ def read_lines(
 
 
 def _layout(file: Readable, layout: str | None, *, may_be_unknown: bool) -> str | None:
-    """Return the given layout if the file is in it, else that which its first lines tell."""
+    """Return the given layout if the file is in it, else that of its first lines."""
     if layout is not None:
         given = layout_at(file.place, file.packing, layout, may_be_unknown=True)
         if given is not None:

@@ -109,7 +109,7 @@ class Batches:
     def _take(self, lines: DataFrame, number: int) -> None:
         if self._stop.is_set():
             raise StoppedError
-        self._check()  # the offsets of this batch may be of a topic that was made anew meanwhile
+        self._check()  # the offsets of this batch may be of a topic that was recreated meanwhile
         spark = lines.sparkSession
         run_id = f"{self._name}@{number}"
         batch = ingest(spark, lines, self._tables, run_id, options=self._options, clock=self._clock)

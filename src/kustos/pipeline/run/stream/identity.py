@@ -3,7 +3,7 @@
 Spark numbers the batches of a checkpoint from 0. A stream restarted in a new checkpoint would reuse the
 numbers of the former one, and the tables would take its batches for repeated ones: so each checkpoint stores
 a name of its own. A checkpoint holds offsets, which mean nothing in another topic, be it of the same name:
-one that was deleted and made anew, or one of another cluster. So it stores the ids of cluster and topic, too.
+one that was deleted and recreated, or one of another cluster. So it stores the ids of cluster and topic, too.
 """
 
 import json
@@ -46,7 +46,7 @@ def stream_name(
 
     A checkpoint of a version that stored no ids becomes that of this topic.
 
-    Raises `StreamError` if the checkpoint is of another topic, is no checkpoint of kustos, or wrote into
+    Raises `StreamError` if the checkpoint is of another topic, is not a checkpoint of kustos, or wrote into
     other tables: these would lack the records that it has read.
     """
     place = checkpoint / IDENTITY
@@ -84,7 +84,7 @@ def check_identity(
             f"`{identity.cluster_id}`, give each cluster its own"
         )
     raise StreamError(
-        f"topic `{settings.topic}` was deleted and made anew since `{checkpoint}` was begun; read it into a "
+        f"topic `{settings.topic}` was deleted and recreated since `{checkpoint}` was begun; read it into a "
         "new checkpoint, from its beginning: the tables keep all they have"
     )
 

@@ -76,7 +76,7 @@ def run_stream(
     each committed batch.
 
     Raises `KafkaInputError` if the topic cannot be read, then or later, `StreamError` for a checkpoint of
-    another stream, a topic that was made anew, or a session of Spark Connect (its batches would run in
+    another stream, a topic that was recreated, or a session of Spark Connect (its batches would run in
     another process), and what `ingest` raises. After any error, a new call continues where the tables end.
     """
     if is_connect(spark):

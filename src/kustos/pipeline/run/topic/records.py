@@ -58,7 +58,7 @@ def _whole(spark: SparkSession, settings: TopicSettings) -> DataFrame:
 def as_lines(records: DataFrame, layout: str | None = None) -> DataFrame:
     """Return Kafka's records as INPUT_LINES_SCHEMA; a record without a value is a blank line.
 
-    An appender of log4j ends each record as its layout ends a line (`%n`): that end is no part of the line.
+    An appender of log4j ends each record as its layout ends a line (`%n`): that end is not part of the line.
     `layout` is log4j's pattern of the lines; JSON, and lines in Kafka's own layout, are read beside them.
 
     For a topic the partition is the log, and the offset the position in it: the same record is the same line

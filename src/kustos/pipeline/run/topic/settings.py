@@ -59,7 +59,7 @@ class TopicSettings:
     def __post_init__(self) -> None:
         if TOPIC_NAME.fullmatch(self.topic) is None or self.topic in {".", ".."}:
             raise KafkaInputError(
-                f"`{self.topic}` is no name of a topic, use letters, digits, `.`, `_` and `-`"
+                f"`{self.topic}` is not a name of a topic, use letters, digits, `.`, `_` and `-`"
             )
         if not self.client_properties.get(BOOTSTRAP, "").strip():
             raise KafkaInputError(f"the client properties lack `{BOOTSTRAP}`, name the brokers there")

@@ -1,6 +1,6 @@
-"""Which topic of which cluster a name means now: ids that a topic made anew does not share.
+"""Which topic of which cluster a name means now: ids that a topic recreated does not share.
 
-The JVM's admin client asks, with the properties and the login of the source itself.
+The JVM's admin client looks them up, with the properties and the login of the source itself.
 """
 
 from collections.abc import Iterator
@@ -28,13 +28,13 @@ class TopicIdentity:
 
 
 class TopicIdentities:
-    """Asks a cluster for the identity of a topic, again and again on one connection."""
+    """Looks up the identity of a topic, again and again on one connection."""
 
     def __init__(self, admin: Any, settings: TopicSettings, collections: Any) -> None:
         self._admin, self._settings, self._collections = admin, settings, collections
 
     def ask(self) -> TopicIdentity:
-        """Return the identity of the topic; raise `KafkaInputError` if it is missing, or may not be told."""
+        """Return the identity of the topic; raise `KafkaInputError` if it is missing or hidden."""
         topic = self._settings.topic
         with kafka_errors(self._settings):
             cluster_id = self._admin.describeCluster().clusterId().get()
@@ -42,7 +42,7 @@ class TopicIdentities:
             found = self._admin.describeTopics(names).allTopicNames().get().get(topic)
             topic_id = str(found.topicId().toString())
         if cluster_id is None:
-            raise KafkaInputError(f"the brokers at `{self._settings.bootstrap_servers}` tell no cluster id")
+            raise KafkaInputError(f"the brokers at `{self._settings.bootstrap_servers}` report no cluster id")
         return TopicIdentity(str(cluster_id), None if topic_id == _NO_ID else topic_id)
 
 

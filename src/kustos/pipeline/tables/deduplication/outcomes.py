@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from kustos.pipeline.columns.coding import Coded, coded, combined
+from kustos.pipeline.columns.codes import Coded, coded, combined
 from kustos.pipeline.lines.generated_ids import LINE_ID_BEGIN
 from kustos.pipeline.schemas import CLUSTER, CONTENT_SCHEMA
 
@@ -187,8 +187,8 @@ def in_cluster(clusters: pa.Array, ids: pa.Array) -> pa.Array:
 def content_digests(events: pa.Table | pa.RecordBatch, secret: str) -> pa.Array:
     """Return a digest of all fields of each event (CONTENT_SCHEMA; a missing column is null).
 
-    Equal contents have equal digests. Who does not know the secret cannot make two that collide, but for one
-    chance in 2**64.
+    Equal contents have equal digests. Without the secret nobody can make two that collide, but for one chance
+    in 2**64.
     """
     factor = np.uint64(int.from_bytes(hashlib.blake2b(secret.encode(), digest_size=8).digest()) | 1)
     found: Digests = np.zeros(events.num_rows, np.uint64)

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kustos.pipeline.columns.coding import OR, Coded, coded, grouped, joined
+from kustos.pipeline.columns.codes import OR, Coded, coded, grouped, joined
+from kustos.pipeline.columns.file_parts import Chunk, FilePart, chunks
 from kustos.pipeline.columns.probes import ways_of_access
-from kustos.pipeline.columns.reading import Chunk, FilePart, chunks
 from kustos.pipeline.lines.clusters import UNNAMED
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, CLUSTER, ROLLUP_GRAIN
 from kustos.pipeline.tables.deduplication.keys import MILLISECONDS_OF_A_DAY

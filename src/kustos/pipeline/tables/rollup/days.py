@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.columns.reading import FilePart, parts_of
+from kustos.pipeline.columns.file_parts import FilePart, parts_of
 from kustos.pipeline.places import Place, in_parallel, size_of
 from kustos.pipeline.tables.delta import NewFile, new_name, write_file
 from kustos.pipeline.tables.line_writing import parts_by_day
@@ -20,7 +20,7 @@ from kustos.pipeline.tables.rollup.columns import rolled_up_parts
 from kustos.pipeline.tables.runs import UPKEEP, State
 from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_ROLLUP, Tables, stored_schema
 from kustos.pipeline.tables.transaction import Transaction, Write
-from kustos.pipeline.tables.writing import files_told, in_tasks, write_batches
+from kustos.pipeline.tables.writing import in_tasks, write_batches, written_files
 
 TASK_BYTES_MAX: Final = 512 << 20
 """The largest day for a single task, some eight million events; several tasks share a larger one."""
@@ -131,7 +131,7 @@ def write_rollup(
     files = sum(len(day.events) + len(day.rollups) for day in days)
     if len(groups) == 1 and sum(sizes.values()) <= DRIVER_BYTES_MAX and files <= DRIVER_FILES_MAX:
         return _write(groups[0], place, mark)
-    return files_told(in_tasks(spark, len(groups), write), "") if groups else []
+    return written_files(in_tasks(spark, len(groups), write), "") if groups else []
 
 
 def _large_days(
@@ -145,7 +145,7 @@ def _large_days(
         batches = rolled_up_parts([part])
         return (("", file) for file in write_batches(batches, partial, mark, _SCHEMA, day=day.day))
 
-    files = files_told(in_tasks(spark, len(tasks), write), "") if tasks else []
+    files = written_files(in_tasks(spark, len(tasks), write), "") if tasks else []
     found = _by_day(partial / file.name for file in files)
     return {day.day: replace(day, events=(), rollups=(*day.rollups, *found.get(day.day, ()))) for day in days}
 

@@ -1,4 +1,4 @@
-"""The settings of callback handlers and mechanisms of somebody else's, by Kafka's names where it has them."""
+"""The settings of custom callback handlers and mechanisms, by Kafka's names where it has them."""
 
 from typing import Any, Final
 

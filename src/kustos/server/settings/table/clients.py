@@ -29,7 +29,7 @@ _LOGIN: Final[tuple[tuple[str, Kind[Any], str], ...]] = (
     ),
     ("sasl.oauthbearer.client.credentials.client.id", TEXT, "The client id at the provider."),
     ("sasl.oauthbearer.client.credentials.client.secret", TEXT, "Its secret at the provider."),
-    ("sasl.oauthbearer.scope", TEXT, "The scope that is asked for. Without it none is."),
+    ("sasl.oauthbearer.scope", TEXT, "The requested scope. Without it none is requested."),
     (
         "sasl.oauthbearer.header.urlencode",
         BOOLEAN,

@@ -1,4 +1,4 @@
-"""The settings of logins: limits on who has not authenticated, delegation tokens, unknown user names."""
+"""The settings of logins: limits on unauthenticated clients, delegation tokens, unknown user names."""
 
 from typing import Any, Final
 
@@ -116,8 +116,8 @@ DECOY_SECRET: Final[Setting[str]] = Setting(
     None,
     "SASL",
     "The secret from which kustos derives salt and iterations for unknown SCRAM users, 32 characters at "
-    "least. Nodes that serve the same users must have the same secret: else a client that tries a name on "
-    "two nodes learns whether the user exists. Without it each metadata directory has its own.",
+    "least. Nodes that serve the same users must have the same secret: otherwise a client that tries a name "
+    "on two nodes learns whether the user exists. Without it each metadata directory has its own.",
     secret=True,
 )
 

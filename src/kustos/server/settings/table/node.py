@@ -283,7 +283,7 @@ AUTHORIZATION_MODE: Final = Setting(
     "Authorization",
     "What the authorizer's decisions do. `enforce`: they are in force. `shadow`: everything passes that goes "
     "upstream, and what would have been denied is audited and counted; ACLs, users and tokens stay guarded, "
-    "and so do admin listeners. `off`: the authorizer is not asked, every client may do everything. Only a "
+    "and so do admin listeners. `off`: no authorizer decides, every client may do everything. Only a "
     "listener with `enforce` is a guard.",
     per_listener=True,
 )
@@ -310,7 +310,7 @@ CANDIDATE_ACLS: Final = Setting(
     "Authorization",
     "Candidate ACLs: a file in any form that `kustos acls convert` reads, a snapshot, or a directory with a "
     "metadata log. They are evaluated beside the ACLs in force, without effect; where they decide otherwise, "
-    "the audit event says so. Read anew by each SIGHUP.",
+    "the audit event says so. Read again by each SIGHUP.",
     takes_effect=TakesEffect.RELOAD,
 )
 LEGACY_ACL_FILE: Final = Setting(

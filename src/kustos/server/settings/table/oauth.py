@@ -34,7 +34,7 @@ JWKS_REFRESH_MS: Final[Setting[int]] = _setting(
     "sasl.oauthbearer.jwks.endpoint.refresh.ms",
     _MILLISECONDS,
     DEFAULT_REFRESH_MS,
-    "How often the keys are asked for; a file is looked at every 10 seconds at least. A token with an "
+    "How often kustos fetches the keys; it checks a file every 10 seconds at least. A token with an "
     "unknown key id brings the keys sooner.",
 )
 JWKS_RETRY_BACKOFF_MS: Final[Setting[int]] = _setting(

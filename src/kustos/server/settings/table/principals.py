@@ -1,4 +1,4 @@
-"""The settings of who somebody is: rules for names of certificates and of Kerberos, and the builder."""
+"""The settings of principals: rules for names of certificates and of Kerberos, and the builder."""
 
 from typing import Any, Final
 
@@ -58,7 +58,7 @@ KERBEROS_SERVICE_NAME: Final[Setting[str]] = Setting(
     TEXT,
     None,
     "SASL",
-    "The service that clients ask Kerberos for tickets to: the first part of the principal in the JAAS "
+    "The service for which clients get Kerberos tickets: the first part of the principal in the JAAS "
     "config of GSSAPI. It may be left out; if it is given, the two must be the same.",
     per_listener=True,
 )

@@ -19,10 +19,10 @@ from kustos.acl.forms import FIELD_BYTES_MAX
 from kustos.authorizer.index import ALLOWS
 from kustos.pipeline.privilege.ceiling import PrincipalCeiling
 from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions, cutter
-from kustos.pipeline.privilege.planning import ImpliedDeny, TypePlan, can_be_named
+from kustos.pipeline.privilege.placements import HostedPlacement, Index
 from kustos.pipeline.privilege.probes import answer_probes
-from kustos.pipeline.privilege.serving import HostedPlacement, Index
 from kustos.pipeline.privilege.tree import Placement
+from kustos.pipeline.privilege.type_plan import ImpliedDeny, TypePlan, can_be_named
 from kustos.pipeline.privilege.values import (
     ALL_BIT,
     CLOSURES,
@@ -59,7 +59,7 @@ def least_privilege(
     """Return the cheapest ACLs that allow every use and no denial, and the uses that no ACL can serve.
 
     An access must not be both used and denied. Exact unless the same access was used from one host and denied
-    from another; then close to it (see `planning`). DENYs are made only for a denied operation that a needed
+    from another; then close to it (see `type_plan`). DENYs are made only for a denied operation that a needed
     one on the same name from the same host implies. With a `ceiling`, today's limit, no question about a
     named resource is allowed that today's ACLs do not allow; uses beyond them are unserved.
     """

@@ -62,7 +62,7 @@ class ReadOnlyClient(KazooClient):  # type: ignore[misc]
 
     def _call(self, request: Any, async_object: Any) -> Any:
         if type(request) not in _READS:
-            raise WriteRefusedError(f"`{type(request).__name__}` is no read, and is not sent")
+            raise WriteRefusedError(f"`{type(request).__name__}` is not a read, so it is not sent")
         return super()._call(request, async_object)
 
 

@@ -1,4 +1,4 @@
-"""Recorded questions, each once, with the ACLs that match them: the stage that review and findings share."""
+"""Recorded questions, each once, with the ACLs that match them: a stage that review and findings share."""
 
 from collections import OrderedDict
 from collections.abc import Iterable

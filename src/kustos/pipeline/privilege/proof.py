@@ -17,7 +17,7 @@ from kustos.pipeline.privilege.options import (
     PrivilegeOptions,
 )
 from kustos.pipeline.privilege.reach import granted_on_known_names
-from kustos.pipeline.privilege.recommending import recommend_for, recommended_acls
+from kustos.pipeline.privilege.recommendations import recommend_for, recommended_acls
 from kustos.pipeline.privilege.values import RecommendedAcl
 from kustos.pipeline.progress import Progress, silent
 

@@ -22,8 +22,8 @@ from kustos.acl.forms import Place, binding_of_fields, texts_of
 from kustos.authorizer import RuleKind
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review.asking import rules_of
 from kustos.pipeline.review.entitlements import Denying, Effect, name_is_matched
+from kustos.pipeline.review.recorded_questions import rules_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -60,19 +60,19 @@ class RowChoice:
         as_written: bool = False,
     ) -> Self:
         """Return the choice of texts, in any case; raise `ReviewError` for an unknown one."""
-        asked = None if operation is None else AclOperation.from_text(operation)
+        wanted = None if operation is None else AclOperation.from_text(operation)
         kind = None if resource_type is None else ResourceType.from_text(resource_type)
         how = None if pattern_type is None else PatternType.from_text(pattern_type)
-        unasked = {AclOperation.UNKNOWN, AclOperation.ANY}
-        if asked in (unasked if as_written else unasked | {AclOperation.ALL}):
-            raise ReviewError(f"`{operation}` is no operation that is asked about, such as READ or DELETE")
+        unchecked = {AclOperation.UNKNOWN, AclOperation.ANY}
+        if wanted in (unchecked if as_written else unchecked | {AclOperation.ALL}):
+            raise ReviewError(f"`{operation}` is not an operation that Kafka checks, such as READ or DELETE")
         if kind in (ResourceType.UNKNOWN, ResourceType.ANY):
-            raise ReviewError(f"`{resource_type}` is no type of resources, such as TOPIC or GROUP")
+            raise ReviewError(f"`{resource_type}` is not a type of resources, such as TOPIC or GROUP")
         if how not in (None, PatternType.LITERAL, PatternType.PREFIXED):
-            raise ReviewError(f"`{pattern_type}` is no pattern of an ACL, take LITERAL or PREFIXED")
+            raise ReviewError(f"`{pattern_type}` is not a pattern of an ACL, take LITERAL or PREFIXED")
         return cls(
             principal=principal,
-            operation=asked,
+            operation=wanted,
             resource_type=kind,
             resource_name=resource_name,
             pattern_type=how,

@@ -1,4 +1,4 @@
-"""What pipeline commands need: options, configuration, Spark, progress, an end when interrupted."""
+"""What pipeline commands share: options, configuration, Spark, progress, an end when interrupted."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -38,6 +38,30 @@ Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, h
 Rules = Annotated[
     bool, typer.Option("--rules", help="Also show what is decided the same way, but by another rule.")
 ]
+
+RowsOfPrincipal = Annotated[
+    str | None, typer.Option("--principal", metavar="TYPE:NAME", help="Only rows of this principal.")
+]
+RowsOfOperation = Annotated[
+    str | None,
+    typer.Option("--operation", metavar="NAME", help="Only rows of this operation, such as DELETE."),
+]
+RowsOfResourceType = Annotated[
+    str | None, typer.Option("--resource-type", metavar="TYPE", help="Only rows of TOPIC, GROUP, and so on.")
+]
+RowsOfResourceName = Annotated[
+    str | None, typer.Option("--resource-name", metavar="NAME", help="Only rows of this name.")
+]
+RowsOfPatternType = Annotated[
+    str | None,
+    typer.Option("--pattern-type", metavar="TYPE", help="Only rows of LITERAL or of PREFIXED names."),
+]
+RowsOfTeam = Annotated[
+    str | None,
+    typer.Option("--team", metavar="NAME", help="Only rows for which this team is responsible."),
+]
+UnusedRows = Annotated[bool, typer.Option("--unused", help="Only rows that nobody used.")]
+"""Which rows of a review: those that match all of these options."""
 
 Step = Callable[[str], None]
 """Callback with the name of each step as it begins."""

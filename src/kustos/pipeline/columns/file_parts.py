@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from kustos.pipeline.columns.coding import Coded, coded
+from kustos.pipeline.columns.codes import Coded, coded
 from kustos.pipeline.places import Place, place_of, size_of, source_of
 
 PART_BYTES_MAX: Final = 128 << 20
@@ -62,7 +62,7 @@ def chunks(
     """Yield the columns of parts of files, chunk by chunk; raise `OSError` or `pyarrow.ArrowInvalid`.
 
     `texts` come as codes, `others` as the file has them, times in microseconds. A column that the file
-    lacks is null, but for `day`, which its folder tells; fields of structs are named with dots. Small files
+    lacks is null, but for `day`, which its folder names; fields of structs are named with dots. Small files
     share a chunk.
     """
     small: list[Columns] = []

@@ -146,7 +146,7 @@ def parse_operation(text: str) -> AclOperation:
         if _squeezed(operation.name) == wanted and operation is not AclOperation.UNKNOWN:
             return operation
     names = ", ".join(o.name for o in AclOperation if o > AclOperation.ANY)
-    raise usage_error(f"`{text}` is no operation, use one of {names}")
+    raise usage_error(f"`{text}` is not an operation, use one of {names}")
 
 
 def sorted_bindings(bindings: Iterable[AclBinding]) -> list[AclBinding]:

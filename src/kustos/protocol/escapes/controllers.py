@@ -1,4 +1,7 @@
-"""DescribeCluster on controllers' listeners: needs ALTER, and answers only requests for controllers."""
+"""What only listeners of controllers serve: DescribeCluster about controllers, and Envelope (KIP-590).
+
+DescribeCluster needs ALTER there. Holders of CLUSTER_ACTION forward requests of others in an Envelope.
+"""
 
 from typing import Final
 
@@ -6,7 +9,8 @@ from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation
 from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST
-from kustos.protocol.effects import Handler, Reply, Serve
+from kustos.protocol.effects import Handler, Reply, Serve, Unwrap
+from kustos.protocol.envelopes import address_bytes_of, principal_of
 from kustos.protocol.exchange import Exchange
 from kustos.protocol.perform import annotate_cluster
 from kustos.protocol.steps import ClusterOperations, RefuseRequestError, Row
@@ -44,3 +48,13 @@ def describe_controllers(exchange: Exchange, row: Row) -> Handler:
 def _refused(exchange: Exchange, error: ErrorCode, message: str) -> Message:
     code = error.value if exchange.version >= ENDPOINT_TYPE_SINCE else INVALID_REQUEST
     return exchange.response_codec.root(error_code=code, error_message=message)
+
+
+def envelope(exchange: Exchange, _row: Row) -> Handler:
+    """Open it for a holder of CLUSTER_ACTION; authorize its contents for the principal it names."""
+    yield from ()
+    if not exchange.allows_cluster(AclOperation.CLUSTER_ACTION):
+        raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)
+    request = exchange.request
+    principal = principal_of(request.request_principal)
+    return Unwrap(principal, request.request_data, address_bytes_of(request.client_host_address))

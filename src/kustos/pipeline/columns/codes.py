@@ -1,4 +1,4 @@
-"""Texts as codes, several columns of codes as one, and sums of rows that have the same."""
+"""Texts as codes, several columns of codes as one, and sums of rows with equal codes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

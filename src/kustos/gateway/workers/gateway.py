@@ -10,7 +10,7 @@ from kustos.gateway.listener.plans import GatewayParts, ListenerPlan
 from kustos.gateway.listener.port import Port
 from kustos.gateway.store.writer import MetadataWriter
 from kustos.gateway.upstream.in_flight import nothing_in_flight
-from kustos.gateway.workers.counting import NODE_IS_FULL
+from kustos.gateway.workers.connection_count import NODE_IS_FULL
 from kustos.gateway.workers.pool import WorkerPool
 from kustos.gateway.workers.service import Service
 from kustos.metadata.store import MetadataStore, StoreRequest

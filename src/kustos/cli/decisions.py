@@ -19,7 +19,7 @@ from kustos.cli.answers import (
     TextAnswers,
 )
 from kustos.cli.broker_settings import report_unknown
-from kustos.cli.deciding_workers import decide_in_workers
+from kustos.cli.decision_workers import decide_in_workers
 from kustos.cli.failures import usage_error
 from kustos.cli.output import OutputFormat
 from kustos.cli.requests import FIELDS as REQUEST_FIELDS
@@ -116,7 +116,9 @@ def _parquet_file(name: str) -> Iterator[Any]:
     try:
         file = parquet.ParquetFile(name)
     except (OSError, pa.ArrowInvalid) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no Parquet file"
+        reason = (
+            error.strerror if isinstance(error, OSError) and error.strerror else "it is not a Parquet file"
+        )
         raise usage_error(f"cannot read the requests `{name}`: {reason.lower()}") from error
     with file:
         yield file

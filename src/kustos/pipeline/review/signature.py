@@ -46,11 +46,11 @@ def verify_signed_review(text: str, public_key: bytes) -> Document:
     except (JoseError, ValueError, UnicodeError) as error:
         raise ReviewError(f"the signature is not one of this key: {type(error).__name__}") from None
     if found.protected.get("typ") != TYPE:
-        raise ReviewError(f"what is signed is no review, its type is not `{TYPE}`")
+        raise ReviewError(f"what is signed is not a review, its type is not `{TYPE}`")
     try:
         return read_review(found.payload.decode("ascii"))
     except UnicodeDecodeError:
-        raise ReviewError("what is signed is no review, it is not ASCII") from None
+        raise ReviewError("what is signed is not a review, it is not ASCII") from None
 
 
 def _jws() -> Any:
@@ -72,7 +72,9 @@ def _key(content: bytes, password: bytes | None) -> tuple[Any, str]:
         if curve in ALGORITHMS:
             return key, ALGORITHMS[curve]
     # the cause is not reported: it could contain a part of the key
-    raise ReviewError("this is no Ed25519 or P-256 key in PEM or as a JWK, or its password is another one")
+    raise ReviewError(
+        "this is not an Ed25519 or P-256 key in PEM or as a JWK, or its password is another one"
+    )
 
 
 def _imported(kind: Any, content: bytes, password: bytes | None, refused: type[Exception]) -> Any:

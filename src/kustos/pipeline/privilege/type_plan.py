@@ -12,7 +12,7 @@ from kustos.authorizer.index import ALLOWS
 from kustos.authorizer.spi import PROBED_NAME
 from kustos.pipeline.privilege.ceiling import PrincipalCeiling
 from kustos.pipeline.privilege.options import HostChoice, PrivilegeOptions
-from kustos.pipeline.privilege.serving import HostedPlacement
+from kustos.pipeline.privilege.placements import HostedPlacement
 from kustos.pipeline.privilege.terms import ByHost, Denied, cheapest_for_term
 from kustos.pipeline.privilege.tree import nothing_beyond
 from kustos.pipeline.privilege.values import (

@@ -1,4 +1,4 @@
-"""Work that blocks, beside the event loop: requests to identity providers, calls of Kerberos' library."""
+"""Blocking work off the event loop: requests to identity providers, calls of Kerberos' library."""
 
 import asyncio
 import threading
@@ -10,10 +10,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def beside_the_loop(work: Callable[[], T]) -> T:
+async def in_a_thread(work: Callable[[], T]) -> T:
     """Return what the work returns, or raise what it raises, done in a thread of its own.
 
-    Nobody waits for the thread where the loop, or the process, ends before it.
+    If the loop or the process ends first, nothing waits for the thread.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -32,5 +32,5 @@ async def beside_the_loop(work: Callable[[], T]) -> T:
             # the loop may be closed
             loop.call_soon_threadsafe(settle, settled)
 
-    threading.Thread(target=run, name="beside-the-loop", daemon=True).start()
+    threading.Thread(target=run, name="in-a-thread", daemon=True).start()
     return await future

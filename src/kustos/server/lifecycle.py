@@ -1,4 +1,4 @@
-"""Running a node until it is told to stop, and stopping it well."""
+"""Runs a node until a signal stops it, and ends it cleanly."""
 
 import asyncio
 from collections.abc import Callable
@@ -64,5 +64,5 @@ async def run_node(node: Runnable, stopped: asyncio.Event, hurried: asyncio.Even
 
 async def _hurry(node: Runnable, hurried: asyncio.Event) -> None:
     await hurried.wait()
-    LOG.warning("told to stop again: clients get no more answers")
+    LOG.warning("a second signal to stop: clients get no more answers")
     node.hurry()
