@@ -17,6 +17,7 @@ from kustos.gateway.apis import (
     SharedApis,
     TokenSweeper,
     reloaded_settings,
+    words_of_others,
 )
 from kustos.gateway.audit import AuditLog
 from kustos.gateway.listener import GatewayParts, ListenerPlan
@@ -248,7 +249,7 @@ class Node:
         try:
             count = ACL_COUNT_UNKNOWN if authorizer is None else authorizer.acl_count
         except Exception as error:  # noqa: BLE001 - a custom authorizer must not keep the metrics from being read
-            LOG.warning("the authorizer cannot count its ACLs", reason=f"{type(error).__name__}: {error}")
+            LOG.warning("the authorizer cannot count its ACLs", reason=words_of_others(error))
             return ACL_COUNT_UNKNOWN
         return count if type(count) is int else ACL_COUNT_UNKNOWN
 
