@@ -85,7 +85,7 @@ from kustos.auth.mechanisms.oauthbearer import (
 )
 from kustos.auth.mechanisms.oauthbearer_messages import InitialResponseError, require_valid_extensions
 from kustos.auth.mechanisms.plain import PlainServer, PlainUsers, ReplaceablePlainUsers
-from kustos.auth.mechanisms.scram import ScramServer, TokenLogin, TokenLookup
+from kustos.auth.mechanisms.scram import OwnedToken, ScramServer, TokenLogin, TokenLookup
 from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
 from kustos.auth.mechanisms.scram_keys import ScramHash
 from kustos.auth.principals import ANONYMOUS
@@ -150,6 +150,7 @@ __all__ = [
     "OAuthBearerClient",
     "OAuthBearerServer",
     "OAuthBearerValidatorCallbackHandler",
+    "OwnedToken",
     "PlainServer",
     "PlainServerCallbackHandler",
     "PlainUsers",

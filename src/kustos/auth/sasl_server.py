@@ -27,7 +27,15 @@ from kustos.auth.effects import (
     SendFrame,
 )
 from kustos.auth.errors import SaslErrorCode, SaslMechanismError
-from kustos.auth.mechanisms.base import Beside, Challenge, Claimant, MechanismFactory, Proven, ServerMechanism
+from kustos.auth.mechanisms.base import (
+    NOBODY,
+    Beside,
+    Challenge,
+    Claimant,
+    MechanismFactory,
+    Proven,
+    ServerMechanism,
+)
 from kustos.auth.principals import refuse_change
 from kustos.auth.sasl_requests import (
     ErrorBody,
@@ -156,15 +164,17 @@ class SaslServerMachine:
             return ()
         return self._follow(self._judge(self._exchange, self._waiting, outcome))
 
-    def renews(self, frame: bytes) -> bool:
-        """Return whether this frame shows the credentials, good or bad, by which the session logged in.
+    def may_guess(self, frame: bytes) -> bool:
+        """Return whether this frame of a login again may try a password of others. Nothing is judged.
 
-        Such a frame tests no password of others. Nothing is judged.
+        It does not if it shows the credentials, good or bad, by which the session logged in, or such as
+        nobody finds by trying.
         """
         token = token_in(frame) if self._in_requests else frame
         if self._exchange is None or self._proven is None or token is None:
-            return False
-        return self._exchange.claim(token) == self._proven
+            return True
+        claimed = self._exchange.claim(token)
+        return claimed is not NOBODY and claimed != self._proven
 
     def oversized(self) -> tuple[SaslEffect, ...]:
         """Return what to do about a frame length that is negative or above `max_receive_size`."""
