@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from kustos.acl import KafkaPrincipal
@@ -38,6 +38,27 @@ USERS = PlainUsers({"alice": PASSWORD, "bob": "b0b-s3cret"}, SystemEntropy())
 PLAIN = PlainServer.factory(USERS)
 PORTS = 4
 PATIENCE_S = 60.0
+
+
+class CountedFigures:
+    """The figures of a listener, kept in a counter."""
+
+    NAMES: Final = {
+        "created": "created",
+        "open": "connections",
+        "unauthenticated": "unauthenticated",
+        "incoming_bytes": "received",
+        "outgoing_bytes": "sent",
+    }
+
+    def __init__(self, counted: Counter[str]) -> None:
+        self.__dict__["counted"] = counted
+
+    def __getattr__(self, figure: str) -> int:
+        return int(self.__dict__["counted"][self.NAMES[figure]])
+
+    def __setattr__(self, figure: str, value: int) -> None:
+        self.__dict__["counted"][self.NAMES[figure]] = value
 
 
 @dataclass
@@ -88,6 +109,7 @@ class RunningGateway:
             max_connections_per_ip=self.max_connections_per_ip,
             drain_timeout_ms=self.drain_timeout_ms,
             failed_logins=self.failed_logins,
+            answer_versions=self.offered.answer,
         )
         plan = ListenerPlan(
             name="CLIENTS",
@@ -156,20 +178,11 @@ class RunningGateway:
         again = " again" if is_reauthentication else ""
         self.counted[f"{'' if succeeded else 'failed '}logins{again}"] += 1
 
-    def connections_changed(self, listener: str, change: int) -> None:
-        self.counted["connections"] += change
-
-    def received(self, listener: str, size_bytes: int) -> None:
-        self.counted["received"] += size_bytes
-
-    def sent(self, listener: str, size_bytes: int) -> None:
-        self.counted["sent"] += size_bytes
+    def listener(self, name: str) -> Any:
+        return CountedFigures(self.counted)
 
     def turned_away(self) -> None:
         self.counted["turned away"] += 1
-
-    def unauthenticated_changed(self, listener: str, change: int) -> None:
-        self.counted["unauthenticated"] += change
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         self.counted[f"handshake: {kind}"] += 1

@@ -23,7 +23,6 @@ from kustos.auth.callbacks import (
 from kustos.auth.diagram import sasl_server_diagram
 from kustos.auth.effects import (
     Authenticated,
-    ClientSoftware,
     Close,
     Fail,
     LoginStep,
@@ -121,7 +120,6 @@ __all__ = [
     "CallbackError",
     "Challenge",
     "ClientRequest",
-    "ClientSoftware",
     "Close",
     "CredentialsError",
     "CustomServer",

@@ -17,7 +17,6 @@ from kustos.acl import KafkaPrincipal
 from kustos.auth.builders import principal_of_login
 from kustos.auth.effects import (
     Authenticated,
-    ClientSoftware,
     Close,
     Fail,
     LoginStep,
@@ -27,15 +26,8 @@ from kustos.auth.effects import (
     SendFrame,
 )
 from kustos.auth.errors import SaslErrorCode, SaslMechanismError
-from kustos.auth.mechanisms.base import (
-    NOBODY,
-    Beside,
-    Challenge,
-    Claimant,
-    MechanismFactory,
-    Proven,
-    ServerMechanism,
-)
+from kustos.auth.mechanisms import Beside, Challenge, Claimant, MechanismFactory, Proven, ServerMechanism
+from kustos.auth.mechanisms.base import NOBODY
 from kustos.auth.principals import refuse_change
 from kustos.auth.sasl_requests import (
     ErrorBody,
@@ -66,6 +58,9 @@ ApiVersionsBody = Callable[[int], bytes]
 
 _BEFORE_TOKENS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
 _AMID_TOKENS: Final = frozenset({int(ApiKey.SASL_AUTHENTICATE)})
+_ENDS: Final = frozenset({SaslState.FAILED, SaslState.COMPLETE})
+"""Where an exchange is over."""
+
 _INITIAL_HINT: Final = (
     "not a Kafka request: another protocol than the listener's, a client older than KIP-43, or no client"
 )
@@ -283,7 +278,7 @@ class SaslServerMachine:
         row = transition(self._state, seen.event)
         self._state = row.target
         effects = _ACT[row.action](self, seen, row)
-        if self._state in {SaslState.FAILED, SaslState.COMPLETE}:
+        if self._state in _ENDS:
             self._exchange = None
         return effects
 
@@ -291,13 +286,10 @@ class SaslServerMachine:
         return Fail(response, reason, self._settings.failed_authentication_delay_ms)
 
     def _answer_versions(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
-        request, body = seen.request, seen.request.body if seen.request else None
-        if request is None or body is None:
+        request = seen.request
+        if request is None:
             return self._close(seen, row)
-        software = ClientSoftware(
-            getattr(body, "client_software_name", ""), getattr(body, "client_software_version", "")
-        )
-        return software, SendFrame(answer(request, self._api_versions(request.api_version)))
+        return (SendFrame(answer(request, self._api_versions(request.api_version))),)
 
     def _refuse_versions(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if seen.request is None:

@@ -241,6 +241,7 @@ class Node:
             max_connections_per_ip=settings.max_connections_per_ip,
             drain_timeout_ms=settings.drain_timeout_ms,
             failed_logins=settings.failed_logins,
+            answer_versions=self.offered.answer,
         )
 
     def acl_count(self) -> int:

@@ -128,9 +128,9 @@ class ConnectionLogin:
         self._cancel()
 
     def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
-        if effects and isinstance(effects[-1], SendFrame) and not isinstance(effects[0], ProofRefused):
+        if len(effects) == 1 and isinstance(effects[0], SendFrame):
             # most frames of a login do not end it
-            self._owner.write(effects[-1].data)
+            self._owner.write(effects[0].data)
             return
         if not self._is_recorded(effects):
             self._owner.close(LOG_IS_FULL)
