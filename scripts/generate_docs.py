@@ -182,7 +182,7 @@ def metrics() -> str:
     gateway.registry.register(WatchedLog(lambda: True))
     gateway.registry.register(WatchedWorkerPool(lambda: (0, 0, 0)))
     gateway.answered(ApiKey.METADATA, 0.0)
-    gateway.received("A", 0)
+    gateway.listener("A")
     gateway.authenticated("PLAIN", True)
     families: list[Metric] = list(gateway.registry.collect())
     labels_of: dict[str, tuple[str, ...]] = {

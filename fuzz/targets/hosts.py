@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from fuzz.targets import require
-from kustos.gateway.listener.server_names import HostAskingObject, ask_for_hosts, asks_for
+from kustos.gateway.listener.server_names import HostAskingObject, ask_for_hosts, names_host
 from kustos.gateway.upstream.host_names import BrokerHostPattern, BrokerHosts, UnknownHostError
 
 INPUT_MAX_BYTES: Final = 1_024
@@ -72,8 +72,8 @@ def client_hello(data: bytes) -> None:
         half.do_handshake()
     record, message = int.from_bytes(data[3:5], "big"), int.from_bytes(data[6:9], "big")
     if told and message + 4 <= record:
-        require(asks_for(data, told[0]), "a second look finds another name than OpenSSL")
-        require(asks_for(data, OTHER) == (told[0] == OTHER), "a second look finds any name")
+        require(names_host(data, told[0]), "a second look finds another name than OpenSSL")
+        require(names_host(data, OTHER) == (told[0] == OTHER), "a second look finds any name")
 
 
 def seeds() -> Iterator[bytes]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from kustos.acl import KafkaPrincipal
@@ -15,7 +15,6 @@ from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, Stand
 from kustos.gateway.listener import FailedLoginLimits, ListenerTls
 from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.plans import ConnectionSettings, GatewayParts, ListenerPlan
-from kustos.gateway.metrics.tallies import SocketTally
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.logins import Login
 from kustos.gateway.session.request_budget import RequestBudget
@@ -41,6 +40,27 @@ PORTS = 4
 PATIENCE_S = 60.0
 
 
+class CountedFigures:
+    """The figures of a listener, kept in a counter."""
+
+    NAMES: Final = {
+        "created": "created",
+        "open": "connections",
+        "unauthenticated": "unauthenticated",
+        "incoming_bytes": "received",
+        "outgoing_bytes": "sent",
+    }
+
+    def __init__(self, counted: Counter[str]) -> None:
+        self.__dict__["counted"] = counted
+
+    def __getattr__(self, figure: str) -> int:
+        return int(self.__dict__["counted"][self.NAMES[figure]])
+
+    def __setattr__(self, figure: str, value: int) -> None:
+        self.__dict__["counted"][self.NAMES[figure]] = value
+
+
 @dataclass
 class RunningGateway:
     """A gateway and what surrounds it."""
@@ -56,7 +76,6 @@ class RunningGateway:
     failed_logins: FailedLoginLimits = field(default_factory=FailedLoginLimits)
     clock: ManualClock = field(default_factory=lambda: ManualClock(1_000_000))
     counted: Counter[str] = field(default_factory=Counter)
-    figures: dict[str, SocketTally] = field(default_factory=dict)
     is_full: bool = False
     tls: ListenerTls | None = None
     proxies: AddressRanges | None = None
@@ -90,6 +109,7 @@ class RunningGateway:
             max_connections_per_ip=self.max_connections_per_ip,
             drain_timeout_ms=self.drain_timeout_ms,
             failed_logins=self.failed_logins,
+            answer_versions=self.offered.answer,
         )
         plan = ListenerPlan(
             name="CLIENTS",
@@ -158,25 +178,11 @@ class RunningGateway:
         again = " again" if is_reauthentication else ""
         self.counted[f"{'' if succeeded else 'failed '}logins{again}"] += 1
 
-    def connections_changed(self, listener: str, change: int) -> None:
-        self.counted["connections"] += change
-
-    def listener(self, name: str) -> SocketTally:
-        return self.figures.setdefault(name, SocketTally())
-
-    @property
-    def received_bytes(self) -> int:
-        return sum(each.incoming_bytes for each in self.figures.values())
-
-    @property
-    def sent_bytes(self) -> int:
-        return sum(each.outgoing_bytes for each in self.figures.values())
+    def listener(self, name: str) -> Any:
+        return CountedFigures(self.counted)
 
     def turned_away(self) -> None:
         self.counted["turned away"] += 1
-
-    def unauthenticated_changed(self, listener: str, change: int) -> None:
-        self.counted["unauthenticated"] += change
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         self.counted[f"handshake: {kind}"] += 1

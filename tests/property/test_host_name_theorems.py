@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kustos.gateway.listener.server_names import asks_for
+from kustos.gateway.listener.server_names import names_host
 from kustos.gateway.upstream.host_names import (
     NODE_ID,
     NODE_ID_MAX,
@@ -80,11 +80,11 @@ def test_two_brokers_have_two_names(pattern: BrokerHostPattern, one: int, other:
 @given(st.from_regex(r"\A[a-z0-9.-]{1,60}\Z"), st.from_regex(r"\A[a-z0-9.-]{1,60}\Z"))
 def test_a_client_hello_asks_for_the_name_in_it_and_no_other(name: str, other: str) -> None:
     hello = client_hello(name.encode())
-    assert asks_for(hello, name)
-    assert asks_for(hello, other) == (name == other)
-    assert not asks_for(hello, None)
-    assert asks_for(client_hello(None), None)
-    assert not asks_for(client_hello(None), name)
+    assert names_host(hello, name)
+    assert names_host(hello, other) == (name == other)
+    assert not names_host(hello, None)
+    assert names_host(client_hello(None), None)
+    assert not names_host(client_hello(None), name)
 
 
 @settings(max_examples=500)
@@ -94,7 +94,7 @@ def test_a_broken_client_hello_asks_for_nothing_that_it_does_not_say(
 ) -> None:
     hello = start if isinstance(start, bytes) else client_hello(b"broker-1.example.com")[:start]
     broken = hello[:at] + change + hello[at + len(change) :]
-    if asks_for(broken, "broker-2.example.com"):
+    if names_host(broken, "broker-2.example.com"):
         assert b"broker-2.example.com" in broken
 
 

@@ -1,7 +1,11 @@
 """What clients are offered: recreated when upstream offers something else, and only then."""
 
+import pytest
+
 from kustos.protocol import OfferedApis
+from kustos.protocol.api_versions import KNOWN_BODY_MAX_BYTES
 from kustos.wire import ApiKey, Message, request_codec, response_codec
+from testkit.sasl import request, response, versions_request
 
 METADATA = int(ApiKey.METADATA)
 
@@ -41,3 +45,38 @@ def test_each_body_is_that_of_its_version() -> None:
         assert response_codec(ApiKey.API_VERSIONS, version).decode(body).message.error_code == 0
     assert request_codec(ApiKey.API_VERSIONS, 3).flexible
     assert bodies[2] != bodies[3]
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_an_api_versions_in_order_is_answered_with_the_body_of_its_version(version: int) -> None:
+    upstream = {METADATA: (0, 12)}
+    offered = OfferedApis(lambda: upstream)
+    for correlation_id in (1, 2**31 - 1, -5):
+        answer = offered.answer(versions_request(version, correlation_id=correlation_id))
+        assert answer is not None
+        assert answer.endswith(offered.body(version))
+        assert response(answer, ApiKey.API_VERSIONS, version, correlation_id).error_code == 0
+    before, upstream = offered.answer(versions_request(version)), {METADATA: (0, 9)}
+    assert offered.answer(versions_request(version)) != before, "it says what upstream offers now"
+
+
+NOT_IN_ORDER = {
+    "another API": request(ApiKey.METADATA, 12),
+    "an unknown version": b"\0\x12\0\x63" + versions_request(4)[4:],
+    "a version below all": b"\0\x12\xff\xff" + versions_request(0)[4:],
+    "an invalid name": versions_request(4, name="-a-"),
+    "no name": versions_request(4, name=""),
+    "a long name": versions_request(4, name="n" * KNOWN_BODY_MAX_BYTES),
+    "bytes behind it": versions_request(4) + b"\0",
+    "half a body": versions_request(4)[:-3],
+    "half a header": versions_request(4)[:6],
+    "a client id that is no text": b"\0\x12\0\0\0\0\0\1\0\1\xff",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("what", NOT_IN_ORDER)
+def test_every_other_frame_is_left_to_the_guard(what: str) -> None:
+    offered = OfferedApis(lambda: {METADATA: (0, 12)})
+    for _ in range(2):
+        assert offered.answer(NOT_IN_ORDER[what]) is None

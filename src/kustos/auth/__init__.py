@@ -22,7 +22,6 @@ from kustos.auth.callbacks import (
 )
 from kustos.auth.effects import (
     Authenticated,
-    ClientSoftware,
     Close,
     Fail,
     LoginStep,
@@ -84,7 +83,7 @@ from kustos.auth.mechanisms.oauthbearer import (
 )
 from kustos.auth.mechanisms.oauthbearer_messages import InitialResponseError, require_valid_extensions
 from kustos.auth.mechanisms.plain import PlainServer, PlainUsers, ReplaceablePlainUsers
-from kustos.auth.mechanisms.scram import ScramServer, TokenLogin, TokenLookup
+from kustos.auth.mechanisms.scram import OwnedToken, ScramServer, TokenLogin, TokenLookup
 from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
 from kustos.auth.mechanisms.scram_keys import ScramHash
 from kustos.auth.sasl_client import ClientRequest, SaslClientMachine, client_mechanism
@@ -118,7 +117,6 @@ __all__ = [
     "CallbackError",
     "Challenge",
     "ClientRequest",
-    "ClientSoftware",
     "Close",
     "CredentialsError",
     "CustomServer",
@@ -147,6 +145,7 @@ __all__ = [
     "OAuthBearerClient",
     "OAuthBearerServer",
     "OAuthBearerValidatorCallbackHandler",
+    "OwnedToken",
     "PlainServer",
     "PlainServerCallbackHandler",
     "PlainUsers",

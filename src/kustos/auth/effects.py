@@ -18,14 +18,6 @@ class SendFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientSoftware:
-    """The client named its software (KIP-511); empty texts before ApiVersions 3."""
-
-    name: str
-    version: str
-
-
-@dataclass(frozen=True, slots=True)
 class Authenticated:
     """The session belongs to this principal from now on; send the effects before it in the tuple first.
 
@@ -88,4 +80,4 @@ class RunBeside:
     timeout_ms: int | None = None
 
 
-SaslEffect = RunBeside | SendFrame | ClientSoftware | Authenticated | ProofRefused | Fail | Close
+SaslEffect = RunBeside | SendFrame | Authenticated | ProofRefused | Fail | Close

@@ -1,6 +1,10 @@
 """Errors of authentication; none of them ever holds a secret."""
 
 from enum import IntEnum, unique
+from typing import Final
+
+REFUSAL_MAX_CHARACTERS: Final = 1_000
+"""How much of a refusal is sent and logged: some quote what the peer sent, half a megabyte of it."""
 
 
 class AuthError(Exception):

@@ -38,6 +38,19 @@ SaslAuthenticate and ApiVersions have no lists, and no tagged fields so far."""
 HANDSHAKE_ANSWERS_KEPT_MAX: Final = 256
 """Encoded answers to SaslHandshake: two versions and three error codes for each listener's mechanisms."""
 
+ANSWER_CODECS_KEPT_MAX: Final = 64
+"""Codecs that are found without a search: those of the login's three APIs are ten."""
+
+OPENINGS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
+"""The requests before the tokens of a login. Their bodies name a library and a mechanism, so thousands of
+clients send the same few, and none holds a secret."""
+
+OPENINGS_KEPT_MAX: Final = 256
+"""Bodies of them that are kept as they were read: a library, or a mechanism, has one for each version."""
+
+OPENING_MAX_BYTES: Final = 128
+"""The largest body that is kept: names of libraries and mechanisms are short, and strangers choose them."""
+
 
 class SaslRequest(NamedTuple):
     """A request as far as it was read; `body` is None if only the header was.
@@ -75,8 +88,17 @@ def read_request(frame: bytes, only: frozenset[int]) -> SaslRequest:
     header = read_request_header(frame, codec.flexible)
     body = None
     if api_key in only:
-        body = codec.decode(frame, header.body_offset, ITEMS_PER_REQUEST_MAX).message
+        if api_key in OPENINGS and len(frame) - header.body_offset <= OPENING_MAX_BYTES:
+            body = _opening(api_key, api_version, frame[header.body_offset :])
+        else:
+            body = codec.decode(frame, header.body_offset, ITEMS_PER_REQUEST_MAX).message
     return SaslRequest(api_key, api_version, header.correlation_id, body)
+
+
+@lru_cache(maxsize=OPENINGS_KEPT_MAX)
+def _opening(api_key: int, api_version: int, body: bytes) -> Message:
+    """Return the body of one of `OPENINGS`, which nobody changes; raise `MalformedMessageError`."""
+    return request_codec(api_key, api_version).decode(body, 0, ITEMS_PER_REQUEST_MAX).message
 
 
 def token_in(frame: bytes) -> bytes | None:
@@ -92,27 +114,27 @@ def software_is_valid(request: SaslRequest, body: Message) -> bool:
     """Return whether an ApiVersions request names its client's software as KIP-511 requires."""
     if request.api_version < _SOFTWARE_SINCE:
         return True
-    return all(
-        _SOFTWARE.fullmatch(text) is not None
-        for text in (body.client_software_name, body.client_software_version)
-    )
+    named = _SOFTWARE.fullmatch(body.client_software_name)
+    return named is not None and _SOFTWARE.fullmatch(body.client_software_version) is not None
 
 
 def answer(request: SaslRequest, body: bytes) -> bytes:
     """Return the whole frame that answers a request with this body."""
-    return response_frame(request.api_key, _answer_codec(request), request.correlation_id, body)
+    codec = _answer_codec(request.api_key, request.api_version)
+    return response_frame(request.api_key, codec, request.correlation_id, body)
 
 
-def _answer_codec(request: SaslRequest) -> MessageCodec:
+@lru_cache(maxsize=ANSWER_CODECS_KEPT_MAX)
+def _answer_codec(api_key: int, api_version: int) -> MessageCodec:
     """Return the codec of the answer: of version 0 if the request's version is unknown (KIP-511)."""
-    versions = codec_versions(request.api_key) or (0, 0)
-    known = versions[0] <= request.api_version <= versions[1]
-    return response_codec(request.api_key, request.api_version if known else 0)
+    versions = codec_versions(api_key) or (0, 0)
+    known = versions[0] <= api_version <= versions[1]
+    return response_codec(api_key, api_version if known else 0)
 
 
 def versions_refusal(request: SaslRequest, code: SaslErrorCode) -> bytes:
     """Return the frame that refuses an ApiVersions request, in version 0 if its version is unknown."""
-    codec = _answer_codec(request)
+    codec = _answer_codec(request.api_key, request.api_version)
     refusal = codec.new(error_code=code)
     if code is SaslErrorCode.UNSUPPORTED_VERSION:
         versions = codec_versions(ApiKey.API_VERSIONS) or (0, 0)
@@ -138,7 +160,7 @@ def token_answer(request: SaslRequest, token: bytes, session_lifetime_ms: int = 
     """Return the frame that answers a SaslAuthenticate with a token; version 0 has no lifetime."""
     codec = response_codec(ApiKey.SASL_AUTHENTICATE, request.api_version)
     lifetime = {} if request.api_version == 0 else {"session_lifetime": session_lifetime_ms}
-    return answer(request, codec.encode(codec.new(auth_bytes=token, **lifetime)))
+    return answer(request, codec.encode(codec.root(auth_bytes=token, **lifetime)))
 
 
 def token_refusal(request: SaslRequest, text: str) -> bytes:

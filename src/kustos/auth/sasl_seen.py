@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth.errors import (
+    REFUSAL_MAX_CHARACTERS,
     AnnouncedRefusalError,
     CallbackError,
     PrincipalBuilderError,
@@ -70,11 +71,16 @@ def refused(
     return Seen(
         SaslEvent.PROOF_REFUSED,
         request,
-        text=text,
-        reason=reason,
+        text=_cut(text),
+        reason=_cut(reason),
         was_judged=isinstance(error, JUDGEMENTS) and not isinstance(error, NO_JUDGEMENTS),
         was_announced=isinstance(error, AnnouncedRefusalError),
     )
+
+
+def _cut(text: str) -> str:
+    """Return a text that an answer can hold: short, and without half characters."""
+    return text[:REFUSAL_MAX_CHARACTERS].encode(errors="replace").decode()
 
 
 def carry(request: SaslRequest | None, token: bytes, session_lifetime_ms: int) -> bytes:

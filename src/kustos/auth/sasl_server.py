@@ -17,7 +17,6 @@ from kustos.acl import KafkaPrincipal
 from kustos.auth.builders import principal_of_login, refuse_change
 from kustos.auth.effects import (
     Authenticated,
-    ClientSoftware,
     Close,
     Fail,
     LoginStep,
@@ -27,7 +26,15 @@ from kustos.auth.effects import (
     SendFrame,
 )
 from kustos.auth.errors import SaslErrorCode, SaslMechanismError
-from kustos.auth.mechanisms.base import Beside, Challenge, Claimant, MechanismFactory, Proven, ServerMechanism
+from kustos.auth.mechanisms.base import (
+    NOBODY,
+    Beside,
+    Challenge,
+    Claimant,
+    MechanismFactory,
+    Proven,
+    ServerMechanism,
+)
 from kustos.auth.sasl_requests import (
     ErrorBody,
     SaslRequest,
@@ -57,6 +64,9 @@ ApiVersionsBody = Callable[[int], bytes]
 
 _BEFORE_TOKENS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
 _AMID_TOKENS: Final = frozenset({int(ApiKey.SASL_AUTHENTICATE)})
+_ENDS: Final = frozenset({SaslState.FAILED, SaslState.COMPLETE})
+"""Where an exchange is over."""
+
 _INITIAL_HINT: Final = (
     "not a Kafka request: another protocol than the listener's, a client older than KIP-43, or no client"
 )
@@ -155,15 +165,17 @@ class SaslServerMachine:
             return ()
         return self._follow(self._judge(self._exchange, self._waiting, outcome))
 
-    def renews(self, frame: bytes) -> bool:
-        """Return whether this frame shows the credentials, good or bad, by which the session logged in.
+    def may_guess(self, frame: bytes) -> bool:
+        """Return whether this frame of a login again may try a password of others. Nothing is judged.
 
-        Such a frame tests no password of others. Nothing is judged.
+        It does not if it shows the credentials, good or bad, by which the session logged in, or such as
+        nobody finds by trying.
         """
         token = token_in(frame) if self._in_requests else frame
         if self._exchange is None or self._proven is None or token is None:
-            return False
-        return self._exchange.claim(token) == self._proven
+            return True
+        claimed = self._exchange.claim(token)
+        return claimed is not NOBODY and claimed != self._proven
 
     def oversized(self) -> tuple[SaslEffect, ...]:
         """Return what to do about a frame length that is negative or above `max_receive_size`."""
@@ -272,7 +284,7 @@ class SaslServerMachine:
         row = transition(self._state, seen.event)
         self._state = row.target
         effects = _ACT[row.action](self, seen, row)
-        if self._state in {SaslState.FAILED, SaslState.COMPLETE}:
+        if self._state in _ENDS:
             self._exchange = None
         return effects
 
@@ -280,13 +292,10 @@ class SaslServerMachine:
         return Fail(response, reason, self._settings.failed_authentication_delay_ms)
 
     def _answer_versions(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
-        request, body = seen.request, seen.request.body if seen.request else None
-        if request is None or body is None:
+        request = seen.request
+        if request is None:
             return self._close(seen, row)
-        software = ClientSoftware(
-            getattr(body, "client_software_name", ""), getattr(body, "client_software_version", "")
-        )
-        return software, SendFrame(answer(request, self._api_versions(request.api_version)))
+        return (SendFrame(answer(request, self._api_versions(request.api_version))),)
 
     def _refuse_versions(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if seen.request is None:

@@ -1,12 +1,24 @@
 """Which APIs and versions are offered: upstream's ∩ the table's ∩ the codec's (Kafka 4.3.1)."""
 
+import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from kustos.protocol.codes import INVALID_REQUEST, NONE, UNSUPPORTED_VERSION
 from kustos.protocol.steps import Row
 from kustos.protocol.table import TABLE
-from kustos.wire import ApiKey, Message, codec_versions, response_codec
+from kustos.wire import (
+    ApiKey,
+    MalformedMessageError,
+    Message,
+    codec_versions,
+    peek_api,
+    read_request_header,
+    request_codec,
+    response_codec,
+    response_frame,
+)
 
 LOCAL_APIS: Final = frozenset(
     {
@@ -29,6 +41,15 @@ LOCAL_APIS: Final = frozenset(
 PRODUCE_ADVERTISED_MINIMUM: Final = 0
 """Kafka advertises Produce from 0 for librdkafka, though 3 is the lowest it reads (KIP-896)."""
 
+
+SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""Valid names of client software and versions in ApiVersions (KIP-511)."""
+
+BODIES_KNOWN_MAX: Final = 64
+"""Bodies of ApiVersions that are known to be in order: each version of a client library sends one."""
+
+KNOWN_BODY_MAX_BYTES: Final = 128
+"""The largest that is kept: the names of libraries are short, and clients choose them."""
 
 ZERO_FEATURES_SINCE: Final = 4
 """Earlier clients cannot read a feature whose lowest version is 0, so it is omitted (KIP-584)."""
@@ -80,6 +101,37 @@ class OfferedApis:
             message = api_versions_response(version, versions, self._features())
             body = self._bodies[version] = response_codec(ApiKey.API_VERSIONS, version).encode(message)
         return body
+
+    def answer(self, frame: bytes) -> bytes | None:
+        """Return the frame that answers an ApiVersions in order; None for any other frame.
+
+        Every session of most clients begins with one. A guard answers the same, and what is not in order.
+        """
+        try:
+            api_key, version, correlation_id = peek_api(frame)
+            lowest, highest = self.versions.get(ApiKey.API_VERSIONS, (0, -1))
+            if api_key != ApiKey.API_VERSIONS or not lowest <= version <= highest:
+                return None
+            body_at = read_request_header(frame, request_codec(api_key, version).flexible).body_offset
+            if len(frame) - body_at > KNOWN_BODY_MAX_BYTES or not _is_in_order(version, frame[body_at:]):
+                return None
+        except MalformedMessageError:
+            return None
+        return response_frame(api_key, response_codec(api_key, version), correlation_id, self.body(version))
+
+
+@lru_cache(maxsize=BODIES_KNOWN_MAX)
+def _is_in_order(version: int, body: bytes) -> bool:
+    """Return whether the body of an ApiVersions names its software rightly; raise `MalformedMessageError`."""
+    return names_software(request_codec(ApiKey.API_VERSIONS, version).decode(body).message)
+
+
+def names_software(request: Message) -> bool:
+    """Return whether an ApiVersions names its client's software as KIP-511 requires, or has no such field."""
+    if "client_software_name" not in request.FIELDS:
+        return True
+    names = (request.client_software_name, request.client_software_version)
+    return all(SOFTWARE_NAME.fullmatch(name) is not None for name in names)
 
 
 def common_versions(row: Row, upstream: tuple[int, int] | None) -> tuple[int, int] | None:

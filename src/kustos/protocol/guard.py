@@ -6,7 +6,6 @@ without them: Kafka ignores both, and librdkafka 2.16 sends three bytes too many
 all topics. Anything else closes the connection, as does any failure in here.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.protocol.api_versions import (
     invalid_request_response,
+    names_software,
     unsupported_version_response,
 )
 from kustos.protocol.codes import INVALID_REQUEST, UNSUPPORTED_VERSION
@@ -50,9 +50,6 @@ from kustos.wire import (
     response_header_is_flexible,
     with_length,
 )
-
-SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""Valid names of client software and versions in ApiVersions (KIP-511)."""
 
 INT32_BYTES: Final = 4
 
@@ -310,11 +307,7 @@ class Guard:
 
     def _checked_api_versions(self, exchange: Exchange) -> Handler | None:
         """Return the handler that refuses an ApiVersions with an invalid client name."""
-        request = exchange.request
-        if exchange.header.api_key != ApiKey.API_VERSIONS or "client_software_name" not in request.FIELDS:
-            return None
-        names = (request.client_software_name, request.client_software_version)
-        if all(SOFTWARE_NAME.fullmatch(name) for name in names):
+        if exchange.header.api_key != ApiKey.API_VERSIONS or names_software(exchange.request):
             return None
         return _reply_at_once(Reply(invalid_request_response(exchange.version)))
 

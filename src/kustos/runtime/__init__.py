@@ -1,7 +1,7 @@
 """The only home of time, randomness and files: real here, replaceable in tests."""
 
 from kustos.runtime.clock import Clock, SystemClock, stopwatch_ns
-from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_text
+from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_nonce, random_text
 from kustos.runtime.process import (
     collect_seldom,
     descriptor_limit,
@@ -53,6 +53,7 @@ __all__ = [
     "garbage_collection_paused",
     "is_out_of_descriptors",
     "raise_descriptor_limit",
+    "random_nonce",
     "random_text",
     "read_text_file",
     "read_text_stream",

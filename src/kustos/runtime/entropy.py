@@ -6,8 +6,12 @@ from typing import Final, Protocol
 
 TEXT_BITS: Final = 130
 TEXT_SOURCE_SIZE_BYTES: Final = -(-TEXT_BITS // 8)
+NONCE_CHARACTERS: Final = 26
+"""Five bits each: 130, as Kafka's nonces have."""
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PAIRS: Final = tuple(first + second for first in _DIGITS for second in _DIGITS)
+_NONCE_LETTERS: Final = _DIGITS[:32].encode() * 8
+"""The letter for each byte; every letter stands for as many."""
 
 
 class Entropy(Protocol):
@@ -36,8 +40,13 @@ class SystemEntropy:
 
 
 def random_text(entropy: Entropy) -> str:
-    """Return 130 random bits in Kafka's form, base 36: for a SCRAM nonce or salt."""
+    """Return 130 random bits in Kafka's form, base 36: for a salt of SCRAM."""
     return base36_text(entropy.token_bytes(TEXT_SOURCE_SIZE_BYTES))
+
+
+def random_nonce(entropy: Entropy) -> str:
+    """Return 130 random bits as letters and digits, for a nonce of SCRAM: every login takes one."""
+    return entropy.token_bytes(NONCE_CHARACTERS).translate(_NONCE_LETTERS).decode()
 
 
 def base36_text(data: bytes) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import Final
 
 import structlog
@@ -95,7 +96,8 @@ class CallbackHandlers:
             case ScramServerCallbackHandler():
                 found = HandlerCredentials(handler)
                 scram_hash = next(each for each in ScramHash if each.mechanism_name == mechanism)
-                make = lambda: ScramServer(scram_hash, found, decoys, entropy, tokens)  # noqa: E731
+                # what it finds holds for one login: it is asked once
+                make = lambda: ScramServer(scram_hash, cache(found), decoys, entropy, tokens)  # noqa: E731
             case OAuthBearerValidatorCallbackHandler():
                 validate, extensions = HandlerTokens(handler), HandlerExtensions(handler)
                 make = lambda: OAuthBearerServer(validate, extensions)  # noqa: E731

@@ -17,6 +17,7 @@ from kustos.gateway.apis import (
     SharedApis,
     TokenSweeper,
     reloaded_settings,
+    words_of_others,
 )
 from kustos.gateway.audit import AuditLog
 from kustos.gateway.listener import GatewayParts, ListenerPlan
@@ -240,6 +241,7 @@ class Node:
             max_connections_per_ip=settings.max_connections_per_ip,
             drain_timeout_ms=settings.drain_timeout_ms,
             failed_logins=settings.failed_logins,
+            answer_versions=self.offered.answer,
         )
 
     def acl_count(self) -> int:
@@ -248,7 +250,7 @@ class Node:
         try:
             count = ACL_COUNT_UNKNOWN if authorizer is None else authorizer.acl_count
         except Exception as error:  # noqa: BLE001 - a custom authorizer must not keep the metrics from being read
-            LOG.warning("the authorizer cannot count its ACLs", reason=f"{type(error).__name__}: {error}")
+            LOG.warning("the authorizer cannot count its ACLs", reason=words_of_others(error))
             return ACL_COUNT_UNKNOWN
         return count if type(count) is int else ACL_COUNT_UNKNOWN
 

@@ -14,6 +14,7 @@ from kustos.auth import (
     GssapiServer,
     MechanismFactory,
     OAuthBearerServer,
+    OwnedToken,
     PlainServer,
     ReplaceablePlainUsers,
     ScramDecoys,
@@ -140,20 +141,24 @@ def token_lookup(secret: TokenSecret | None, image: Callable[[], MetadataImage])
     credentials, use = TokenCredentials(secret), threading.Lock()
 
     def lookup(token_id: str, scram_hash: ScramHash) -> TokenLogin:
-        token, mechanism = image().delegation_tokens.get(token_id), _MECHANISMS[scram_hash]
+        mechanism = _MECHANISMS[scram_hash]
+
+        def find() -> OwnedToken | None:
+            token = image().delegation_tokens.get(token_id)
+            if token is None:
+                return None
+            expires_at_ms = min(token.expiration_timestamp_ms, token.max_timestamp_ms)
+            return OwnedToken(KafkaPrincipal.parse(token.owner).name, expires_at_ms)
 
         def compute() -> ScramCredential:
             credential = credentials.compute(token_id, mechanism)
-            if token is not None:
+            if token_id in image().delegation_tokens:
                 with use:
                     credentials.keep(token_id, mechanism, credential)
             return credential
 
         with use:
             known = credentials.known(token_id, mechanism)
-        if token is None:
-            return TokenLogin(known, compute, None, 0)
-        expires_at_ms = min(token.expiration_timestamp_ms, token.max_timestamp_ms)
-        return TokenLogin(known, compute, KafkaPrincipal.parse(token.owner).name, expires_at_ms)
+        return TokenLogin(known, compute, find)
 
     return lookup

@@ -24,6 +24,9 @@ _HEADER: Final = struct.Struct(">hhih")
 _CORRELATION_ID: Final = struct.Struct(">i")
 MINIMUM_HEADER_SIZE: Final = _HEADER.size
 
+NO_TAGS: Final = b"\0"
+"""How the header of nearly every flexible version ends."""
+
 HEADER_TAGS_MAX: Final = 64
 """Most tagged fields that one header may have. No header has any so far (KIP-482), and parsing them costs
 time before the client is authenticated."""
@@ -63,7 +66,10 @@ def read_request_header(frame: bytes, flexible: bool) -> RequestHeader:
         raise MalformedMessageError("the client id has a negative length")
     had_unknown_tags = False
     if flexible:
-        position, had_unknown_tags = _skip_tags(frame, position)
+        if frame[position : position + 1] == NO_TAGS:
+            position += 1
+        else:
+            position, had_unknown_tags = _skip_tags(frame, position)
     return RequestHeader(api_key, api_version, correlation_id, client_id, position, had_unknown_tags)
 
 

@@ -36,12 +36,14 @@ def test_it_proves_what_it_says() -> None:
         {"exp": EXP}, {"sub": "", "exp": EXP}, {"sub": " ", "exp": EXP}, {"sub": 7, "exp": EXP}, {"sub": "a"},
         {"sub": "a", "exp": "1"}, {"sub": "a", "exp": NOW_S}, {"sub": "a", "exp": EXP, "iat": NOW_S + 1},
         {"sub": "a", "exp": EXP, "iat": EXP}, {"sub": "a", "exp": EXP, "scope": 7}, '{"sub":"a","sub":"b"}',
+        {"sub": "a\ud800", "exp": EXP}, {"sub": "a", "exp": EXP, "\udfff": 1},
     ],
 )  # fmt: skip
 def test_a_bent_one_is_refused(payload: dict[str, Any] | str) -> None:
     refused = outcome(payload)
     assert isinstance(refused, RefusedToken)
     assert refused.document == '{"status":"invalid_token"}'
+    assert (refused.claimed_name or "").isprintable(), "the audit log can hold it"
 
 
 @pytest.mark.behaviour("B313")

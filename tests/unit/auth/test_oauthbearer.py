@@ -20,6 +20,7 @@ from kustos.auth import (
     SaslServerMachine,
     SaslServerSettings,
 )
+from kustos.auth.errors import REFUSAL_MAX_CHARACTERS
 from kustos.auth.mechanisms import Challenge, Proven
 from kustos.auth.mechanisms.oauthbearer_messages import EXTENSIONS_MAX
 from testkit.clocks import ManualClock
@@ -151,6 +152,19 @@ def test_more_extensions_than_the_limit_are_refused() -> None:
     )
     with pytest.raises(SaslMechanismError, match="extensions"):
         OAuthBearerServer(validate).respond(first(GOOD, rest=extensions(EXTENSIONS_MAX + 1)))
+
+
+def test_a_refusal_that_quotes_half_a_megabyte_is_short_and_recorded() -> None:
+    machine = server()
+    machine.receive(handshake(OAUTHBEARER))
+    message = f"n,a={'x' * 400_000},\x01auth=Bearer {GOOD}\x01\x01".encode()
+    (failure,) = machine.receive(token(message))
+    assert isinstance(failure, Fail)
+    code, text = refusal(failure.response)
+    assert (code, len(text)) == (58, REFUSAL_MAX_CHARACTERS)
+    assert text.startswith("Authentication failed: Client requested an authorization id (xxx")
+    assert len(failure.reason) == REFUSAL_MAX_CHARACTERS
+    assert failure.was_judged
 
 
 def test_a_scheme_other_than_bearer_is_refused_without_its_text() -> None:

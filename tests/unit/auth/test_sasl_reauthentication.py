@@ -1,16 +1,25 @@
 """Sessions of the SASL server that log in again (KIP-368)."""
 
+from typing import Any
+
 import pytest
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth import (
+    AcceptedToken,
     Authenticated,
+    BesideServer,
     Fail,
+    GssapiServer,
+    OAuthBearerServer,
+    RunBeside,
     SaslServerMachine,
     SaslServerSettings,
     SaslState,
+    Surroundings,
     client_mechanism,
 )
+from kustos.auth.mechanisms.base import NOBODY
 from testkit.clocks import ManualClock
 from testkit.sasl import (
     NAMES,
@@ -30,6 +39,7 @@ from tests.unit.auth.test_sasl_server import Expiring
 
 ALICE = KafkaPrincipal("User", "alice")
 PLAIN_TOKEN = b"\0alice\0" + PASSWORD.encode()
+BEARER = OAuthBearerServer.factory(lambda _: AcceptedToken("alice", 2_000_000))
 
 
 def live(clock: ManualClock, mechanism: str = "PLAIN") -> SaslServerMachine:
@@ -84,12 +94,14 @@ def test_a_session_renews_what_it_logged_in_by_and_everything_else_may_be_a_gues
     server = live(ManualClock(1_000_000), mechanism)
     server.begin_reauthentication(handshake(mechanism, version))
     for name in ("bob", "Alice", "alice2"):
-        assert not server.renews(framed(client_mechanism(mechanism, name, PASSWORD, SeededEntropy()).first()))
+        assert server.may_guess(framed(client_mechanism(mechanism, name, PASSWORD, SeededEntropy()).first()))
     for other in (b"", b"\0", b"alice", b"n,,n=alice", b"\0alice\0a\0b"):
-        assert not server.renews(framed(other))
-    assert not server.renews(versions_request()) or not version
+        assert server.may_guess(framed(other))
+    assert server.may_guess(versions_request()) or not version
     for password in (PASSWORD, "wrong"):
-        assert server.renews(framed(client_mechanism(mechanism, "alice", password, SeededEntropy()).first()))
+        assert not server.may_guess(
+            framed(client_mechanism(mechanism, "alice", password, SeededEntropy()).first())
+        )
 
 
 def test_the_proof_of_a_scram_renewal_is_for_whom_it_began() -> None:
@@ -97,20 +109,40 @@ def test_the_proof_of_a_scram_renewal_is_for_whom_it_began() -> None:
         server = live(ManualClock(1_000_000), "SCRAM-SHA-256")
         server.begin_reauthentication(handshake("SCRAM-SHA-256"))
         server.receive(token(client_mechanism("SCRAM-SHA-256", name, PASSWORD, SeededEntropy()).first()))
-        assert server.renews(token(b"c=biws,r=x,p=")) == (name == "alice")
+        assert server.may_guess(token(b"c=biws,r=x,p=")) == (name != "alice")
 
 
 def test_nothing_renews_what_is_no_session_or_by_a_mechanism_that_does_not_tell() -> None:
     server = machine()
     server.receive(handshake())
-    assert not server.renews(token(PLAIN_TOKEN))
+    assert server.may_guess(token(PLAIN_TOKEN))
     silent = SaslServerMachine(
         SaslServerSettings({"PLAIN": 60_000}), {"PLAIN": Expiring}, api_versions_body, ManualClock(1_000_000)
     )
     silent.receive(handshake())
     silent.receive(token(b"x"))
     silent.begin_reauthentication(handshake())
-    assert not silent.renews(token(b"x"))
+    assert silent.may_guess(token(b"x"))
+
+
+def test_what_nobody_finds_by_trying_is_no_guess() -> None:
+    around = Surroundings("TOKENS", 1000)
+    for factory in (BEARER, BesideServer.factory(BEARER, around)):
+        server = SaslServerMachine(
+            SaslServerSettings({"OAUTHBEARER": 60_000}),
+            {"OAUTHBEARER": factory},
+            api_versions_body,
+            ManualClock(1_000_000),
+        )
+        server.receive(handshake("OAUTHBEARER"))
+        effects = server.receive(token(b"n,,\x01auth=Bearer t\x01\x01"))
+        if isinstance(effects[0], RunBeside):
+            effects = server.resume(effects[0].step)
+        assert isinstance(effects[-1], Authenticated)
+        server.begin_reauthentication(handshake("OAUTHBEARER"))
+        assert not server.may_guess(token(b"n,,\x01auth=Bearer of another\x01\x01"))
+    ticket: Any = None
+    assert GssapiServer(ticket).claim(b"x") is NOBODY
 
 
 @pytest.mark.behaviour("B243")

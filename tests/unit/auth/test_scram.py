@@ -1,6 +1,7 @@
 """SCRAM against the RFCs, an independent peer, and those who would learn who exists."""
 
 import base64
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,7 @@ from kustos.auth.mechanisms import Challenge, Proven
 from kustos.auth.mechanisms.scram import ScramClient
 from kustos.auth.mechanisms.scram_keys import ServerCredential, auth_message, exclusive_or
 from kustos.auth.mechanisms.scram_messages import ClientFirst, ServerFinal, ServerFirst
-from kustos.runtime import random_text
+from kustos.runtime import SystemEntropy, random_nonce, random_text
 from testkit.sasl import (
     CREDENTIALS,
     OTHER_PASSWORD,
@@ -69,23 +70,30 @@ def test_rfc_7677_example() -> None:
 
 
 class FixedEntropy(SeededEntropy):
-    """Gives the bytes whose base-36 text is the wanted nonce, where that is possible."""
+    """Gives these bytes, and zeros before them."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, last: bytes) -> None:
         super().__init__()
-        self._text = text
+        self._last = last
 
     def token_bytes(self, size: int) -> bytes:
-        return (int(self._text, 36) << (size * 8 - 130)).to_bytes(size)
+        return self._last.rjust(size, b"\0")
 
 
 def test_a_whole_exchange_with_known_nonces() -> None:
-    first = ScramServer(ScramHash.SHA_256, lookup, ScramDecoys(SECRET), FixedEntropy("1abc")).respond(
-        b"n,,n=alice,r=fyko"
-    )
+    entropy = FixedEntropy(bytes((1, 10, 31, 32, 255)))
+    first = ScramServer(ScramHash.SHA_256, lookup, ScramDecoys(SECRET), entropy).respond(b"n,,n=alice,r=fyko")
     salt = base64.b64encode(CREDENTIALS["alice", ScramHash.SHA_256].salt).decode()
-    assert first == Challenge(f"r=fyko1abc,s={salt},i=4096".encode())
-    assert random_text(FixedEntropy("zz09")) == "zz09"
+    assert first == Challenge(f"r=fyko{21 * '0'}1av0v,s={salt},i=4096".encode())
+    assert random_text(FixedEntropy((int("zz09", 36) << 6).to_bytes(5))) == "zz09"
+
+
+def test_a_nonce_has_five_bits_of_chance_in_each_letter() -> None:
+    letters = Counter(random_nonce(FixedEntropy(bytes((byte,))))[-1] for byte in range(256))
+    assert set(letters.values()) == {8}
+    nonces = {random_nonce(SystemEntropy()) for _ in range(100)}
+    assert len(nonces) == 100
+    assert {len(nonce) for nonce in nonces} == {26}
 
 
 @pytest.mark.behaviour("B219")

@@ -8,6 +8,7 @@ from kustos.auth import (
     Challenge,
     Fail,
     MechanismFactory,
+    OwnedToken,
     Proven,
     SaslMechanismError,
     SaslServerMachine,
@@ -51,6 +52,8 @@ class World:
     def __init__(self, life_ms: int = LIFE_MS, max_reauth_ms: int = 0, *, knows: bool = False) -> None:
         self.knows = knows
         """Whether credentials were computed before."""
+        self.gone: set[str] = set()
+        """Tokens that there are no longer."""
         self.clock = ManualClock(1_000_000)
         self.ends_ms = self.clock.wall_ms() + life_ms
         settings = SaslServerSettings({each.mechanism_name: max_reauth_ms for each in HASHES})
@@ -66,10 +69,14 @@ class World:
 
     def token(self, token_id: str, scram_hash: ScramHash) -> TokenLogin:
         salt = random_text(SeededEntropy(sum(token_id.encode()))).encode()
-        owner = "owner" if token_id in {TOKEN_ID, "only512"} else None
         right = StoredCredential(scram_hash, PASSWORD, salt)
         known = right if self.knows else StoredCredential(scram_hash, "nobody's", salt)
-        return TokenLogin(known, lambda: right, owner, self.ends_ms)
+
+        def find() -> OwnedToken | None:
+            there_is = token_id in {TOKEN_ID, "only512"} - self.gone
+            return OwnedToken("owner", self.ends_ms) if there_is else None
+
+        return TokenLogin(known, lambda: right, find)
 
 
 def client(
@@ -149,9 +156,27 @@ def test_a_session_by_token_is_renewed_by_the_same_token_alone() -> None:
     world.machine.begin_reauthentication(handshake(ScramHash.SHA_256.mechanism_name))
     for name, is_token in ((TOKEN_ID, False), ("owner", False), ("only512", True)):
         first = client(name, PASSWORD, token=is_token).first()
-        assert not world.machine.renews(token(first)), "it may be a guess of another password"
+        assert world.machine.may_guess(token(first)), "it may be a guess of another password"
     peer = client(TOKEN_ID, PASSWORD)
-    assert world.machine.renews(token(peer.first()))
+    assert not world.machine.may_guess(token(peer.first()))
+
+
+@pytest.mark.parametrize("knows", [False, True])
+@pytest.mark.parametrize("change", ["deleted", "expired"])
+def test_a_token_taken_away_amid_its_login_logs_nobody_in(change: str, knows: bool) -> None:
+    world, peer = World(knows=knows), client(TOKEN_ID, PASSWORD)
+    server = world.mechanisms()[ScramHash.SHA_256.mechanism_name]()
+    challenge = server.respond(peer.first())
+    assert isinstance(challenge, Challenge)
+    if change == "deleted":
+        world.gone.add(TOKEN_ID)
+        with pytest.raises(SaslMechanismError, match="invalid client credentials"):
+            settled(server.respond(peer.respond(challenge.token) or b""))
+    else:
+        world.ends_ms -= LIFE_MS - 1
+        proven = settled(server.respond(peer.respond(challenge.token) or b""))
+        assert isinstance(proven, Proven)
+        assert proven.credential_expires_at_ms == world.clock.wall_ms() + 1
 
 
 @pytest.mark.parametrize("life_ms", [0, -1, -1_000_000])

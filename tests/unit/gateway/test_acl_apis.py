@@ -244,6 +244,20 @@ async def test_a_broken_change_is_an_error_without_words(kind: str) -> None:
     assert {log["log_level"] for log in logs} == {"error"}
 
 
+async def test_a_failure_fills_no_log_with_what_a_client_chose() -> None:
+    def fails(_context: object, bindings: list[AclBinding]) -> Any:
+        raise ValueError(bindings[0].pattern.name * 1000)
+
+    authorizer: Any = SpecAuthorizer()
+    authorizer.create_acls = fails
+    with capture_logs() as logs:
+        assert await created(authorizer, "a\nb" * 1000) == [(UNKNOWN, None)]
+    (reason,) = [log["reason"] for log in logs]
+    assert reason.startswith("ValueError: a\\u000ab")
+    assert len(reason) < 1000
+    assert "\n" not in reason
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     "broken", [raises, raises_later, lambda *_: None, lambda *_: [ORDERS, "orders"], lambda *_: 7]

@@ -85,7 +85,7 @@ async def test_a_login_and_requests_may_come_in_any_pieces(piece: int) -> None:
             caller.writer.write(stream[at : at + piece])
             await asyncio.sleep(0)
         assert await caller.correlation_ids(6) == [1, 2, 3, 4, 5, 6]
-        assert served.received_bytes == len(stream)
+        assert served.counted["received"] == len(stream)
         caller.close()
 
 
@@ -216,7 +216,7 @@ async def test_a_client_that_does_not_read_costs_little_and_loses_nothing() -> N
         caller = await Caller.at(served.port)
         caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
         caller.send(*map(heartbeat, range(100)))
-        await until(lambda: served.sent_bytes and not only(served)._session.client_reads, "it is full")
+        await until(lambda: served.counted["sent"] and not only(served)._session.client_reads, "it is full")
         connection = only(served)
         held = connection._transport.get_write_buffer_size()
         assert held < 4 * 2**20
@@ -232,7 +232,7 @@ async def test_a_client_that_asks_without_reading_is_not_read() -> None:
         caller = await Caller.at(served.port)
         caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
         caller.send(*[versions(1)] * 80_000)
-        await until(lambda: served.sent_bytes and not only(served)._session.client_reads, "it is full")
+        await until(lambda: served.counted["sent"] and not only(served)._session.client_reads, "it is full")
         connection = only(served)
         assert not connection._transport.is_reading()
         assert connection._transport.get_write_buffer_size() < 2**18
@@ -249,7 +249,7 @@ async def test_a_client_that_never_reads_is_gone_soon_after_its_end(monkeypatch:
         caller = await Caller.at(served.port)
         caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
         caller.send(*map(heartbeat, range(30)))
-        await until(lambda: served.sent_bytes and not only(served)._session.client_reads, "it is full")
+        await until(lambda: served.counted["sent"] and not only(served)._session.client_reads, "it is full")
         connection = only(served)
         connection.close("the test is over")
         await until(lambda: connection._transport is None, "the socket is gone")

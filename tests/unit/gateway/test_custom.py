@@ -18,6 +18,8 @@ from kustos.authorizer import (
     KafkaApiError,
     RuleKind,
 )
+from kustos.authorizer.audit.events import UNSEEN
+from kustos.authorizer.audit.security import SECURITY_TEXT_MAX_CHARACTERS
 from kustos.gateway.apis.custom_authorizer import (
     AuthorizerFailedError,
     CustomContextAuthorizer,
@@ -122,6 +124,41 @@ def test_a_failure_by_type_is_a_failure(function: Callable[..., Any]) -> None:
     authorizer.authorize_by_resource_type = function
     with pytest.raises(AuthorizerFailedError):
         CustomContextAuthorizer(authorizer).decide_by_resource_type(ALICE, READ, TOPIC)
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("no principal `eve\n2026 [info] forged\u202e\x1b[2J`"), "no principal `eve"),
+        (KeyError("n" * 500_000), "KeyError: 'nnn"),
+        (UnspeakableError(), "UnspeakableError"),
+        (type("T" * 1000, (Exception,), {})("x"), "TTTT"),
+        (ValueError("\ud800"), "ValueError: "),
+    ],
+)
+def test_what_it_says_of_a_failure_is_short_and_one_line_of_the_log(error: Exception, reason: str) -> None:
+    def fails(*_: Any) -> Any:
+        raise error
+
+    authorizer: Any = SpecAuthorizer()
+    authorizer.authorize = authorizer.authorize_by_resource_type = fails
+    custom = CustomContextAuthorizer(authorizer)
+    with capture_logs() as logs:
+        with pytest.raises(AuthorizerFailedError) as raised:
+            custom.decide(ALICE, ACTIONS)
+        with pytest.raises(AuthorizerFailedError):
+            custom.decide_by_resource_type(ALICE, READ, TOPIC)
+    assert str(raised.value) == "`SpecAuthorizer.authorize` failed", "clients are told nothing of it"
+    assert len(logs) == 2
+    for log in logs:
+        assert reason in log["reason"]
+        assert len(log["reason"]) <= 2 * SECURITY_TEXT_MAX_CHARACTERS + 50
+        assert not UNSEEN.search(log["reason"])
 
 
 def test_the_default_by_type_is_asked_too() -> None:

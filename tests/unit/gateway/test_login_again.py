@@ -2,16 +2,56 @@
 
 import pytest
 
-from kustos.auth import BesideServer, PlainServer, SaslServerSettings, Surroundings
+from kustos.auth import (
+    INVALID_TOKEN,
+    AcceptedToken,
+    BesideServer,
+    OAuthBearerServer,
+    PlainServer,
+    RefusedToken,
+    SaslServerSettings,
+    Surroundings,
+)
 from kustos.gateway.listener import FailedLoginLimits
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import USERS, Caller, RunningGateway, handshake, running_gateway, token
-from testkit.gateway.sessions import heartbeat, versions
+from testkit.gateway.sessions import heartbeat, request, versions
 from tests.unit.gateway.test_client import broker
 
 AGAIN = SaslServerSettings(connections_max_reauth_ms={"PLAIN": 60_000}, failed_authentication_delay_ms=20)
 ONE_GUESS = FailedLoginLimits(burst=1, per_minute=1)
 BESIDE = BesideServer.factory(lambda: PlainServer(USERS), Surroundings("CLIENTS", 60_000))
+BEARER = OAuthBearerServer.factory(
+    lambda text: (
+        AcceptedToken("alice", 1_000_000_000) if text == "of-alice" else RefusedToken(INVALID_TOKEN, "forged")
+    )
+)
+
+
+def bearer(correlation_id: int, text: str) -> bytes:
+    auth_bytes = f"n,,\x01auth=Bearer {text}\x01\x01".encode()
+    return request(ApiKey.SASL_AUTHENTICATE, 1, correlation_id, auth_bytes=auth_bytes)
+
+
+async def test_one_bad_client_behind_a_shared_address_ends_no_session_by_bearer_token() -> None:
+    async with running_gateway([await broker()], sasl=AGAIN, failed_logins=ONE_GUESS, plain=BEARER) as served:
+        good, mistaken, bad = [await Caller.at(served.port) for _ in range(3)]
+        for caller in (good, mistaken):
+            caller.send(handshake(1), bearer(2, "of-alice"))
+            assert await caller.correlation_ids(2) == [1, 2]
+        bad.send(handshake(1), bearer(2, "forged"))
+        assert await bad.correlation_ids(2) == [1, 2]
+        newcomer = await Caller.at(served.port)
+        assert await newcomer.is_closed(), "it may be another guess of a password"
+        good.send(handshake(3), bearer(4, "of-alice"), heartbeat(5))
+        assert await good.correlation_ids(3) == [3, 4, 5]
+        mistaken.send(handshake(3), bearer(4, "forged"))
+        assert await mistaken.correlation_ids(2) == [3, 4], "its refusal is not lost"
+        mistaken.send(request(ApiKey.SASL_AUTHENTICATE, 1, 6, auth_bytes=b"\x01"))
+        assert await mistaken.correlation_ids(1) == [6]
+        assert await mistaken.is_closed()
+        assert (served.counted["logins again"], served.counted["failed logins again"]) == (1, 1)
+        good.close()
 
 
 async def sessions(served: RunningGateway, count: int) -> list[Caller]:

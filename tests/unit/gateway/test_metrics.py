@@ -52,11 +52,10 @@ def test_what_happens_is_counted() -> None:
     metrics.decided(ApiKey.METADATA, [decided("a"), decided("b"), decided("c", DENIED)])
     metrics.answered(ApiKey.METADATA, 0.003, 0.002)
     metrics.answered(ApiKey.METADATA, 0.3)
-    metrics.connections_changed("CLIENTS", 1)
-    metrics.connections_changed("CLIENTS", 1)
-    metrics.connections_changed("CLIENTS", -1)
-    metrics.listener("CLIENTS").incoming_bytes += 100
-    metrics.listener("CLIENTS").outgoing_bytes += 50
+    clients = metrics.listener("CLIENTS")
+    assert metrics.listener("CLIENTS") is clients
+    clients.created, clients.open = 2, 1
+    clients.incoming_bytes, clients.outgoing_bytes = 100, 50
     metrics.authenticated("PLAIN", True)
     metrics.authenticated("PLAIN", False)
     for succeeded in (True, True, False, False, False):
@@ -108,7 +107,7 @@ def test_no_client_can_make_series() -> None:
     for number in range(1000):
         metrics.decided(10_000 + number, [decided("a")])
         metrics.authenticated(f"MECHANISM-{number}", False)
-        metrics.connections_changed(f"LISTENER-{number}", 1)
+        metrics.listener(f"LISTENER-{number}").open += 1
     found = samples(metrics.text().decode())
     assert value(found, "kustos_authorization_decisions_total", api="other", result="ALLOWED") == 1000
     failed = "kafka_server_socket_server_metrics_failed_authentication_total"

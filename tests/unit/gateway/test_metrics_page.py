@@ -44,10 +44,9 @@ async def test_the_page_shows_every_metric_with_its_labels() -> None:
     metrics.answered(3, 0.1, 0.1)
     for succeeded in (True, False):
         metrics.authenticated("PLAIN", succeeded)
-    metrics.connections_changed("A", 1)
+    metrics.listener("A").open += 1
     metrics.handshake_failed("A", "http")
     metrics.token_requested("created")
-    metrics.unauthenticated_changed("A", 1)
     served = {}
     for family in text_string_to_metric_families(metrics.text().decode()):
         sample = family.samples[0]

@@ -58,7 +58,7 @@ async def test_a_frame_beyond_the_limit_of_its_api_ends_the_connection_at_its_fi
         assert await caller.is_closed()
         caller = await Caller.at(made.port)
         caller.writer.write(beginning(ApiKey.PRODUCE, limit + 1) + bytes(FLOOR_BYTES))
-        await until(lambda: made.received_bytes > FLOOR_BYTES, "its bytes are there")
+        await until(lambda: made.counted["received"] > FLOOR_BYTES, "its bytes are there")
         caller.send()
         assert made.counted["connections"] == 1, "records are larger"
         caller.close()

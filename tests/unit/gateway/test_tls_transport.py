@@ -342,7 +342,7 @@ async def test_requests_may_come_in_any_pieces(certificates: Certificates, piece
             caller.writer.write(stream[at : at + piece])
             await asyncio.sleep(0)
         assert await caller.correlation_ids(4) == [1, 2, 3, 4]
-        assert served.received_bytes == len(stream)
+        assert served.counted["received"] == len(stream)
 
 
 async def test_what_a_client_does_not_read_is_known_and_comes_whole(certificates: Certificates) -> None:

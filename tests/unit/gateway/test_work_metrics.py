@@ -45,7 +45,7 @@ async def test_a_repeated_request_counts_beside_its_decisions() -> None:
 async def test_a_session_that_expired_counts_for_its_listener() -> None:
     metrics = GatewayMetrics()
     observer = GatewayObserver(AuditLog([]), metrics, lambda: 1)
-    metrics.connections_changed("CLIENTS", 1)
+    metrics.listener("CLIENTS")
     name = "kafka_server_socket_server_metrics_expired_connections_killed_total"
     assert figure(metrics, name, listener="CLIENTS") == 0
     login = Login(

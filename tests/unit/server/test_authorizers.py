@@ -239,6 +239,21 @@ def test_what_is_not_valid_changes_nothing() -> None:
     assert authorizer.now == []
 
 
+class Talkative(Adjustable):
+    """Repeats what it does not like."""
+
+    def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
+        raise ValueError(configs["limit"])
+
+
+def test_what_an_authorizer_says_of_its_settings_is_one_short_line() -> None:
+    with pytest.raises(ReconfigurationError) as raised:
+        reconfigure(Talkative(), {"limit": "1"}, {"limit": "many\n" * 1000})
+    assert "refuses its new settings, ValueError: many" in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 1000
+
+
 async def test_an_end_that_takes_time_is_waited_for() -> None:
     ended: list[str] = []
 

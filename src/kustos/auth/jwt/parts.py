@@ -77,6 +77,9 @@ def _json_object(part: str, what: str) -> Mapping[str, Any]:
     try:
         data = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
         found = _STRICT.decode(data.decode())
+        if b"\\u" in data:
+            # half a character, which an escape can be (RFC 7493, section 2.1), is none that a log can hold
+            json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         # Python's own errors hold the text
         raise TokenError(f"the {what} is not a JSON object with each name once") from None

@@ -62,6 +62,11 @@ class Claimant(NamedTuple):
     is_token: bool = False
 
 
+NOBODY: Final = Claimant("")
+"""Who is claimed by what nobody finds by trying: tokens with a signature or enough chance (RFC 6749, section
+10.10), and tickets, which are encrypted under keys of chance (RFC 4120)."""
+
+
 class ServerMechanism(Protocol):
     """One exchange on the server side; used once, discarded after `Proven` or an error."""
 
@@ -70,7 +75,10 @@ class ServerMechanism(Protocol):
         """The name that the peer claims (a user, a token's id), proven or not; None before it claims one."""
 
     def claim(self, token: bytes) -> Claimant | None:
-        """Return whose credentials the next token shows, and judge nothing; None if nobody can know."""
+        """Return whose password the next token tries, and judge nothing; None if that cannot be told.
+
+        `NOBODY` if it tries none.
+        """
 
     def respond(self, token: bytes) -> MechanismStep | Beside:
         """Return the next step; raise `SaslAuthenticationError` (text is sent) or `SaslMechanismError`."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from kustos.auth.errors import CallbackError, SaslAuthenticationError
+from kustos.auth.errors import REFUSAL_MAX_CHARACTERS, CallbackError, SaslAuthenticationError
 from kustos.auth.mechanisms.base import (
     Beside,
     Challenge,
@@ -27,9 +27,6 @@ TOKEN_MAX_BYTES: Final = 524_288
 
 NAME_MAX_CHARACTERS: Final = 32_767
 """The longest name that Kafka's messages hold."""
-
-TEXT_MAX_CHARACTERS: Final = 1_000
-"""How much of a refusal's text is sent."""
 
 INT64_MAX: Final = 2**63 - 1
 
@@ -169,7 +166,7 @@ def called(whose: str, call: Callable[[], object]) -> object:
 def _text_of(error: Exception) -> str:
     """Return the words of a refusal, such as a message can hold."""
     try:
-        text = str(error)[:TEXT_MAX_CHARACTERS]
+        text = str(error)[:REFUSAL_MAX_CHARACTERS]
         text.encode()
     except Exception:  # noqa: BLE001 - of a custom class
         return ""

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from kustos.auth.errors import CredentialsError, SaslClientError, SaslMechanismError
-from kustos.auth.mechanisms.base import Beside, Challenge, MechanismFactory, MechanismStep, Proven
+from kustos.auth.mechanisms.base import (
+    NOBODY,
+    Beside,
+    Challenge,
+    Claimant,
+    MechanismFactory,
+    MechanismStep,
+    Proven,
+)
 from kustos.extras import needs_extra
 
 GSSAPI: Final = "GSSAPI"
@@ -108,8 +116,10 @@ class GssapiServer:
         """The client's principal, once its ticket was read."""
         return self._claimed_name
 
-    def claim(self, token: bytes) -> None:
-        """Say nothing: the library reads a ticket only as it judges it."""
+    def claim(self, token: bytes) -> Claimant:
+        """Say that nobody's password is tried: who tries one asks the KDC, not us."""
+        del token
+        return NOBODY
 
     def respond(self, token: bytes) -> Beside:
         """Return the call of the library that answers this token; it raises `SaslMechanismError`."""

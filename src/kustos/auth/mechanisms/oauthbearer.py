@@ -19,7 +19,14 @@ from kustos.auth.errors import (
     SaslClientError,
     SaslMechanismError,
 )
-from kustos.auth.mechanisms.base import Challenge, MechanismFactory, MechanismStep, Proven
+from kustos.auth.mechanisms.base import (
+    NOBODY,
+    Challenge,
+    Claimant,
+    MechanismFactory,
+    MechanismStep,
+    Proven,
+)
 from kustos.auth.mechanisms.oauthbearer_messages import InitialResponse, InitialResponseError
 
 OAUTHBEARER: Final = "OAUTHBEARER"
@@ -93,8 +100,10 @@ class OAuthBearerServer:
         """The authorization id of the message, else the name in the token."""
         return self._claimed_name
 
-    def claim(self, token: bytes) -> None:
-        """Say nothing: the name in a token is worth nothing before the token is judged."""
+    def claim(self, token: bytes) -> Claimant:
+        """Say that nobody's password is tried: a token that is accepted was issued, not guessed."""
+        del token
+        return NOBODY
 
     def respond(self, token: bytes) -> MechanismStep:
         """Return the proven principal, or the JSON document that says why the token is refused.

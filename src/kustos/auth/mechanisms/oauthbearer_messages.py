@@ -13,16 +13,22 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from kustos.auth.mechanisms.scram_messages import is_escaped
+
 EXTENSIONS_MAX: Final = 64
 """Most SASL extensions of one message; clients send a handful, such as a cluster's id. Kafka has no limit."""
+
+PAIRS_READ_MAX: Final = EXTENSIONS_MAX + 2
+"""How far a message is read to see that it has more than `EXTENSIONS_MAX` beside `auth`."""
 
 AUTH_KEY: Final = "auth"
 
 _SEPARATOR: Final = "\x01"
-_NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_NAME: Final = r"[\x01-\x2b\x2d-\x7f]+"
+"""A name, if `is_escaped` says so, too, as in SCRAM."""
 _KEY: Final = r"[A-Za-z]+"
 _VALUE: Final = r"[\x21-\x7e \t\r\n]+"
-_MESSAGE: Final = re.compile(rf"n,(?:a=({_NAME}))?,\x01((?:{_KEY}={_VALUE}\x01)*)\x01")
+_MESSAGE: Final = re.compile(rf"n,(?:a=({_NAME}))?,\x01((?:{_KEY}={_VALUE}\x01){{0,{PAIRS_READ_MAX}}})\x01")
 _AUTH: Final = re.compile(r"([A-Za-z0-9_]+) +([-_~+/.a-zA-Z0-9]+=*)")
 _TOKEN: Final = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
 _EXTENSION_KEY: Final = re.compile(_KEY)
@@ -46,7 +52,7 @@ class InitialResponse:
         """Return the message; raise `InitialResponseError`."""
         # invalid UTF-8 becomes characters that no part of a message may have, as in Java
         message = _MESSAGE.fullmatch(data.decode(errors="replace"))
-        if message is None:
+        if message is None or not is_escaped((message[1] or "").encode()):
             raise InitialResponseError("Invalid OAUTHBEARER client first message")
         authorization_id, text = message.groups()
         pairs = [pair.partition("=") for pair in text.split(_SEPARATOR)[:-1]]

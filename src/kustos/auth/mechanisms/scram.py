@@ -15,7 +15,7 @@ import base64
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from kustos.auth.errors import SaslAuthenticationError, SaslClientError, SaslMechanismError
 from kustos.auth.mechanisms.base import (
@@ -44,24 +44,31 @@ from kustos.auth.mechanisms.scram_messages import (
     ServerFirst,
     escape_name,
 )
-from kustos.runtime import Entropy, random_text
+from kustos.runtime import Entropy, random_nonce
 
 CredentialLookup = Callable[[str, ScramHash], ServerCredential | None]
-"""(user name, mechanism) → the stored credential, None if there is none; answers from memory."""
+"""(user name, mechanism) → the credential stored at this moment, None if there is none; from memory."""
+
+
+class OwnedToken(NamedTuple):
+    """A delegation token that there is: its owner, and its expiry (wall time)."""
+
+    owner_name: str
+    expires_at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLogin:
-    """A delegation token at login: its owner and its expiry (wall time); an owner of None: no such token.
+    """A delegation token at login.
 
     `known` is its credential if that was computed before, else one that nothing proves; both have the salt
-    that clients are shown. `compute` returns the credential in any case, after 4096 hash rounds.
+    that clients are shown. `compute` returns the credential in any case, after 4096 hash rounds. `find`
+    returns the token as it is at that moment, None if there is none.
     """
 
     known: ServerCredential = field(repr=False)
     compute: Callable[[], ServerCredential] = field(repr=False)
-    owner_name: str | None
-    expires_at_ms: int
+    find: Callable[[], OwnedToken | None] = field(repr=False)
 
 
 TokenLookup = Callable[[str, ScramHash], TokenLogin]
@@ -162,7 +169,6 @@ class ScramServer:
         self._username = name
         if is_token and tokens is not None and len(name) <= TOKEN_ID_MAX_CHARACTERS:
             self._token = login = tokens(name, self._hash)
-            self._is_real = login.owner_name is not None
             return self._challenge(message, login.known)
         # both are always computed, so that the timing does not reveal which one is used
         decoy = self._decoys.credential(self._hash, name, is_token=is_token)
@@ -175,7 +181,7 @@ class ScramServer:
             raise SaslAuthenticationError(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
-        nonce = message.nonce + random_text(self._entropy)
+        nonce = message.nonce + random_nonce(self._entropy)
         self._first = ServerFirst(nonce, credential.salt, credential.iterations)
         self._sent = self._first.encode()
         self._credential = credential
@@ -203,15 +209,23 @@ class ScramServer:
         stored_key = self._hash.digest(exclusive_or(signature, proof))
         proven = hmac.compare_digest(stored_key, credential.stored_key)
         server_signature = self._hash.hmac(credential.server_key, signed)
-        # no proof fits a decoy's keys; if one did, it would still be refused
-        if not (proven and self._is_real and right_size):
+        if not (proven and right_size):
             raise SaslMechanismError("invalid client credentials")
-        last = ServerFinal(None, server_signature).encode()
-        token_login = self._token
-        if token_login is not None and token_login.owner_name is not None:
-            owner, expires_at_ms = token_login.owner_name, token_login.expires_at_ms
-            return Proven(last, owner, expires_at_ms, token_authenticated=True)
-        return Proven(last, self._username)
+        return self._admit(ServerFinal(None, server_signature).encode())
+
+    def _admit(self, last: bytes) -> Proven:
+        """Return who has proven to know the credential; raise `SaslMechanismError` if it is gone.
+
+        The client chooses when it answers the challenge, and whoever has taken a credential away since then
+        was told that it is. No proof fits a decoy's keys; if one did, it would still be refused here.
+        """
+        if self._token is not None:
+            token = self._token.find()
+            if token is not None:
+                return Proven(last, token.owner_name, token.expires_at_ms, token_authenticated=True)
+        elif self._is_real and self._lookup(self._username, self._hash) == self._credential:
+            return Proven(last, self._username)
+        raise SaslMechanismError("invalid client credentials")
 
 
 class ScramClient:
@@ -237,7 +251,7 @@ class ScramClient:
         self._username = username
         self._password = password_bytes(password)
         self._via_token = token_authenticated
-        self._nonce = random_text(entropy)
+        self._nonce = random_nonce(entropy)
         self._bare = b""
         self._expected: bytes | None = None
         self._complete = False

@@ -13,13 +13,22 @@ from typing import Final
 
 from kustos.auth.errors import AuthError
 
+MESSAGE_MAX_BYTES: Final = 131_072
+"""The largest message that is read: it has room for the longest name of Kafka's protocol (32,767 bytes) in
+escapes. Strangers send them, and Kafka has no limit."""
+
+EXTENSIONS_MAX: Final = 64
+"""Most extensions of one message; clients send one at most, and Kafka has no limit."""
+
 _VALUE: Final = rb"[\x01-\x2b\x2d-\x7f]+"
 _VALUE_SAFE: Final = rb"[\x01-\x2b\x2d-\x3c\x3e-\x7f]+"
 _PRINTABLE: Final = rb"[\x21-\x2b\x2d-\x7e]+"
-_SASLNAME: Final = rb"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
-_BASE64: Final = rb"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
+_SASLNAME: Final = rb"[\x01-\x2b\x2d-\x7f]+"
+"""A name, if `is_escaped` says so, too: a pattern that does reads half a megabyte in 80 ms and 80 MB."""
+_BASE64: Final = rb"[a-zA-Z0-9/+]*={0,2}"
+"""Base 64, if its size is a multiple of four: `_decoded` asks for that, many times faster than a pattern."""
 _RESERVED: Final = rb"(?:m=" + _VALUE + rb",)?"
-_EXTENSIONS: Final = rb"(?:,[A-Za-z]+=" + _VALUE + rb")*"
+_EXTENSIONS: Final = rb"(?:,[A-Za-z]+=" + _VALUE + rb"){0,%d}" % EXTENSIONS_MAX
 
 _CLIENT_FIRST: Final = re.compile(
     rb"n,(?:a=(?P<authzid>" + _SASLNAME + rb"))?," + _RESERVED + rb"n=(?P<saslname>" + _SASLNAME + rb")"
@@ -42,6 +51,11 @@ class ScramSyntaxError(AuthError):
     """A malformed message; the text names the message, never its content."""
 
 
+def is_escaped(saslname: bytes) -> bool:
+    """Return whether each `=` in a saslname begins one of the two escapes."""
+    return saslname.count(b"=") == saslname.count(b"=2C") + saslname.count(b"=3D")
+
+
 def escape_name(username: str) -> str:
     """Return the user name as a saslname: `=` and `,` become `=3D` and `=2C`."""
     return username.replace("=", "=3D").replace(",", "=2C")
@@ -49,6 +63,11 @@ def escape_name(username: str) -> str:
 
 def _unescape_name(saslname: str) -> str:
     return saslname.replace("=2C", ",").replace("=3D", "=")
+
+
+def _decoded(text: bytes) -> bytes | None:
+    """Return the bytes of a text that `_BASE64` matches, None if it is not padded to whole groups of four."""
+    return None if len(text) % 4 else base64.b64decode(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +83,24 @@ class ClientFirst:
     @classmethod
     def parse(cls, message: bytes) -> "ClientFirst":
         """Return the parsed message; raise `ScramSyntaxError`."""
-        match = _CLIENT_FIRST.fullmatch(message)
+        match = None if len(message) > MESSAGE_MAX_BYTES else _CLIENT_FIRST.fullmatch(message)
         if match is None:
             raise ScramSyntaxError("invalid SCRAM client first message format")
-        saslname, nonce, extensions = match["saslname"], match["nonce"], match["extensions"]
-        pairs = tuple(
+        authzid, saslname, nonce, extensions = match.group("authzid", "saslname", "nonce", "extensions")
+        if not (is_escaped(saslname) and is_escaped(authzid or b"")):
+            raise ScramSyntaxError("invalid SCRAM client first message format")
+        pairs = extensions and tuple(
             (name, value)
             for name, _, value in (pair.partition("=") for pair in extensions.decode().split(",")[1:])
         )
         bare = b"n=" + saslname + b",r=" + nonce + extensions
-        authzid = (match["authzid"] or b"").decode()
-        return cls(authzid, _unescape_name(saslname.decode()), nonce.decode(), pairs, bare)
+        name = _unescape_name(saslname.decode())
+        return cls((authzid or b"").decode(), name, nonce.decode(), pairs or (), bare)
 
     @property
     def is_token(self) -> bool:
         """Whether the name is a delegation token's id (KIP-48); the last such extension counts."""
-        return dict(self.extensions).get("tokenauth", "").lower() == "true"
+        return bool(self.extensions) and dict(self.extensions).get("tokenauth", "").lower() == "true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +115,10 @@ class ServerFirst:
     def parse(cls, message: bytes) -> "ServerFirst":
         """Return the parsed message; raise `ScramSyntaxError`."""
         match = _SERVER_FIRST.fullmatch(message)
-        if match is None or not 0 < int(match["iterations"]) < 2**31:
+        salt = None if match is None else _decoded(match["salt"])
+        if match is None or salt is None or not 0 < int(match["iterations"]) < 2**31:
             raise ScramSyntaxError("invalid SCRAM server first message format")
-        return cls(match["nonce"].decode(), base64.b64decode(match["salt"]), int(match["iterations"]))
+        return cls(match["nonce"].decode(), salt, int(match["iterations"]))
 
     def encode(self) -> bytes:
         """Return the message."""
@@ -115,12 +137,12 @@ class ClientFinal:
     @classmethod
     def parse(cls, message: bytes) -> "ClientFinal":
         """Return the parsed message; raise `ScramSyntaxError`."""
-        match = _CLIENT_FINAL.fullmatch(message)
-        if match is None:
+        match = None if len(message) > MESSAGE_MAX_BYTES else _CLIENT_FINAL.fullmatch(message)
+        channel = None if match is None else _decoded(match["channel"])
+        proof = None if match is None else _decoded(match["proof"])
+        if match is None or channel is None or proof is None:
             raise ScramSyntaxError("invalid SCRAM client final message format")
-        return cls(
-            base64.b64decode(match["channel"]), match["nonce"].decode(), base64.b64decode(match["proof"])
-        )
+        return cls(channel, match["nonce"].decode(), proof)
 
     @property
     def without_proof(self) -> bytes:
@@ -143,11 +165,12 @@ class ServerFinal:
     def parse(cls, message: bytes) -> "ServerFinal":
         """Return the parsed message; raise `ScramSyntaxError`."""
         match = _SERVER_FINAL.fullmatch(message)
-        if match is None:
-            raise ScramSyntaxError("invalid SCRAM server final message format")
-        if match["error"] is not None:
+        if match is not None and match["error"] is not None:
             return cls(match["error"].decode(), b"")
-        return cls(None, base64.b64decode(match["signature"]))
+        signature = None if match is None else _decoded(match["signature"])
+        if signature is None:
+            raise ScramSyntaxError("invalid SCRAM server final message format")
+        return cls(None, signature)
 
     def encode(self) -> bytes:
         """Return the message."""

@@ -2,7 +2,12 @@
 
 from kustos.gateway.apis.acls import AclApis
 from kustos.gateway.apis.audited_changes import AuditedApis, reloaded_settings
-from kustos.gateway.apis.custom_authorizer import CustomContextAuthorizer, NobodyDecides, discard
+from kustos.gateway.apis.custom_authorizer import (
+    CustomContextAuthorizer,
+    NobodyDecides,
+    discard,
+    words_of_others,
+)
 from kustos.gateway.apis.local import MetadataApis, WriterMutator
 from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.apis.shared import Described, SharedApis
@@ -22,4 +27,5 @@ __all__ = [
     "WriterMutator",
     "discard",
     "reloaded_settings",
+    "words_of_others",
 ]

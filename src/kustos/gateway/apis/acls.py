@@ -22,7 +22,7 @@ from kustos.authorizer import (
     Authorizer,
     KafkaApiError,
 )
-from kustos.gateway.apis.custom_authorizer import AuthorizerFailedError, discard
+from kustos.gateway.apis.custom_authorizer import AuthorizerFailedError, discard, words_of_others
 from kustos.gateway.apis.purgatory import DelayedFuturePurgatory
 from kustos.gateway.store.large_work import Interruption, LargeWork
 from kustos.protocol import DescribedAcls, WrittenAt, admin
@@ -140,12 +140,11 @@ class AclApis:
         if isinstance(error, KafkaApiError):
             return error
         discard(error)
-        words = f": {error}" if isinstance(error, Exception) else ""
         LOG.error(
             "the authorizer failed",
             authorizer=type(self._authorizer).__name__,
             method=method,
-            reason=type(error).__name__ + words,
+            reason=words_of_others(error),
         )
         return NO_SENSE
 

@@ -22,6 +22,7 @@ from kustos.authorizer import (
     Rule,
     RuleKind,
 )
+from kustos.authorizer.audit import cut, visible
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -66,7 +67,7 @@ class CustomContextAuthorizer:
             "the authorizer failed, the request is refused",
             authorizer=name,
             method=method,
-            reason=f"{type(error).__name__}: {error}",
+            reason=words_of_others(error),
         )
         return AuthorizerFailedError(f"`{name}.{method}` failed")
 
@@ -84,6 +85,21 @@ def _decisions(results: object, count: int) -> list[Decision]:
                 discard(each)
             raise AuthorizerFailedError(f"it returned `{type(result).__name__}`, not an AuthorizationResult")
     return [DECISIONS[result] for result in results]
+
+
+def words_of_others(error: object) -> str:
+    """Return the type and the text of what code of others raised, for the log; of anything else the type.
+
+    The text may repeat what a client chose, half a megabyte of it: it is truncated as texts of audit events
+    are, and what cannot be seen is escaped. Nothing is raised, whatever that code does.
+    """
+    kind = cut(type(error).__name__)
+    if not isinstance(error, BaseException):
+        return kind
+    try:
+        return f"{kind}: {visible(cut(str(error)))}"
+    except Exception:  # noqa: BLE001 - its text is made by code of others, too
+        return kind
 
 
 def discard(answer: object) -> None:

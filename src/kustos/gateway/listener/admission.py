@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from kustos.gateway.listener.handshakes import CROWDED_OUT, THROTTLED, FailedHandshakes
+from kustos.gateway.listener.handshakes import CROWDED_OUT, LOGIN_TIMED_OUT, THROTTLED, FailedHandshakes
 from kustos.gateway.listener.login_throttle import FailedLoginLimits, LoginThrottle
-from kustos.gateway.listener.unauthenticated import UnauthenticatedConnections
+from kustos.gateway.listener.strangers import Strangers
 from kustos.runtime import descriptor_limit
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ class Admission:
         self._clock: Final = asyncio.get_running_loop().time
         self._places: Final[dict[ClientConnection, _Place]] = {}
         self._by_host: Final[Counter[str]] = Counter()
-        self._unauthenticated: Final[dict[str, UnauthenticatedConnections[ClientConnection]]] = {}
+        self._strangers: Final[dict[str, Strangers]] = {}
+        """Those that have to authenticate, by listener."""
         self._descriptors_max: Final = DESCRIPTORS_PER_CONNECTION * connections_within(descriptor_limit())
         self._refusals = 0
         self._refusals_logged_s = -math.inf
@@ -83,7 +84,7 @@ class Admission:
     @property
     def unauthenticated_count(self) -> int:
         """How many have not authenticated."""
-        return sum(map(len, self._unauthenticated.values()))
+        return sum(map(len, self._strangers.values()))
 
     @property
     def _descriptors(self) -> int:
@@ -95,13 +96,14 @@ class Admission:
         refusal = self._refusal(port, host)
         self._places[connection] = _Place(host, not port.authenticates)
         self._by_host[host] += 1
-        self._parts.metrics.connections_changed(port.name, 1)
+        port.figures.created += 1
+        port.figures.open += 1
         if refusal is None and port.authenticates:
             self._await_login(port, connection, host)
         return refusal
 
     def _refusal(self, port: "Port", host: str) -> str | None:
-        if port.authenticates and self._throttle.is_throttled(host, self._clock()):
+        if port.authenticates and self.is_throttled(host):
             port.refuse(THROTTLED, host)
             return THROTTLED.reason
         refusal = None
@@ -117,6 +119,9 @@ class Admission:
 
     def _lacks_descriptors(self, wanted: int) -> bool:
         """Return whether so many more descriptors are not to be had, not even if others make room."""
+        if DESCRIPTORS_PER_CONNECTION * len(self._places) + wanted <= self._descriptors_max:
+            # there would be enough if everybody had a link
+            return False
         while self._descriptors + wanted > self._descriptors_max:
             if not self.make_room():
                 return True
@@ -124,33 +129,32 @@ class Admission:
 
     def make_room(self) -> bool:
         """End a connection that has not authenticated; return False if there is none."""
-        crowds = self._unauthenticated
-        name = max(crowds, key=lambda each: len(crowds[each]), default="")
-        connection = crowds[name].first_to_end() if name else None
+        largest = max(self._strangers.values(), key=len, default=None)
+        connection = None if largest is None else largest.take_first()
         if connection is None:
             return False
-        # here and now, so that whoever makes room again finds another one
-        crowds[name].remove(connection)
-        self._parts.metrics.unauthenticated_changed(name, -1)
         connection.refuse(CROWDED_OUT)
         return True
 
     def _await_login(self, port: "Port", connection: "ClientConnection", host: str) -> None:
-        crowd = self._unauthenticated.get(port.name)
-        if crowd is None:
-            settings = port.settings
-            crowd = self._unauthenticated[port.name] = UnauthenticatedConnections(
-                settings.max_unauthenticated_connections, settings.max_unauthenticated_connections_per_ip
+        strangers = self._strangers.get(port.name)
+        if strangers is None:
+            strangers = self._strangers[port.name] = Strangers(
+                port.settings, port.figures, _end_late, self._clock
             )
-        evicted = crowd.add(connection, host)
-        self._parts.metrics.unauthenticated_changed(port.name, 1)
+        evicted = strangers.add(connection, host)
         if evicted is not None:
-            self._parts.metrics.unauthenticated_changed(port.name, -1)
             evicted.refuse(CROWDED_OUT)
+
+    def excuse(self, port: "Port", connection: "ClientConnection") -> None:
+        """Take the deadline from a client that waits for its refusal."""
+        strangers = self._strangers.get(port.name)
+        if strangers is not None:
+            strangers.excuse(connection)
 
     def authenticated(self, port: "Port", connection: "ClientConnection") -> str | None:
         """Count a login; return why the connection must end nevertheless, None if it need not."""
-        self._leave_crowd(port, connection)
+        self._leave_strangers(port, connection)
         place = self._places.get(connection)
         # its link needs one more, and is counted from now on
         if place is not None and (place.is_open or not self._lacks_descriptors(0)):
@@ -158,22 +162,21 @@ class Admission:
         self.note_refusal(NO_DESCRIPTORS, connection.host)
         return NO_DESCRIPTORS
 
-    def _leave_crowd(self, port: "Port", connection: "ClientConnection") -> None:
-        crowd = self._unauthenticated.get(port.name)
-        if crowd is not None and connection in crowd:
-            crowd.remove(connection)
-            self._parts.metrics.unauthenticated_changed(port.name, -1)
+    def _leave_strangers(self, port: "Port", connection: "ClientConnection") -> None:
+        strangers = self._strangers.get(port.name)
+        if strangers is not None:
+            strangers.remove(connection)
 
     def dismiss(self, port: "Port", connection: "ClientConnection") -> bool:
         """Count a connection out; return whether it was counted in."""
         place = self._places.pop(connection, None)
         if place is None:
             return False
-        self._leave_crowd(port, connection)
+        self._leave_strangers(port, connection)
         self._by_host[place.host] -= 1
         if not self._by_host[place.host]:
             del self._by_host[place.host]
-        self._parts.metrics.connections_changed(port.name, -1)
+        port.figures.open -= 1
         return True
 
     def note_refusal(self, reason: str, host: str) -> None:
@@ -193,3 +196,7 @@ class Admission:
         """Return whether clients of this address may not log in now."""
         # called for every frame of a login; mostly none has failed lately
         return len(self._throttle) > 0 and self._throttle.is_throttled(host, self._clock())
+
+
+def _end_late(connection: "ClientConnection") -> None:
+    connection.refuse(LOGIN_TIMED_OUT)

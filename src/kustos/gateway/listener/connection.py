@@ -15,23 +15,21 @@ from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
 from kustos.client import as_transport
 from kustos.gateway.listener.drain import half_close, has_unsent
-from kustos.gateway.listener.handshakes import LOGIN_TIMED_OUT, NO_ROOM, HandshakeRefusal, stranger_by_length
+from kustos.gateway.listener.handshakes import NO_ROOM, HandshakeRefusal, stranger_by_length
 from kustos.gateway.listener.incoming import Incoming
 from kustos.gateway.listener.links import NoLinkError, connected_link
 from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.session.answer_budget import write_sliced
 from kustos.gateway.session.client_session import ClientSession
+from kustos.gateway.session.large_turns import API_VERSIONS
 from kustos.gateway.session.parts import STOPS, NoUpstream
 from kustos.gateway.upstream.addresses import java_host_address, network_of
 from kustos.gateway.upstream.cluster import Versions
 from kustos.protocol import Opened, Unwrap, frame_bytes_max
-from kustos.wire import ApiKey, FrameLengthError, FrameReader
+from kustos.wire import FrameLengthError, FrameReader
 
 if TYPE_CHECKING:
     from kustos.gateway.listener.port import Port
-
-API_VERSIONS: Final = int(ApiKey.API_VERSIONS).to_bytes(2, "big")
-"""The first two bytes of an ApiVersions: its API key."""
 
 LAST_ANSWERS_S: Final = 5.0
 """How long a client may take to read the last answers when its connection ends."""
@@ -47,7 +45,6 @@ class ClientConnection(asyncio.Protocol):
     def __init__(self, port: "Port") -> None:
         self._port = port
         self._settings: Final = port.settings
-        self._figures: Final = port.figures
         self._loop: Final = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._session: ClientSession | None = None
@@ -65,8 +62,6 @@ class ClientConnection(asyncio.Protocol):
         """Called at the end of a connection that drains; None: it does not."""
         self._reads = self._wanted = True
         self._connecting: asyncio.Task[None] | None = None
-        self._deadline: asyncio.TimerHandle | None = None
-        """When a client must have authenticated."""
         self._abort: asyncio.TimerHandle | None = None
         self.last_active_s = self._loop.time()
 
@@ -83,9 +78,6 @@ class ClientConnection(asyncio.Protocol):
         if refusal is not None:
             self.close(refusal, logged=False)
             return
-        if self._port.authenticates:
-            timeout_s = self._settings.login_timeout_ms / 1000
-            self._deadline = self._loop.call_later(timeout_s, self.refuse, LOGIN_TIMED_OUT)
         if self._port.tls is None:
             self.begin()
 
@@ -110,7 +102,7 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Split the bytes into frames, and hand them to the SASL machine or the session."""
         self.last_active_s = self._loop.time()
-        self._figures.incoming_bytes += len(data)
+        self._port.figures.incoming_bytes += len(data)
         if not (self._deaf or self._closed or self._gone):
             self._take_bytes(data)
 
@@ -161,7 +153,7 @@ class ClientConnection(asyncio.Protocol):
                 return
             if self._session is not None:
                 self._session.take([frame])
-            elif self.is_verifying:
+            elif self._login.is_verifying:
                 # after SaslHandshake 0 a client of GSSAPI waits for no answer to its last token
                 self._incoming.held = frames[at:]
                 self.read_more(False)
@@ -204,17 +196,11 @@ class ClientConnection(asyncio.Protocol):
         """Read nothing more, and let the refusal of the login end the connection."""
         self._deaf = True
         self.read_more(False)
-        self._stop_clock()
-
-    def _stop_clock(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._port.excuse(self)
 
     def _begin_session(self, principal: KafkaPrincipal | None) -> None:
         """Serve requests from now on; without a login (None) the listener says for whom."""
         port, settings = self._port, self._settings
-        self._stop_clock()
         refusal = port.authenticated(self)
         if refusal is not None:
             self.close(refusal, logged=False)
@@ -272,11 +258,15 @@ class ClientConnection(asyncio.Protocol):
 
     def write(self, frame: bytes) -> None:
         """Send a frame to the client; bytes that it has not taken are counted."""
-        if self._transport is not None and not self._closed:
+        transport = self._transport
+        if transport is not None and not self._closed:
             self.last_active_s = self._loop.time()
-            self._figures.outgoing_bytes += len(frame)
-            write_sliced(self._transport, frame)
-            self._answers.hold(0 if self._reads else self._transport.get_write_buffer_size())
+            self._port.figures.outgoing_bytes += len(frame)
+            write_sliced(transport, frame)
+            if not self._reads:
+                self._answers.hold(transport.get_write_buffer_size())
+            elif self._answers.held_bytes:
+                self._answers.hold(0)
 
     def read_more(self, wanted: bool) -> None:
         """Read the socket, or leave it unread."""
@@ -384,7 +374,6 @@ class ClientConnection(asyncio.Protocol):
             # a client that does not read its last answers must not keep the socket for ever
             self._abort = self._loop.call_later(LAST_ANSWERS_S, self._transport.abort)
         self._closed = True
-        self._stop_clock()
         if self._login is not None:
             self._login.end()
             self._login = None

@@ -2,7 +2,8 @@
 
 The first login stands before the session, each later one within it (KIP-368). While too many logins of the
 client's network fail, the credentials of a first login are not even looked at, and those of a later one only
-if they are the session's own: otherwise everybody with one account could guess the passwords of others.
+if they are the session's own, or cannot be guessed: else everybody with one account could guess the passwords
+of others. So one bad client behind a shared address keeps newcomers out, and ends no session.
 """
 
 import asyncio
@@ -113,7 +114,7 @@ class ConnectionLogin:
         return True
 
     def _is_throttled_guess(self, frame: bytes) -> bool:
-        return self._port.is_throttled(self._owner.host) and not self._machine.renews(frame)
+        return self._port.is_throttled(self._owner.host) and self._machine.may_guess(frame)
 
     def is_expired(self, in_ms: int = 0) -> bool:
         """Return whether the session will have expired in `in_ms`, so that only a login is taken."""
@@ -127,9 +128,9 @@ class ConnectionLogin:
         self._cancel()
 
     def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
-        if effects and isinstance(effects[-1], SendFrame) and not isinstance(effects[0], ProofRefused):
+        if len(effects) == 1 and isinstance(effects[0], SendFrame):
             # most frames of a login do not end it
-            self._owner.write(effects[-1].data)
+            self._owner.write(effects[0].data)
             return
         if not self._is_recorded(effects):
             self._owner.close(LOG_IS_FULL)

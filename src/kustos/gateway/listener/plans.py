@@ -45,8 +45,14 @@ class ConnectionSettings:
 
 
 class SocketFigures(Protocol):
-    """The bytes that came from the clients of a listener, and went to them."""
+    """The figures of one listener that every read and every connection changes."""
 
+    created: int
+    """Connections that were opened."""
+    open: int
+    """Those that are."""
+    unauthenticated: int
+    """Those of them that have not authenticated, and have to."""
     incoming_bytes: int
     outgoing_bytes: int
 
@@ -54,23 +60,17 @@ class SocketFigures(Protocol):
 class ListenerMetrics(Protocol):
     """The metrics of a listener."""
 
+    def listener(self, name: str) -> SocketFigures:
+        """Return the figures of a listener, always the same object."""
+
     def authenticated(self, mechanism: str, succeeded: bool, is_reauthentication: bool = False) -> None:
         """Count a finished login, or that of a live session (KIP-368)."""
-
-    def connections_changed(self, listener: str, change: int) -> None:
-        """Count a connection that was opened (1) or closed (-1)."""
-
-    def listener(self, name: str) -> SocketFigures:
-        """Return the figures of a listener, to which its connections add."""
 
     def upstream_failed(self) -> None:
         """Count a connection to upstream that could not be made, or broke."""
 
     def turned_away(self) -> None:
         """Count a connection that was closed on arrival, as there are too many."""
-
-    def unauthenticated_changed(self, listener: str, change: int) -> None:
-        """Count a connection that has to authenticate (1), or that has, or has ended (-1)."""
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         """Count a connection that ended before anybody could log in."""
@@ -143,3 +143,5 @@ class GatewayParts:
     context_authorizer: ContextAuthorizer | None = None
     """Decides in place of the deciders, unless None."""
     large_turns: LargeTurns = field(default_factory=LargeTurns)
+    answer_versions: Callable[[bytes], bytes | None] = lambda _: None
+    """Returns the answer to an ApiVersions if that is known, on listeners that lead upstream."""

@@ -1,6 +1,7 @@
 """A way in to the cluster: a bound port, or one of the host names that share a port."""
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kustos.acl import KafkaPrincipal
@@ -14,7 +15,13 @@ from kustos.gateway.listener.handshakes import (
     HandshakeFailure,
     HandshakeRefusal,
 )
-from kustos.gateway.listener.plans import CLIENT_ID_MAX_CHARACTERS, AuthorizationMode, ListenerPlan
+from kustos.gateway.listener.plans import (
+    CLIENT_ID_MAX_CHARACTERS,
+    AdminParts,
+    AuthorizationMode,
+    GatewayParts,
+    ListenerPlan,
+)
 from kustos.gateway.listener.proxy_protocol import ProxyProtocol
 from kustos.gateway.listener.tls import TlsTransport
 from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
@@ -47,15 +54,10 @@ class Port:
         admin = plan.admin
         self.leads_upstream: Final = admin is None
         self.table: Final = TABLE if admin is None else admin.table
-        self.services: Final = SessionServices(
-            cluster=gateway.parts.cluster,
-            local=gateway.parts.local if admin is None else admin.local,
-            observer=gateway.parts.observer,
-            in_flight=gateway.parts.in_flight,
-        )
+        self.services: Final = _services(gateway.parts, admin)
         self.observer: Final = gateway.parts.observer
         self.metrics: Final = gateway.parts.metrics
-        self.figures: Final = self.metrics.listener(self.name)
+        self.figures: Final = gateway.parts.metrics.listener(plan.name)
         self.is_shadow: Final = plan.mode is AuthorizationMode.SHADOW
         self.context_authorizer: Final = (
             None if plan.mode is AuthorizationMode.OFF else gateway.parts.context_authorizer
@@ -189,6 +191,10 @@ class Port:
         """Count a login; return why the connection must end nevertheless, None if it need not."""
         return self._gateway.admission.authenticated(self, connection)
 
+    def excuse(self, connection: ClientConnection) -> None:
+        """Take the deadline from a client that waits for its refusal."""
+        self._gateway.admission.excuse(self, connection)
+
     def dismiss(self, connection: ClientConnection) -> None:
         """Count a connection out."""
         self._gateway.dismiss(self, connection)
@@ -249,3 +255,14 @@ class Port:
             # clients of the bootstrap port are spread over the brokers, and skip one that is down
             self._turn = (self._turn + 1) % len(known)
         return known[self._turn :] + known[: self._turn]
+
+
+def _services(parts: GatewayParts, admin: AdminParts | None) -> SessionServices:
+    services = SessionServices(
+        cluster=parts.cluster,
+        local=parts.local,
+        observer=parts.observer,
+        in_flight=parts.in_flight,
+        answer_versions=parts.answer_versions,
+    )
+    return services if admin is None else replace(services, local=admin.local, answer_versions=lambda _: None)

@@ -50,16 +50,17 @@ class UnauthenticatedConnections(Generic[Connection]):
         self._recount(network, len(own) - 1, len(own))
         return evicted
 
-    def remove(self, connection: Connection) -> None:
-        """Count a connection out, as it has authenticated or ended; an unknown one is ignored."""
+    def remove(self, connection: Connection) -> bool:
+        """Count a connection out, as it has authenticated or ended; return whether it was counted in."""
         network = self._network_of.pop(connection, None)
         if network is None:
-            return
+            return False
         own = self._by_network[network]
         del own[connection]
         self._recount(network, len(own) + 1, len(own))
         if not own:
             del self._by_network[network]
+        return True
 
     def first_to_end(self) -> Connection | None:
         """Return the oldest connection of the network that has most of them, None if there is none."""

@@ -136,13 +136,6 @@ class GatewayMetrics:
         if upstream_seconds is not None:
             tally.upstream.observe(upstream_seconds)
 
-    def connections_changed(self, listener: str, change: int) -> None:
-        """Count a connection in (1) or out (-1)."""
-        tally = self.listener(listener)
-        tally.open += change
-        if change > 0:
-            tally.created += change
-
     def authenticated(self, mechanism: str, succeeded: bool, is_reauthentication: bool = False) -> None:
         """Count a finished login; one without a known mechanism counts under `other`.
 
@@ -168,10 +161,6 @@ class GatewayMetrics:
     def turned_away(self) -> None:
         """Count a connection that was closed on arrival."""
         self._turned_away.inc()
-
-    def unauthenticated_changed(self, listener: str, change: int) -> None:
-        """Count a connection that has to authenticate (1), or that has, or has ended (-1)."""
-        self.listener(listener).unauthenticated += change
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         """Count a connection that ended before anybody could log in; the kinds are few."""

@@ -20,7 +20,7 @@ import structlog
 
 from kustos.gateway.session.answer_budget import AnswerShare
 from kustos.gateway.session.fetched_stream import FetchedStream
-from kustos.gateway.session.large_turns import PRODUCE, QueuePlace, TurnBudget
+from kustos.gateway.session.large_turns import API_VERSIONS, PRODUCE, QueuePlace, TurnBudget
 from kustos.gateway.session.parts import (
     STOPS,
     SessionOwner,
@@ -193,13 +193,13 @@ class ClientSession:
             self._turn.give_back(len(frame))
             return
         try:
-            opened = self._guard.open_in_turns(frame) if is_large else self._guard.open(frame)
+            known = self._services.answer_versions(frame) if frame[:2] == API_VERSIONS else None
+            opened = known or (self._guard.open_in_turns(frame) if is_large else self._guard.open(frame))
         except RefusedFrameError as refusal:
             self._fail(str(refusal))
             return
         if isinstance(opened, bytes):
-            self._slots.add(Slot(ApiKey.API_VERSIONS, started_s, answer=opened, is_done=True))
-            self._slots.flush()
+            self._slots.answer(Slot(ApiKey.API_VERSIONS, started_s), opened)
             return
         limit_answer(opened, self._answers.reserve)
         slot = Slot(opened.row.api_key, started_s, opened, is_large=is_large)

@@ -47,8 +47,9 @@ COSTLY_FOR_S: Final = 60.0
 COSTLY_MAX: Final = 10_000
 """Principals remembered as costly; beyond that the one that was costly longest ago is forgotten."""
 
+API_VERSIONS: Final = ApiKey.API_VERSIONS.to_bytes(2, "big")
 PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
-"""The first two bytes of a Produce."""
+"""The first two bytes of a request: its API key."""
 
 
 class LargeTurns:

@@ -270,3 +270,5 @@ class SessionServices:
     local: LocalApis
     observer: Observer
     in_flight: InFlight
+    answer_versions: Callable[[bytes], bytes | None] = lambda _: None
+    """Returns the answer to an ApiVersions if that is known; None: the guard opens it."""

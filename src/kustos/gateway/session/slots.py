@@ -101,6 +101,11 @@ class Slots:
         """Take a request, behind the others."""
         self._slots.append(slot)
 
+    def answer(self, slot: Slot, answer: bytes) -> None:
+        """Take a request with its answer."""
+        self._slots.append(slot)
+        self.finish(slot, answer)
+
     def finish(self, slot: Slot, answer: bytes) -> None:
         """Count the answer to a request, and send it when its turn comes."""
         slot.answer = slot.enveloped(answer)

@@ -16,7 +16,7 @@ from kustos.authorizer import (
     ClusterResource,
     Endpoint,
 )
-from kustos.gateway.apis import discard
+from kustos.gateway.apis import discard, words_of_others
 from kustos.server.settings.node_settings import KustosSettings
 
 LOG: Final = structlog.get_logger("kustos.server")
@@ -81,7 +81,7 @@ async def _all(awaitables: Iterable[Awaitable[None]]) -> None:
 
 def start_error(name: str, what: str, error: Exception) -> AuthorizerStartError:
     """Return the error that says which step of an authorizer failed, and why."""
-    return AuthorizerStartError(f"the authorizer `{name}` {what}, {type(error).__name__}: {error}")
+    return AuthorizerStartError(f"the authorizer `{name}` {what}, {words_of_others(error)}")
 
 
 async def close(authorizer: Authorizer) -> None:
@@ -92,8 +92,8 @@ async def close(authorizer: Authorizer) -> None:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await answer
     except Exception as error:  # noqa: BLE001 - everything else must still be closed
-        reason = f"{type(error).__name__}: {error}"
-        LOG.error("the authorizer did not close cleanly", authorizer=type(authorizer).__name__, reason=reason)
+        name = type(authorizer).__name__
+        LOG.error("the authorizer did not close cleanly", authorizer=name, reason=words_of_others(error))
 
 
 def server_info(settings: KustosSettings, cluster_id: str) -> AuthorizerServerInfo:
@@ -134,7 +134,7 @@ def reconfigure(
         authorizer.reconfigure(configs)
     except Exception as error:
         # the boundary where any failure of its code must leave the node as it was
-        reason = f"{type(error).__name__}: {error}"
+        reason = words_of_others(error)
         raise ReconfigurationError(f"the authorizer `{name}` refuses its new settings, {reason}") from error
     return configs, changed - now
 
