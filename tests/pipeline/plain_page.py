@@ -150,20 +150,32 @@ class PlainPage:
             FROM logins WHERE {of} GROUP BY 1, 2 HAVING failed > 0""")
         return {(*row[:-1], tuple(row[-1])) for row in found}
 
-    def check_login_finding(self, found: Mapping[str, Any], evidence: Mapping[str, Any]) -> None:
-        """Check what a finding on the logins of an address counts."""
+    def check_review(self, rows: Sequence[Any], super_users: Iterable[str], end_ms: int) -> None:
+        """Check the uses of each row of `access_review` that has any, up to a moment."""
         query = """
-            SELECT coalesce(sum(attempt_count) FILTER (result = 'FAILURE'), 0)::BIGINT,
-                   coalesce(sum(attempt_count) FILTER (result = 'SUCCESS'), 0)::BIGINT,
-                   count(DISTINCT claimed_name), min(first_time_ms) FILTER (result = 'FAILURE'), max(time_ms)
-            FROM logins WHERE {of} AND host = $host"""
-        ((failed, succeeded, names, first, last),) = self.asked(query, host=evidence["host"])
-        times = (milliseconds(found["first_time"]), milliseconds(found["last_time"]))
-        assert (found["event_count"], evidence["failed"], *times) == (failed, failed, first, last)
-        if found["kind"] == "PASSWORD_SPRAYING":
-            assert (evidence["name_count"], found["principal"], succeeded) == (names, None, 0)
-        else:
-            assert (evidence["succeeded"], evidence["failed_before"], names) == (succeeded, failed, 1)
+            SELECT principal, operation, coalesce(resource_name, ''), count_if(decision = 'ALLOWED') AS used,
+                   count_if(decision <> 'ALLOWED'), max(time_ms) FILTER (decision = 'ALLOWED')
+            FROM decisions WHERE {of} AND access = 'ACCESS' AND time_ms <= $until
+            GROUP BY 1, 2, 3 HAVING used > 0"""
+        found = [
+            (row["principal"], row["operation"], row["resource_name"] or "", row["use_count"],
+             row["denied_count"], milliseconds(row["last_used"]))
+            for row in rows if row["use_count"] and row["resource_type"] != "ANY"
+        ]  # fmt: skip
+        assert sorted(found) == sorted(self.asked(query, until=end_ms))
+        of_super_users = {
+            row["principal"]: (row["use_count"], row["denied_count"], milliseconds(row["last_used"]))
+            for row in rows if row["resource_type"] == "ANY"
+        }  # fmt: skip
+        query = """
+            SELECT count(*) FILTER (decision = 'ALLOWED'), count(*) FILTER (decision <> 'ALLOWED'),
+                   max(time_ms) FILTER (decision = 'ALLOWED')
+            FROM decisions WHERE {of} AND access = 'ACCESS' AND time_ms <= $until
+            AND principal = $principal"""
+        assert of_super_users == {
+            who: self.asked(query, until=end_ms, principal=who)[0] for who in super_users
+        }
+        assert [row["principal"] for row in rows if not row["use_count"]].count("User:nobody") == 1
 
     def news(self, since_ms: int) -> list[tuple[Any, ...]]:
         """Return one row: new accesses allowed and denied, principals new and silent since."""

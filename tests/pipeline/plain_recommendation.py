@@ -95,6 +95,19 @@ class PlainRecommendation:
             "granted_names": self.granted_names(self.acls),
         }
 
+    def numbers_beside(self, today: Sequence[Acl], regions: Mapping[str, int]) -> dict[str, Any]:
+        """Return the numbers beside today's ACLs, from which so many regions were gained and lost."""
+        numbers = self.numbers()
+        allowed = numbers["needed_events"] + numbers["left_out_events"]
+        return {
+            "acls_today": len(today),
+            "granted_names_today": self.granted_names(today),
+            "regions_gained": regions["GAINED"],
+            "regions_lost": regions["LOST"],
+            "is_difference_cut": False,
+            "coverage": (numbers["needed_events"] - numbers["lost_events"]) / allowed,
+        }
+
     def superfluous(self) -> list[Acl]:
         """Return the ALLOWs without which every need that is allowed still is."""
         served = [one for one in self.asked if one["is_need"] and self._allows(one)]

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from tests.pipeline.events import event_line, login_line
 from tests.pipeline.plain_entitlements import ACL_NAMES, Acl, holds, is_for, operations
+from tests.pipeline.rich_oddities import DAYS, TOPICS, Told, at, told
 
 CLUSTERS = ("east", "lkc-1", "west")
 ZONES = {
@@ -22,7 +23,6 @@ FILES = 14
 """What the two runs read; each of the two files in Strimzi's zip is one."""
 START = datetime(2026, 10, 20, tzinfo=UTC)
 """Clocks change on October 25 in Berlin, and on November 1 in New York."""
-TOPICS = ("payments", "orders", "payments.retry")
 PRINCIPALS = ("alice", "bob", "CN=x,OU=y")
 OPERATIONS = ("READ", "WRITE", "DESCRIBE")
 
@@ -34,47 +34,57 @@ def moment(random: Random) -> datetime:
     return found + timedelta(hours=8) if is_twice else found
 
 
-def drawn_rule(
-    random: Random, acls: Sequence[Acl], question: tuple[str, str, str, str | None], result: str
-) -> Acl | str:
-    """Return an ACL that decides a question (who, host, operation, topic) so, or the kind of another rule."""
-    who, host, operation, name = question
-    if result == "ERROR":
-        return "DefaultDeny"
+def drawn_rule(random: Random, acls: Sequence[Acl], told: Told, result: str) -> Acl | str:
+    """Return an ACL that decides a question so, or the kind of another rule."""
+    name = told.topic
+    if told.is_super or result == "ERROR":
+        return "SuperUser" if told.is_super else "DefaultDeny"
     found: list[Acl | str] = [
         one
         for one in acls
         if name is not None
         and holds(one, "TOPIC", name)
-        and is_for(one, who, host)
-        and (one[6] == "ALLOW") == (result == "ALLOWED")
-        and operation in operations(one)
-        and (result == "ALLOWED" or one[5] in (operation, "ALL"))
+        and is_for(one, told.who, told.host)
+        and (one[6] == "ALLOW") == told.is_allowed
+        and told.operation in operations(one)
+        and (told.is_allowed or one[5] in (told.operation, "ALL"))
     ]
-    others = ["DefaultAllow", "SuperUser"] if result == "ALLOWED" else ["DefaultDeny"]
+    others = ["DefaultAllow"] if told.is_allowed else ["DefaultDeny"]
+    if told.is_allowed and told.is_super is None:
+        others.append("SuperUser")
     return random.choice([*found, *others])
 
 
 def kafka_text(random: Random, time: datetime, broker: str, acls: Sequence[Acl]) -> str:
-    """Return a line as a broker writes it.
-
-    That of `strimzi` is in its layout, that of `legacy` by AclAuthorizer, which names no rule.
-    """
+    """Return a line of something as a broker writes it."""
     level, result = random.choice(
         [("DEBUG", "Allowed"), ("INFO", "Denied"), ("TRACE", "Allowed"), ("TRACE", "Denied")]
     )
-    local = time.astimezone(ZoneInfo(ZONES[broker])).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
     who, host = f"User:{random.choice(PRINCIPALS)}", f"10.0.0.{random.randrange(3)}"
-    operation, topic = random.choice(OPERATIONS), random.choice(TOPICS)
+    told = Told(
+        time, who, host, random.choice(OPERATIONS), random.choice(TOPICS), result == "Allowed", is_super=None
+    )
+    return told_by_kafka(random, told, broker, acls, level)
+
+
+def told_by_kafka(random: Random, told: Told, broker: str, acls: Sequence[Acl], level: str) -> str:
+    """Return a line of a decision.
+
+    That of `strimzi` is in its layout, that of `legacy` by AclAuthorizer, which names no rule.
+    """
+    local = told.time.astimezone(ZoneInfo(ZONES[broker])).strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+    operation, result = told.operation, "Allowed" if told.is_allowed else "Denied"
     if broker == "legacy":
         words, rule = f"Operation = {operation.capitalize()}", ""
     else:
-        words = f"operation = {operation if broker == 'broker-1' else operation.capitalize()}"
-        found = drawn_rule(random, acls, (who, host, operation, topic), result.upper())
+        is_upper = broker == "broker-1" or "_" in operation
+        words = f"operation = {operation if is_upper else operation.capitalize()}"
+        found = drawn_rule(random, acls, told, result.upper())
         rule = f" based on rule {found if isinstance(found, str) else rule_text(found)}"
     text = (
-        f"Principal = {who} is {result} {words} from host = {host} on resource = Topic:LITERAL:{topic} for "
-        f"request = Fetch with resourceRefCount = {random.randrange(1, 5)}{rule}"
+        f"Principal = {told.who} is {result} {words} from host = {told.host} on resource = "
+        f"Topic:LITERAL:{told.topic} for request = Fetch with resourceRefCount = {random.randrange(1, 5)}"
+        f"{rule}"
     )
     if broker == "strimzi":
         return f"{local} {level} {text} (kafka.authorizer.logger) [data-plane-kafka-request-handler-3]"
@@ -90,35 +100,55 @@ def rule_text(acl: Acl) -> str:
 
 
 def kustos_line(random: Random, number: int, time: datetime, acls: Sequence[Acl]) -> str:
+    """Return a line of something as kustos writes it."""
     decision = random.choice(["ALLOWED", "ALLOWED", "DENIED", "ERROR"])
-    name, host = random.choice(PRINCIPALS), f"10.1.0.{random.randrange(3)}"
+    who, host = f"User:{random.choice(PRINCIPALS)}", f"10.1.0.{random.randrange(3)}"
     operation, topic = random.choice(OPERATIONS), random.choice([*TOPICS, None])
-    found = drawn_rule(random, acls, (f"User:{name}", host, operation, topic), decision)
+    told = Told(time, who, host, operation, topic, decision == "ALLOWED", is_super=None)
+    return told_by_kustos(
+        random, number, told, acls, decision=decision, access=random.choice(["ACCESS", "ACCESS", "LISTING"]),
+        log_if_denied=random.choice([True, False]),
+        # what a sample drew counts as one event, like every other
+        sampled_one_in=random.choice([None, 100]) if told.is_allowed else None,
+    )  # fmt: skip
+
+
+def told_by_kustos(random: Random, number: int, told: Told, acls: Sequence[Acl], **more: Any) -> str:
+    """Return a line of a decision, with other values in it."""
+    decision = more.pop("decision", "ALLOWED" if told.is_allowed else "DENIED")
+    found = drawn_rule(random, acls, told, decision)
     if isinstance(found, str):
         rule = {"rule__kind": found}
     else:
         rule = dict(zip((f"rule__{each}" for each in ACL_NAMES), found, strict=True))
         rule["rule__kind"] = "MatchingAcl"
     return event_line(
-        number, time_ms=round(time.timestamp() * 1000), cluster_id="west", decision=decision,
-        principal_name=name, host=host, operation=operation, resource_name=topic,
-        access=random.choice(["ACCESS", "ACCESS", "LISTING"]), log_if_denied=random.choice([True, False]),
-        reference_count=random.randrange(1, 5),
-        # what a sample drew counts as one event, like every other
-        sampled_one_in=random.choice([None, 100]) if decision == "ALLOWED" else None, **rule,
+        number, time_ms=round(told.time.timestamp() * 1000), cluster_id="west", decision=decision,
+        principal_name=told.who.removeprefix("User:"), host=told.host, operation=told.operation,
+        resource_name=told.topic, reference_count=random.randrange(1, 5), **rule, **more,
     )  # fmt: skip
 
 
 def confluent_line(random: Random, number: int, time: datetime) -> str:
-    info = {"granted": random.choice([True, False]), "operation": random.choice(OPERATIONS).capitalize()}
-    info |= {"resourceType": "Topic", "resourceName": random.choice(TOPICS), "patternType": "LITERAL"}
-    data = {"methodName": "kafka.Fetch", "authorizationInfo": info}
-    data |= {"authenticationInfo": {"principal": f"User:{random.choice(PRINCIPALS)}"}}
-    data |= {"requestMetadata": {"client_address": f"/10.2.0.{random.randrange(3)}"}}
+    """Return an event of something as Confluent's brokers write it."""
+    who, host = f"User:{random.choice(PRINCIPALS)}", f"10.2.0.{random.randrange(3)}"
+    is_allowed = random.choice([True, False])
+    told = Told(time, who, host, random.choice(OPERATIONS), random.choice(TOPICS), is_allowed)
+    return told_by_confluent(number, told)
+
+
+def told_by_confluent(number: int, told: Told) -> str:
+    """Return an event of a decision."""
+    operation = "".join(word.capitalize() for word in told.operation.split("_"))
+    info = {"granted": told.is_allowed, "operation": operation}
+    info |= {"resourceType": "Topic", "resourceName": told.topic, "patternType": "LITERAL"}
+    data: dict[str, Any] = {"methodName": "kafka.Fetch", "authorizationInfo": info}
+    data |= {"authenticationInfo": {"principal": told.who}}
+    data |= {"requestMetadata": {"client_address": f"/{told.host}"}}
     head = {"specversion": "1.0", "id": f"confluent-{number}", "source": "crn:///kafka=lkc-1"}
     head |= {
         "type": "io.confluent.kafka.server/authorization",
-        "time": time.isoformat(timespec="milliseconds"),
+        "time": told.time.isoformat(timespec="milliseconds"),
     }
     return json.dumps(head | {"data": data})
 
@@ -139,17 +169,50 @@ def attacked_logins(day_ms: int) -> list[str]:
     ]  # fmt: skip
 
 
+def drawn_logins(random: Random) -> list[str]:
+    """Return logins of names whose passwords are guessed, changed or mistyped, about the limits."""
+    lines: list[str] = []
+    for name in ("dora", "emil", "fay"):
+        days = random.sample(range(20, DAYS), k=random.randrange(1, 9))
+        hosts = random.sample(["10.9.1.1", "10.9.1.2", "10.9.2.1", "10.99.0.1"], k=random.randrange(1, 4))
+        for day in days:
+            for host in hosts:
+                for _ in range(random.choice((1, 5, 12, 22))):
+                    time = round(at(random, day, random.randrange(24)).timestamp() * 1000)
+                    result = "SUCCESS" if random.random() < 0.08 else "FAILURE"
+                    lines.append(
+                        login_line(
+                            1000 + len(lines), cluster_id="west", claimed_name=name, host=host, result=result,
+                            attempt_count=1 if result == "SUCCESS" else random.randrange(1, 4), time_ms=time,
+                            first_time_ms=time - random.randrange(1000),
+                            failure="invalid client credentials" if result == "FAILURE" else None,
+                        )
+                    )  # fmt: skip
+    return lines
+
+
 Acls = Mapping[str, Sequence[Acl]]
 """By cluster the ACLs that rules name."""
 
 
 def write_first(folder: Path, random: Random, acls: Acls) -> None:
     """Write what the first run reads."""
+    odd: dict[str, list[Told]] = {}
+    for one in told(random):
+        odd.setdefault(random.choice(("broker-1", "broker-2")), []).append(one)
     for broker in ZONES:
         place = folder / "east" / broker
         place.mkdir(parents=True)
-        times = sorted(moment(random) for _ in range(120 if broker in ("strimzi", "legacy") else 240))
-        lines = [kafka_text(random, time, broker, acls["east"]) for time in times]
+        times = [moment(random) for _ in range(120 if broker in ("strimzi", "legacy") else 240)]
+        timed = [(time, kafka_text(random, time, broker, acls["east"])) for time in times]
+        timed += [
+            (
+                one.time,
+                told_by_kafka(random, one, broker, acls["east"], "DEBUG" if one.is_allowed else "INFO"),
+            )
+            for one in odd.get(broker, ())
+        ]
+        lines = [line for _, line in sorted(timed)]
         half = len(lines) // 2
         if broker == "strimzi":
             with zipfile.ZipFile(place / "collected.zip", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -183,7 +246,10 @@ def write_first(folder: Path, random: Random, acls: Acls) -> None:
         for n in range(60)
     ]  # fmt: skip
     lines += attacked_logins(round(day.timestamp() * 1000))
+    lines += drawn_logins(random)
+    lines += [told_by_kustos(random, 10_000 + n, one, acls["west"]) for n, one in enumerate(told(random))]
     lines += [confluent_line(random, number, moment(random)) for number in range(150)]
+    lines += [told_by_confluent(10_000 + n, one) for n, one in enumerate(told(random))]
     random.shuffle(lines)
     (others / "a.jsonl").write_text("\n".join([*lines[:400], "{", ""]))
     (others / "b.jsonl").write_text("\n".join([*lines[380:], ""]))  # holds 20 lines of the first
@@ -311,7 +377,8 @@ def _of_confluent(values: dict[str, Any]) -> dict[str, Any]:
         "time_ms": round(datetime.fromisoformat(values["time"]).timestamp() * 1000),
         "principal": values["data"]["authenticationInfo"]["principal"],
         "host": values["data"]["requestMetadata"]["client_address"].removeprefix("/"),
-        "operation": info["operation"].upper(), "resource_name": info["resourceName"],
+        "operation": re.sub(r"(?<!^)(?=[A-Z])", "_", info["operation"]).upper(),
+        "resource_name": info["resourceName"],
         "decision": "ALLOWED" if info["granted"] else "DENIED", "access": "ACCESS", "reference_count": None,
         "rule": None if info["granted"] else "DefaultDeny", "rule_acl": None,
     }  # fmt: skip

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.anomalies import Window
+from kustos.pipeline.anomalies import AnomalyParameters, Window
 from kustos.pipeline.anomalies.job import run_anomalies
 from kustos.pipeline.deciding import AclsInForce, read_acl_set
 from kustos.pipeline.findings.job import ReviewQuestion, run_review
@@ -30,8 +30,11 @@ from kustos.pipeline.report.model import Report
 from kustos.pipeline.run import run_pipeline, run_tables_report
 from kustos.pipeline.tables import DeclaredCluster, IngestOptions, Tables
 from testkit.seeds import seed_of_run
+from tests.pipeline.plain_anomalies import PlainAnomalies
+from tests.pipeline.plain_difference import PlainDifference, Rules
 from tests.pipeline.plain_entitlements import Acl, Plain, counted, drawn_acls, text_of
 from tests.pipeline.plain_findings import PlainFindings
+from tests.pipeline.plain_logins import PlainLogins
 from tests.pipeline.plain_page import (
     PlainPage,
     bars_of,
@@ -41,6 +44,7 @@ from tests.pipeline.plain_page import (
     milliseconds,
 )
 from tests.pipeline.plain_recommendation import PlainRecommendation, plain_acl
+from tests.pipeline.plain_uses import Habits, check_anomalies, check_states, day_of, documented
 from tests.pipeline.rich_logs import (
     CLUSTERS,
     FILES,
@@ -53,6 +57,7 @@ from tests.pipeline.rich_logs import (
     write_first,
     write_second,
 )
+from tests.pipeline.rich_oddities import BOSSES
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +107,8 @@ SINCE = datetime(2026, 11, 5, 12, tzinfo=UTC)
 TEAMS = {"User:al*": "sales", "User:mallory": "unknown"}
 HOURS = (date(2026, 11, 11), date(2026, 11, 13))
 """Days whose page has a bar for each hour."""
+JUDGED = (date(2026, 11, 6), date(2026, 11, 16))
+"""The window of anomalies: the second day is not judged."""
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
 ATTACKERS = {SPRAYER, GUESSER}
 
@@ -125,6 +132,11 @@ def cluster(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def tables(place: Path, cluster: str) -> Tables:
     return Tables(place / "tables").of_cluster(cluster)
+
+
+def rows_of(tables: Tables, name: str) -> list[dict[str, Any]]:
+    """Return the rows of an answer about the cluster of the tables."""
+    return [row for row in tables.read_small(name) if row["cluster"] == tables.asked_cluster.name]
 
 
 def test_the_roll_up_has_each_event_once(
@@ -151,7 +163,12 @@ def shown_by(spark: SparkSession, tables: Tables, out: Path, **more: Any) -> Rep
 
 @pytest.fixture(scope="module")
 def page(
-    spark: SparkSession, place: Path, cluster: str, reviewed: Reviewed, replayed: Plain, searched: None
+    spark: SparkSession,
+    place: Path,
+    cluster: str,
+    reviewed: Reviewed,
+    replayed: Plain,
+    searched: dict[str, Any],
 ) -> Report:
     """The page on all days and all answers, after one that ended with an event of `SINCE`."""
     out = place / f"{cluster}.html"
@@ -198,18 +215,15 @@ def test_every_number_of_news_and_of_teams(
     assert by_team == plain.by_team(TEAMS)
 
 
-def test_every_number_of_the_answers_on_the_page(
-    spark: SparkSession, page: Report, reviewed: Reviewed, replayed: Plain
-) -> None:
+def test_every_number_of_the_answers_on_the_page(page: Report, reviewed: Reviewed, replayed: Plain) -> None:
     tables = reviewed.tables
     assert page.replayed is not None
     assert page.grants is not None
     assert page.findings is not None
     check_replayed(page.replayed, reviewed.rows, replayed.allows)
     assert page.replayed.lost
-    check_grants(page.grants, tables.read(spark, "access_review").collect())
-    found = [tables.read(spark, name).collect() for name in ("findings", "finding_states")]
-    check_findings(page.findings, *found)
+    check_grants(page.grants, rows_of(tables, "access_review"))
+    check_findings(page.findings, rows_of(tables, "findings"), rows_of(tables, "finding_states"))
 
 
 def test_every_number_of_logins(raw: duckdb.DuckDBPyConnection, page: Report, cluster: str) -> None:
@@ -292,50 +306,20 @@ def replayed(spark: SparkSession, place: Path, reviewed: Reviewed, cluster: str)
 
 
 @pytest.fixture(scope="module")
-def searched(spark: SparkSession, tables: Tables) -> None:
-    """The tables have what is unusual."""
-    run_anomalies(spark, tables, Window.before(date(2026, 11, 16), 10), limit=1)
+def searched(spark: SparkSession, tables: Tables) -> dict[str, Any]:
+    """What a search for what is unusual says; the tables have it."""
+    return run_anomalies(spark, tables, Window(*JUDGED), super_users=BOSSES, limit=5)
 
 
-def test_every_number_of_the_review(
-    spark: SparkSession, raw: duckdb.DuckDBPyConnection, reviewed: Reviewed, cluster: str
-) -> None:
-    plain, tables = reviewed.plain, reviewed.tables
-    rows = tables.read(spark, "access_review").collect()
-    assert {row["cluster"] for row in rows} == {cluster}
-    query = """
-        SELECT principal, operation, coalesce(resource_name, ''), count_if(decision = 'ALLOWED') AS used,
-               count_if(decision <> 'ALLOWED'), max(time_ms) FILTER (decision = 'ALLOWED')
-        FROM decisions WHERE cluster = $cluster AND access = 'ACCESS' AND time_ms <= $end
-        GROUP BY 1, 2, 3 HAVING used > 0"""
-    expected = raw.execute(query, {"cluster": cluster, "end": plain.as_of_ms}).fetchall()
-    found = [
-        (row["principal"], row["operation"], row["resource_name"] or "", row["use_count"],
-         row["denied_count"], milliseconds(row["last_used"]))
-        for row in rows if row["use_count"] and row["resource_type"] != "ANY"
-    ]  # fmt: skip
-    assert sorted(found) == sorted(expected)
-    of_super_users = {
-        row["principal"]: (row["use_count"], row["denied_count"], milliseconds(row["last_used"]))
-        for row in rows if row["resource_type"] == "ANY"
-    }  # fmt: skip
-    query = """
-        SELECT count(*) FILTER (decision = 'ALLOWED'), count(*) FILTER (decision <> 'ALLOWED'),
-               max(time_ms) FILTER (decision = 'ALLOWED')
-        FROM decisions WHERE cluster = $cluster AND access = 'ACCESS' AND time_ms <= $end
-        AND principal = $principal"""
-    asked_for = {"cluster": cluster, "end": plain.as_of_ms}
-    assert of_super_users == {
-        who: raw.execute(query, asked_for | {"principal": who}).fetchone() for who in plain.super_users
-    }
-    assert [row["principal"] for row in rows if not row["use_count"]].count("User:nobody") == 1
+def test_every_number_of_the_review(raw: duckdb.DuckDBPyConnection, reviewed: Reviewed, cluster: str) -> None:
+    rows = rows_of(reviewed.tables, "access_review")
+    PlainPage(raw, cluster).check_review(rows, reviewed.plain.super_users, reviewed.plain.as_of_ms)
 
 
-def test_every_number_of_the_entitlements(spark: SparkSession, reviewed: Reviewed, cluster: str) -> None:
-    plain, tables = reviewed.plain, reviewed.tables
-    rows = tables.read(spark, "entitlements").collect()
+def test_every_number_of_the_entitlements(reviewed: Reviewed, cluster: str) -> None:
+    plain, rows = reviewed.plain, rows_of(reviewed.tables, "entitlements")
     assert {(row["cluster"], milliseconds(row["as_of"])) for row in rows} == {(cluster, plain.as_of_ms)}
-    found = dict(counted(row.asDict(recursive=True)) for row in rows)
+    found = dict(map(counted, rows))
     assert len(found) == len(rows)
     assert found == plain.rows()
     for row in rows:
@@ -347,44 +331,49 @@ def test_every_number_of_the_entitlements(spark: SparkSession, reviewed: Reviewe
     assert {row["effect"] for row in rows} >= {"WHOLE"}
 
 
-def test_every_number_of_the_findings(spark: SparkSession, reviewed: Reviewed) -> None:
-    rows = reviewed.tables.read(spark, "findings").collect()
-    PlainFindings(reviewed.plain).check([row.asDict(recursive=True) for row in rows])
+def test_every_number_of_the_findings(reviewed: Reviewed) -> None:
+    PlainFindings(reviewed.plain).check(rows_of(reviewed.tables, "findings"))
 
 
-def test_every_number_of_the_recommendation(
+def test_every_number_and_region_of_the_recommendation(
     spark: SparkSession, raw: duckdb.DuckDBPyConnection, place: Path, reviewed: Reviewed, cluster: str
 ) -> None:
-    today = in_force(reviewed.plain, place / f"{cluster}-today.txt")
+    plain = reviewed.plain
+    today = in_force(plain, place / f"{cluster}-today.txt")
     rollup = reviewed.tables.read(spark, "audit_rollup")
-    recommended = recommendation(spark, rollup, today=today)
-    plain = PlainRecommendation.of(raw, cluster, [plain_acl(acl.binding) for acl in recommended.acls])
-    numbers = asdict(recommended.numbers)
-    expected = plain.numbers() | {
-        "acls_today": len(reviewed.plain.acls),
-        "granted_names_today": plain.granted_names(reviewed.plain.acls),
-        "is_within_today": False,
-    }
-    of_regions = {"regions_gained", "regions_lost", "is_difference_cut"}
-    assert {name: numbers[name] for name in expected} == expected
-    assert numbers.keys() - expected.keys() == of_regions
-    assert not plain.superfluous()
-    assert recommended.numbers.is_proven
+    is_within = Random(f"{seed_of_run()} {cluster} within").random() < 0.3
+    recommended = recommendation(spark, rollup, today=today, within_today=is_within)
+    acls, shown = [plain_acl(acl.binding) for acl in recommended.acls], json.loads(recommended.to_json())
+    difference = PlainDifference(
+        Rules(plain.acls, plain.super_users, plain.is_open), Rules(acls, plain.super_users, is_open=False)
+    )
+    difference.check(shown.pop("difference"))
+    known = PlainRecommendation.of(raw, cluster, acls)
+    assert shown == known.numbers() | known.numbers_beside(plain.acls, difference.counts()) | {
+        "is_within_today": is_within, "is_proven": True,
+    }  # fmt: skip
+    assert not known.superfluous()
 
 
-def test_what_is_unusual_counts_the_events_of_its_cluster(
-    spark: SparkSession, raw: duckdb.DuckDBPyConnection, tables: Tables, searched: None, cluster: str
+def test_every_number_of_the_anomalies(
+    raw: duckdb.DuckDBPyConnection, tables: Tables, searched: dict[str, Any], cluster: str
 ) -> None:
-    found = tables.read(spark, "anomalies").collect()
-    planted = [row for row in found if row["principal"] == "User:mallory"]
-    assert bool(planted) == (cluster == "west")
-    query = """
-        SELECT count(*), min(time_ms), max(time_ms) FROM decisions
-        WHERE cluster = $cluster AND principal = 'User:mallory'"""
-    for row in planted:
-        counted = (row["event_count"], milliseconds(row["first_time"]), milliseconds(row["last_time"]))
-        assert [counted] == asked(raw, query, cluster), row["kind"]
-    attacks = {row["kind"]: row for row in found if json.loads(row["evidence"]).get("host") in ATTACKERS}
-    assert set(attacks) == ({"PASSWORD_SPRAYING", "LOGIN_AFTER_FAILURES"} if planted else set())
-    for row in attacks.values():
-        PlainPage(raw, cluster).check_login_finding(row.asDict(), json.loads(row["evidence"]))
+    decided, logged = (
+        raw.sql(f"SELECT * FROM {name} WHERE cluster = $cluster", params={"cluster": cluster})
+        for name in ("decisions", "logins")
+    )
+    window = day_of(JUDGED[0]), day_of(JUDGED[1])
+    habits = Habits(decided.to_arrow_table().to_pylist(), *window, super_users=BOSSES)
+    expected = [
+        *PlainAnomalies(habits).all(),
+        *PlainLogins(habits, logged.to_arrow_table().to_pylist()).all(),
+    ]
+    rows, states = rows_of(tables, "anomalies"), rows_of(tables, "finding_states")
+    check_anomalies(rows, expected)
+    check_states(states, rows, searched, JUDGED[1] - timedelta(days=1))
+    attacks = {one.kind for one in expected if one.host in ATTACKERS}
+    assert attacks == ({"PASSWORD_SPRAYING", "LOGIN_AFTER_FAILURES"} if cluster == "west" else set())
+
+
+def test_the_page_on_anomalies_has_every_threshold() -> None:
+    assert documented() == asdict(AnomalyParameters())

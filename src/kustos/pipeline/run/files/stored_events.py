@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from pyarrow import parquet
+from pyarrow import dataset, fs, parquet
 
 from kustos.pipeline.lines.generated_ids import (
     DIGEST_CHARACTERS,
@@ -142,10 +142,17 @@ def _stored_at(times: Collection[int], tables: "Tables") -> dict[int, dict[str, 
 def _is_stored_after(time_ms: int, name: str, tables: "Tables") -> bool:
     """Return whether the file of this name has an event after a time: within days, as a log has them."""
     first = _day(time_ms)
-    filters = [("time_ms", ">", time_ms), ("source_file", "==", name)]
+    wanted = parquet.filters_to_expression([("time_ms", ">", time_ms), ("source_file", "==", name)])
     paths = tables.files(_AUDIT_EVENTS, first, first + timedelta(days=_QUIET_DAYS))
-    # counted as columns: of a compacted day's rows, millions may be later
-    return any(_rows(path, ("time_ms",), filters).num_rows for path in paths)
+    return any(_has_row(path, wanted) for path in paths)
+
+
+def _has_row(path: Place, wanted: "dataset.Expression") -> bool:
+    """Return whether a file has a wanted row; the first ends the search: millions of a day may be wanted."""
+    source = source_of(path)
+    system = fs.LocalFileSystem() if isinstance(source, str) else None
+    file = dataset.ParquetFileFormat().make_fragment(source, system)
+    return bool(file.head(1, columns=["time_ms"], filter=wanted).num_rows)
 
 
 def _day(time_ms: int) -> date:
