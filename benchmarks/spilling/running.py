@@ -107,8 +107,8 @@ def cluster() -> Iterator[Cluster]:
         "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}",
     }
     try:
-        with standalone_cluster(folder, WORKERS, environment=environment) as master:
-            yield Cluster(master, folder, environment)
+        with standalone_cluster(folder, WORKERS, environment=environment) as started:
+            yield Cluster(started.url, folder, environment)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -4,6 +4,8 @@
 """
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.session import open_session
 from testkit.object_store import ObjectStore, object_store
+from testkit.paths import ROOT
 from testkit.spark_connect import connect_server
 from testkit.spark_jars import SPARK_DELTA, SPARK_KAFKA, spark_jars
 from testkit.spark_quick import INTERPRETED, SETTINGS, TINY
@@ -63,6 +66,16 @@ def near(spark: SparkSession, store: ObjectStore) -> Iterator[SparkSession]:
     yield spark
     for name in store.environment:
         del environment[name]
+
+
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel under a name that Spark puts on the path of its workers: it knows `.zip`, not `.whl`."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    [wheel] = folder.glob("kustos-*.whl")
+    return wheel.rename(folder / "kustos.zip")
 
 
 def pytest_report_header() -> list[str]:

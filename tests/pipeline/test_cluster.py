@@ -1,13 +1,10 @@
 """The wheel on clusters, handed over by spark-submit as the page says: executors run what is in it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from testkit.object_store import object_store
 from testkit.spark_cluster import standalone_cluster, submit
 from tests.pipeline.events import event_line
 
@@ -22,8 +19,9 @@ import runpy
 import sys
 from pathlib import Path
 
+from pyspark.sql import functions as sql
+
 from kustos.pipeline.session import open_session
-from kustos.pipeline.tables.rollup.frames import rollup
 from kustos.pipeline.tables import Tables
 
 def where(batches):
@@ -36,49 +34,22 @@ with open_session("where") as spark:
     found = spark.range(2).selectExpr("cast(id as string) id").repartition(2).mapInPandas(where, "id string")
     print(json.dumps(sorted({row.id for row in found.collect()})))
     tables = Tables(Path("tables"))
-    of_rows, stored = rollup(tables.read(spark, "audit_events")), tables.read(spark, "audit_rollup")
+    events, stored = tables.read(spark, "audit_events"), tables.read(spark, "audit_rollup")
+    keys = ("host", "resource_name", "decision")
+    of_rows = events.repartition(2).groupBy(*keys).agg(sql.count("*").alias("event_count"))
     for rows in (of_rows, stored.select(*of_rows.columns)):
         print(json.dumps(sorted(map(str, rows.collect()))))
     runpy.run_path(sys.argv.pop(1), run_name="__main__")
 """
-"""Says from where the workers have their code and what the roll-up is, made over rows and as it is stored.
+"""Says from where the workers have their code and what the roll-up counts, over rows and as it is stored.
 
 Then it runs a program in the same session: a start is dear.
 """
-
-EACH = """
-import json
-import runpy
-import sys
-
-from kustos.pipeline.session import open_session
-
-program, commands = sys.argv[1:]
-with open_session("each"):
-    for words in json.loads(commands):
-        sys.argv = [program, *words]
-        try:
-            runpy.run_path(program, run_name="__main__")
-        except SystemExit as ended:
-            if ended.code:
-                raise
-"""
-"""Runs the program with each command in one session."""
 
 ROWS_IN_MEMORY = 10
 """So many an executor may sort before it has to spill."""
 
 HOSTS = 7
-
-
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel under a name that Spark puts on the path of its workers: it knows `.zip`, not `.whl`."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    [wheel] = folder.glob("kustos-*.whl")
-    return wheel.rename(folder / "kustos.zip")
 
 
 @pytest.fixture(scope="module")
@@ -117,9 +88,9 @@ def test_a_run_on_a_local_cluster_and_a_replay_on_a_standalone_one_that_spills(
         "spark.eventLog.rolling.enabled": "false",
     }
     options += [f"--conf={key}={value}" for key, value in settings.items()]
-    with standalone_cluster(place, 2) as master:
+    with standalone_cluster(place, 2) as cluster:
         replay = [str(PROGRAM), "pipeline", "replay", str(place / "acls.txt"), *words]
-        said = submit(master, place / "where.py", replay, options=options, cwd=place)
+        said = submit(cluster.url, place / "where.py", replay, options=options, cwd=place)
     workers, of_rows, stored, answer = said.split("\n", 3)
     assert json.loads(workers)
     assert all(archive.name in path and str(ROOT) not in path for path in json.loads(workers)), workers
@@ -128,51 +99,3 @@ def test_a_run_on_a_local_cluster_and_a_replay_on_a_standalone_one_that_spills(
     assert of_rows == stored
     flips = json.loads(answer)
     assert (flips["lost"], {row["principal"] for row in flips["flips"]}) == (50, {"User:bob"})
-
-
-def test_a_cluster_fills_and_reads_an_object_store(archive: Path, place: Path, tmp_path: Path) -> None:
-    """Driver and workers share no folder for tables; each has the store's credentials in its environment."""
-    (tmp_path / "each.py").write_text(EACH)
-    (tmp_path / "pipeline.yml").write_text(
-        f"""version: 1
-tables: {{path: s3://lake/cluster}}
-inputs:
-  - files: {place / "audit"}
-acls: {{source: {place / "acls.txt"}}}
-"""
-    )
-    words = ["--config", str(tmp_path / "pipeline.yml"), "--output", "json"]
-    page = tmp_path / "report.html"
-    commands = [
-        ["pipeline", "run", *words],
-        ["pipeline", "run", *words],
-        ["pipeline", "replay", str(place / "acls.txt"), *words],
-        ["pipeline", "review", *words],
-        ["pipeline", "report", "--out", str(page), *words],
-    ]
-    options = [f"--py-files={archive}"]
-    with (
-        object_store(tmp_path) as store,
-        standalone_cluster(tmp_path, 2, environment=store.environment) as master,
-    ):
-        said = submit(
-            master,
-            tmp_path / "each.py",
-            [str(PROGRAM), json.dumps(commands)],
-            options=options,
-            environment=store.environment,
-            cwd=tmp_path,
-        )
-        logs = "".join(path.read_text(errors="replace") for path in tmp_path.rglob("std*"))
-        assert store.secret not in said + logs
-    decoder, answers = json.JSONDecoder(), []
-    while said.strip():
-        answer, end = decoder.raw_decode(said.lstrip())
-        answers.append(answer)
-        said = said.lstrip()[end:]
-    first, second, replayed, _, reported = answers
-    assert [one["inputs"][0]["events"] for one in (first, second)] == [50, 0]
-    assert replayed["lost"] == 50
-    assert reported["events"] == 50
-    assert "<html" in page.read_text()
-    assert not [path for path in tmp_path.rglob("*.parquet") if not path.is_relative_to(store.folder)]

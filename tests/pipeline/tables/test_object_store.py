@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import polars
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -52,6 +53,7 @@ from tests.pipeline.run.topics import fill, make_topic
 from tests.pipeline.tables.driver import BEGUN
 from tests.pipeline.tables.races import one_of_writers_wins
 from tests.pipeline.tables.test_ingest import StoppedClock
+from tests.pipeline.tables.test_other_readers import same_rows
 from tests.pipeline.tables.test_runs import contents
 
 TIME_MS = 1_795_233_600_123
@@ -120,6 +122,14 @@ def test_answers_there_are_those_of_tables_on_a_disk(
         rows = [sorted(map(repr, tables.read(near, name).collect())) for tables in (there, here)]
         assert rows[0] == rows[1] != []
     assert (tmp_path / "True.html").read_text() == (tmp_path / "False.html").read_text()
+
+
+def test_polars_reads_tables_there(near: SparkSession, store: ObjectStore, audit: Path) -> None:
+    tables = Tables.at(store.address("polars"))
+    run_pipeline(near, tables=tables, audit=audit)
+    for name in ("audit_events", "audit_rollup", "quarantine"):
+        found = polars.scan_delta(str(tables.place(name)), storage_options=store.environment).collect()
+        assert same_rows(found.to_arrow(), tables.read(near, name).toArrow()) > 0
 
 
 def denied_lines(day: int, who: str) -> list[str]:

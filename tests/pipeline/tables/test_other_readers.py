@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -69,11 +70,22 @@ def test_duckdb_reads_the_same_rows_from_the_files_that_delta_lists(
         connection.execute("SET TimeZone = 'UTC'")
         query = "SELECT * FROM read_parquet($files, union_by_name = true, hive_partitioning = true)"
         found: Any = connection.sql(query, params={"files": files}).to_arrow_table()
+    assert same_rows(found, ours) == sum(row["num_records"] for row in actions(tables.place(name))) > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_polars_reads_the_same_rows(spark: SparkSession, tables: Tables, name: str) -> None:
+    found = polars.scan_delta(str(tables.place(name))).collect().to_arrow()
+    assert same_rows(found, tables.read(spark, name).toArrow()) > 0
+
+
+def same_rows(found: pa.Table, ours: pa.Table) -> int:
+    """Assert that another reader found our rows; return how many there are."""
     # lines have the day of their ingestion as a partition, which is none of their own columns
     assert set(found.column_names) - set(ours.column_names) <= {"day"}
     theirs = found.select(ours.column_names).cast(ours.schema)
     assert sorted(map(repr, theirs.to_pylist())) == sorted(map(repr, ours.to_pylist()))
-    assert ours.num_rows == sum(row["num_records"] for row in actions(tables.place(name))) > 0
+    return int(ours.num_rows)
 
 
 def actions(place: Place) -> list[dict[str, Any]]:
