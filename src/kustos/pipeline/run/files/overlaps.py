@@ -31,7 +31,7 @@ def settle_overlaps(
 
     Reads the new files once, if there is more than one log; raises what reading them raises.
     """
-    known = list(tables.inputs().values())
+    known = found.known
     new = [file.identity for file in found.new if not file.fault]
     found = replace(found, said=(*found.said, *_not_seen(known, new)))
     heads = heads_of([*known, *new])
