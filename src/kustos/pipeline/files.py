@@ -27,12 +27,13 @@ TABLE_MARKER: Final = "_SUCCESS"
 class AuditFiles:
     """What lies in an audit folder: files to read with their states, and hidden ones passed over.
 
-    A name is hidden that begins with `.` or `_`.
+    A name is hidden that begins with `.` or `_`. `linked` are folders elsewhere that links in it lead to.
     """
 
     root: Place
     states: Mapping[Place, FileState]
     passed_over: tuple[str, ...]
+    linked: tuple[Path, ...] = ()
 
     @property
     def files(self) -> tuple[Place, ...]:
@@ -63,8 +64,9 @@ def _listed(root: Path) -> AuditFiles:
     root = root.resolve()
     files: list[Path] = []
     passed_over: list[str] = []
-    for folder, folders, names in os.walk(root, onerror=_refuse_folder, followlinks=False):
-        folders.sort()
+    roots = [root]
+    for folder, folders, names in os.walk(root, onerror=_refuse_folder, followlinks=True):
+        folders[:] = [name for name in sorted(folders) if _is_walked(Path(folder, name), roots)]
         for name in sorted(names):
             path = Path(folder, name)
             relative = path.relative_to(root)
@@ -73,7 +75,24 @@ def _listed(root: Path) -> AuditFiles:
             else:
                 files.append(path)
         _check_count(root, len(files))
-    return AuditFiles(root, {path: _checked_state(path) for path in files}, tuple(passed_over))
+    states: dict[Place, FileState] = {path: _checked_state(path) for path in files}
+    return AuditFiles(root, states, tuple(passed_over), tuple(roots[1:]))
+
+
+def _is_walked(folder: Path, roots: list[Path]) -> bool:
+    """Return whether a folder is to be walked, and note where a link leads; raise `AuditInputError`.
+
+    Each place is walked once: a link into one that is walked anyway is passed over, and a ring of links ends.
+    """
+    if not folder.is_symlink():
+        return True
+    target = folder.resolve()
+    if folder.name.startswith((".", "_")) or any(target.is_relative_to(root) for root in roots):
+        return False
+    if roots[0].is_relative_to(target):
+        raise AuditInputError(f"`{folder}` leads to `{target}`, which holds it: take the link out")
+    roots.append(target)
+    return True
 
 
 def _listed_in_store(root: StorePath) -> AuditFiles:

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from kustos.extras import EXTRAS, needs_extra
 from kustos.pipeline.errors import SparkFailedError, SparkMissingError
-from kustos.pipeline.spark_failures import JAVA_MIN, spark_failure, start_failure
+from kustos.pipeline.jvm_output import JVM_OUTPUT
+from kustos.pipeline.spark_failures import JAVA_MIN, is_of_spark, spark_failure, start_failure
 from kustos.runtime import reason_of
 
 if TYPE_CHECKING:
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
 SHUFFLE_PARTITIONS: Final = 8
 """For one machine: enough for its cores, few enough that small inputs don't pay for empty tasks."""
-
-STANDARD_ERROR: Final = 2
-
-OUTPUT_MAX: Final = 65_536
-"""Bytes read of what a JVM that did not start has said."""
 
 CONNECT_S: Final = 10.0
 """For the connection to a Connect server: PySpark by itself tries for many minutes without a word."""
@@ -90,36 +85,30 @@ def _java() -> str:
 
 @contextmanager
 def _readable_start() -> Iterator[None]:
-    """Raise `SparkFailedError` for a Spark that does not start.
-
-    On a terminal the JVM's standard error, which would break the progress bar, goes to a file without a name.
-    The JVM inherits the descriptor when it starts. Without a terminal nothing is hidden.
-    """
-    with TemporaryFile() as output:
-        is_terminal, kept = os.isatty(STANDARD_ERROR), os.dup(STANDARD_ERROR)
-        try:
-            if is_terminal:
-                os.dup2(output.fileno(), STANDARD_ERROR)
+    """Raise `SparkFailedError` for a Spark that does not start; keep what its JVM says on standard error."""
+    try:
+        with JVM_OUTPUT.of_starting_jvm():
             yield
-        except Exception as error:
-            output.seek(0)
-            failure = start_failure(error, _java(), output.read(OUTPUT_MAX).decode(errors="replace"))
-            if failure is None:
-                raise
-            raise failure from error
-        finally:
-            os.dup2(kept, STANDARD_ERROR)
-            os.close(kept)
+    except Exception as error:
+        failure = start_failure(error, _java(), JVM_OUTPUT.last_words(has_ended=True))
+        if failure is None:
+            raise
+        raise failure from error
 
 
 @contextmanager
 def _readable_failures() -> Iterator[None]:
-    """Raise `SparkFailedError` for the failures of Spark, and of disks, that have a known cause."""
+    """Raise `SparkFailedError` for the failures of Spark, and of disks, that have a known cause.
+
+    What the JVM said last is shown for the others of Spark.
+    """
     try:
         yield
     except Exception as error:
         failure = spark_failure(error)
         if failure is None:
+            if is_of_spark(error):
+                sys.stderr.write(JVM_OUTPUT.last_words())
             raise
         raise failure from error
 

@@ -77,7 +77,7 @@ def spark_failure(error: BaseException) -> SparkFailedError | None:
     """Return the typed error for an exception of Spark, or for a full disk; None for one of another kind."""
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return SparkFailedError(_NO_SPACE)
-    if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+    if not is_of_spark(error):
         return None
     text = whole_text(error)
     for pattern, sentence in KNOWN:
@@ -88,11 +88,15 @@ def spark_failure(error: BaseException) -> SparkFailedError | None:
     return None
 
 
+def is_of_spark(error: BaseException) -> bool:
+    """Return whether Spark, or the connection to its JVM, raised it."""
+    return type(error).__module__.startswith(("pyspark.", "py4j."))
+
+
 def start_failure(error: BaseException, java: str, output: str) -> SparkFailedError | None:
     """Return the typed error for a Spark that did not start.
 
-    `java` is the program that should have run it, and `output` what it said on standard error, as far as that
-    was kept.
+    `java` is the program that should have run it, and `output` the last that it said on standard error.
     """
     if _GATEWAY_EXITED not in str(error):
         return spark_failure(error)

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import tarfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,9 +63,9 @@ def test_all_packed_files_that_are_damaged_are_found_at_once(tmp_path: Path) -> 
     contents = {
         "cut.gz": whole[:-20],
         "flipped.gz": whole[:30] + bytes([whole[30] ^ 255]) + whole[31:],
-        "named.lz4": b"?",
+        "named.lz4": b"?\n",
         "no.gz": b"hello\n",
-        "plain": b"\xff\xfe",
+        "plain": b"\xff\xfe\n",
         "whole.gz": whole,
     }
     for name, content in contents.items():
@@ -79,6 +80,40 @@ def test_all_packed_files_that_are_damaged_are_found_at_once(tmp_path: Path) -> 
         "plain": None,
         "whole.gz": None,
     }
+
+
+@pytest.mark.parametrize("packing", ["", "gz", "bz2"])
+def test_a_tar_archive_is_refused(tmp_path: Path, packing: str) -> None:
+    audit = tmp_path / "audit"
+    audit.mkdir()
+    (tmp_path / "kafka.log").write_bytes(TEXT)
+    with tarfile.open(audit / "logs.tar", f"w:{packing}") as archive:  # type: ignore[call-overload]
+        archive.add(tmp_path / "kafka.log", "kafka.log")
+    with pytest.raises(AuditInputError, match=r"logs.tar` is a tar archive: unpack it"):
+        find_new_files(audit, Tables(tmp_path / "tables"))
+
+
+def test_folders_that_links_lead_to_are_read_too_and_each_once(tmp_path: Path) -> None:
+    audit, data, tables = tmp_path / "audit", tmp_path / "data", Tables(tmp_path / "tables")
+    (audit / "in").mkdir(parents=True)
+    (data / "deeper").mkdir(parents=True)
+    for path in (audit / "in" / "a", data / "b", data / "deeper" / "c"):
+        path.write_text(f"{path.name} begins\n")
+    (audit / "data").symlink_to(data)
+    (audit / "again").symlink_to(audit / "in")
+    (data / "ring").symlink_to(data)
+    (data / "back").symlink_to(audit / "in")
+    found = find_new_files(audit, tables)
+    assert ([file.name for file in found.new], found.count) == (["data/b", "data/deeper/c", "in/a"], 3)
+    commit(tables, *found.new)
+    assert new_names(audit, tables) == []
+    (audit / "tables").symlink_to(tmp_path / "tables")
+    with pytest.raises(AuditInputError, match="must lie apart"):
+        find_new_files(audit, tables)
+    (audit / "tables").unlink()
+    (audit / "up").symlink_to(tmp_path)
+    with pytest.raises(AuditInputError, match=r"up` leads to `.*`, which holds it: take the link out"):
+        find_new_files(audit, tables)
 
 
 def test_inputs_of_a_version_without_some_columns_are_read_and_go_on(

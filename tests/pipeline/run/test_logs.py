@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kustos.pipeline.places import FileState, Place
 from kustos.pipeline.run import find_new_files
 from kustos.pipeline.run.files.beginnings import (
     BEGINNING_BYTES_MAX,
@@ -20,10 +21,28 @@ from kustos.pipeline.run.files.beginnings import (
     read_beginning,
 )
 from kustos.pipeline.run.files.logs import broker_of, family_of
-from kustos.pipeline.run.files.new_files import FoundFiles
+from kustos.pipeline.run.files.new_files import FoundFiles, closed_files
 from kustos.pipeline.tables import InputFile, Tables
 from kustos.pipeline.tables.runs import RUN
 from tests.pipeline.events import event_line, kafka_line
+
+
+def closed_of(times: dict[str, int]) -> set[str]:
+    """Return the names of files that count as closed, of files with these times of change."""
+    states: dict[Place, FileState] = {Path("/x", name): FileState(9, time) for name, time in times.items()}
+    return {path.name for path in closed_files(states)}
+
+
+def test_rotation_closes_files_but_the_one_that_is_written_to_or_copied() -> None:
+    assert closed_of({"a.log": 5, "a.log.1": 4, "a.log.2": 3}) == {"a.log.1", "a.log.2"}
+    # logrotate's copytruncate has not copied all of it yet
+    assert closed_of({"a.log": 5, "a.log.1": 6, "a.log.2": 3}) == {"a.log.2"}
+    assert closed_of({"a.log.3": 1}) == {"a.log.3"}
+    # copies that keep no times, and what packs later, make no file closed that is written to
+    assert closed_of({"a.log": 1, "a.log.2026-11-20": 8, "a.log.2026-11-19": 7}) == {"a.log.2026-11-19"}
+    assert closed_of({"a.2026-11-21.log": 5, "a.2026-11-20.log.gz": 9}) == set()
+    assert closed_of({"a.2026-11-21.log": 5, "a.2026-11-22.log": 6}) == {"a.2026-11-21.log"}
+
 
 BANNER = "===> User\nuid=1000(appuser)\n\n===> Configuring ...\n"
 
@@ -123,6 +142,52 @@ def test_a_file_that_begins_anew_in_its_place_is_a_new_log(folder: Folder) -> No
         file.write(log_text(2, 9).encode())
     (again,) = folder.look().new
     assert again.identity.log not in logs.values()
+
+
+def test_a_file_without_a_line_as_yet_takes_no_place_of_a_log(folder: Folder) -> None:
+    path = folder.write("kafka.log", log_text(1))
+    log = folder.commit()["kafka.log"]
+    for content in ("", "[2026-11-21 04:"):
+        with path.open("r+") as file:
+            file.truncate(0)
+            file.write(content)
+        found = folder.look()
+        assert (found.count, found.new, found.half_lines) == (1, (), int(content != ""))
+    with path.open("r+") as file:
+        file.write(log_text(2))
+    folder.write("elsewhere", log_text(1))
+    logs = folder.commit()
+    assert logs["elsewhere"] == log != logs["kafka.log"]
+
+
+def test_a_log_goes_on_in_a_folder_that_got_another_name(folder: Folder) -> None:
+    folder.write("broker-1/server.log", log_text(1))
+    log = folder.commit()["broker-1/server.log"]
+    (folder.audit / "broker-1").rename(folder.audit / "old-broker-1")
+    assert folder.look().new == ()
+    with (folder.audit / "old-broker-1" / "server.log").open("a") as file:
+        file.write(log_text(1, 9, ""))
+    folder.write("broker-1/server.log", log_text(2))
+    found = folder.look()
+    assert found.said == ()
+    assert {file.name: file.identity.log == log for file in found.new} == {
+        "broker-1/server.log": False,
+        "old-broker-1/server.log": True,
+    }
+
+
+def test_a_hard_link_is_no_second_file(folder: Folder) -> None:
+    path = folder.write("kafka.log", log_text(1))
+    os.link(path, folder.audit / "link")
+    found = folder.look()
+    assert (found.count, [file.name for file in found.new], found.renamed) == (2, ["kafka.log"], ())
+    log = folder.commit()["kafka.log"]
+    assert folder.look().new == ()
+    path.unlink()
+    assert folder.look().new == ()
+    with (folder.audit / "link").open("a") as file:
+        file.write(log_text(1, 9, ""))
+    assert folder.commit() == {"link": log}
 
 
 def test_equal_inodes_of_two_file_systems_make_no_log_one(folder: Folder) -> None:
@@ -290,6 +355,9 @@ def test_a_beginning_ends_somewhere() -> None:
         ("/opt/kafka-3.9.1/logs/kafka-authorizer.log", None, "/opt/kafka-3.9.1/logs/kafka-authorizer.log"),
         ("/opt/kafka_2.13-4.0.0/kafka_20261121.log", None, "/opt/kafka_2.13-4.0.0/kafka.log"),
         ("/x/kafka-0.2026-11-21.log.1.gz", "kafka-0", "/x/kafka-0.log"),
+        ("/x/0.log.20261121-040000.gz", None, "/x/0.log"),
+        ("/x/kafka.log-2026112104", None, "/x/kafka.log"),
+        ("/x/kafka.log-20261121-1795233600.gz", None, "/x/kafka.log"),
     ],
 )  # fmt: skip
 def test_paths_tell_brokers_and_rotations(path: str, broker: str | None, family: str) -> None:

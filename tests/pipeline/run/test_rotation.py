@@ -2,6 +2,9 @@
 
 import bz2
 import gzip
+import io
+import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,7 +72,15 @@ def truncated(folder: Path) -> None:
         file.truncate(len(log_lines(1, 0, 3)))
 
 
-@pytest.mark.parametrize("change", [rotated, replaced_by_a_longer_one, truncated])
+def copied_and_truncated(folder: Path, first: int = 20, last: int = 60) -> None:
+    """Do as logrotate's copytruncate, after which the log has grown beyond what it was."""
+    shutil.copy(folder / LOG, folder / f"{LOG}.1")
+    with (folder / LOG).open("r+b") as file:
+        file.truncate(0)
+        file.write(log_lines(1, first, last).encode())
+
+
+@pytest.mark.parametrize("change", [rotated, replaced_by_a_longer_one, truncated, copied_and_truncated])
 def test_a_file_that_changed_between_listing_and_reading_stops_the_run(
     home: Home, change: Callable[[Path], None]
 ) -> None:
@@ -98,17 +109,83 @@ def test_a_file_that_grew_meanwhile_is_read_as_it_was_listed(home: Home) -> None
     assert (summary.events, home.run().events) == (20, 5)
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+def test_a_log_that_was_truncated_and_has_grown_beyond_what_was_read_is_another(home: Home) -> None:
+    assert home.run(**{LOG: log_lines(1, 0, 20)}).events == 20
+    with (home.audit / LOG).open("a") as file:
+        file.write(log_lines(1, 20, 25))
+    copied_and_truncated(home.audit, 25, 60)
+    summary = home.run()
+    assert (summary.events, summary.duplicates, summary.warnings) == (40, 20, ())
+    assert (home.run().lines, home.events()) == (0, 60)
+
+
+def zipped(text: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("log", text)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, zipped])
+@pytest.mark.parametrize("is_in_place", [False, True])
 def test_a_packed_file_that_is_replaced_between_listing_and_reading_stops_the_run(
-    home: Home, pack: Callable[[bytes], bytes]
+    home: Home, pack: Callable[[bytes], bytes], is_in_place: bool
 ) -> None:
     home.write(packed=pack(log_lines(1, 0, 20).encode()))
 
     def progress(step: str) -> None:
         if step == "looking for overlaps":
-            home.write(other=pack(log_lines(2, 0, 20).encode()))
-            (home.audit / "other").replace(home.audit / "packed")
+            home.write(**{"packed" if is_in_place else "other": pack(log_lines(2, 0, 40).encode())})
+            if not is_in_place:
+                (home.audit / "other").replace(home.audit / "packed")
 
-    with pytest.raises(AuditInputError, match="packed` changed while it was read"):
+    with pytest.raises(AuditInputError, match=r"packed(!/log)?` changed while it was read"):
         run_pipeline(home.spark, tables=home.tables, audit=home.audit, progress=progress)
-    assert home.run().events == 20
+    assert home.run().events == 40
+
+
+def packed_and_moved(log: Path, into: Path) -> None:
+    into.with_name(f"{into.name}.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+
+
+def grown_and_moved(log: Path, into: Path) -> None:
+    with log.open("a") as file:
+        file.write(log_lines(1, 18, 20))
+    log.rename(into)
+
+
+@pytest.mark.parametrize("order", [("live", "archive"), ("archive", "live")])
+@pytest.mark.parametrize("move", [Path.rename, packed_and_moved, grown_and_moved])
+def test_a_log_that_was_moved_into_the_folder_of_another_input_counts_once(
+    home: Home, order: tuple[str, str], move: Callable[[Path, Path], object]
+) -> None:
+    home.write(live__log=log_lines(1, 0, 18), archive__log=log_lines(3, 0, 5))
+
+    def take(name: str) -> int:
+        source = "broker 1" if name == "live" else None  # by which logs are named
+        return run_pipeline(home.spark, tables=home.tables, audit=home.audit / name, source=source).events
+
+    assert [take(name) for name in order] == ([18, 5] if order[0] == "live" else [5, 18])
+    move(home.audit / "live" / "log", home.audit / "archive" / "log.1")
+    home.write(live__log=log_lines(1, 20, 40))
+    for _ in range(2):
+        for name in order:
+            take(name)
+    for name in order:  # what is recorded with a new file does not make others forgotten
+        with (home.audit / name / "log").open("a") as file:
+            file.write(log_lines(1, 50, 51))
+        take(name)
+    for path in (home.audit / "archive").iterdir():
+        path.touch()
+    assert take("archive") == 0
+    grown = 2 if move is grown_and_moved else 0
+    assert home.events() == 18 + grown + 5 + 20 + 2
+
+
+def test_copies_of_one_name_in_two_folders_of_a_run_count_once(home: Home) -> None:
+    burst = log_lines(1, 0, 20) * 2
+    home.write(one__log=burst, two__log=burst)
+    folders = [home.audit / name for name in ("one", "two")]
+    summary = run_pipeline(home.spark, tables=home.tables, audit=folders)
+    assert (summary.events, summary.duplicates) == (40, 40)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from kustos.pipeline.tables import InputFile, TablesDamagedError, TablesError, delta
+from kustos.pipeline.tables import runs as runs_module
 from kustos.pipeline.tables.runs import (
     RUN,
     RUNS,
@@ -76,15 +77,35 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert (state.number, state.versions, state.newest_time_ms) == (2, {"audit_events": 2}, 7)
 
 
-@given(st.lists(st.tuples(st.sampled_from("pqr"), st.integers(0, 9)), max_size=8), st.integers(0, 8))
-def test_of_each_input_the_latest_is_known_whichever_were_put_together_before(
-    read: list[tuple[str, int]], at: int
+@given(st.lists(st.tuples(st.sampled_from("pqr"), st.sampled_from("abcd")), max_size=12), st.integers(0, 12))
+def test_of_each_input_and_log_the_latest_is_known_whichever_were_put_together_before(
+    read: list[tuple[str, str]], at: int
 ) -> None:
-    files = [InputFile(path, size, size * 7, 2**63 + size, f"log-{path}") for path, size in read]
+    files = [InputFile(path, n * 3, n * 7, 2**63 + n, log) for n, (path, log) in enumerate(read)]
     rows = [row for number, file in enumerate(files) for row in input_rows([file], number)]
-    together = input_rows(latest_inputs(rows[:at]).values(), at - 1)
-    wanted = {file.path: file for file in files}
-    assert latest_inputs(rows) == latest_inputs([*rows[at:], *together]) == wanted
+    together = input_rows(latest_inputs(rows[:at]).all(), at - 1)
+    found = latest_inputs(rows)
+    again = latest_inputs([*rows[at:], *together])
+    assert (again.files, {*again.former}) == (found.files, {*found.former})
+    assert found.files == {file.path: file for file in files}
+    # of each log that no path has any more, the state that gave way last
+    gave_way = [
+        (next(n for n in range(number + 1, len(files)) if files[n].path == file.path), file)
+        for number, file in enumerate(files)
+        if file != found.files[file.path]
+    ]
+    present = {file.log for file in found.files.values()}
+    last = {file.log: file for _, file in sorted(gave_way, key=lambda each: each[0])}
+    assert {file.log: file for file in found.former} == {
+        log: file for log, file in last.items() if log not in present
+    }
+
+
+def test_only_the_latest_of_logs_that_gave_way_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs_module, "MAXIMUM_FORMER", 2)
+    files = [InputFile("p", size, 0, 0, f"log-{size}") for size in range(5)]
+    found = latest_inputs([row for number, file in enumerate(files) for row in input_rows([file], number)])
+    assert ([one.log for one in found.all()], len(found.files)) == (["log-2", "log-3", "log-4"], 1)
 
 
 def test_a_batch_at_or_below_the_last_one_of_its_stream_was_committed() -> None:

@@ -68,7 +68,7 @@ def contents(folder: Path) -> dict[str, Any]:
         for table in TABLES
     }
     state = tables.state()
-    return found | {"runs": sorted(state.runs), "inputs": sorted(read_inputs(folder, state))}
+    return found | {"runs": sorted(state.runs), "inputs": sorted(read_inputs(folder, state).files)}
 
 
 def run_through(folder: Path, *runs: int) -> dict[str, Any]:
@@ -340,7 +340,7 @@ def test_the_state_of_a_long_stream_stays_short(tmp_path: Path, monkeypatch: pyt
     state = state_of(tmp_path, read_runs(tmp_path)[1])
     assert state.batches == {"stream": (last := 2 * files_max + 4, {})}
     found = read_inputs(tmp_path, state)
-    assert {one.path: one.size_bytes for one in found.values()} == {
+    assert {one.path: one.size_bytes for one in found.files.values()} == {
         f"/log/{run % 3}": run for run in range(last - 2, last + 1)
     }
 

@@ -71,7 +71,7 @@ def run_pipeline(
         found = replace(found, new=with_layouts(found.new, layout, may_be_unknown=may_be_unknown))
         progress("looking for overlaps")
         found = _without_overlaps(spark, found, tables, options, may_quarantine)
-        found = with_clusters(found, tables)
+        found = with_clusters(found)
     if found.new:
         summary = _ingested(spark, tables, found, name, options, may_quarantine, progress, clock)
     else:

@@ -42,6 +42,10 @@ MAXIMUM_RUNS: Final = 10_000
 MAXIMUM_INPUTS: Final = 1_000_000
 """Files kept as read; a forgotten one is read again, and its lines are duplicates."""
 
+MAXIMUM_FORMER: Final = 10_000
+"""Logs kept whose path another one has now. One that was moved is met again within a few runs, in another
+input, and each costs every run some microseconds."""
+
 STATES_MAX: Final = 16
 """States kept in memory, of so many folders; one has up to `MAXIMUM_RUNS` summaries."""
 
@@ -221,11 +225,26 @@ def state_of(folder: Place, rows: Iterable[Row]) -> State:
         ) from error
 
 
-def read_inputs(folder: Place, state: State) -> dict[str, InputFile]:
-    """Return the files that runs have read, by path, the latest last; raise `TablesDamagedError`."""
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The files that runs have read, by path, the latest last, and `former` states of paths.
+
+    Of a log whose path another log has now, the last state is kept there: it may have been moved away.
+    """
+
+    files: Mapping[str, InputFile]
+    former: tuple[InputFile, ...] = ()
+
+    def all(self) -> tuple[InputFile, ...]:
+        """Return all that are known, so that of one path the present one comes last."""
+        return (*self.former, *self.files.values())
+
+
+def read_inputs(folder: Place, state: State) -> Inputs:
+    """Return the files that runs have read; raise `TablesDamagedError`."""
     version = state.versions.get(INPUTS)
     if version is None:
-        return {}
+        return Inputs({})
     table = open_table(folder / INPUTS, version)
     if table is None:
         raise TablesDamagedError(
@@ -234,15 +253,23 @@ def read_inputs(folder: Place, state: State) -> dict[str, InputFile]:
     return latest_inputs(rows_of(folder / INPUTS, table, INPUTS_SCHEMA))
 
 
-def latest_inputs(rows: Iterable[Row]) -> dict[str, InputFile]:
-    """Return the files in rows of `inputs`, by path, the latest last."""
-    inputs: dict[str, InputFile] = {}
+def latest_inputs(rows: Iterable[Row]) -> Inputs:
+    """Return the files in rows of `inputs`."""
+    files: dict[str, InputFile] = {}
+    former: dict[str, InputFile] = {}
     for row in sorted(rows, key=lambda row: int(row["number"])):
-        inputs.pop(row["path"], None)
         names = ("path", "size_bytes", "modified_ns", "log")
         values = {name: row[name] for name in (*names, "beginning", "source", "cluster")}
-        inputs[row["path"]] = InputFile(**values, inode=int(row["inode"]))
-    return dict(list(inputs.items())[-MAXIMUM_INPUTS:])
+        file = InputFile(**values, inode=int(row["inode"]))
+        gone = files.pop(file.path, None)
+        if gone is not None and gone.log != file.log:
+            former.pop(gone.log, None)
+            former[gone.log] = gone
+        files[file.path] = file
+    files = dict(list(files.items())[-MAXIMUM_INPUTS:])
+    logs = {file.log for file in files.values()}
+    gone_away = [file for log, file in former.items() if log not in logs]
+    return Inputs(files, tuple(gone_away[-MAXIMUM_FORMER:]))
 
 
 def input_rows(inputs: Iterable[InputFile], number: int) -> list[Row]:

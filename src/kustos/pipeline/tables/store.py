@@ -299,7 +299,11 @@ class Tables:
 
     def inputs(self) -> Mapping[str, InputFile]:
         """Return the files that runs have read, by path; raise `TablesDamagedError`, `TablesError`."""
-        return read_inputs(self.folder, self.state())
+        return read_inputs(self.folder, self.state()).files
+
+    def known_inputs(self) -> tuple[InputFile, ...]:
+        """Return these files, after the logs that gave way to others at their paths; raise likewise."""
+        return read_inputs(self.folder, self.state()).all()
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:

@@ -270,7 +270,7 @@ class Transaction:
         is_full = len(delta.files_of(table)) >= MAXIMUM_FILES
         if is_full:
             former = rows_of(place, table, INPUTS_SCHEMA)
-            rows = input_rows(latest_inputs([*former, *rows]).values(), self._number)
+            rows = input_rows(latest_inputs([*former, *rows]).all(), self._number)
         return add_rows(place, table, rows, INPUTS_SCHEMA, replaces_all=is_full, number=self._number)
 
     def _add_run(self, row: Row) -> int:

@@ -69,6 +69,15 @@ class Beginning:
             return None
         return RUNGS[both - 1] // (SECONDS_LINES if by_seconds else 1)
 
+    def may_have_become(self, other: "Beginning") -> bool:
+        """Return whether a log with this beginning has the other one if it only grew."""
+        by_seconds = bool(self.seconds) and not other.rungs  # else times to the second count no more
+        return (
+            other.rungs[: len(self.rungs)] == self.rungs
+            and (not by_seconds or other.seconds[: len(self.seconds)] == self.seconds)
+            and self.first_line in (None, other.first_line)
+        )
+
     def to_text(self) -> str:
         """Return the text that the table `inputs` keeps."""
         first_lines = ",".join(self.first_lines)

@@ -2,7 +2,8 @@
 
 | known of two files | they are |
 |---|---|
-| the same inode, and they do not differ in their beginning | one log, that grew or was renamed |
+| the same inode, beginnings that do not differ, and one path or folder | one log, that grew or was renamed |
+| the same inode, and several lines with a time in common at the beginning | one log, that was moved |
 | they differ in their beginning | two logs |
 | their inputs have different sources, or are of different clusters | two logs |
 | several lines with a time in common at the beginning | one log, unless their paths name two brokers |
@@ -28,9 +29,12 @@ VOUCHING_LINES: Final = 2
 CANDIDATES_MAX: Final = 64
 """Files with the same first line that are compared with a new one, the latest: of one log nearly always."""
 
-_PACKED: Final = re.compile(r"\.(gz|bz2|zip|zst|lz4|snappy|deflate|\d{1,4})\Z")
+_ENDING: Final = re.compile(r"\.(gz|bz2|zip|zst|lz4|snappy|deflate)\Z")
+_ROTATED: Final = re.compile(rf"{_ENDING.pattern}|\.\d{{1,4}}\Z")
 _NUMBERED: Final = re.compile(r"\.[a-z]+\.\d{1,4}\Z", re.IGNORECASE)
-_DATE: Final = re.compile(r"[-_.]\d{4}-?\d\d-?\d\d([-_T.]\d\d)*(?=[-_.]|\Z)")
+_DATE: Final = re.compile(r"[-_.]\d{4}-?\d\d-?\d\d(\d\d){0,3}([-_T.]\d{2,10})*(?=[-_.]|\Z)")
+"""A day, with an hour, a time or seconds since the epoch behind it, as logrotate's `dateformat` may have."""
+
 _BROKER: Final = re.compile(
     r"(?<![a-z0-9])((?:[a-z][a-z0-9]*-)*(?:broker|kafka|controller|node|pod)s?)[-_.]?"
     r"(?!\d{4}-?\d\d|\d{1,2}\.\d{1,2}[.-]\d)(\d{1,5})(?![0-9a-z])",
@@ -56,13 +60,18 @@ def broker_of(path: str) -> str | None:
 def family_of(path: str) -> str:
     """Return a path without what rotation and packing add to it."""
     folder, name = str(Path(path).parent), _DATE.sub("", Path(path).name)
-    while found := _PACKED.search(name):
+    while found := _ROTATED.search(name):
         name = name[: found.start()]
     return f"{folder}/{name}"
 
 
+def is_packed_by_name(place: Place) -> bool:
+    """Return whether a file has the ending of a packed one."""
+    return _ENDING.search(place.name) is not None
+
+
 def is_numbered(place: Place) -> bool:
-    """Return whether a file has a number by rotation, such as `server.log.1`: nobody writes to it."""
+    """Return whether a file has a number by rotation, such as `server.log.1`."""
     return _NUMBERED.search(place.name) is not None
 
 
@@ -121,18 +130,20 @@ class Logs:
 
     def _chosen(self, file: "InputFile") -> Choice:
         beginning = _beginning(file)
-        # inodes of two file systems may be equal: only within a folder do they show a renamed file
+        # inodes of two file systems may be equal: elsewhere a first line in common is too little
         for one in reversed(self._by_inode.get(file.inode, ())):
             common = _common(one, file)
-            is_near = one.path == file.path or (common and Path(one.path).parent == Path(file.path).parent)
-            if common is not None and is_near and not _are_declared_apart(one, file):
+            is_near = one.path == file.path or (
+                common and (common >= VOUCHING_LINES or Path(one.path).parent == Path(file.path).parent)
+            )
+            if common is not None and is_near and not are_declared_apart(one, file):
                 return Choice(one.log)
         keys = _keys(beginning)
         like = {id(one): one for key in keys for one in self._by_begin.get(key, ())[-CANDIDATES_MAX:]}
         judged = [
             (common, *_judged(one, file, common), one)
             for one in reversed(like.values())
-            if (common := _common(one, file)) is not None and not _are_declared_apart(one, file)
+            if (common := _common(one, file)) is not None and not are_declared_apart(one, file)
         ]
         judged.sort(key=lambda each: -each[0])
         for _, is_one_log, why, one in judged:
@@ -161,7 +172,8 @@ def are_apart(one: "InputFile", other: "InputFile") -> bool:
     return _differ(broker_of(one.path), broker_of(other.path))
 
 
-def _are_declared_apart(one: "InputFile", other: "InputFile") -> bool:
+def are_declared_apart(one: "InputFile", other: "InputFile") -> bool:
+    """Return whether the inputs of two files say that they are of two logs."""
     return _differ(one.source, other.source) or _differ(one.cluster or None, other.cluster or None)
 
 

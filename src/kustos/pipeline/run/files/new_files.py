@@ -12,7 +12,7 @@ from kustos.pipeline.places import FileState, Place, StorePath
 from kustos.pipeline.run.files.beginnings import Beginning, read_beginning
 from kustos.pipeline.run.files.content import FIRST_BYTES
 from kustos.pipeline.run.files.formats import UnknownFormatError, layout_of
-from kustos.pipeline.run.files.logs import Logs, family_of, is_numbered
+from kustos.pipeline.run.files.logs import Logs, family_of, is_numbered, is_packed_by_name
 from kustos.pipeline.run.files.packing import (
     DAMAGE,
     IN_ARCHIVE,
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile, Tables
 
 _CHUNK_BYTES: Final = 1 << 20
+TAR_MAGIC: Final = b"ustar"
+TAR_BEGIN_BYTES: Final = 257 + len(TAR_MAGIC)
+"""Where the header of a tar archive names its format (POSIX.1-1988)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class FoundFile:
             self.cluster,
             file.inode,
             file.modified_ns,
+            file.beginning,
         )
 
     @property
@@ -81,8 +85,7 @@ class FoundFiles:
 
     `said` has a sentence for each file whose log was chosen without certainty. `half_lines` are last lines
     without their end, which are held back until they have it or their file is closed by rotation. `renamed`
-    were read under another path: whoever records a new file over that path records them too, or their logs
-    would be forgotten.
+    were read under another path. `known` are all files and logs that former runs have read.
     """
 
     count: int
@@ -92,6 +95,7 @@ class FoundFiles:
     refused_files: int = 0
     overlapping_files: int = 0
     renamed: "tuple[InputFile, ...]" = ()
+    known: "tuple[InputFile, ...]" = ()
 
     @property
     def new_bytes(self) -> int:
@@ -113,9 +117,11 @@ def find_new_files(
     `source` names what wrote all these files, such as a broker, `cluster` the cluster that they are of;
     `Logs` says which files are copies of a log.
     """
-    logs = Logs(tables.inputs().values())
+    known = tables.known_inputs()
+    logs = Logs(known)
     count = half_lines = 0
-    new: list[FoundFile] = []
+    new: dict[str, FoundFile] = {}
+    names: set[str] = set()
     renamed: list[InputFile] = []
     said: list[str] = []
     roots = [audit] if isinstance(audit, Path | StorePath) else list(audit)
@@ -124,34 +130,41 @@ def find_new_files(
     for root in roots:
         _check_apart(root, tables.folder)
         found = list_audit_files(root)
+        for linked in found.linked:
+            _check_apart(linked, tables.folder)
         closed = closed_files(found.states)
         for path, state in found.states.items():
-            if isinstance(path, StorePath) and logs.is_unchanged(str(path), state):
+            if not state.size_bytes or (isinstance(path, StorePath) and logs.is_unchanged(str(path), state)):
                 count += 1
                 continue
             for place, packing in places_of(path):
                 count += 1
                 file = described(place, packing, state, source, cluster, is_closed=path in closed)
                 half_lines += packing is Packing.PLAIN and file.size_bytes < state.size_bytes
-                known = logs.read_as(file)
-                if known is not None:
-                    if known.path != place:
-                        renamed.append(replace(file, log=known.log, cluster=known.cluster))
+                former = logs.read_as(file)
+                met = new.get(former.path) if former is not None else None  # by another name, in this run
+                if former is not None and former.path != place and (met is None or met.identity != former):
+                    renamed.append(replace(file, log=former.log, cluster=former.cluster))
+                # a file in which nothing is to be read as yet must not take the place of the log before it
+                if former is not None or not file.size_bytes:
                     continue
                 choice = logs.choose(file)
                 name = place.removeprefix(f"{found.root}/")
-                new.append(FoundFile(name, replace(file, log=choice.log), packing=packing))
+                name = place if name in names else name  # equal lines are numbered by the name of their file
+                names.add(name)
+                new[place] = FoundFile(name, replace(file, log=choice.log), packing=packing)
                 if choice.said is not None:
                     said.append(choice.said)
-    return FoundFiles(count, tuple(new), tuple(said), half_lines, renamed=tuple(renamed))
+    found_new = tuple(new.values())
+    return FoundFiles(count, found_new, tuple(said), half_lines, renamed=tuple(renamed), known=known)
 
 
-def with_clusters(found: FoundFiles, tables: "Tables") -> FoundFiles:
+def with_clusters(found: FoundFiles) -> FoundFiles:
     """Return the files with the clusters of their logs: a known log stays what it was first declared to be.
 
     Its lines would count again in another cluster.
     """
-    known = {one.log: one.cluster for one in tables.inputs().values()}
+    known = {one.log: one.cluster for one in found.known}
     new, said = [], list(found.said)
     for file in found.new:
         identity = file.identity
@@ -195,15 +208,25 @@ def layout_at(path: str, packing: Packing, layout: str | None, *, may_be_unknown
 
 
 def closed_files(states: Mapping[Place, FileState]) -> frozenset[Place]:
-    """Return the files that rotation has closed: numbered ones, and those with a newer one of their name."""
-    newest: dict[str, int] = {}
-    times = {place: state.modified_ns for place, state in states.items()}
-    for path, time in times.items():
+    """Return the files that rotation has closed: those with a newer one of their name, and numbered ones.
+
+    The newest of several may be a copy that is still being made, as by logrotate's `copytruncate`, whatever
+    its number. A file that bears the bare name is the one that is written to: copies of the others may be
+    newer. Packed files are made of closed ones, and tell nothing.
+    """
+    times: dict[str, list[int]] = {}
+    for path, state in states.items():
+        if not is_packed_by_name(path):
+            times.setdefault(family_of(str(path)), []).append(state.modified_ns)
+    closed = set()
+    for path, state in states.items():
         family = family_of(str(path))
-        newest[family] = max(time, newest.get(family, 0))
-    return frozenset(
-        path for path, time in times.items() if is_numbered(path) or time < newest[family_of(str(path))]
-    )
+        of_name = times.get(family, [])
+        if path.name == Path(family).name:
+            continue
+        if state.modified_ns < max(of_name, default=0) or (is_numbered(path) and len(of_name) == 1):
+            closed.add(path)
+    return frozenset(closed)
 
 
 def places_of(path: Place) -> Iterator[tuple[str, Packing]]:
@@ -240,10 +263,11 @@ def described(
 
     path, member = split_place(place)
     try:
+        # first: a file that is truncated and grows meanwhile has another beginning when its lines are read
+        beginning = beginning_of(place, packing)
         size = state.size_bytes
         if packing is Packing.PLAIN:
             size = whole_bytes(path, size, is_closed=is_closed)
-        beginning = beginning_of(place, packing)
     except OSError as error:
         raise AuditInputError(f"cannot read `{path}`: {reason_of(error)}") from error
     inode = state.inode if member is None else 0
@@ -252,9 +276,16 @@ def described(
 
 
 def beginning_of(place: str, packing: Packing) -> Beginning:
-    """Return the beginning of a file's content, unpacked; of a damaged one, nothing."""
+    """Return the beginning of a file's content, unpacked; of a damaged one, nothing.
+
+    Raises `AuditInputError` for a tar archive: the first line of each of its files would be lost, and copies
+    of the files would not be recognized.
+    """
     try:
         with unpacked(place, packing, FIRST_BYTES) as content:
+            if content.read(TAR_BEGIN_BYTES).endswith(TAR_MAGIC):
+                raise AuditInputError(f"`{place}` is a tar archive: unpack it, or make it a zip archive")
+            content.seek(0)
             return read_beginning(content)
     except DAMAGE:
         if packing is Packing.PLAIN:

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.places import Place
+from kustos.pipeline.run.files.beginnings import Beginning, read_beginning
 from kustos.pipeline.run.files.content import FIRST_BYTES, open_bytes
 from kustos.pipeline.run.files.packing import DAMAGE, Packing, unpacked
 
@@ -58,7 +59,8 @@ class DamagedFileError(AuditInputError):
 class Readable:
     """A file to read up to `end` (None: to its end); `place` is its path, or `ARCHIVE!/MEMBER`.
 
-    `inode` and `modified_ns` are those with which it was listed; an inode of 0 is not known.
+    `inode`, `modified_ns` and the text of its `Beginning` are those with which it was listed; an inode of 0
+    is not known.
     """
 
     place: str
@@ -71,6 +73,7 @@ class Readable:
     cluster: str | None = None
     inode: int = 0
     modified_ns: int = 0
+    beginning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +228,8 @@ def _read(
             if _is_another(file, content):
                 raise _changed(file)
             yield from batches_of(piece, lines_of(content, piece.start, piece.stop, file.end))
+            if _began_anew(file, content):
+                raise _changed(file)
     except FileNotFoundError:
         raise AuditInputError(f"`{file.place}` went away while it was read, run again") from None
     except DAMAGE as error:
@@ -242,6 +247,17 @@ def _is_another(file: Readable, content: IO[bytes]) -> bool:
         return False
     status = os.fstat(content.fileno())
     return status.st_ino != file.inode and status.st_mtime_ns != file.modified_ns
+
+
+def _began_anew(file: Readable, content: IO[bytes]) -> bool:
+    """Return whether the listed file was truncated and has grown again, or was written over.
+
+    Asked after its lines were read: only then is it known that all of them are of the listed log.
+    """
+    if file.beginning is None:
+        return False
+    content.seek(0)
+    return not Beginning.from_text(file.beginning).may_have_become(read_beginning(content))
 
 
 def _changed(file: Readable) -> AuditInputError:

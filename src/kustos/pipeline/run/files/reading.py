@@ -58,6 +58,7 @@ def readable_files(
                 *_sizes(state, packing),
                 inode=identity.inode,
                 modified_ns=identity.modified_ns,
+                beginning=identity.beginning,
             )
             files.append(replace(file, layout=_layout(file, layout, may_be_unknown=may_be_unknown)))
             said += [] if choice.said is None else [choice.said]

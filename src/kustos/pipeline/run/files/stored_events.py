@@ -69,7 +69,7 @@ def overlaps_stored(
         logs: dict[str, InputFile] = {}
         for name in sorted(set(names.values())):
             for one in by_name.get(name.rpartition("/")[2], ()):
-                if one.path.endswith(f"/{name}") and not are_apart(file.identity, one):
+                if f"/{one.path}".endswith(f"/{name}") and not are_apart(file.identity, one):
                     logs.setdefault(one.log, one)
         for one in logs.values():
             found = _met(file, one, each, names, tables)
