@@ -136,7 +136,7 @@ def tables(place: Path, cluster: str) -> Tables:
 
 def rows_of(tables: Tables, name: str) -> list[dict[str, Any]]:
     """Return the rows of an answer about the cluster of the tables."""
-    return [row for row in tables.read_small(name) if row["cluster"] == tables.asked_cluster.name]
+    return [row for row in tables.read_small(name) if row["cluster"] == tables.chosen_cluster.name]
 
 
 def test_the_roll_up_has_each_event_once(

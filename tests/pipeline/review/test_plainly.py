@@ -9,7 +9,8 @@ from kustos.analysis import Rules
 from kustos.pipeline.review.entitlements import entitlements
 from kustos.pipeline.review.matching import Matcher, Question
 from tests.pipeline.plain_entitlements import ACL_NAMES, Plain, drawn_acls, holds, is_for, operations
-from tests.pipeline.rich_logs import OPERATIONS, PRINCIPALS, TOPICS
+from tests.pipeline.rich_logs import OPERATIONS, PRINCIPALS
+from tests.pipeline.rich_oddities import TOPICS
 
 WORLDS = 20
 SUPER_USERS = frozenset({"User:root", "User:bob"})
