@@ -163,7 +163,7 @@ def _burst(
     counts = {math.floor(found.excess + 0.5 + by) for by in (-1e-9, 1e-9)}
     numbers: list[float] = [min(counts), found.hours]
     if kind == "BRUTE_FORCE":
-        numbers += [operations, len(found.names), own_share * 100]
+        numbers += [operations, len(found.names), math.floor(own_share * 100 + 0.5)]
     else:
         retried = sorted(one.label for one in tried if one.excess > limits["attempts_per_name"])
         evidence["missing"] = (retried or names)[:NAMES_MAX]

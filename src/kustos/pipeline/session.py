@@ -51,6 +51,8 @@ SETTINGS: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.files.ignoreCorruptFiles": "false",  # a damaged file must stop the run
     "spark.sql.files.ignoreMissingFiles": "false",
+    # tables name their files: a job with a task for each of them costs more than a look at each
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # else every Column calls the JVM five times
     # what a worker of Python holds at a time: lines may be long, and ten thousand of them are a batch

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.schemas.events import LINES_SCHEMA
 from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, ingest, line_writing, stored, writing
 from kustos.pipeline.tables.rollup import days
+from tests.pipeline.backends import IS_CONNECT
 from tests.pipeline.events import event_line
 
 TIME_MS = 1_795_233_600_123
@@ -84,3 +85,14 @@ def test_thousands_of_days_are_a_handful_of_tasks(runs: Runs) -> None:
     assert runs.take("b", line(MANY_DAYS, 7)).events == 1
     assert runs.tasks == []
     assert list(runs.opened.values()) == [1]
+
+
+@pytest.mark.skipif(IS_CONNECT, reason="a client is not told which jobs the server runs")
+def test_a_read_of_many_days_starts_no_job(spark: SparkSession, runs: Runs) -> None:
+    """Spark by itself lists more than 32 files with a job, of a task for each."""
+    runs.take("a", *(line(day, day) for day in range(DAYS)))
+    started = spark.sparkContext.statusTracker()
+    before = len(started.getJobIdsForGroup(None))
+    rows = runs.tables.read(spark, "audit_rollup")
+    assert len(started.getJobIdsForGroup(None)) == before
+    assert rows.count() == DAYS
