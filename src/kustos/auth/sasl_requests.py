@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from kustos.auth.errors import SaslErrorCode
@@ -20,6 +20,7 @@ from kustos.wire import (
     request_codec,
     response_codec,
     response_frame,
+    uvarint,
 )
 
 _API_VERSIONS_FLEXIBLE_SINCE: Final = 3
@@ -91,7 +92,9 @@ def read_request(frame: bytes, only: frozenset[int]) -> SaslRequest:
         if api_key in OPENINGS and len(frame) - header.body_offset <= OPENING_MAX_BYTES:
             body = _opening(api_key, api_version, frame[header.body_offset :])
         else:
-            body = codec.decode(frame, header.body_offset, ITEMS_PER_REQUEST_MAX).message
+            body, end, _ = codec.read(frame, header.body_offset, ITEMS_PER_REQUEST_MAX)
+            if end != len(frame):
+                raise codec.bytes_follow(len(frame) - end)
     return SaslRequest(api_key, api_version, header.correlation_id, body)
 
 
@@ -158,9 +161,26 @@ def _handshake_body(version: int, code: SaslErrorCode, mechanisms: tuple[str, ..
 
 def token_answer(request: SaslRequest, token: bytes, session_lifetime_ms: int = 0) -> bytes:
     """Return the frame that answers a SaslAuthenticate with a token; version 0 has no lifetime."""
+    if not session_lifetime_ms:
+        head, tail, is_flexible = _around_token(request.api_version)
+        size = uvarint(len(token) + 1) if is_flexible else len(token).to_bytes(4, "big")
+        return answer(request, b"".join((head, size, token, tail)))
     codec = response_codec(ApiKey.SASL_AUTHENTICATE, request.api_version)
     lifetime = {} if request.api_version == 0 else {"session_lifetime": session_lifetime_ms}
     return answer(request, codec.encode(codec.root(auth_bytes=token, **lifetime)))
+
+
+@cache
+def _around_token(api_version: int) -> tuple[bytes, bytes, bool]:
+    """Return what is before the size of a token in an answer, what is behind the token, and the size's form.
+
+    Every answer to a token has the same there, unless the session has an end.
+    """
+    codec = response_codec(ApiKey.SASL_AUTHENTICATE, api_version)
+    without, with_one = (codec.encode(codec.root(auth_bytes=token)) for token in (b"", b"\0"))
+    last = next(at for at, (one, other) in enumerate(zip(without, with_one, strict=False)) if one != other)
+    first = last if codec.flexible else last - 3
+    return without[:first], without[last + 1 :], codec.flexible
 
 
 def token_refusal(request: SaslRequest, text: str) -> bytes:

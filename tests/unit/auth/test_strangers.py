@@ -3,9 +3,9 @@
 import pytest
 
 from kustos.auth import Fail, SaslServerMachine, SaslServerSettings, SendFrame
-from kustos.auth.sasl_requests import ITEMS_PER_REQUEST_MAX
+from kustos.auth.sasl_requests import ITEMS_PER_REQUEST_MAX, SaslRequest, token_answer
 from kustos.protocol import TABLE, refusal_body
-from kustos.wire import codec_versions, request_codec, request_frame
+from kustos.wire import codec_versions, request_codec, request_frame, response_codec, response_frame
 from kustos.wire.frames import HEADER_TAGS_MAX
 from kustos.wire.primitives import uvarint
 from testkit.clocks import ManualClock
@@ -61,3 +61,14 @@ def test_a_strangers_tagged_fields_are_few(version: int) -> None:
     ):
         effects = machine().receive(frame)
         assert any(isinstance(effect, SendFrame) for effect in effects) is passes
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 16_383, 16_384, 500_000])
+def test_an_answer_to_a_token_is_what_the_codec_writes(version: int, size: int) -> None:
+    asked, secret = SaslRequest(36, version, 5, None), b"t" * size
+    codec = response_codec(36, version)
+    for lifetime_ms in (0, 1) if version else (0,):
+        fields = {"session_lifetime": lifetime_ms} if version else {}
+        expected = codec.encode(codec.new(auth_bytes=secret, **fields))
+        assert token_answer(asked, secret, lifetime_ms) == response_frame(36, codec, 5, expected)
