@@ -26,15 +26,8 @@ from kustos.auth.effects import (
     SendFrame,
 )
 from kustos.auth.errors import SaslErrorCode, SaslMechanismError
-from kustos.auth.mechanisms.base import (
-    NOBODY,
-    Beside,
-    Challenge,
-    Claimant,
-    MechanismFactory,
-    Proven,
-    ServerMechanism,
-)
+from kustos.auth.mechanisms import Beside, Challenge, Claimant, MechanismFactory, Proven, ServerMechanism
+from kustos.auth.mechanisms.base import NOBODY
 from kustos.auth.sasl_requests import (
     ErrorBody,
     SaslRequest,
