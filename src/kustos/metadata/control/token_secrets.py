@@ -25,6 +25,11 @@ class TokenSecret:
     """`delegation.token.secret.key`; it never shows in a text form."""
 
     _key: bytes = field(repr=False)
+    _salts_key: bytes = field(init=False, repr=False, compare=False)
+    """Under which salts are derived: the HMAC of a text that is not a token's id, and is never shown."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_salts_key", self.hmac("\0kustos salts"))
 
     @classmethod
     def of(cls, text: str | None) -> "TokenSecret | None":
@@ -45,8 +50,7 @@ class TokenSecret:
     def salt(self, token_id: str, mechanism: ScramMechanism) -> bytes:
         """Return the salt of a token's credential, in the form of Kafka's tools."""
         name = b"\0".join((b"salt", mechanism.mechanism_name.encode(), token_id.encode()))
-        # a separate key: the HMAC of a text that is not a token's id, and is never shown
-        return base36_text(hmac.digest(self.hmac("\0kustos salts"), name, "sha512")).encode()
+        return base36_text(hmac.digest(self._salts_key, name, "sha512")).encode()
 
     def nobodys_keys(self, mechanism: ScramMechanism) -> tuple[bytes, bytes]:
         """Return a stored key and a server key that no password has."""
