@@ -3,7 +3,6 @@
 A standalone master and two workers are started here, and jobs of the pipeline handed over by spark-submit:
 
 - take-in: lines of which each comes three times, by a run into tables
-- settle: the same lines brought together in a frame, for pipelines of one's own
 - rollup: the roll-up of events, nearly each a use of its own, by column in Python workers
 - replay-with-rules: a replay of that roll-up by column, with the rules that change
 - replay: the same, of what is lost and gained
@@ -78,14 +77,6 @@ def cases(events: Path, lines: Path) -> list[Case]:
     return [
         Case(
             name="take-in",
-            size=LINES * COPIES,
-            source=lines,
-            written=answers.events_written,
-            other=lambda: answers.events_of_duckdb(lines),
-            must_spill=False,
-        ),
-        Case(
-            name="settle",
             size=LINES * COPIES,
             source=lines,
             written=answers.events_written,

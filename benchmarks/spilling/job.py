@@ -19,13 +19,11 @@ from pyspark.sql import SparkSession
 
 from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.events import DAYS, START_MS, files_by_day
-from kustos.pipeline.files import list_audit_files
 from kustos.pipeline.findings.job import ReviewQuestion, run_review
 from kustos.pipeline.replay.job import replay_of_tables
-from kustos.pipeline.run import read_lines, run_pipeline
+from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables
-from kustos.pipeline.tables.deduplication import frames
 from kustos.pipeline.tables.rollup.days import write_rollup
 from kustos.pipeline.tables.runs import RUNS, UPKEEP
 from kustos.pipeline.tables.store import AUDIT_ROLLUP, stored_schema
@@ -76,19 +74,12 @@ def take_in(spark: SparkSession, source: Path, target: Path, _acls: int) -> None
     run_pipeline(spark, tables=Tables(target), audit=source)
 
 
-def settle(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
-    """Bring the same lines together in a frame, as pipelines of one's own do."""
-    lines = read_lines(spark, list_audit_files(source))
-    frames.audit_events(frames.classify(lines)).write.parquet(str(target / "audit_events"))
-
-
 CASES: Final[dict[str, Callable[[SparkSession, Path, Path, int], None]]] = {
     "rollup": roll_up,
     "replay-with-rules": replay_with_rules,
     "replay": replay,
     "review": review,
     "take-in": take_in,
-    "settle": settle,
 }
 
 

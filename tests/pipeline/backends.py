@@ -31,7 +31,7 @@ LONG: Final = {
     "test_against_kafka.py": "Kafka's authorizer is asked; test_flips.py replays",
     "test_answers_by_command.py": "the functions behind the commands have tests of their own",
     "test_commands.py": "test_connect_only.py runs one",
-    "test_declarative.py": "Spark's own tool makes tables; test_classify.py runs the stages",
+    "test_declarative.py": "Spark's own tool makes tables of those that test_ingest.py reads",
     "test_job.py": "the report of a folder; its stages have tests of their own",
     "test_judge_command.py": "test_judging.py judges",
     "test_layout.py": "older folders; test_ingest.py writes and reads tables",

@@ -5,15 +5,21 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.testing import assertDataFrameEqual
 
+from kustos.pipeline.columns.reading import FilePart
 from kustos.pipeline.queries import access
-from kustos.pipeline.schemas import ACCESS_COUNTS_SCHEMA, AUDIT_EVENTS_SCHEMA
-from kustos.pipeline.tables.rollup.frames import rollup
+from kustos.pipeline.schemas import ACCESS_COUNTS_SCHEMA, AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA
+from kustos.pipeline.tables.rollup.columns import rolled_up_parts
 
+ROLLUP = to_arrow_schema(AUDIT_ROLLUP_SCHEMA, timezone="UTC")
 START = datetime(2026, 11, 21, tzinfo=UTC)
 Event = tuple[str, str, str | None, str, str, int]
 """principal name, operation, resource name, decision, access, seconds after START
@@ -144,7 +150,7 @@ def test_every_event_is_in_the_bucket_of_its_time(
 @QUICK
 @given(events=EVENTS)
 def test_each_event_is_allowed_denied_or_a_probe_and_the_rollup_counts_the_same(
-    spark: SparkSession, events: list[Event]
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, events: list[Event]
 ) -> None:
     rows = frame(spark, events)
     counts = rows.transform(access.access_counts)
@@ -154,7 +160,11 @@ def test_each_event_is_allowed_denied_or_a_probe_and_the_rollup_counts_the_same(
         sum(map(is_denied, events)),
         sum(map(is_probe, events)),
     )
-    assertDataFrameEqual(rows.transform(rollup).transform(access.counts_of_rollup), counts)
+    path = tmp_path_factory.mktemp("events") / "events.parquet"
+    parquet.write_table(rows.toArrow(), path)
+    rollup = pa.Table.from_batches(rolled_up_parts([FilePart(str(path))]), schema=ROLLUP)
+    of_rollup = spark.createDataFrame(rollup.to_pylist(), AUDIT_ROLLUP_SCHEMA)
+    assertDataFrameEqual(of_rollup.transform(access.counts_of_rollup), counts)
 
 
 def test_a_name_left_out_of_a_list_and_a_probe_are_no_denied_attempts(spark: SparkSession) -> None:

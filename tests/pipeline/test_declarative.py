@@ -1,4 +1,4 @@
-"""The example of a declarative pipeline, run by Spark's own tool: its tables are those of a run."""
+"""The example of a declarative pipeline, run by Spark's own tool over the tables of a run."""
 
 import shutil
 import subprocess
@@ -13,24 +13,19 @@ from kustos.pipeline.tables import Tables
 from testkit.paths import ROOT
 from testkit.spark_cluster import HOME, START_S, clean_environment
 from tests.pipeline.events import event_line, kafka_line, login_line
+from tests.pipeline.tables.filling import folder_of
 
 EXAMPLE = ROOT / "examples" / "declarative"
-MADE_OF_FILES = {
-    "audit_events": ("event_id", "source_file"),
-    "security_events": ("event_id", "source_file"),
-    "audit_rollup": ("sample_event_id",),
-    "quarantine": ("file", "line_id"),
-}
-"""Tables, and their columns that go by the name of a file: Kafka's lines are known by it."""
+NAMES = ("audit_events", "security_events", "audit_rollup", "quarantine")
 
 
-def declared(place: Path, audit: Path) -> Path:
-    """Run the example over a folder; return where its tables are."""
+def declared(place: Path, tables: Path) -> Path:
+    """Run the example over tables; return where its own are."""
     shutil.copytree(EXAMPLE, place)
     spec = place / "spark-pipeline.yml"
     said = yaml.safe_load(spec.read_text())
     said["storage"] = (place / "storage").as_uri()
-    said["configuration"]["kustos.audit"] = str(audit)
+    said["configuration"]["kustos.tables"] = str(tables)
     spec.write_text(yaml.safe_dump(said))
     warehouse = place / "warehouse"
     tool = [str(HOME / "bin" / "spark-pipelines"), "run", "--spec", str(spec)]
@@ -51,19 +46,23 @@ def contents(frame: DataFrame, columns: list[str]) -> list[Any]:
     return sorted(map(repr, frame.select(*columns).collect()))
 
 
-def test_the_declared_tables_are_those_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_declared_tables_are_those_of_runs_with_one_made_of_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
     audit.mkdir()
     events = [event_line(number, principal_name=f"u{number % 3}") for number in range(9)]
+    events += [event_line(number, principal_name="u9", decision="DENIED") for number in range(9, 13)]
     (audit / "a.jsonl").write_text("\n".join([*events, events[0], login_line(), login_line(), "junk", ""]))
     (audit / "kafka-authorizer.log").write_text(
         "".join(f"{line}\n" for line in (kafka_line(), kafka_line(), kafka_line(rule="x")))
     )
     run_pipeline(spark, tables=tables, audit=audit)
-    warehouse = declared(tmp_path / "declared", audit)
-    for name, left_out in MADE_OF_FILES.items():
+    warehouse = declared(tmp_path / "declared", folder_of(tables))
+    for name in NAMES:
         frame = tables.read(spark, name)
-        columns = [column for column in frame.columns if column not in {*left_out, "day"}]
-        found = contents(spark.read.parquet(str(warehouse / name)), columns)
-        assert found == contents(frame, columns), name
+        found = contents(spark.read.parquet(str(warehouse / name)), frame.columns)
+        assert found == contents(frame, frame.columns), name
         assert found, name
+    [denied] = spark.read.parquet(str(warehouse / "denials")).collect()
+    assert (denied["principal"], denied["denied_count"]) == ("User:u9", 4)

@@ -1,11 +1,14 @@
-"""Tables of access, declared: Spark finds their order and makes them anew, the stages are those of kustos."""
+"""What a run of kustos keeps, declared as tables of a pipeline of Spark, and a table made of them.
+
+`kustos pipeline run` takes lines in: each event once, whatever is killed or comes again. What is declared
+here goes on from there. Spark finds the order, and makes each table anew.
+"""
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.tables.deduplication import frames
-from kustos.pipeline.tables.rollup.frames import rollup
+from kustos.pipeline.tables import Tables
 
 
 def spark() -> SparkSession:
@@ -16,47 +19,42 @@ def spark() -> SparkSession:
     return session
 
 
-def setting(name: str) -> str:
-    """Return what the specification says under `configuration`."""
-    said = spark().conf.get(name)
-    if said is None:
-        raise RuntimeError(f"`{name}` is missing under `configuration` of the specification")
-    return said
-
-
-@dp.temporary_view
-def lines() -> DataFrame:
-    """Every line of the audit files, with its file."""
-    read = spark().read.option("recursiveFileLookup", "true").text(setting("kustos.audit"))
-    return read.select(sql.col("_metadata.file_path").alias("file"), sql.col("value").alias("line"))
-
-
-@dp.materialized_view
-def classified() -> DataFrame:
-    """Every line as an event, a duplicate or quarantined."""
-    time_zone = setting("kustos.time.zone")
-    return spark().read.table("lines").transform(frames.classify, time_zone=time_zone)
+def kept(name: str) -> DataFrame:
+    """Return a table of kustos as its last run left it."""
+    place = spark().conf.get("kustos.tables")
+    if place is None:
+        raise RuntimeError("`kustos.tables` is missing under `configuration` of the specification")
+    return Tables.at(place).read(spark(), name)
 
 
 @dp.materialized_view
 def audit_events() -> DataFrame:
     """Each decision once."""
-    return spark().read.table("classified").transform(frames.audit_events)
+    return kept("audit_events")
 
 
 @dp.materialized_view
 def security_events() -> DataFrame:
     """Each login and each change of a user, token or setting once."""
-    return spark().read.table("classified").transform(frames.security_events)
+    return kept("security_events")
 
 
 @dp.materialized_view
 def audit_rollup() -> DataFrame:
     """Who did what, by day and rule."""
-    return spark().read.table("audit_events").transform(rollup)
+    return kept("audit_rollup")
 
 
 @dp.materialized_view
 def quarantine() -> DataFrame:
     """Lines that are not events, each with the reason."""
-    return spark().read.table("classified").transform(frames.quarantine)
+    return kept("quarantine")
+
+
+@dp.materialized_view
+def denials() -> DataFrame:
+    """How often whom was denied what, and when last: a table of one's own."""
+    denied = spark().read.table("audit_rollup").where("decision = 'DENIED' AND access = 'ACCESS'")
+    return denied.groupBy("cluster", "principal", "operation", "resource_type", "resource_name").agg(
+        sql.sum("event_count").alias("denied_count"), sql.max("last_time").alias("last_time")
+    )

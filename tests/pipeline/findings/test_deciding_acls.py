@@ -18,8 +18,7 @@ from kustos.pipeline.findings.existing import NOTHING_KNOWN
 from kustos.pipeline.findings.table import acl_findings
 from kustos.pipeline.review.deciding_acls import with_deciding_acls
 from kustos.pipeline.schemas import LINES_SCHEMA
-from kustos.pipeline.tables.deduplication import frames
-from kustos.pipeline.tables.rollup.frames import rollup as rolled_up
+from kustos.pipeline.tables import Tables, ingest
 from testkit.review_rows import AS_OF, Row, acl, history, large_world, rollup, row
 from tests.pipeline.lines.test_confluent_events import cloud_event
 
@@ -27,9 +26,10 @@ LOG = Path(__file__).parent.parent / "data" / "kafka-2.8.2-authorizer.log"
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
-def events_of(spark: SparkSession, lines: list[str]) -> DataFrame:
-    frame = spark.createDataFrame([("some.log", line) for line in lines], LINES_SCHEMA)
-    return frame.transform(frames.classify).transform(frames.audit_events).transform(rolled_up)
+def rollup_of(spark: SparkSession, lines: list[str], folder: Path) -> DataFrame:
+    tables = Tables(folder)
+    ingest(spark, spark.createDataFrame([("some.log", line) for line in lines], LINES_SCHEMA), tables, "run")
+    return tables.read(spark, "audit_rollup")
 
 
 def unused(found: DataFrame) -> set[tuple[str, ...]]:
@@ -37,7 +37,7 @@ def unused(found: DataFrame) -> set[tuple[str, ...]]:
     return {tuple(one.acl) for one in rows}
 
 
-def test_no_acl_that_decided_on_an_older_broker_is_unused(spark: SparkSession) -> None:
+def test_no_acl_that_decided_on_an_older_broker_is_unused(spark: SparkSession, tmp_path: Path) -> None:
     deciding = [
         acl("User:alice", "READ", "GROUP", "g"),
         acl("User:alice", "READ", "TOPIC", "ord", prefixed=True),
@@ -50,15 +50,17 @@ def test_no_acl_that_decided_on_an_older_broker_is_unused(spark: SparkSession) -
         acl("User:eve", "ALTER", "CLUSTER", "kafka-cluster"),
     ]
     held = AclsInForce.of("t", [*deciding, *idle], super_users="User:admin")
-    table = acl_findings(spark, events_of(spark, LOG.read_text().splitlines()), held, as_of=NOW)
+    table = acl_findings(spark, rollup_of(spark, LOG.read_text().splitlines(), tmp_path), held, as_of=NOW)
     assert unused(table) == {tuple(texts_of(one).values()) for one in idle}
 
 
-def test_an_event_of_confluent_that_does_not_name_the_operation_uses_its_acl(spark: SparkSession) -> None:
+def test_an_event_of_confluent_that_does_not_name_the_operation_uses_its_acl(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     everybodys = acl("User:*", "ALTER_CONFIGS", "TOPIC", "ord", prefixed=True)
     idle = acl("User:CN=bob:x", "DESCRIBE_CONFIGS", "TOPIC", "orders")
     held = AclsInForce.of("t", [everybodys, idle])
-    table = acl_findings(spark, events_of(spark, [json.dumps(cloud_event())]), held, as_of=NOW)
+    table = acl_findings(spark, rollup_of(spark, [json.dumps(cloud_event())], tmp_path), held, as_of=NOW)
     assert unused(table) == {tuple(texts_of(idle).values())}
 
 

@@ -4,11 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from kustos.pipeline.lines.confluent_events import read_event
-from kustos.pipeline.schemas import LINES_SCHEMA
-from kustos.pipeline.tables.deduplication.frames import parse_lines
+from tests.pipeline.events import event
+from tests.pipeline.lines.parsing import parsed
 
 
 def cloud_event(**changes: Any) -> dict[str, Any]:
@@ -80,14 +79,12 @@ def test_an_event_is_of_the_cluster_in_its_source_else_in_its_subject(
     assert event["cluster_id"] == cluster
 
 
-def told(spark: SparkSession, *events: dict[str, Any]) -> list[dict[str, Any]]:
-    frame = spark.createDataFrame([(str(at), json.dumps(e)) for at, e in enumerate(events)], LINES_SCHEMA)
-    rows = frame.transform(parse_lines).collect()
-    return [row.asDict(recursive=True) for row in sorted(rows, key=lambda row: int(row["source_file"]))]
+def told(*events: dict[str, Any]) -> list[dict[str, Any]]:
+    return parsed([json.dumps(each) for each in events])
 
 
-def test_a_decision_is_an_event_with_all_that_it_tells(spark: SparkSession) -> None:
-    found = told(spark, cloud_event())[0]
+def test_a_decision_is_an_event_with_all_that_it_tells() -> None:
+    found = told(cloud_event())[0]
     known = {name: value for name, value in found.items() if value is not None}
     moment = known.pop("time")
     assert moment.timestamp() * 1000 == pytest.approx(known["time_ms"])
@@ -123,11 +120,10 @@ def test_a_decision_is_an_event_with_all_that_it_tells(spark: SparkSession) -> N
     }
 
 
-def test_what_decided_is_named_where_the_event_says_it(spark: SparkSession) -> None:
+def test_what_decided_is_named_where_the_event_says_it() -> None:
     info = "data__authorizationInfo"
     no_acl = {f"{info}__aclAuthorization": None}
     found = told(
-        spark,
         cloud_event(**no_acl, **{f"{info}__superUserAuthorization": True}),
         cloud_event(**no_acl, **{f"{info}__rbacAuthorization": {"role": "DeveloperRead", "scope": {}}}),
         cloud_event(**no_acl, **{f"{info}__granted": False}),
@@ -137,9 +133,8 @@ def test_what_decided_is_named_where_the_event_says_it(spark: SparkSession) -> N
     assert [row["decision"] for row in found] == ["ALLOWED", "ALLOWED", "DENIED", "ALLOWED"]
 
 
-def test_the_clouds_own_principals_and_addresses_are_read(spark: SparkSession) -> None:
+def test_the_clouds_own_principals_and_addresses_are_read() -> None:
     found = told(
-        spark,
         cloud_event(
             data__authenticationInfo__principal={"confluentServiceAccount": {"resourceId": "sa-1a2b3c"}},
             data__requestMetadata=None,
@@ -152,7 +147,7 @@ def test_the_clouds_own_principals_and_addresses_are_read(spark: SparkSession) -
     assert (found[1]["host"], found[1]["time_ms"]) == ("10.0.0.9", 1_795_249_712_000)
 
 
-def test_what_is_no_decision_is_quarantined_with_its_reason(spark: SparkSession) -> None:
+def test_what_is_no_decision_is_quarantined_with_its_reason() -> None:
     login = "io.confluent.kafka.server/authentication"
     reasons = {
         f"no_authorization_event: {login}": cloud_event(type=login),
@@ -164,22 +159,18 @@ def test_what_is_no_decision_is_quarantined_with_its_reason(spark: SparkSession)
         "principal_unknown": cloud_event(data__authenticationInfo__principal="nobody"),
         "json_malformed": cloud_event(data__authorizationInfo__granted="perhaps"),
     }
-    found = told(spark, *reasons.values())
+    found = told(*reasons.values())
     assert [row["reason"] for row in found] == list(reasons)
     assert all(row["principal_name"] is None and row["decision"] is None for row in found)
 
 
-def test_a_client_cannot_make_an_event_of_kustos_look_like_another(spark: SparkSession) -> None:
-    from tests.pipeline.events import event
-
+def test_a_client_cannot_make_an_event_of_kustos_look_like_another() -> None:
     written = event(client_id='","specversion":"1.0","type":"io.confluent.kafka.server/authorization')
-    assert [row["source_format"] for row in told(spark, written)] == ["json"]
+    assert [row["source_format"] for row in told(written)] == ["json"]
 
 
-def test_events_of_older_kustos_lack_who_forwarded_them(spark: SparkSession) -> None:
-    from tests.pipeline.events import event
-
+def test_events_of_older_kustos_lack_who_forwarded_them() -> None:
     written = event()
     del written["forwarded_by"]
-    found = told(spark, written)[0]
+    found = told(written)[0]
     assert (found["reason"], found["forwarded_by"], found["principal_name"]) == (None, None, "bob")

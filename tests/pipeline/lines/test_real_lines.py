@@ -6,12 +6,10 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
-from kustos.pipeline.files import list_audit_files
-from kustos.pipeline.run import read_lines
-from kustos.pipeline.tables.deduplication.frames import classify
-from kustos.pipeline.tables.deduplication.outcomes import EVENT, QUARANTINED
+from kustos.pipeline.run import run_pipeline
+from kustos.pipeline.tables import Tables
 from testkit.kafka import KafkaNode, NodeFactory
 from testkit.waiting import wait_until
 from tests.pipeline.lines import reference
@@ -21,30 +19,41 @@ DATA = Path(__file__).parents[1] / "data"
 OLD_LINES = 129
 
 
+def taken(spark: SparkSession, audit: Path, tables: Tables, lines: list[str]) -> tuple[list[Row], list[Row]]:
+    """Return the events and the quarantined lines of a log, which are those that the slow version tells."""
+    run_pipeline(spark, tables=tables, audit=audit)
+    events = tables.read(spark, "audit_events").collect()
+    quarantined = tables.read(spark, "quarantine").collect()
+    wanted = Counter(line for line in lines if reference.parse(line) is None)
+    assert Counter(row["line"] for row in quarantined) == wanted
+    assert len(events) == len(lines) - wanted.total()
+    return events, quarantined
+
+
 def test_every_decision_of_a_real_acl_authorizer_is_read(spark: SparkSession, tmp_path: Path) -> None:
     text = (DATA / "kafka-2.8.2-authorizer.log").read_text()
     lines = text.splitlines()
     assert len(lines) == OLD_LINES
     half = text.index("\n", len(text) // 2) + 1
-    (tmp_path / "kafka-authorizer.log.2026-11-21-13.gz").write_bytes(gzip.compress(text[:half].encode()))
-    (tmp_path / "kafka-authorizer.log").write_text(text[half:])
-    rows = read_lines(spark, list_audit_files(tmp_path)).transform(classify).collect()
-    assert len(rows) == OLD_LINES
-    events = Counter(row["line"] for row in rows if row["outcome"] == EVENT)
-    assert events == Counter(line for line in lines if reference.parse(line) is not None)
-    reasons = Counter(row["reason"] for row in rows if row["outcome"] == QUARANTINED)
+    audit = tmp_path / "audit"
+    audit.mkdir()
+    (audit / "kafka-authorizer.log.2026-11-21-13.gz").write_bytes(gzip.compress(text[:half].encode()))
+    (audit / "kafka-authorizer.log").write_text(text[half:])
+    events, quarantined = taken(spark, audit, Tables(tmp_path / "tables"), lines)
     # a group called `a group for request = Fetch`, and one with a line break, each met more than once
-    assert set(reasons) == {"kafka_note", "kafka_line_ambiguous", "kafka_line_incomplete", "format_unknown"}
-    decisions = Counter((row["principal_name"], row["decision"]) for row in rows if row["outcome"] == EVENT)
+    assert {row["reason"] for row in quarantined} == {
+        "kafka_note",
+        "kafka_line_ambiguous",
+        "kafka_line_incomplete",
+        "format_unknown",
+    }
+    decisions = Counter((row["principal_name"], row["decision"]) for row in events)
     assert decisions["admin", "ALLOWED"] > 0
     assert decisions["alice", "ALLOWED"] > 0
     assert decisions["alice", "DENIED"] > 0
     assert ("eve", "ALLOWED") not in decisions
-    assert {row["operation"] for row in rows if row["outcome"] == EVENT} >= {
-        "CLUSTER_ACTION",
-        "DESCRIBE_CONFIGS",
-    }
-    assert {row["access"] for row in rows if row["outcome"] == EVENT} == {"ACCESS", "LISTING"}
+    assert {row["operation"] for row in events} >= {"CLUSTER_ACTION", "DESCRIBE_CONFIGS"}
+    assert {row["access"] for row in events} == {"ACCESS", "LISTING"}
 
 
 def _deny(node: KafkaNode, topic: str) -> None:
@@ -86,12 +95,11 @@ def test_every_decision_of_a_broker_that_runs_is_read(
         what="the denial is in the log",
     )
     lines = [f"[2026-11-21T04:26:55,815Z] {line} (kafka.authorizer.logger)" for line in written()]
-    (tmp_path / "authorizer.log").write_text("\n".join(lines) + "\n")
-    rows = read_lines(spark, list_audit_files(tmp_path)).transform(classify).collect()
-    events = Counter(row["line"] for row in rows if row["outcome"] == EVENT)
-    assert events == Counter(line for line in lines if reference.parse(line) is not None)
-    quarantined = {row["line"] for row in rows if row["outcome"] == QUARANTINED}
-    assert all("a group is Allowed operation" in line for line in quarantined)
-    eve = {(row["operation"], row["decision"]) for row in rows if row["principal_name"] == "eve"}
+    audit = tmp_path / "audit"
+    audit.mkdir()
+    (audit / "authorizer.log").write_text("\n".join(lines) + "\n")
+    events, quarantined = taken(spark, audit, Tables(tmp_path / "tables"), lines)
+    assert all("a group is Allowed operation" in row["line"] for row in quarantined)
+    eve = {(row["operation"], row["decision"]) for row in events if row["principal_name"] == "eve"}
     assert eve
     assert {decision for _, decision in eve} == {"DENIED"}

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import KafkaInputError
+from kustos.pipeline.lines.line_columns import read_lines
 from kustos.pipeline.run.topic import TopicSettings, check_topic, read_topic, stream_topic
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
-from kustos.pipeline.tables.deduplication.frames import classify
 from testkit.kafka import KafkaNode, NodeFactory
 from tests.pipeline.events import event_line, kafka_line
 from tests.pipeline.run.topics import GUARDED, PASSWORD, client_properties, fill, make_topic
@@ -60,8 +60,8 @@ def test_records_are_lines_of_the_layout_that_is_set_whatever_ends_them(
 
     def reasons(layout: str | None) -> list[str | None]:
         settings = TopicSettings(topic=topic, client_properties=properties, layout=layout)
-        rows = read_topic(spark, settings).transform(classify).orderBy("position").collect()
-        return [row["reason"] for row in rows]
+        lines = read_topic(spark, settings).orderBy("position").toArrow()
+        return [reason for batch in lines.to_batches() for reason in read_lines(batch)["reason"].to_pylist()]
 
     assert reasons("%d{ISO8601} %p %m (%c) [%t]%n") == [*[None] * 5, "not_utf8", "blank"]
     assert reasons(None) == [*["format_unknown"] * 3, None, None, "not_utf8", "blank"]

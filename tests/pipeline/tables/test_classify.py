@@ -3,22 +3,28 @@
 import json
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
-from pyspark.testing import assertDataFrameEqual
 
 from kustos.pipeline.lines.line_columns import MAXIMUM_LINE_CHARACTERS
-from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, LINES_SCHEMA, QUARANTINE_SCHEMA
-from kustos.pipeline.tables.deduplication import frames, outcomes
+from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, LINES_SCHEMA
+from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, ingest
+from kustos.pipeline.tables.line_writing import MAXIMUM_QUARANTINED_CHARACTERS
 from tests.pipeline.events import event, event_line, kafka_line
+from tests.pipeline.lines import lines as random_lines
+from tests.pipeline.lines.parsing import parsed
 
 DATA = Path(__file__).parents[1] / "data"
 MATCHING = (
     "MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=pay, patternType=PREFIXED, "
     "principal=User:*, host=10.0.0.0/8, operation=ALL, permissionType=DENY])"
 )
+LINES = 1500
+"""Of a random world."""
+
 GOOD_JSON = event_line()
 QUARANTINED = {
     "": "blank",
@@ -45,48 +51,54 @@ QUARANTINED = {
 }
 
 
+NO_ROLLUP = IngestOptions(with_rollup=False)
+
+
 def lines_of(spark: SparkSession, *lines: str, file: str = "a.log") -> DataFrame:
     return spark.createDataFrame([(file, line) for line in lines], LINES_SCHEMA)
 
 
-def reasons_of(classified: DataFrame) -> dict[str, str | None]:
-    return {row["line"]: row["reason"] for row in classified.collect()}
+def taken(spark: SparkSession, lines: DataFrame, folder: Path) -> tuple[Tables, RunSummary]:
+    tables = Tables(folder)
+    return tables, ingest(spark, lines, tables, "run", options=NO_ROLLUP)
 
 
-def test_what_is_no_event_is_quarantined_with_its_reason(spark: SparkSession) -> None:
-    found = reasons_of(lines_of(spark, *QUARANTINED).transform(frames.classify))
-    assert {line: (found[line] or "")[: len(reason)] for line, reason in QUARANTINED.items()} == QUARANTINED
+def test_what_is_no_event_has_its_reason() -> None:
+    found = [row["reason"] or "" for row in parsed(list(QUARANTINED))]
+    wanted = list(QUARANTINED.values())
+    assert [each[: len(reason)] for each, reason in zip(found, wanted, strict=True)] == wanted
 
 
-def test_bytes_that_are_no_text_and_endless_lines_are_quarantined_cut(spark: SparkSession) -> None:
+def test_bytes_that_are_no_text_and_endless_lines_are_quarantined_cut(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     binary = spark.createDataFrame(
         [("b", bytes(range(128, 256))), ("c", b"{" + b"x" * MAXIMUM_LINE_CHARACTERS)],
         StructType([StructField("file", StringType()), StructField("bytes", BinaryType())]),
     )
-    lines = binary.selectExpr("file", "cast(bytes as string) as line")
-    rows = lines.transform(frames.classify).transform(frames.quarantine).orderBy("file").collect()
+    tables, _ = taken(spark, binary.selectExpr("file", "cast(bytes as string) as line"), tmp_path)
+    rows = tables.read(spark, "quarantine").orderBy("file").collect()
     assert [row["reason"] for row in rows] == ["not_utf8", "line_too_long"]
-    assert len(rows[1]["line"]) == frames.MAXIMUM_QUARANTINED_CHARACTERS
+    assert len(rows[1]["line"]) == MAXIMUM_QUARANTINED_CHARACTERS
     assert rows[1]["line_length"] == MAXIMUM_LINE_CHARACTERS + 1
 
 
-def test_a_json_event_keeps_every_field(spark: SparkSession) -> None:
+def test_a_json_event_keeps_every_field(spark: SparkSession, tmp_path: Path) -> None:
     written = event(rule__kind="MatchingAcl", rule__host="*", client_id="café ☕", log_if_denied=True)
-    lines = lines_of(spark, json.dumps(written) + "\r")
-    row = lines.transform(frames.classify).transform(frames.audit_events).collect()[0]
+    tables, _ = taken(spark, lines_of(spark, json.dumps(written) + "\r"), tmp_path)
+    [row] = tables.read(spark, "audit_events").collect()
     found = row.asDict(recursive=True)
     assert {name: found[name] for name in written} == written
     assert (found["source_format"], found["source_file"]) == ("json", "a.log")
     assert found["time"].timestamp() * 1000 == pytest.approx(written["time_ms"])
 
 
-def test_a_kafka_line_says_what_it_says_and_no_more(spark: SparkSession) -> None:
+def test_a_kafka_line_says_what_it_says_and_no_more() -> None:
     line = kafka_line(level="INFO", result="Denied", resource="TransactionalId:LITERAL:a: b", rule=MATCHING)
-    events = lines_of(spark, line).transform(frames.classify, time_zone="Europe/Berlin")
-    found = events.transform(frames.audit_events).collect()[0].asDict(recursive=True)
-    known = {name: value for name, value in found.items() if value is not None}
-    assert known.pop("event_id").startswith("kafka-")
-    assert known.pop("time").timestamp() * 1000 == known["time_ms"]
+    [found] = parsed([line], "Europe/Berlin")
+    assert found["time"].timestamp() * 1000 == found["time_ms"]
+    known = {name: found[name] for name in AUDIT_EVENTS_SCHEMA.fieldNames() if found[name] is not None}
+    del known["time"]
     assert known == {
         "time_ms": 1_795_230_000_123,
         "principal_type": "User",
@@ -116,71 +128,66 @@ def test_a_kafka_line_says_what_it_says_and_no_more(spark: SparkSession) -> None
     }
 
 
-def test_in_the_repeated_hour_the_earlier_time_is_taken(spark: SparkSession) -> None:
-    lines = lines_of(spark, kafka_line(time="2026-10-25 02:30:00,000"))
-    events = lines.transform(frames.classify, time_zone="Europe/Berlin")
-    assert [row["time_ms"] for row in events.collect()] == [1_792_888_200_000]
+def test_in_the_repeated_hour_the_earlier_time_is_taken() -> None:
+    [found] = parsed([kafka_line(time="2026-10-25 02:30:00,000")], "Europe/Berlin")
+    assert found["time_ms"] == 1_792_888_200_000
 
 
-def test_kafkas_probe_for_any_resource_has_no_name(spark: SparkSession) -> None:
-    probe = kafka_line(resource="Topic:LITERAL:hardcode", count=0)
-    real = kafka_line(resource="Topic:LITERAL:hardcode", count=1)
-    events = lines_of(spark, probe, real).transform(frames.classify).transform(frames.audit_events)
-    assert {row["reference_count"]: row["resource_name"] for row in events.collect()} == {
-        0: None,
-        1: "hardcode",
-    }
+def test_kafkas_probe_for_any_resource_has_no_name() -> None:
+    texts = [kafka_line(resource="Topic:LITERAL:hardcode", count=count) for count in (0, 1)]
+    assert [row["resource_name"] for row in parsed(texts)] == [None, "hardcode"]
 
 
-def test_what_a_custom_authorizer_decided_is_read(spark: SparkSession) -> None:
-    events = lines_of(spark, kafka_line(rule="CustomAuthorizer")).transform(frames.classify)
-    assert [(row["reason"], row["rule"]["kind"]) for row in events.collect()] == [(None, "CustomAuthorizer")]
+def test_what_a_custom_authorizer_decided_is_read() -> None:
+    [found] = parsed([kafka_line(rule="CustomAuthorizer")])
+    assert (found["reason"], found["rule"]["kind"]) == (None, "CustomAuthorizer")
 
 
-def test_real_lines_of_a_broker_are_all_read_but_the_forged_ones(spark: SparkSession) -> None:
+def test_real_lines_of_a_broker_are_all_read_but_the_forged_ones() -> None:
     lines = (DATA / "kafka-authorizer.log").read_text().splitlines()
-    classified = lines_of(spark, *lines).transform(frames.classify).collect()
+    found = dict(zip(lines, parsed(lines), strict=True))
     forged = {line for line in lines if "User:x is Allowed operation" in line or "victim" in line}
     cut = {line for line in lines if line.endswith("Topic:LITERAL:evil")}
     assert len(lines) == 158
     assert cut
-    assert {row["line"] for row in classified if row["outcome"] == outcomes.QUARANTINED} == forged | cut
-    assert Counter(row["rule"]["kind"] for row in classified if row["reason"] is None).keys() == {
+    assert {line for line, row in found.items() if row["reason"] is not None} == forged | cut
+    assert {row["rule"]["kind"] for row in found.values() if row["reason"] is None} == {
         "SuperUser",
         "DefaultDeny",
         "MatchingAcl",
     }
 
 
-def test_copies_are_duplicates_and_repetitions_are_not(spark: SparkSession) -> None:
+def test_every_line_ends_in_exactly_one_outcome(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    texts = [random_lines.line(random) for _ in range(LINES)]
+    texts += random.choices(texts, k=LINES // 3)
+    frame = spark.createDataFrame([(random.choice("ab"), text) for text in texts], LINES_SCHEMA)
+    tables, summary = taken(spark, frame, tmp_path)
+    kept = [tables.read(spark, name).count() for name in ("audit_events", "quarantine")]
+    assert kept == [summary.events, summary.quarantined]
+    assert sum(kept) + summary.duplicates == summary.lines == len(texts)
+
+
+def test_copies_are_duplicates_and_repetitions_are_not(spark: SparkSession, tmp_path: Path) -> None:
     kafka = kafka_line()
     lines = lines_of(spark, event_line(1), kafka, kafka)
     for file in ("a.log.gz", "b/a.log"):
         lines = lines.union(lines_of(spark, event_line(1), kafka, kafka, file=file))
-    classified = lines.transform(frames.classify)
-    outcomes = Counter((row["outcome"], row["source_format"]) for row in classified.collect())
-    assert outcomes == {
-        ("event", "json"): 1,
-        ("duplicate", "json"): 2,
-        ("event", "kafka"): 4,  # two in `a.log` and its copy, two of another broker
-        ("duplicate", "kafka"): 2,
+    tables, summary = taken(spark, lines, tmp_path)
+    events = tables.read(spark, "audit_events").select("event_id", "source_format").collect()
+    assert Counter(row["source_format"] for row in events) == {
+        "json": 1,
+        "kafka": 4,  # two in `a.log` and its copy, two of another broker
     }
-    identifiers = [r["event_id"] for r in classified.transform(frames.audit_events).collect()]
-    assert len(set(identifiers)) == 5
+    assert summary.duplicates == 4
+    assert len({row["event_id"] for row in events}) == 5
 
 
-def test_an_event_id_with_two_contents_is_quarantined(spark: SparkSession) -> None:
+def test_an_event_id_with_two_contents_is_quarantined(spark: SparkSession, tmp_path: Path) -> None:
     lines = lines_of(spark, event_line(1), event_line(1, decision="DENIED"), event_line(1))
-    found = Counter((row["outcome"], row["reason"]) for row in lines.transform(frames.classify).collect())
-    assert found[outcomes.QUARANTINED, "event_id_conflict"] >= 1
-    assert found[outcomes.EVENT, None] == 1
-    assert found.total() == 3
-
-
-def test_the_tables_have_their_schemas_even_when_empty(spark: SparkSession) -> None:
-    classified = lines_of(spark).transform(frames.classify)
-    events = spark.createDataFrame([], AUDIT_EVENTS_SCHEMA)
-    assertDataFrameEqual(classified.transform(frames.audit_events), events)
-    assertDataFrameEqual(
-        classified.transform(frames.quarantine), spark.createDataFrame([], QUARANTINE_SCHEMA)
-    )
+    tables, summary = taken(spark, lines, tmp_path)
+    reasons = Counter(row["reason"] for row in tables.read(spark, "quarantine").collect())
+    assert reasons.keys() == {"event_id_conflict"}
+    assert summary.events == 1
+    assert summary.events + summary.duplicates + reasons.total() == 3

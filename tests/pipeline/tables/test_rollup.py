@@ -1,19 +1,25 @@
 """The roll-up equals plain Python's and DuckDB's."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import duckdb
-import pyarrow
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.testing import assertDataFrameEqual
+from pyarrow import parquet
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from kustos.authorizer.audit.fields import AUDIT_FIELDS
+from kustos.pipeline.columns.reading import FilePart
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
-from kustos.pipeline.tables.rollup.frames import rollup
+from kustos.pipeline.tables.rollup.columns import rolled_up_parts
+
+SCHEMA = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
+ROLLUP = to_arrow_schema(AUDIT_ROLLUP_SCHEMA, timezone="UTC")
 
 MIDNIGHT_MS = 1_795_219_200_000
 """The beginning of 2026-11-21 in UTC."""
@@ -67,8 +73,10 @@ def way(row: dict[str, Any]) -> Any:
     )
 
 
-def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
-    return spark.createDataFrame(rows, AUDIT_EVENTS_SCHEMA)
+def rolled_up(path: Path, rows: list[dict[str, Any]]) -> pa.Table:
+    """Return the roll-up of events, by way of a file, as a run makes it."""
+    parquet.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+    return pa.Table.from_batches(rolled_up_parts([FilePart(str(path))]), schema=ROLLUP)
 
 
 def by_python(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
@@ -78,7 +86,7 @@ def by_python(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], tuple[Any, ..
         principal = f"{row['principal_type']}:{row['principal_name']}"
         special = {"access": way(row), "cluster": row["cluster"] or ""}
         plain = (special.get(name, row[name]) for name in ROLLUP_GRAIN[2:-1])
-        groups[time.date(), principal, *plain, tuple(row["rule"].values())].append(row)
+        groups[time.date(), principal, *plain, rule_of(row)].append(row)
     return {
         grain: (
             len(members),
@@ -92,11 +100,11 @@ def by_python(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], tuple[Any, ..
     }
 
 
-def as_python(rows: DataFrame) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+def as_python(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     found = {}
-    for row in rows.collect():
-        grain = (*(row[name] for name in ROLLUP_GRAIN[:-1]), tuple(row["rule"]))
-        assert grain not in found
+    for row in rows:
+        grain = (*(row[name] for name in ROLLUP_GRAIN[:-1]), rule_of(row))
+        assert grain not in found, "each row of the grain once"
         times = (milliseconds(row["first_time"]), milliseconds(row["last_time"]))
         found[grain] = (
             row["event_count"],
@@ -108,12 +116,16 @@ def as_python(rows: DataFrame) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     return found
 
 
+def rule_of(row: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    return None if row["rule"] is None else tuple(row["rule"].values())
+
+
 def milliseconds(time: datetime) -> int:
     return (time.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 def by_duckdb(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    events = pyarrow.Table.from_pylist(rows)
+    events = pa.Table.from_pylist(rows)
     way_of = """CASE WHEN access = 'ACCESS' AND decision = 'DENIED' AND log_if_denied IS FALSE
         AND resource_name IS NOT NULL THEN 'PROBE' ELSE access END"""
     special = {"access": way_of, "cluster": "coalesce(cluster, '')"}
@@ -129,30 +141,26 @@ def by_duckdb(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], tuple[Any, ..
     return {row[: len(ROLLUP_GRAIN)]: row[len(ROLLUP_GRAIN) :] for row in found}
 
 
-def test_a_row_counts_the_events_of_its_day_and_rule(spark: SparkSession) -> None:
+def test_a_row_counts_the_events_of_its_day_and_rule(tmp_path: Path) -> None:
     rows = [
         event(1, time_ms=MIDNIGHT_MS + 5, reference_count=3),
         event(2, time_ms=MIDNIGHT_MS + DAY_MS - 1),
         event(3, time_ms=MIDNIGHT_MS - 1),
     ]
-    at = [datetime.fromtimestamp(row["time_ms"] / 1000, UTC) for row in rows]
-    rule = tuple(rows[0]["rule"].values())
-    common = ("User:bob", "::1", "READ", "TOPIC", "a", "ALLOWED", "ACCESS", rule)
-    expected = [
-        (date(2026, 11, 21), "", *common, 2, 4, at[0], at[1], 1 | 1 << 23, "838"),
-        (date(2026, 11, 20), "", *common, 1, 1, at[2], at[2], 1 << 23, "757"),
-    ]
-    found = frame(spark, rows).transform(rollup)
-    assertDataFrameEqual(found, spark.createDataFrame(expected, AUDIT_ROLLUP_SCHEMA))
-    assert found.dtypes == spark.createDataFrame([], AUDIT_ROLLUP_SCHEMA).dtypes
+    at = [row["time_ms"] for row in rows]
+    common = ("User:bob", "", "::1", "READ", "TOPIC", "a", "ALLOWED", "ACCESS", rule_of(rows[0]))
+    assert as_python(rolled_up(tmp_path / "events.parquet", rows).to_pylist()) == {
+        (date(2026, 11, 21), *common): (2, 4, at[0], at[1], 1 | 1 << 23, "838"),
+        (date(2026, 11, 20), *common): (1, 1, at[2], at[2], 1 << 23, "757"),
+    }
 
 
 @pytest.mark.parametrize("nth", range(2))
-def test_rolled_up_as_by_plain_python_and_duckdb(spark: SparkSession, seed: int, nth: int) -> None:
+def test_rolled_up_as_by_plain_python_and_duckdb(tmp_path: Path, seed: int, nth: int) -> None:
     seed += nth
     rows = some_events(seed)
     expected = by_python(rows)
-    assert as_python(frame(spark, rows).transform(rollup)) == expected
+    assert as_python(rolled_up(tmp_path / "events.parquet", rows).to_pylist()) == expected
     counted: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
     for grain, values in by_duckdb(rows).items():
         counted[grain[:-1]].append(values)

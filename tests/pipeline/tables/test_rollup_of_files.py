@@ -13,20 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.testing import assertDataFrameEqual
 
 from kustos.pipeline.columns import file_parts
-from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
+from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA
 from kustos.pipeline.tables.reading import read_parquet
 from kustos.pipeline.tables.rollup import columns
 from kustos.pipeline.tables.rollup import days as module
 from kustos.pipeline.tables.rollup.days import DayFiles, write_rollup
-from kustos.pipeline.tables.rollup.frames import rollup
-from tests.pipeline.tables.test_rollup import by_python, event, frame, milliseconds, some_events
-
-SCHEMA = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
-ROLLUP = to_arrow_schema(AUDIT_ROLLUP_SCHEMA, timezone="UTC")
+from tests.pipeline.tables.test_rollup import ROLLUP, SCHEMA, as_python, by_python, event, some_events
 
 
 def written(path: Path, rows: list[dict[str, Any]], *, without: tuple[str, ...] = ()) -> Path:
@@ -36,20 +30,7 @@ def written(path: Path, rows: list[dict[str, Any]], *, without: tuple[str, ...] 
 
 
 def of_batches(batches: list[pa.RecordBatch]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    found = {}
-    for row in pa.Table.from_batches(batches).to_pylist():
-        rule = None if row["rule"] is None else tuple(row["rule"].values())
-        grain = (*(row[name] for name in ROLLUP_GRAIN[:-1]), rule)
-        assert grain not in found, "each row of the grain once"
-        times = (milliseconds(row["first_time"]), milliseconds(row["last_time"]))
-        found[grain] = (
-            row["event_count"],
-            row["reference_count"],
-            *times,
-            row["hours"],
-            row["sample_event_id"],
-        )
-    return found
+    return as_python(pa.Table.from_batches(batches).to_pylist())
 
 
 @given(seed=st.integers(0, 2**32), chunk_rows=st.integers(1, 90), kept_groups=st.integers(1, 60))
@@ -151,6 +132,6 @@ def test_the_files_of_days_are_rolled_up_as_their_rows(
         monkeypatch.setattr(module, name, limit)
     monkeypatch.setattr(file_parts, "PART_BYTES_MAX", 20_000)
     found = rolled_up(spark, tmp_path, days)
-    assertDataFrameEqual(found, frame(spark, rows).transform(rollup))
-    assert found.dtypes == frame(spark, []).transform(rollup).dtypes
+    assert as_python(found.toArrow().to_pylist()) == by_python(rows)
+    assert found.dtypes == spark.createDataFrame([], AUDIT_ROLLUP_SCHEMA).dtypes
     assert rolled_up(spark, tmp_path, []).collect() == []

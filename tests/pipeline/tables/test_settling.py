@@ -10,8 +10,7 @@ from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from kustos.pipeline.tables import IngestOptions, Tables, ingest
-from kustos.pipeline.tables.deduplication.frames import classify
-from kustos.pipeline.tables.deduplication.outcomes import DUPLICATE, EVENT, QUARANTINED
+from kustos.pipeline.tables.deduplication.outcomes import EVENT, QUARANTINED
 from tests.pipeline.events import event_line, kafka_line
 
 WORLDS = 40
@@ -78,10 +77,6 @@ def kept_by_python(lines: list[Line]) -> Counter[tuple[int, str]]:
     return kept
 
 
-def classified(spark: SparkSession, lines: list[Line]) -> DataFrame:
-    return frame(spark, lines).transform(classify)
-
-
 def frame(spark: SparkSession, lines: list[Line]) -> DataFrame:
     return spark.createDataFrame([line.row for line in lines], INPUT_LINES_SCHEMA)
 
@@ -92,8 +87,23 @@ def tally(rows: DataFrame) -> Counter[tuple[int, str]]:
     return Counter({(row["world"], row["outcome"]): row["count"] for row in found})
 
 
-def kept(counted: Counter[tuple[int, str]]) -> Counter[tuple[int, str]]:
-    return Counter({key: count for key, count in counted.items() if key[1] != DUPLICATE})
+def settled(spark: SparkSession, parts: list[list[Line]], folder: Path) -> Counter[tuple[int, str]]:
+    """Take the parts in, one run after the other, and count what the tables have."""
+    tables, options = Tables(folder), IngestOptions(with_rollup=False)
+    for number, part in enumerate(parts):
+        run = ingest(spark, frame(spark, part), tables, f"s@{number}", options=options)
+        assert run.lines == len(part)
+    found: Counter[tuple[int, str]] = Counter()
+    for table, column, outcome in (
+        ("audit_events", "source_file", EVENT),
+        ("quarantine", "file", QUARANTINED),
+    ):
+        found += tally(
+            tables.read(spark, table).select(
+                sql.col(column).alias("source_file"), sql.lit(outcome).alias("outcome")
+            )
+        )
+    return found
 
 
 def test_one_run_keeps_what_plain_python_keeps_and_two_runs_keep_no_more(
@@ -103,29 +113,11 @@ def test_one_run_keeps_what_plain_python_keeps_and_two_runs_keep_no_more(
     lines = [line for world in range(WORLDS) for line in lines_of(world, random)]
     random.shuffle(lines)
     wanted = kept_by_python(lines)
-    counted = tally(classified(spark, lines))
-    assert kept(counted) == wanted
-    assert counted.total() == len(lines)
+    assert settled(spark, [lines], tmp_path / "one") == wanted
     first_files = {
         (world, file) for world in range(WORLDS) for file in random.sample(["a", "a.gz", "b", "t/0"], 2)
     }
     parts: list[list[Line]] = [[], []]
     for line in lines:
         parts[(line.world, line.file) in first_files].append(line)
-    tables, options = Tables(tmp_path), IngestOptions(with_rollup=False)
-    runs = [
-        ingest(spark, frame(spark, part), tables, f"s@{number}", options=options)
-        for number, part in enumerate(parts)
-    ]
-    assert sum(run.lines for run in runs) == len(lines)
-    both: Counter[tuple[int, str]] = Counter()
-    for table, column, outcome in (
-        ("audit_events", "source_file", EVENT),
-        ("quarantine", "file", QUARANTINED),
-    ):
-        both += tally(
-            tables.read(spark, table).select(
-                sql.col(column).alias("source_file"), sql.lit(outcome).alias("outcome")
-            )
-        )
-    assert both == wanted
+    assert settled(spark, parts, tmp_path / "two") == wanted

@@ -4,7 +4,7 @@ What may live here: the order of a run's steps. Files, topics and streams have f
 """
 
 from kustos.pipeline.run.access_report import STEPS, ReportSummary, run_access_report, write_tables
-from kustos.pipeline.run.files import DamagedFileError, FoundFiles, find_new_files, read_lines
+from kustos.pipeline.run.files import DamagedFileError, FoundFiles, find_new_files
 from kustos.pipeline.run.runs import run_pipeline
 from kustos.pipeline.run.tables_report import REPORT_STEPS, TablesReportSummary, run_tables_report
 
@@ -16,7 +16,6 @@ __all__ = [
     "ReportSummary",
     "TablesReportSummary",
     "find_new_files",
-    "read_lines",
     "run_access_report",
     "run_pipeline",
     "run_tables_report",

@@ -75,10 +75,8 @@ def _listed(names: Sequence[str]) -> str:
 def rows_of_cluster(rows: DataFrame, cluster: Cluster | None, with_unnamed: bool = False) -> DataFrame:
     """Return the rows of a cluster, or all for None; `cluster` is never null in them.
 
-    Answers of versions without the column are of the unnamed one. `with_unnamed`: also rows that name none.
+    `with_unnamed`: also rows that name none.
     """
-    if CLUSTER not in rows.columns:
-        rows = rows.withColumn(CLUSTER, sql.lit(UNNAMED))
     if cluster is None:
         return rows.withColumn(CLUSTER, sql.coalesce(CLUSTER, sql.lit(UNNAMED)))
     names = cluster.ids | {UNNAMED} if with_unnamed else cluster.ids

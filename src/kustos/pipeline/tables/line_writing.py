@@ -18,7 +18,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kustos.pipeline.places import Place, in_parallel, source_of
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, CLUSTER, QUARANTINE_SCHEMA, SECURITY_EVENTS_SCHEMA
-from kustos.pipeline.tables.deduplication.frames import MAXIMUM_QUARANTINED_CHARACTERS
 from kustos.pipeline.tables.deduplication.of_runs import Outcomes
 from kustos.pipeline.tables.deduplication.outcomes import EVENT, QUARANTINED
 from kustos.pipeline.tables.delta import NewFile, new_name, write_file
@@ -30,6 +29,9 @@ FEW_LINES: Final = 20_000
 
 FEW_BYTES: Final = 64 * 2**20
 """With more bytes tasks write even few lines: lines may be long, and the driver holds all of them at once."""
+
+MAXIMUM_QUARANTINED_CHARACTERS: Final = 4_096
+"""How much of a quarantined line is kept: enough to identify it, too little to fill a disk."""
 
 PIECES_MAX: Final = 2_048
 """Files that a run writes: with more, each task takes whole days from all staged files."""

@@ -5,6 +5,7 @@ and credentials of its own for each kind of store.
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,7 @@ from typing import Any, Final
 import pyarrow as arrow
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
@@ -170,6 +172,13 @@ def _footer(path: Place, _modified_ns: int) -> Any:
         raise SchemaConflictError(
             f"`{path}` is not a readable Parquet file ({error}), take it out"
         ) from error
+
+
+def within_days(rows: DataFrame, first_day: date | None, last_day: date | None) -> DataFrame:
+    """Return the rows from the first to the last day, both included; None leaves that end open."""
+    if first_day is not None:
+        rows = rows.filter(sql.col("day") >= sql.lit(first_day))
+    return rows if last_day is None else rows.filter(sql.col("day") <= sql.lit(last_day))
 
 
 def count_of(folder: Place, files: Sequence[str], column: str, value: str) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DateType, StringType, StructField, StructType
 
@@ -151,7 +152,11 @@ class Tables:
                 raise TablesError(f"there is no table `{name}` in `{self.folder}`")
             schema = from_arrow_schema(pa.schema(table.schema().to_arrow()))
         rows = read_parquet(spark, place, files, schema)
-        return rows if name == AUDIT_RAW else rows_of_cluster(rows, self.cluster, name == QUARANTINE)
+        if name == AUDIT_RAW:
+            return rows
+        if CLUSTER not in schema.names:  # the rows are not asked, which a declared pipeline of Spark refuses
+            rows = rows.withColumn(CLUSTER, sql.lit(UNNAMED))  # answers of versions without the column
+        return rows_of_cluster(rows, self.cluster, name == QUARANTINE)
 
     def clusters(self) -> tuple[str, ...]:
         """Return the clusters that the rows of runs name, sorted; the empty text is the unnamed one.

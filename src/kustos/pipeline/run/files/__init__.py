@@ -2,6 +2,5 @@
 
 from kustos.pipeline.run.files.new_files import FoundFiles, find_new_files
 from kustos.pipeline.run.files.pieces import DamagedFileError
-from kustos.pipeline.run.files.reading import read_lines
 
-__all__ = ["DamagedFileError", "FoundFiles", "find_new_files", "read_lines"]
+__all__ = ["DamagedFileError", "FoundFiles", "find_new_files"]

@@ -67,20 +67,6 @@ def readable_files(
     return ReadableFiles(tuple(files), tuple(said))
 
 
-def read_lines(
-    spark: "SparkSession",
-    found: AuditFiles,
-    layout: str | None = None,
-    *,
-    on_unknown_format: Literal["stop", "quarantine"] = "stop",
-) -> "DataFrame":
-    """Return every line of the files, half ones too, as INPUT_LINES_SCHEMA; packed files are unpacked.
-
-    Raises what `readable_files` raises.
-    """
-    return read_pieces(spark, readable_files(found, layout, on_unknown_format=on_unknown_format).files)
-
-
 def _layout(file: Readable, layout: str | None, *, may_be_unknown: bool) -> str | None:
     """Return the given layout if the file is in it, else that of its first lines."""
     if layout is not None:

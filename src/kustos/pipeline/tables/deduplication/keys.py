@@ -7,8 +7,7 @@ same line in each copy of the log. So a log that grew, was renamed, moved or com
 real repetitions within a millisecond count, and equal lines of two brokers are two events. Lines of a topic
 have a position instead.
 
-Lines that share a key are compared in a bucket (`outcomes`). Ingestion has lines in files, and compares only
-those that share a key; `frames.deduplicate` has a frame, and shuffles it.
+Lines that share a key are compared in a bucket (`outcomes`); of all others nothing is asked (`of_runs`).
 """
 
 from typing import Final
@@ -16,8 +15,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column
-from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, DateType, StringType, StructField, StructType
 
@@ -61,11 +58,6 @@ def identified(parsed: pa.RecordBatch) -> pa.RecordBatch:
         pc.and_not(positions.is_null(), brings_id),
     ]
     return pa.RecordBatch.from_arrays([*parsed.columns, *columns], schema=IDENTIFIED)
-
-
-def day_of(time_ms: Column) -> Column:
-    """Return the date in UTC, whatever the session's time zone is."""
-    return sql.date_from_unix_date(sql.floor(time_ms / MILLISECONDS_OF_A_DAY).cast("int"))
 
 
 def suspects(lines: pa.RecordBatch, file: int, secret: str, first_row: int = 0) -> pa.RecordBatch:

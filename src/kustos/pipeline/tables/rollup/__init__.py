@@ -1,1 +1,1 @@
-"""The roll-up: events summed by day, access and rule, by column over table files or over a frame."""
+"""The roll-up: events summed by day, access and rule, by column over table files."""

@@ -15,8 +15,10 @@ from kustos.pipeline.columns.probes import ways_of_access
 from kustos.pipeline.lines.clusters import UNNAMED
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, CLUSTER, ROLLUP_GRAIN
 from kustos.pipeline.tables.deduplication.keys import MILLISECONDS_OF_A_DAY
-from kustos.pipeline.tables.rollup.frames import HOURS_OF_A_DAY, MILLISECONDS_OF_AN_HOUR
 from kustos.pipeline.tables.rollup.spilling import spilled_groups
+
+MILLISECONDS_OF_AN_HOUR: Final = 3_600_000
+HOURS_OF_A_DAY: Final = 24
 
 CHUNK_ROWS_MAX: Final = 1 << 17
 """Events at a time: all their columns of codes and numbers, and groups of them, take some 150 MB."""
