@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.session import open_session
+from testkit import spark_daemon
 from testkit.object_store import ObjectStore, object_store
 from testkit.spark_connect import connect_server
 from testkit.spark_jars import SPARK_DELTA, SPARK_KAFKA, spark_jars
@@ -27,7 +28,8 @@ time.tzset()
 
 def at_start() -> dict[str, str]:
     """Return what a Spark is started with; it takes no jars later."""
-    return {**SETTINGS, "spark.jars": spark_jars(SPARK_KAFKA, SPARK_DELTA)}
+    jars = spark_jars(SPARK_KAFKA, SPARK_DELTA)
+    return {**SETTINGS, "spark.jars": jars, "spark.python.daemon.module": spark_daemon.MODULE}
 
 
 @pytest.fixture(scope="session")
