@@ -19,6 +19,7 @@ from kustos.cli.failures import ExitCode
 from kustos.pipeline.run import run_access_report, run_pipeline, run_tables_report
 from kustos.pipeline.tables import Tables
 from testkit.ports import LOOPBACK, free_port
+from testkit.spark_quick import quick_driver_environment
 from tests.pipeline.events import event_line
 
 LONGEST_RUN_S: Final = 240
@@ -77,7 +78,8 @@ class Folder:
             "spark": spark,
         }
         (self.path / "pipeline.yml").write_text(yaml.safe_dump(content))
-        environment = {**os.environ, **({"JAVA_HOME": java} if java else {})}
+        # the flags that make Spark quick are for our Java, not for any other
+        environment = {**os.environ, **({"JAVA_HOME": java} if java else quick_driver_environment())}
         command = [*KUSTOS, "pipeline", *words]
         if disk_kb:
             command = [*NAMESPACE, "sh", "-c", SMALL_DISK.format(disk_kb), str(self.tables.parent), *command]
@@ -186,6 +188,7 @@ def test_a_topic_without_the_kafka_connector_names_the_command_that_brings_it(
         done = subprocess.run(
             [sys.executable, "-c", READ],
             cwd=folder.path,
+            env={**os.environ, **quick_driver_environment()},
             capture_output=True,
             text=True,
             timeout=LONGEST_RUN_S,
