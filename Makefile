@@ -28,9 +28,10 @@ QUICK_SIDES := "property: $(QUICK) tests/property" "unit: $(QUICK) tests/unit"
 
 # sides of `make test`, the longest first; `rest` is what no other names, so none is left out
 # tests of clients mostly wait, so two processes share their files (`testkit/parts.py`)
-# `fuzz` searches seven targets for 10 s each, one after the other; KUSTOS_FUZZ_S=60 as in CI takes some eight minutes of a core
-SIDES := 'pipeline: tests/pipeline' 'clients-1: -p testkit.parts --part=1/2 tests/e2e' 'clients-2: -p testkit.parts --part=2/2 tests/e2e' 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'brokers: tests/conformance' 'quorum: tests/quorum' 'fuzz: tests/fuzz'
+# `fuzz` searches each target for 10 s, one after the other; KUSTOS_FUZZ_S=60 as in CI takes ten minutes of a core
+SIDES := 'pipeline: tests/pipeline' 'clients-1: -p testkit.parts --part=1/2 tests/e2e' 'clients-2: -p testkit.parts --part=2/2 tests/e2e' 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum'
 CONNECT_SIDE := 'connect: KUSTOS_TEST_SPARK=connect-short tests/pipeline'
+SHORT_SIDES := 'brokers: tests/conformance' 'fuzz: tests/fuzz' 'quorum: tests/quorum'
 
 .PHONY: help setup demo test test-quick test-connect test-python check bench docs differential fuzz fuzz-soak mutation simulation faults score-anomalies soak lock clean
 
@@ -45,12 +46,12 @@ demo: setup ## show a guarded Kafka, start to report
 
 test: setup ## run every test, three pytest at a time; SEED=s draws as that run did; CONNECT=1 adds test-connect SHORT=1; PYTEST_ARGS=... goes to one
 ifeq ($(strip $(PYTEST_ARGS)),)
-	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/side_by_side.py $(SIDES) $(if $(CONNECT),$(CONNECT_SIDE))
+	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/side_by_side.py $(SIDES) $(if $(CONNECT),$(CONNECT_SIDE)) $(SHORT_SIDES)
 else
 	@KUSTOS_SEED=$(SEED) $(BIN)/python -m pytest $(PYTEST_ARGS)
 endif
 
-test-quick: setup ## run unit tests and properties without what is slow, in some three minutes
+test-quick: setup ## run unit tests and properties without what is slow, in some two minutes of two idle cores
 	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/side_by_side.py $(QUICK_SIDES)
 
 test-connect: setup ## run the tests of the pipeline over a Spark Connect server; SHORT=1 leaves long ones out

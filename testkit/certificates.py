@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
+from testkit.kafka.java import JDK_TOOL_FLAGS
 from testkit.ports import LOOPBACK
 
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
@@ -152,4 +153,5 @@ def rsa_key(bits: int = 2048) -> rsa.RSAPrivateKey:
 
 def keytool(*arguments: str) -> None:
     """Run Java's tool for stores."""
-    subprocess.run(["keytool", *arguments], check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    line = ["keytool", *JDK_TOOL_FLAGS, *arguments]
+    subprocess.run(line, check=True, capture_output=True, stdin=subprocess.DEVNULL)

@@ -26,7 +26,7 @@ def jvm(name: str, main: str, directory: Path, properties: Mapping[str, str]) ->
     write_properties(file, properties)
     jars = sorted(KAFKA_CONNECT.resolve().glob("*.jar"))
     logs = directory / f"{name}-logs"
-    line = java.command(main, str(file), heap="384m", logs=logs, jars=jars)
+    line = java.command(main, str(file), heap="384m", archive_name="tools", logs=logs, jars=jars)
     return Server(name, line, directory / f"{name}.log")
 
 

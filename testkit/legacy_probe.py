@@ -36,10 +36,12 @@ from kustos.authorizer.legacy import (
 from kustos.authorizer.spi.values import AuthorizerError
 from testkit.jars import LEGACY_KAFKA
 from testkit.kafka import java
+from testkit.kafka.compiled import compiled
 
 Command = tuple[str | None, ...]
 """A verb and its fields."""
 
+PROBE = Path(__file__).with_name("LegacyProbe.java")
 ANSWER_TIMEOUT_S = 240
 
 
@@ -69,8 +71,8 @@ def theirs(commands: Iterable[Command], folder: Path) -> tuple[list[str], list[s
             java.java(), "-Xmx256m", *java.FLAGS,
             f"-D{logging}.defaultLogLevel=off", f"-D{logging}.log.kafka.authorizer.logger=debug",
             f"-D{logging}.logFile={log}", f"-D{logging}.showThreadName=false",
-            "-cp", LEGACY_KAFKA.classpath,
-            str(Path(__file__).with_name("LegacyProbe.java")), str(folder / "zookeeper"),
+            "-cp", f"{LEGACY_KAFKA.classpath}:{compiled(PROBE, [LEGACY_KAFKA])}", PROBE.stem,
+            str(folder / "zookeeper"),
         ],
         input="\n".join(lines) + "\n", capture_output=True, text=True, check=True, timeout=ANSWER_TIMEOUT_S,
     )  # fmt: skip

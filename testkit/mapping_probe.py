@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kustos.auth import MappingRuleError, NoMatchingRuleError
 from kustos.auth.mapping import kerberos_shortener, rfc2253_of_der, ssl_principal_mapper
-from testkit.kafka import KAFKA
+from testkit.kafka.compiled import java_program
 
 GOLDEN = Path(__file__).with_name("mapping.golden.json")
 GOLDEN_SEED, GOLDEN_COUNT = 371, 200
@@ -161,9 +161,8 @@ def _readable(word: str) -> str:
 
 def run_probe(lines: Sequence[str]) -> list[list[str]]:
     """Return what the probe answers to each line."""
-    probe = Path(__file__).with_name("MappingProbe.java")
     run = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-cp", KAFKA.classpath, str(probe)],
+        java_program(Path(__file__).with_name("MappingProbe.java")),
         input="".join(f"{line}\n" for line in lines),
         capture_output=True, text=True, encoding="utf-8", timeout=PROBE_TIMEOUT_S, check=False,
     )  # fmt: skip

@@ -21,15 +21,18 @@ INTERPRETED: Final = {
 SETTINGS: Final = {**TINY, "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {archive_option()}"}
 """For a session that starts its own Spark."""
 
+LAUNCHER: Final = {"SPARK_LAUNCHER_OPTS": JAVA_OPTIONS}
+"""For the JVM that makes the command line of the one that is Spark."""
+
 
 def quick_environment() -> dict[str, str]:
     """Return the environment that makes every JVM of a child quick, even if its program configures Spark."""
-    return {"JDK_JAVA_OPTIONS": _options()}
+    return {"JDK_JAVA_OPTIONS": _options(), **LAUNCHER}
 
 
 def quick_driver_environment() -> dict[str, str]:
     """Return the environment that makes only the Spark of a child quick, without Java printing a notice."""
-    return {"SPARK_SUBMIT_OPTS": _options()}
+    return {"SPARK_SUBMIT_OPTS": _options(), **LAUNCHER}
 
 
 def _options() -> str:

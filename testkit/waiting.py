@@ -15,7 +15,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 POLL_INTERVAL_S = 0.02
-"""Interval between checks of a condition: short beside anything a JVM does, long beside a check."""
+"""First interval between checks of a condition: short beside anything a JVM does, long beside a check."""
+
+POLL_SHARE, POLL_INTERVAL_MAX_S = 0.05, 0.25
+"""Who has waited for long looks less often: a check costs two processes some milliseconds."""
 
 PATIENCE_S = 90.0
 """Time limit for a condition that takes about a second on an idle machine.
@@ -47,7 +50,8 @@ def wait_until(
     process, pass that process's own `wait`, so that its end is seen at once.
     """
     spend = pause if pause is not None else Event().wait
-    deadline = time.monotonic() + timeout_s
+    begun = time.monotonic()
+    deadline = begun + timeout_s
     while True:
         try:
             value = look()
@@ -56,12 +60,13 @@ def wait_until(
             last, cause = repr(value), None
         except not_yet as error:
             last, cause = repr(error), error
-        left = deadline - time.monotonic()
+        now = time.monotonic()
+        left = deadline - now
         if left <= 0:
             raise DeadlineExceededError(
                 f"{what}: not so within {timeout_s:g} s, at last {last[:SHOWN_MAX]}"
             ) from cause
-        spend(min(POLL_INTERVAL_S, left))
+        spend(min(max(POLL_INTERVAL_S, POLL_SHARE * (now - begun)), POLL_INTERVAL_MAX_S, left))
 
 
 async def let_pass(seconds: float) -> None:

@@ -23,7 +23,7 @@ from testkit.faults.observers import DecisionKey
 from testkit.faults.scene import PARTITIONS, SHARED_GROUP, SHARED_TOPIC, TOPICS, USERS, FaultScene
 from testkit.faults.schedule import Kind, Side
 from testkit.guarded.workers import figure
-from testkit.kafka.java import command
+from testkit.kafka.compiled import java_program
 from testkit.paths import ROOT
 from testkit.processes import Server
 from testkit.waiting import DeadlineExceededError, wait_until
@@ -143,7 +143,7 @@ class Run:
             orders.notes,
             orders.stop,
         )
-        line = command(str(JAVA_CLIENT), *arguments, heap="192m", archive_name="tools")
+        line = java_program(JAVA_CLIENT, *arguments, heap="192m")
         return [*started, Server("java", line, directory / "java.log")]
 
     def _orders(self, directory: Path, name: str, number: int, index: int) -> Orders:

@@ -1,10 +1,18 @@
 """Kafka's tools, run against a guarded cluster as one of its users."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from testkit.guarded.cluster import GuardedCluster
 from testkit.kafka import KafkaTools, ToolResult
-from testkit.kafka.tools import write_properties
+from testkit.kafka.java import command
+from testkit.kafka.tools import full_name, write_properties
+from testkit.processes import Server
+from testkit.waiting import wait_until
+
+SAID_S: Final = 60.0
+"""For a JVM that starts and is refused on a machine that starts many others too."""
 
 
 class GuardedTools:
@@ -19,8 +27,26 @@ class GuardedTools:
         self, tool: str, user: str, *arguments: str, flag: str = "--command-config", **settings: str
     ) -> ToolResult:
         """Run a tool to its end; `settings` of its client have `_` in the place of dots."""
+        return self.tools.run(tool, *self._common(user, flag, settings), *arguments)
+
+    def says(self, words: str, tool: str, user: str, *arguments: str) -> str:
+        """Run a tool until it says these words, end it, and return all that it has said."""
+        line = command(
+            full_name(tool), *self._common(user, "--command-config", {}), *arguments, archive_name="tools"
+        )
+        server = Server(tool, line, self.directory / f"{tool}-{user}.log")
+        try:
+            wait_until(
+                lambda: words in server.output.read_text(),
+                timeout_s=SAID_S,
+                what=f"`{words}` is said\n{server.tail()}",
+            )
+        finally:
+            server.kill()
+        return server.output.read_text()
+
+    def _common(self, user: str, flag: str, settings: Mapping[str, str]) -> tuple[str, ...]:
         file = self.directory / f"{user}.properties"
         properties = {name.replace("_", "."): value for name, value in settings.items()}
         write_properties(file, self.scene.java(user) | properties)
-        common = ("--bootstrap-server", self.scene.bootstrap, flag, str(file))
-        return self.tools.run(tool, *common, *arguments)
+        return ("--bootstrap-server", self.scene.bootstrap, flag, str(file))

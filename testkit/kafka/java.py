@@ -13,6 +13,9 @@ LOGGING = ROOT / "testkit" / "kafka" / "log4j2.properties"
 FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable")
 """Start fast and stay small; peak speed after minutes is worth nothing to a test."""
 
+JDK_TOOL_FLAGS = ("-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1")
+"""The same for `javac` and `keytool`."""
+
 
 def archive(name: str) -> Path:
     """Return the class data archive of the broker or of the tools; `testkit.kafka.warm` creates them."""
@@ -36,12 +39,13 @@ def command(
     archiving: bool = False,
     peak: bool = False,
     jars: Sequence[Path] = (),
+    options: Sequence[str] = (),
 ) -> list[str]:
     """Return the command line that runs the class `main` on Kafka's classpath.
 
     `archive_name` uses that class data archive if it exists, `archiving` writes it instead at a clean
     exit; `logs` is the folder of the log files, separate from standard output; `peak` leaves the optimizing
-    compiler on, for benchmarks; `jars` come after Kafka's.
+    compiler on, for benchmarks; `jars` come after Kafka's; `options` are more flags, which win over ours.
     """
     flags = [flag for flag in FLAGS if not (peak and "Tiered" in flag)]
     if archive_name is not None:
@@ -53,4 +57,4 @@ def command(
         flags.append(f"-Dkafka.logs.dir={logs}")
     logging = f"-Dlog4j2.configurationFile={LOGGING}" if logs is not None else "-Dlog4j2.level=ERROR"
     classpath = ":".join((KAFKA.classpath, *map(str, jars)))
-    return [java(), f"-Xmx{heap}", *flags, logging, "-cp", classpath, main, *arguments]
+    return [java(), f"-Xmx{heap}", *flags, logging, *options, "-cp", classpath, main, *arguments]

@@ -11,12 +11,11 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from testkit.kafka.compiled import compiled
-from testkit.kafka.java import command
+from testkit.kafka.compiled import java_program
 from testkit.processes import ChildError, spawn
 
 SOURCE: Final = Path(__file__).with_name("ToolServer.java")
@@ -26,6 +25,7 @@ RUNS_MAX: Final = 200
 
 READ_MAX: Final = 65_536
 
+NOTHING_MORE: Final[Mapping[str, str]] = {}
 
 PATIENCE_S: Final = 1.0
 """How long a tool waits for the one before it: most take much less, but one may wait for what ours does."""
@@ -36,9 +36,10 @@ class ToolTimeoutError(ChildError):
 
 
 class ToolServer:
-    """A JVM, started for its first tool and killed with this process."""
+    """A JVM, started for its first tool and killed with this process; `environment` is added to our own."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] = NOTHING_MORE) -> None:
+        self._environment: Final = environment
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._runs = 0
@@ -70,8 +71,10 @@ class ToolServer:
         if self._runs >= RUNS_MAX or (self._process is not None and self._process.poll() is not None):
             self._kill()
         if self._process is None:
-            line = command(SOURCE.stem, heap="256m", archive_name="tools", jars=[compiled(SOURCE)])
-            self._process = spawn(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            line = java_program(SOURCE, heap="256m")
+            self._process = spawn(
+                line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, environment=self._environment
+            )
             self._runs = 0
         self._runs += 1
         return self._process

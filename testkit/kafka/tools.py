@@ -59,7 +59,18 @@ SERVED = frozenset(
 Producers and consumers are clients that we have to serve: each has a JVM of its own, as at its users'.
 """
 
-_server = ToolServer()
+_servers: dict[tuple[tuple[str, str], ...], ToolServer] = {}
+"""By what is added to their environment."""
+
+
+def _server(environment: Mapping[str, str]) -> ToolServer:
+    """Return the JVM for tools with this environment; one for another ends, unless that adds nothing."""
+    key = tuple(sorted(environment.items()))
+    if key not in _servers:
+        for other in [each for each in _servers if each]:
+            _servers.pop(other).stop()
+        _servers[key] = ToolServer(environment)
+    return _servers[key]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +105,8 @@ class KafkaTools:
         """Run a tool to its end; `ChildError` if it takes longer than `timeout_s`.
 
         `client_properties` are written to a file that `properties_flag` passes to the tool
-        (`--producer.config` and `--consumer.config` in some tools). `environment` is added to our own; a
-        tool that needs any, or reads its standard input, has a JVM of its own.
+        (`--producer.config` and `--consumer.config` in some tools). `environment` is added to our own. A tool
+        that reads its standard input has a JVM of its own.
         """
         main = main_class if "." in main_class else full_name(main_class)
         with tempfile.TemporaryDirectory(prefix="kafka-tool-") as scratch:
@@ -103,8 +114,8 @@ class KafkaTools:
                 file = Path(scratch) / "client.properties"
                 write_properties(file, client_properties)
                 arguments = (*arguments, properties_flag, str(file))
-            if main_class in SERVED and stdin is None and not (environment or archiving):
-                served = _server.run(main, arguments, timeout_s)
+            if main_class in SERVED and stdin is None and not archiving:
+                served = _server(environment or {}).run(main, arguments, timeout_s)
                 if served is not None:
                     return _result(*served)
             line = command(main, *arguments, heap="256m", archive_name="tools", archiving=archiving)

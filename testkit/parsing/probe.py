@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, NamedTuple, Self
 
-from testkit.kafka import java
+from testkit.kafka.compiled import java_program
 from testkit.processes import ChildError, spawn
 
 PROBE: Final = Path(__file__).with_name("RequestProbe.java")
@@ -31,9 +31,7 @@ class RequestProbe:
     """Kafka's parser; close it, or leave its context."""
 
     def __init__(self) -> None:
-        self._child = spawn(
-            java.command(str(PROBE), peak=True), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        self._child = spawn(java_program(PROBE, peak=True), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if self._child.stdin is None or self._child.stdout is None:
             raise ChildError("the probe has no pipes")
         self._in: Final[IO[bytes]] = self._child.stdin

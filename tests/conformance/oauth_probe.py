@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from testkit.kafka import KAFKA
+from testkit.kafka.compiled import java_program
 
 TIMEOUT_S = 120
 
@@ -21,7 +21,7 @@ def kafkas(
     probe = Path(__file__).with_name("OAuthProbe.java")
     allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={allowed_url}"
     asked = subprocess.run(
-        ["java", allowed, "-Dlog4j2.level=OFF", "-cp", KAFKA.classpath, str(probe), kind, *options],
+        java_program(probe, kind, *options, options=[allowed, "-Dlog4j2.level=OFF"]),
         input="".join(f"{encoded(item)}\n" for item in items),
         capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip

@@ -75,5 +75,5 @@ def test_every_difference_is_explained() -> None:
 
 @pytest.mark.parametrize("number", range(len(STORIES)), ids=lambda number: STORIES[number].title)
 def test_brokers_that_create_no_topics(answered: tuple[Answers, Played], number: int) -> None:
-    found = list(answered[1].differences(number))
+    found = answered[1].differences(number)
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:SHOWN])

@@ -11,7 +11,7 @@ import pytest
 from kustos.auth import JaasError, LoginModulePolicy, single_jaas_entry
 from kustos.server.settings.listeners import login_module_policy
 from kustos.server.settings.properties import GivenSettings
-from testkit.kafka import KAFKA
+from testkit.kafka.compiled import java_program
 
 WORDS = r"module required REQUISITE sufficient a b = = = ; ; 1 -1.5.2 . - $a x.y/z x-1. \ \n \101 \8 \477"
 PIECES = (
@@ -35,9 +35,8 @@ def encoded(text: str) -> str:
 
 
 def asked_of_kafka(texts: Sequence[str], *options: str) -> list[str]:
-    probe = Path(__file__).with_name("JaasProbe.java")
     asked = subprocess.run(
-        ["java", *options, "-cp", KAFKA.classpath, str(probe)],
+        java_program(Path(__file__).with_name("JaasProbe.java"), options=options),
         input="\n".join(encoded(text) for text in texts) + "\n",
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip

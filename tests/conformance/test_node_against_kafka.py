@@ -11,7 +11,7 @@ from kustos.acl import KafkaPrincipal
 from kustos.metadata.features import MINIMUM_LEVEL, changes_metadata
 from kustos.protocol.envelopes import FORWARDABLE, principal_bytes, principal_of
 from kustos.protocol.steps import RefuseRequestError
-from testkit.kafka import KAFKA
+from testkit.kafka.compiled import java_program
 
 SEED = 20_590
 COUNT = 6000
@@ -22,9 +22,8 @@ REPLACEMENT = "\ufffd"
 
 def asked(*questions: str) -> list[str]:
     """Return the answers of Kafka's classes, one a question."""
-    probe = Path(__file__).with_name("NodeProbe.java")
     said = subprocess.run(
-        ["java", "-cp", KAFKA.classpath, str(probe)],
+        java_program(Path(__file__).with_name("NodeProbe.java")),
         input="\n".join(questions) + "\n",
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from kustos.auth.mechanisms.scram_messages import (
     ServerFinal,
     ServerFirst,
 )
-from testkit.kafka import KAFKA
+from testkit.kafka.compiled import java_program
 
 SEED = 5802
 COUNT = 8000
@@ -80,9 +80,8 @@ def test_eight_thousand_messages_are_read_alike() -> None:
     """The order of extensions does not count: Kafka's differs from run to run, ours is the client's."""
     chance = random.Random(SEED)
     asked = [(kind, damaged(chance, kind)) for kind in chance.choices(list(SEEDS), k=COUNT)]
-    probe = Path(__file__).with_name("ScramProbe.java")
     run = subprocess.run(
-        ["java", "-cp", KAFKA.classpath, str(probe)],
+        java_program(Path(__file__).with_name("ScramProbe.java")),
         input="".join(f"{kind} {base64.b64encode(message).decode()}\n" for kind, message in asked),
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip

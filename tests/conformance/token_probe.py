@@ -30,7 +30,7 @@ from kustos.metadata.ids import uuid_of_text
 from kustos.metadata.image import ImageBuilder, MetadataImage, image_of, records_at
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord, decode_record, encode_record
 from kustos.runtime import SystemEntropy
-from testkit.kafka import KAFKA
+from testkit.kafka.compiled import java_program
 
 PROBE_TIMEOUT_S = 120
 RECORDS_FROM = {"create": 10, "renew": 2, "expire": 2, "sweep": 2}
@@ -41,9 +41,8 @@ Line = tuple[str, ...]
 
 def kafkas_replies(lines: Sequence[Line]) -> list[list[str]]:
     """Run all lines through Kafka's classes; return its replies."""
-    probe = Path(__file__).with_name("TokenProbe.java")
     run = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-cp", KAFKA.classpath, str(probe)],
+        java_program(Path(__file__).with_name("TokenProbe.java"), options=["-Dfile.encoding=UTF-8"]),
         input="".join("\t".join(line) + "\n" for line in lines),
         capture_output=True, text=True, encoding="utf-8", timeout=PROBE_TIMEOUT_S, check=False,
     )  # fmt: skip

@@ -8,10 +8,12 @@ from pathlib import Path
 from kustos.acl import AclBinding
 from testkit.jars import LEGACY_KAFKA
 from testkit.kafka import java
+from testkit.kafka.compiled import compiled
 from testkit.legacy_probe import decoded, each_of, encoded
 from testkit.processes import spawn
 from tests.conformance.tls_stores import Stores
 
+PROBE = Path(__file__).with_name("ZooKeeperProbe.java")
 SASL_USER, SASL_PASSWORD = "migrator", "migrator-secret"
 
 
@@ -96,8 +98,8 @@ def running(folder: Path, stores: Stores) -> Iterator[ZooKeeperProbe]:
         "-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
         f"-Dzookeeper.ssl.keyStore.location={stores.broker}", "-Dzookeeper.ssl.keyStore.type=PEM",
         f"-Dzookeeper.ssl.trustStore.location={stores.authority}", "-Dzookeeper.ssl.trustStore.type=PEM",
-        "-cp", LEGACY_KAFKA.classpath,
-        str(Path(__file__).with_name("ZooKeeperProbe.java")), str(folder / "data"),
+        "-cp", f"{LEGACY_KAFKA.classpath}:{compiled(PROBE, [LEGACY_KAFKA])}", PROBE.stem,
+        str(folder / "data"),
     ]  # fmt: skip
     with (folder / "probe.log").open("wb") as log:
         process = spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kustos.client.errors import SettingsError
 from kustos.client.properties import parse_properties
+from testkit.kafka.compiled import java_program
 
 PIECES = [
     *"\\=:#! \t\f\n\ru",
@@ -72,9 +73,8 @@ def _hex(text: str) -> str:
 
 def test_a_text_reads_as_java_reads_it() -> None:
     given = texts(20_000)
-    source = Path(__file__).with_name("PropertiesReader.java")
     done = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", str(source)],
+        java_program(Path(__file__).with_name("PropertiesReader.java")),
         input="".join(f"{_hex(text)}\n" for text in given),
         capture_output=True,
         text=True,

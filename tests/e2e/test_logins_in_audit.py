@@ -1,6 +1,7 @@
 """Logins of a real client are in the audit log, and the pipeline says who failed, whence and how often."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from pyarrow import parquet
 
 from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings
+from testkit.spark_quick import quick_driver_environment
 from testkit.waiting import wait_until
 
 USERS = {"ann": "ann-secret", "ops": "ops-secret"}
@@ -50,7 +52,12 @@ def failures(node: KustosNode) -> int:
 def report(audit: Path, out: Path) -> dict[str, Any]:
     words = [sys.executable, "-m", "kustos", "pipeline", "report", "--audit", str(audit), "--out", str(out)]
     said = subprocess.run(
-        [*words, "--output", "json"], capture_output=True, text=True, timeout=300, check=True
+        [*words, "--output", "json"],
+        env={**os.environ, **quick_driver_environment()},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
     )
     summary: dict[str, Any] = json.loads(said.stdout)
     return summary

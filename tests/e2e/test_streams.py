@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from testkit.guarded.cluster import PREFIXED, GuardedCluster, Op, Type, acl
 from testkit.jars import KAFKA_STREAMS
-from testkit.kafka import java
+from testkit.kafka.compiled import java_program
 from testkit.kafka.tools import write_properties
 from testkit.kustos import KustosSettings
 from testkit.processes import Server
@@ -81,11 +81,8 @@ def started(scene: GuardedCluster, directory: Path, user: str, name: str = "prog
         settings = {setting: value for setting, value in settings.items() if setting not in CLASSIC_ONLY}
     file = directory / f"{name}.properties"
     write_properties(file, settings)
-    line = java.command(
-        str(Path(__file__).with_name("WordCount.java")), str(file), "lines", "counts", heap="256m"
-    )
-    classpath = line.index("-cp") + 1
-    line[classpath] = ":".join((line[classpath], *map(str, KAFKA_STREAMS.resolve().glob("*.jar"))))
+    source = Path(__file__).with_name("WordCount.java")
+    line = java_program(source, str(file), "lines", "counts", heap="256m", more_jars=[KAFKA_STREAMS])
     return Server(name, line, directory / f"{name}.log")
 
 

@@ -13,7 +13,8 @@ from kustos.wire.api_keys import ApiKey
 from testkit.equality.requests import ask
 from testkit.equality.sides import Side
 from testkit.guarded.cluster import PREFIXED, GuardedCluster, Op, Type, acl
-from testkit.kafka import java, make_topics
+from testkit.kafka import make_topics
+from testkit.kafka.compiled import java_program
 from testkit.kafka.tools import write_properties
 from testkit.kustos import KustosSettings
 from testkit.processes import Server
@@ -59,9 +60,8 @@ def consumer(world: GuardedCluster, directory: Path, user: str, expression: str)
         "metadata.max.age.ms": "1000",
     }
     write_properties(file, {**world.java(user), **settings, **own})
-    program = str(Path(__file__).with_name("PatternConsumer.java"))
-    line = java.command(program, str(file), expression, heap="128m")
-    server = Server(user, line, directory / f"{user}.log")
+    source = Path(__file__).with_name("PatternConsumer.java")
+    server = Server(user, java_program(source, str(file), expression, heap="128m"), directory / f"{user}.log")
     try:
         yield server
     finally:

@@ -2,16 +2,18 @@
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from testkit.kafka import ChildError, KafkaNode, KafkaTools, ToolResult
 from testkit.kafka.tool_server import ToolServer, ToolTimeoutError
 from testkit.kafka.tools import full_name
+from testkit.loopback_names import LoopbackNames
 from testkit.ports import LOOPBACK
 
-OWN_JVM = {"KUSTOS_TEST_OF_TOOLS": "1"}
-"""A tool that needs an environment has a JVM of its own."""
+OWN_JVM = ""
+"""A tool that reads its standard input has a JVM of its own."""
 
 
 def said(result: ToolResult) -> tuple[int, list[str], list[str]]:
@@ -42,7 +44,7 @@ def test_a_tool_says_what_it_says_in_a_jvm_of_its_own(
     tool, *arguments = words
     server = () if tool in {"StorageTool", "DumpLogSegments"} else ("--bootstrap-server", kafka.bootstrap)
     shared = kafka_tools.run(tool, *server, *arguments)
-    assert said(shared) == said(kafka_tools.run(tool, *server, *arguments, environment=OWN_JVM))
+    assert said(shared) == said(kafka_tools.run(tool, *server, *arguments, stdin=OWN_JVM))
     assert shared.stdout or shared.stderr
 
 
@@ -69,3 +71,16 @@ def test_a_tool_is_not_kept_waiting_by_one_that_hangs(kafka: KafkaNode) -> None:
         assert answer is not None
         assert answer[0] == 0
         server.stop()
+
+
+def test_the_environment_of_a_tool_is_that_of_its_jvm(
+    tmp_path: Path, kafka: KafkaNode, kafka_tools: KafkaTools
+) -> None:
+    address = f"broker.example.com:{kafka.bootstrap.rpartition(':')[2]}"
+    codes = []
+    for known in ("broker.example.com", "another.example.com"):
+        (tmp_path / known).mkdir()
+        environment = LoopbackNames(tmp_path / known, [known]).java
+        listing = ("TopicCommand", "--bootstrap-server", address, "--list")
+        codes.append(kafka_tools.run(*listing, environment=environment).exit_code)
+    assert codes == [0, 1]

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.session import open_session
+from testkit import spark_daemon
 from testkit.object_store import ObjectStore, object_store
 from testkit.paths import ROOT
 from testkit.spark_connect import connect_server
@@ -30,7 +31,8 @@ time.tzset()
 
 def at_start() -> dict[str, str]:
     """Return what a Spark is started with; it takes no jars later."""
-    return {**SETTINGS, "spark.jars": spark_jars(SPARK_KAFKA, SPARK_DELTA)}
+    jars = spark_jars(SPARK_KAFKA, SPARK_DELTA)
+    return {**SETTINGS, "spark.jars": jars, "spark.python.daemon.module": spark_daemon.MODULE}
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ from kustos.pipeline.run import run_access_report, run_pipeline, run_tables_repo
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables
 from testkit.ports import LOOPBACK, free_port
+from testkit.spark_quick import quick_driver_environment
 from testkit.waiting import wait_until
 from tests.pipeline.events import event_line
 
@@ -74,7 +75,8 @@ class Folder:
             "spark": spark,
         }
         (self.path / "pipeline.yml").write_text(yaml.safe_dump(content))
-        environment = {**os.environ, **({"JAVA_HOME": java} if java else {})}
+        # the flags that make Spark quick are for our Java, not for any other
+        environment = {**os.environ, **({"JAVA_HOME": java} if java else quick_driver_environment())}
         command = [*KUSTOS, "pipeline", *words]
         if disk_kb:
             command = [*NAMESPACE, "sh", "-c", SMALL_DISK.format(disk_kb), str(self.tables.parent), *command]
@@ -229,6 +231,7 @@ def test_a_topic_without_the_kafka_connector_names_the_command_that_brings_it(
         done = subprocess.run(
             [sys.executable, "-c", READ],
             cwd=folder.path,
+            env={**os.environ, **quick_driver_environment()},
             capture_output=True,
             text=True,
             timeout=LONGEST_RUN_S,

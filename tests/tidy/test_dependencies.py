@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -29,6 +30,7 @@ FOR_OTHERS = {"puresasl", "grpc", "grpc_status", "google.rpc", "zstandard", "pan
 """What kazoo and PySpark import, and kustos does not."""
 
 
+@cache
 def imported() -> dict[str, set[str]]:
     """Return the modules of kustos that import each third-party package, at once or when it is needed."""
     found: dict[str, set[str]] = {}

@@ -3,6 +3,7 @@
 import ast
 import itertools
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,6 +21,7 @@ def imported(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((str(node.module), alias.name) for alias in node.names)
 
 
+@cache
 def exported(package: str) -> set[str]:
     """Return what a package has in its `__all__`."""
     tree = ast.parse((ROOT / "src" / package.replace(".", "/") / "__init__.py").read_text())
@@ -29,6 +31,7 @@ def exported(package: str) -> set[str]:
     return set()
 
 
+@cache
 def is_package(module: str) -> bool:
     return (ROOT / "src" / module.replace(".", "/") / "__init__.py").exists()
 

@@ -2,6 +2,7 @@
 
 import ast
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,17 @@ def tracked(*patterns: str) -> list[Path]:
 PYTHON = tracked("*.py")
 
 
+@cache
+def text(path: Path) -> str:
+    return path.read_text(errors="replace")
+
+
 def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
 def test_no_module_is_longer_than_its_limit() -> None:
-    lengths = {name(path): len(path.read_text().splitlines()) for path in PYTHON}
+    lengths = {name(path): len(text(path).splitlines()) for path in PYTHON}
     assert len(lengths) > 50
     assert {module: count for module, count in lengths.items() if count > MODULE_LINES_MAX} == {}
 
@@ -40,7 +46,7 @@ def test_no_module_is_longer_than_its_limit() -> None:
 def test_no_function_is_longer_than_its_limit() -> None:
     long: dict[str, int] = {}
     for path in PYTHON:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(text(path))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > FUNCTION_LINES_MAX:
@@ -51,14 +57,15 @@ def test_no_function_is_longer_than_its_limit() -> None:
 @pytest.mark.parametrize("word", [*UNFINISHED, *ADDRESSES])
 def test_nothing_unfinished_and_no_address_of_a_registry_or_machine(word: str) -> None:
     files = [*PYTHON, *tracked("*.md", "*.txt", "*.toml", "*.xml", "*.yml", "Makefile", "scripts/*", ".ci/*")]
-    assert [name(path) for path in files if word in path.read_text(errors="replace")] == []
+    assert [name(path) for path in files if word in text(path)] == []
 
 
 def test_tests_never_sleep() -> None:
     sleepers = [
         f"{name(path)}:{node.lineno}"
         for path in tracked("tests/*.py", "testkit/*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        if "sleep" in text(path)
+        for node in ast.walk(ast.parse(text(path)))
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) in {"time.sleep", "asyncio.sleep"}
         and ast.unparse(node.args[0]) != "0"  # gives the event loop a turn, takes no time
@@ -68,7 +75,9 @@ def test_tests_never_sleep() -> None:
 
 def examples_of(path: Path) -> list[tuple[int, int]]:
     """Return each `max_examples` of a module, as a number or by the name of one, with its line."""
-    tree = ast.parse(path.read_text())
+    if "max_examples" not in text(path):
+        return []
+    tree = ast.parse(text(path))
     named = {
         ast.unparse(target): node.value
         for node in tree.body

@@ -8,7 +8,7 @@ import pytest
 
 from kustos.authorizer import AuthorizerMetrics
 from kustos.authorizer.metrics import RatePerMinute
-from testkit.jars import KAFKA
+from testkit.kafka.compiled import java_program
 
 CHANCE = random.Random(20261121)
 STEPS_MS = (0, 1, 500, 7_000, 29_999, 30_000, 30_001, 45_000, 59_999, 60_000, 61_000, 200_000)
@@ -25,9 +25,8 @@ def story() -> list[tuple[int, int]]:
 
 def test_two_thousand_steps_are_measured_as_kafka_measures_them() -> None:
     steps = story()
-    probe = Path(__file__).with_name("RateProbe.java")
     told = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-cp", KAFKA.classpath, str(probe)],
+        java_program(Path(__file__).with_name("RateProbe.java")),
         input="".join(f"{now_ms} {count}\n" for now_ms, count in steps),
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip

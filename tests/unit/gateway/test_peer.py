@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kustos.gateway.upstream.addresses import java_host_address
+from testkit.kafka.compiled import java_program
 
 CHANCE = random.Random(20261121)
 COUNT = 3000
@@ -42,9 +43,8 @@ def peer(address: bytes, scope_id: int) -> Any:
 
 def test_three_thousand_addresses_are_written_as_java_writes_them() -> None:
     asked = addresses()
-    probe = Path(__file__).with_name("PeerProbe.java")
     told = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", str(probe)],
+        java_program(Path(__file__).with_name("PeerProbe.java")),
         input="".join(f"{address.hex()} {scope_id}\n" for address, scope_id in asked),
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
