@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.testing import assertDataFrameEqual
 
-from kustos.pipeline.columns.reading import FilePart
+from kustos.pipeline.columns.file_parts import FilePart
 from kustos.pipeline.queries import access
 from kustos.pipeline.schemas import ACCESS_COUNTS_SCHEMA, AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA
 from kustos.pipeline.tables.rollup.columns import rolled_up_parts

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kustos.authorizer.audit.fields import AUDIT_FIELDS
-from kustos.pipeline.columns.reading import FilePart
+from kustos.pipeline.columns.file_parts import FilePart
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
 from kustos.pipeline.tables.rollup.columns import rolled_up_parts
 
