@@ -161,7 +161,7 @@ def _burst(
     }  # fmt: skip
     # what is spread over hours may add up to a little less or more than a half
     counts = {math.floor(found.excess + 0.5 + by) for by in (-1e-9, 1e-9)}
-    numbers: list[float] = [min(counts), found.hours]
+    numbers: list[float] = [max(counts), found.hours]
     if kind == "BRUTE_FORCE":
         numbers += [operations, len(found.names), math.floor(own_share * 100 + 0.5)]
     else:
