@@ -1,15 +1,21 @@
 """Files that hold lines of one another: each line counts once, or the file is refused; both are said."""
 
 import gzip
+import io
+import os
+import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.run import run_pipeline
-from kustos.pipeline.run.files import pieces
-from kustos.pipeline.tables import DeclaredCluster, IngestOptions, RunSummary, Tables
+from kustos.pipeline.run.files import overlaps, pieces
+from kustos.pipeline.run.files.beginnings import read_beginning
+from kustos.pipeline.run.files.shared_beginnings import WantedMarks, heads_of, heads_to_look_for
+from kustos.pipeline.tables import DeclaredCluster, IngestOptions, InputFile, RunSummary, Tables
 from kustos.pipeline.tables.summary import WARNINGS_MAX
 from tests.pipeline.events import event_line, kafka_line
 
@@ -243,6 +249,63 @@ def test_a_log_that_has_just_begun_with_lines_of_another_is_its_own(home: Home, 
     assert ["too few lines in common" in each for each in summary.warnings] == [True]
     grown = home.run(west__log=log_lines(1, 10, 12) + log_lines(2, 12, 20))
     assert (grown.events, grown.overlapping_files, home.events()) == (8, 0, 30)
+
+
+@pytest.mark.parametrize("shown", [str, strimzi])
+def test_exports_appended_to_one_file_count_twice_where_they_overlap_and_it_is_said(
+    home: Home, shown: Callable[[str], str]
+) -> None:
+    export = shown(log_lines(1, 0, 20)) + shown(log_lines(1, 15, 40))
+    summary = home.run(a=export)
+    assert (summary.events, [each.count("holds lines twice") for each in summary.warnings]) == (45, [1])
+    again = Home(home.spark, home.audit.parent / "again")
+    summary = again.run(a=shown(log_lines(1, 0, 20)), b=shown(log_lines(1, 15, 40)))
+    assert (again.events(), summary.duplicates > 0) == (40, True)
+
+
+def test_time_may_go_back_where_no_line_comes_again(home: Home) -> None:
+    summary = home.run(both=log_lines(1, 10, 20) + log_lines(2, 0, 30), burst=log_lines(3, 0, 1) * 9)
+    assert (summary.events, summary.warnings) == (49, ())
+
+
+def test_a_file_that_is_partly_written_over_is_said(home: Home) -> None:
+    home.run(a=log_lines(1, 0, 30), other=log_lines(3))
+    with (home.audit / "a").open("r+b") as file:
+        file.write(log_lines(2, 40, 50).encode() + b"[2026-11-21 04:")
+    summary = home.run()
+    assert [("was written over" in each, "rsync" in each) for each in summary.warnings] == [(True, True)]
+
+
+def test_a_second_name_of_a_refused_file_does_not_make_it_known(home: Home) -> None:
+    home.run(one=log_lines(1), two=log_lines(2))
+    home.write(both=log_lines(1) + log_lines(2))
+    os.link(home.audit / "both", home.audit / "link")
+    assert (home.run(three=log_lines(3)).refused_files, home.run().refused_files) == (1, 1)
+
+
+def test_only_the_latest_logs_are_looked_for_and_it_is_said(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.run(**{f"f{at}": log_lines(at) for at in range(4)})
+    monkeypatch.setattr(overlaps, "HEADS_MAX", 3)
+    summary = home.run(late=log_lines(5) + log_lines(3), early=log_lines(6) + log_lines(0))
+    assert (summary.events, summary.duplicates, summary.overlapping_files) == (90, 30, 1)
+    assert sum("only the latest 3 of 6 logs were looked for" in each for each in summary.warnings) == 1
+
+
+def test_what_tasks_get_is_eight_bytes_a_mark_of_logs_that_their_files_may_hold() -> None:
+    def read(node: int, source: str | None) -> InputFile:
+        beginning = read_beginning(io.BytesIO(log_lines(node, 0, 4).encode())).to_text()
+        return InputFile(f"/x/{node}", 9, 9, node, f"log-{node}", beginning, source)
+
+    files = [read(node, ("a", "b", None)[node % 3]) for node in range(600)]
+    heads = heads_to_look_for(heads_of(files), [replace(files[0], beginning=None)])
+    assert {head.file.source for head in heads} == {"a", None}
+    marks = WantedMarks(mark for head in heads for mark in head.marks)
+    assert len(pickle.dumps(marks)) < 8 * 4 * 400 + 500
+    assert all(mark in marks for head in heads for mark in head.marks)
+    others = {mark for head in heads_of(files) for mark in head.marks}
+    assert sum(mark in marks for mark in others) == len(others) * 2 // 3
 
 
 def test_what_was_refused_is_said_before_what_was_chosen(home: Home) -> None:

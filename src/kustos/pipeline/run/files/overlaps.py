@@ -8,20 +8,34 @@ right in either: it is refused. `shared_beginnings` says what is an overlap, and
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.run.files.beginnings import Beginning
 from kustos.pipeline.run.files.logs import family_of
 from kustos.pipeline.run.files.new_files import FoundFiles
-from kustos.pipeline.run.files.shared_beginnings import Overlap, heads_of, overlaps_within
+from kustos.pipeline.run.files.shared_beginnings import (
+    HEADS_MAX,
+    Held,
+    Overlap,
+    heads_of,
+    heads_to_look_for,
+    held_by,
+    overlaps_within,
+    repeating_files,
+)
 from kustos.pipeline.run.files.stored_events import overlaps_stored
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile, Tables
+
+_SOME_HEADS: Final = (
+    "only the latest {:,} of {:,} logs were looked for in new files: a file that also holds an older one "
+    "counts twice; give inputs a `source`, which only logs of the same one are compared by"
+)
 
 
 def settle_overlaps(
@@ -29,16 +43,20 @@ def settle_overlaps(
 ) -> FoundFiles:
     """Return the files with one log for those that overlap, without those that hold two known logs.
 
-    Reads the new files once, if there is more than one log; raises what reading them raises.
+    Reads the new files once, if there are logs of text; raises what reading them raises.
     """
     known = found.known
     new = [file.identity for file in found.new if not file.fault]
     found = replace(found, said=(*found.said, *_not_seen(known, new)))
-    heads = heads_of([*known, *new])
-    if len({head.log for head in heads}) < 2:
+    heads = heads_to_look_for(heads_of([*known, *new]), new)
+    if not heads:
         return found
+    if len(heads) > HEADS_MAX:
+        found = replace(found, said=(*found.said, _SOME_HEADS.format(HEADS_MAX, len(heads))))
+    held = held_by(spark, found.new, heads[-HEADS_MAX:])
+    found = replace(found, said=(*found.said, *_out_of_order(spark, found, held)))
     candidates = [
-        *overlaps_within(spark, found.new, heads),
+        *overlaps_within(found.new, heads, held),
         *overlaps_stored(found.new, known, tables, time_zone),
     ]
     overlaps = [one for one in candidates if one.is_sure]
@@ -97,6 +115,25 @@ def _not_seen(known: "Sequence[InputFile]", new: "Sequence[InputFile]") -> list[
         f"times in `{paths[0]}`{more} have no milliseconds: overlaps with other logs are not seen, and their "
         "lines count twice; let the layout write milliseconds, or keep files that overlap out of the folder"
     ]
+
+
+def _out_of_order(spark: SparkSession, found: FoundFiles, held: Mapping[str, Held]) -> list[str]:
+    """Return what to say about files that are not written once and in order: their lines may count twice."""
+    said = [
+        f"`{place}` holds lines twice, from a line on at which its time goes back, and they count twice: "
+        "keep each export in a file of its own, then each line counts once"
+        for place in repeating_files(spark, found.new, held)
+    ]
+    former = {file.path: file for file in found.known}
+    for file in (file.identity for file in found.new):
+        one = former.get(file.path)
+        is_written_over = one is not None and one.inode == file.inode != 0 and one.log != file.log
+        if is_written_over and file.path in held and held[file.path].turns:
+            said.append(
+                f"`{file.path}` was written over, and its time goes back: if the rest is of the log before, "
+                "as while `rsync --inplace` works, these lines count twice; let it put whole files in place"
+            )
+    return said
 
 
 def _doubts(candidates: Sequence[Overlap], names: dict[str, str], said: Sequence[str]) -> list[str]:

@@ -12,20 +12,43 @@ A log that has just begun has less than four, so all that it has are no more tha
 `source` of both files settles each doubt: one broker wrote them.
 """
 
+import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.run.files.beginnings import FIRST_LINES, Beginning, is_stamped, line_mark
-from kustos.pipeline.run.files.logs import VOUCHING_LINES, are_apart, family_of
+from kustos.pipeline.run.files.beginnings import (
+    FIRST_LINES,
+    LINE_BYTES_MAX,
+    Beginning,
+    is_stamped,
+    line_mark,
+)
+from kustos.pipeline.run.files.logs import VOUCHING_LINES, are_apart, are_declared_apart, family_of
 from kustos.pipeline.run.files.new_files import FoundFile
-from kustos.pipeline.run.files.pieces import Piece, lines_in_tasks
+from kustos.pipeline.run.files.pieces import Piece, Readable, lines_in_tasks
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile
+
+
+HEADS_MAX: Final = 100_000
+"""Logs whose beginnings are looked for, the latest: 3 MB for a task, which needs 40 MB for them."""
+
+TURNS_MAX: Final = 1_000
+"""Lines of a piece of a file at which time goes back: where exports are appended each hour there are few."""
+
+_HELD, _END, _TURN = "held", "end", "turn"
+_SECOND_BYTES: Final = len("[2026-11-21 04:00:00")
+_NUMBER_CHARACTERS: Final = 16
+_SECOND: Final = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +94,31 @@ def overlap_of(
     return Overlap(file.path, file.log, other.log, other.path, is_sure)
 
 
+class WantedMarks:
+    """Marks to look for in lines, as tasks get them: eight bytes each, since there may be 400,000.
+
+    A mark is known by its checksum and as much of its digest; who takes a found one for one of these compares
+    it as a whole.
+    """
+
+    def __init__(self, marks: Iterable[str]) -> None:
+        self._numbers: Final = array("Q", sorted({_number(mark) for mark in marks}))
+
+    @cached_property
+    def sums(self) -> frozenset[int]:
+        """The checksums: made by each task for itself, as they take ten times the room."""
+        return frozenset(number >> 32 for number in self._numbers)
+
+    def __contains__(self, mark: str) -> bool:
+        number = _number(mark)
+        at = bisect_left(self._numbers, number)
+        return at < len(self._numbers) and self._numbers[at] == number
+
+
+def _number(mark: str) -> int:
+    return int(mark[:_NUMBER_CHARACTERS], 16)
+
+
 def heads_of(files: "Iterable[InputFile]") -> list[Head]:
     """Return the heads of the logs of files, each once; logs of JSON, or without times, have none."""
     heads: dict[tuple[str, ...], Head] = {}
@@ -83,54 +131,119 @@ def heads_of(files: "Iterable[InputFile]") -> list[Head]:
     return list(heads.values())
 
 
+def heads_to_look_for(heads: Sequence[Head], files: "Iterable[InputFile]") -> list[Head]:
+    """Return the heads that files may hold: not those of other sources and clusters."""
+    declared = {(file.source, file.cluster): file for file in files}.values()
+    return [head for head in heads if not all(are_declared_apart(head.file, file) for file in declared)]
+
+
+@dataclass(slots=True)
+class Held:
+    """The marks that a file holds of those that were looked for, and that of its last line with a time.
+
+    The last one is "" if it was not looked for. `turns` are the marks of lines at which time goes back, which
+    no log has that is written once and in order.
+    """
+
+    marks: set[str] = field(default_factory=set)
+    end: str = ""
+    turns: set[str] = field(default_factory=set)
+
+
 def overlaps_within(
-    spark: SparkSession, files: Sequence[FoundFile], heads: Sequence[Head]
+    files: Sequence[FoundFile], heads: Sequence[Head], held: Mapping[str, Held]
 ) -> Iterator[Overlap]:
-    """Yield where new files hold the beginning of another log; read these files once."""
+    """Yield where files hold the beginning of another log."""
     by_first: dict[str, list[Head]] = {}
     for head in heads:
         by_first.setdefault(head.marks[0], []).append(head)
     by_place = {file.identity.path: file.identity for file in files}
-    for place, (held, end) in _held(spark, files, heads).items():
+    for place, of_file in held.items():
         own = by_place[place]
-        for head in (head for mark in held for head in by_first.get(mark, ())):
+        for head in (head for mark in of_file.marks for head in by_first.get(mark, ())):
             if head.log == own.log or are_apart(own, head.file):
                 continue
-            leading = next((at for at, mark in enumerate(head.marks) if mark not in held), len(head.marks))
-            ends = end in head.marks[:leading]
-            found = overlap_of(own, head.file, leading, at_once=head.at_once, ends=ends)
-            if found is not None:
-                yield found
+            found = (at for at, mark in enumerate(head.marks) if mark not in of_file.marks)
+            leading = next(found, len(head.marks))
+            ends = of_file.end in head.marks[:leading]
+            overlap = overlap_of(own, head.file, leading, at_once=head.at_once, ends=ends)
+            if overlap is not None:
+                yield overlap
 
 
-def _held(
-    spark: SparkSession, files: Sequence[FoundFile], heads: Sequence[Head]
-) -> dict[str, tuple[set[str], str]]:
-    """Return the marks that each file holds, and that of its last line with a time; "" if it is another."""
-    marks = frozenset(mark for head in heads for mark in head.marks)
-    sums = frozenset(int(mark[:8], 16) for mark in marks)
+def held_by(spark: SparkSession, files: Sequence[FoundFile], heads: Sequence[Head]) -> dict[str, Held]:
+    """Return what each new file holds of the heads; read these files once."""
+    marks = WantedMarks(mark for head in heads for mark in head.marks)
 
     def search(piece: Piece, lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+        sums = marks.sums
         found: set[str] = set()
+        turns: set[str] = set()
         end: str | None = None  # no line with a time yet
+        second = b""
         for line in lines:
+            begin = line[:_SECOND_BYTES]
+            if begin != second and _SECOND.match(begin):
+                if begin < second and len(turns) < TURNS_MAX:
+                    turns.add(line_mark(line))
+                second = begin
             # a checksum first: a digest of each line would cost as much as a fourth of parsing it
-            if zlib.crc32(line.rstrip(b"\r")) in sums and (mark := line_mark(line)) in marks:
+            if _checksum(line) in sums and (mark := line_mark(line)) in marks:
                 found.add(mark)
                 end = mark
             elif end != "" and is_stamped(line):
                 end = ""
-        place, start = piece.file.place, piece.start
-        yield from ({"place": place, "start": start, "mark": mark, "is_end": mark == end} for mark in found)
-        if end == "":
-            yield {"place": place, "start": start, "mark": end, "is_end": True}
+        told = [(_HELD, mark) for mark in found] + [(_TURN, mark) for mark in turns]
+        told += [] if end is None else [(_END, end)]
+        place = {"place": piece.file.place, "start": piece.start}
+        yield from ({**place, "kind": kind, "mark": mark} for kind, mark in told)
 
-    readable = [file.readable() for file in files if not file.fault]
-    schema = "place string, start bigint, mark string, is_end boolean"
-    holds: dict[str, set[str]] = {}
-    ends: dict[str, tuple[int, str]] = {}
-    for row in lines_in_tasks(spark, readable, search, schema).collect():
-        holds.setdefault(row["place"], set()).add(row["mark"])
-        if row["is_end"]:  # of the last piece that has a line with a time
-            ends[row["place"]] = max(ends.get(row["place"], (-1, "")), (row["start"], row["mark"]))
-    return {place: (held, ends[place][1]) for place, held in holds.items()}
+    held: dict[str, Held] = {}
+    ends: dict[str, int] = {}
+    schema = "place string, start bigint, kind string, mark string"
+    for row in lines_in_tasks(spark, _readable(files), search, schema).collect():
+        place, mark = row["place"], row["mark"]
+        of_file = held.setdefault(place, Held())
+        if row["kind"] == _HELD:
+            of_file.marks.add(mark)
+        elif row["kind"] == _TURN:
+            of_file.turns.add(mark)
+        elif row["start"] >= ends.get(place, 0):  # of the last piece that has a line with a time
+            of_file.end, ends[place] = mark, row["start"]
+    return held
+
+
+def repeating_files(spark: SparkSession, files: Sequence[FoundFile], held: Mapping[str, Held]) -> list[str]:
+    """Return the files that hold a line at which time goes back elsewhere, too: they hold lines twice.
+
+    Reads the files once more in which time goes back, which are few.
+    """
+    turns = {place: WantedMarks(of_file.turns) for place, of_file in held.items() if of_file.turns}
+    suspects = [file for file in _readable(files) if file.place in turns]
+
+    def count(piece: Piece, lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+        marks = turns[piece.file.place]
+        sums = marks.sums
+        found: Counter[str] = Counter()
+        former = b""
+        for line in lines:
+            # equal lines of one moment follow each other
+            if line != former and _checksum(line) in sums:
+                found[line_mark(line)] += 1
+            former = line
+        place = piece.file.place
+        yield from ({"place": place, "mark": mark, "lines": found[mark]} for mark in found if mark in marks)
+
+    counts: Counter[tuple[str, str]] = Counter()
+    schema = "place string, mark string, lines bigint"
+    for row in lines_in_tasks(spark, suspects, count, schema).collect() if suspects else ():
+        counts[row["place"], row["mark"]] += row["lines"]
+    return sorted({place for (place, _), lines in counts.items() if lines > 1})
+
+
+def _readable(files: Sequence[FoundFile]) -> list[Readable]:
+    return [file.readable() for file in files if not file.fault]
+
+
+def _checksum(line: bytes) -> int:
+    return zlib.crc32(line[:LINE_BYTES_MAX].rstrip(b"\r"))
