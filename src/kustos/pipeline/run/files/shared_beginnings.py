@@ -94,7 +94,7 @@ def overlap_of(
     return Overlap(file.path, file.log, other.log, other.path, is_sure)
 
 
-class Marks:
+class WantedMarks:
     """Marks to look for in lines, as tasks get them: eight bytes each, since there may be 400,000.
 
     A mark is known by its checksum and as much of its digest; who takes a found one for one of these compares
@@ -173,7 +173,7 @@ def overlaps_within(
 
 def held_by(spark: SparkSession, files: Sequence[FoundFile], heads: Sequence[Head]) -> dict[str, Held]:
     """Return what each new file holds of the heads; read these files once."""
-    marks = Marks(mark for head in heads for mark in head.marks)
+    marks = WantedMarks(mark for head in heads for mark in head.marks)
 
     def search(piece: Piece, lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
         sums = marks.sums
@@ -218,7 +218,7 @@ def repeating_files(spark: SparkSession, files: Sequence[FoundFile], held: Mappi
 
     Reads the files once more in which time goes back, which are few.
     """
-    turns = {place: Marks(of_file.turns) for place, of_file in held.items() if of_file.turns}
+    turns = {place: WantedMarks(of_file.turns) for place, of_file in held.items() if of_file.turns}
     suspects = [file for file in _readable(files) if file.place in turns]
 
     def count(piece: Piece, lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
