@@ -119,5 +119,5 @@ def test_a_broken_client_hello_asks_for_nothing_that_it_does_not_say(
     ],
 )
 def test_a_pattern_whose_names_would_be_no_host_names_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"pattern has|no host names"):
+    with pytest.raises(ValueError, match=r"pattern has|not host names"):
         BrokerHostPattern.parse(text)

@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.schemas.events import LINES_SCHEMA
 from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, ingest, line_writing, stored, writing
 from kustos.pipeline.tables.rollup import days
-from tests.pipeline.backends import IS_CONNECT
 from tests.pipeline.events import event_line
 
 TIME_MS = 1_795_233_600_123
@@ -85,17 +84,3 @@ def test_thousands_of_days_are_a_handful_of_tasks(runs: Runs) -> None:
     assert runs.take("b", line(MANY_DAYS, 7)).events == 1
     assert runs.tasks == []
     assert list(runs.opened.values()) == [1]
-
-
-def jobs_of(spark: SparkSession) -> int:
-    """Return how many jobs were started; a client of Connect is not told of the server's."""
-    return 0 if IS_CONNECT else len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
-
-
-def test_a_read_of_many_days_starts_no_job(spark: SparkSession, runs: Runs) -> None:
-    """Spark by itself lists more than 32 files with a job, of a task for each."""
-    runs.take("a", *(line(day, day) for day in range(DAYS)))
-    before = jobs_of(spark)
-    rows = runs.tables.read(spark, "audit_rollup")
-    assert jobs_of(spark) == before
-    assert rows.count() == DAYS
