@@ -28,10 +28,10 @@ ACL = AclBinding(
     AccessControlEntry("User:alice", "*", AclOperation.READ, AclPermissionType.ALLOW),
 )
 WORDS = {
-    "resource_type": "resource type",
-    "pattern_type": "pattern type",
-    "operation": "operation",
-    "permission_type": "permission type",
+    "resource_type": "a resource type",
+    "pattern_type": "a pattern type",
+    "operation": "an operation",
+    "permission_type": "a permission type",
 }
 
 
@@ -59,7 +59,7 @@ def test_a_wrong_word_is_told_with_its_line_and_what_it_should_have_been(form: A
     with pytest.raises(AclFormatError) as raised:
         read_acls(text_of(form, **{field: "Nothing"}), form, "in")
     line = 3 if form is AclForm.KAFKA_ACLS and field in {"operation", "permission_type"} else 2
-    assert str(raised.value).startswith(f"in, line {line}: `Nothing` is no {WORDS[field]}, use ")
+    assert str(raised.value).startswith(f"in, line {line}: `Nothing` is not {WORDS[field]}, use ")
 
 
 def test_a_text_may_be_as_long_as_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
