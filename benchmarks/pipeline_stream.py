@@ -220,7 +220,7 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="bench-stream-") as scratch,
         KafkaNode(Path(scratch, "kafka")) as node,
-        object_store(Path(scratch)) as store,
+        object_store(Path(scratch), optimized=True) as store,
         _session(settings, store) as spark,
     ):
         ours, upkeep, in_store, theirs = full_topic(spark, node, store, Path(scratch, "full"))

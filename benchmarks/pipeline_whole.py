@@ -96,7 +96,10 @@ def of_one_round(folder: Path, candidate: Path, store: ObjectStore) -> dict[str,
 
 def main() -> None:
     rounds: list[dict[str, float]] = []
-    with tempfile.TemporaryDirectory(prefix="bench-whole-") as scratch, object_store(Path(scratch)) as store:
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-whole-") as scratch,
+        object_store(Path(scratch), optimized=True) as store,
+    ):
         folder = Path(scratch)
         os.environ.update(store.environment)
         progress(f"writing {LINES:,} lines")

@@ -43,13 +43,17 @@ class ObjectStore:
 
 
 @contextmanager
-def object_store(folder: Path) -> Iterator[ObjectStore]:
-    """Yield a server that keeps its files below `folder`; it is gone at the end."""
+def object_store(folder: Path, *, optimized: bool = False) -> Iterator[ObjectStore]:
+    """Yield a server that keeps its files below `folder`; it is gone at the end.
+
+    `optimized`: it is to be measured.
+    """
     port, secret = free_port(), secrets.token_hex(16)
     bucket = folder / "store" / BUCKET
     bucket.mkdir(parents=True)
     store = ObjectStore(f"http://{LOOPBACK}:{port}", bucket, folder / "versitygw.log", secret)
-    command = [str(VERSITYGW.binary("./cmd/versitygw")), "--port", f"{LOOPBACK}:{port}", "posix"]
+    program = VERSITYGW.binary("./cmd/versitygw", optimized=optimized)
+    command = [str(program), "--port", f"{LOOPBACK}:{port}", "posix"]
     account = {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": secret}
     server = Server("versitygw", [*command, str(bucket.parent)], store.log, account)
     try:
