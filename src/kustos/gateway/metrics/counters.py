@@ -97,15 +97,11 @@ class GatewayMetrics:
 
     def decided(self, api_key: int, decided: Iterable[Decided]) -> None:
         """Count the decisions of a request."""
-        self._count(self._by_api.get(api_key) or self._tally(api_key), DecisionSums.of(decided))
+        self.add(api_key, DecisionSums.of(decided))
 
-    def repeated(self, api_key: int, sums: DecisionSums) -> None:
-        """Count a request that took over the decisions of an earlier one, and these."""
+    def add(self, api_key: int, sums: DecisionSums) -> None:
+        """Count so many decisions."""
         tally = self._by_api.get(api_key) or self._tally(api_key)
-        tally.repeated += 1
-        self._count(tally, sums)
-
-    def _count(self, tally: ApiTally, sums: DecisionSums) -> None:
         tally.allowed += sums.allowed
         tally.denied += sums.denied
         tally.probed += sums.probed
@@ -114,6 +110,10 @@ class GatewayMetrics:
         if self._rates is not None:
             # Kafka's own rates count each answer of the authorizer, logged or not
             self._rates.record(sums.allowed, sums.refused)
+
+    def repeated(self, api_key: int) -> None:
+        """Count a request that took over the decisions of an earlier one."""
+        (self._by_api.get(api_key) or self._tally(api_key)).repeated += 1
 
     def session_expired(self, listener: str) -> None:
         """Count a connection that is closed as the session of its login has ended."""

@@ -8,7 +8,7 @@ from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, Secur
 from kustos.authorizer.audit import NO_OFFSET
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
-from kustos.gateway.metrics.tallies import NO_DECISIONS, DecisionSums
+from kustos.gateway.metrics.tallies import DecisionSums
 from kustos.gateway.session.logins import LOG_IS_FULL, Login
 from kustos.gateway.shadow import CandidateTrial
 from kustos.protocol import NOBODY_ASKED, Decided, Record, WrittenAt
@@ -68,15 +68,14 @@ class GatewayObserver:
 
     def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
         """Return a callback that records the same decisions for a repetition."""
-        record, trial, metrics = self.audit.recorder(context, decided), self.trial, self.metrics
-        api_key, sums = context.request_type, DecisionSums.of(decided)
+        record, sums = self.audit.recorder(context, decided), DecisionSums.of(decided)
 
         def again(correlation_id: int, latency_us: int) -> None:
-            if trial.state is None:
+            self.metrics.repeated(context.request_type)
+            if self.trial.state is None:
                 record(correlation_id, self._acl_offset_of(decided), latency_us)
-                metrics.repeated(api_key, sums)
+                self.metrics.add(context.request_type, sums)
             else:
-                metrics.repeated(api_key, NO_DECISIONS)
                 self.decided(replace(context, correlation_id=correlation_id), list(decided), latency_us)
 
         return again

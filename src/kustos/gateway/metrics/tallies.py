@@ -95,9 +95,6 @@ class DecisionSums(NamedTuple):
         return self.denied + self.probed + self.filtered + self.shadowed
 
 
-NO_DECISIONS: Final = DecisionSums(0, 0, 0, 0, 0)
-
-
 class ApiTally:
     """The figures of one API."""
 
