@@ -1,8 +1,7 @@
 """Reading requests from unauthenticated peers, and writing their answers."""
 
-import re
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kustos.auth.errors import SaslErrorCode
@@ -20,12 +19,9 @@ from kustos.wire import (
     request_codec,
     response_codec,
     response_frame,
-    uvarint,
 )
 
 _API_VERSIONS_FLEXIBLE_SINCE: Final = 3
-_SOFTWARE_SINCE: Final = 3
-_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 ErrorBody = Callable[[int, int, int, str], bytes | None]
 """(API key, version, error code, text) → the body that refuses an unread request, None if the API has no such
@@ -113,14 +109,6 @@ def token_in(frame: bytes) -> bytes | None:
     return None if body is None else bytes(body.auth_bytes)
 
 
-def software_is_valid(request: SaslRequest, body: Message) -> bool:
-    """Return whether an ApiVersions request names its client's software as KIP-511 requires."""
-    if request.api_version < _SOFTWARE_SINCE:
-        return True
-    named = _SOFTWARE.fullmatch(body.client_software_name)
-    return named is not None and _SOFTWARE.fullmatch(body.client_software_version) is not None
-
-
 def answer(request: SaslRequest, body: bytes) -> bytes:
     """Return the whole frame that answers a request with this body."""
     codec = _answer_codec(request.api_key, request.api_version)
@@ -161,26 +149,9 @@ def _handshake_body(version: int, code: SaslErrorCode, mechanisms: tuple[str, ..
 
 def token_answer(request: SaslRequest, token: bytes, session_lifetime_ms: int = 0) -> bytes:
     """Return the frame that answers a SaslAuthenticate with a token; version 0 has no lifetime."""
-    if not session_lifetime_ms:
-        head, tail, is_flexible = _around_token(request.api_version)
-        size = uvarint(len(token) + 1) if is_flexible else len(token).to_bytes(4, "big")
-        return answer(request, b"".join((head, size, token, tail)))
     codec = response_codec(ApiKey.SASL_AUTHENTICATE, request.api_version)
     lifetime = {} if request.api_version == 0 else {"session_lifetime": session_lifetime_ms}
     return answer(request, codec.encode(codec.root(auth_bytes=token, **lifetime)))
-
-
-@cache
-def _around_token(api_version: int) -> tuple[bytes, bytes, bool]:
-    """Return what is before the size of a token in an answer, what is behind the token, and the size's form.
-
-    Every answer to a token has the same there, unless the session has an end.
-    """
-    codec = response_codec(ApiKey.SASL_AUTHENTICATE, api_version)
-    without, with_one = (codec.encode(codec.root(auth_bytes=token)) for token in (b"", b"\0"))
-    last = next(at for at, (one, other) in enumerate(zip(without, with_one, strict=False)) if one != other)
-    first = last if codec.flexible else last - 3
-    return without[:first], without[last + 1 :], codec.flexible
 
 
 def token_refusal(request: SaslRequest, text: str) -> bytes:

@@ -1,6 +1,5 @@
 """Which APIs and versions are offered: upstream's ∩ the table's ∩ the codec's (Kafka 4.3.1)."""
 
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final
@@ -13,6 +12,7 @@ from kustos.wire import (
     MalformedMessageError,
     Message,
     codec_versions,
+    names_software,
     peek_api,
     read_request_header,
     request_codec,
@@ -41,9 +41,6 @@ LOCAL_APIS: Final = frozenset(
 PRODUCE_ADVERTISED_MINIMUM: Final = 0
 """Kafka advertises Produce from 0 for librdkafka, though 3 is the lowest it reads (KIP-896)."""
 
-
-SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""Valid names of client software and versions in ApiVersions (KIP-511)."""
 
 BODIES_KNOWN_MAX: Final = 64
 """Bodies of ApiVersions that are known to be in order: each version of a client library sends one."""
@@ -124,14 +121,6 @@ class OfferedApis:
 def _is_in_order(version: int, body: bytes) -> bool:
     """Return whether the body of an ApiVersions names its software rightly; raise `MalformedMessageError`."""
     return names_software(request_codec(ApiKey.API_VERSIONS, version).decode(body).message)
-
-
-def names_software(request: Message) -> bool:
-    """Return whether an ApiVersions names its client's software as KIP-511 requires, or has no such field."""
-    if "client_software_name" not in request.FIELDS:
-        return True
-    names = (request.client_software_name, request.client_software_version)
-    return all(SOFTWARE_NAME.fullmatch(name) is not None for name in names)
 
 
 def common_versions(row: Row, upstream: tuple[int, int] | None) -> tuple[int, int] | None:

@@ -13,7 +13,6 @@ from typing import Final
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.protocol.api_versions import (
     invalid_request_response,
-    names_software,
     unsupported_version_response,
 )
 from kustos.protocol.codes import INVALID_REQUEST, UNSUPPORTED_VERSION
@@ -40,6 +39,7 @@ from kustos.wire import (
     UnsupportedMessageError,
     api_name,
     codec_versions,
+    names_software,
     peek_api,
     read_request_header,
     read_response_header,

@@ -1,7 +1,7 @@
 """Bytes, no IO: frames, headers, exact message codecs, primitives, record batches."""
 
 from kustos.wire.alike import AlikeFrames
-from kustos.wire.api_keys import ApiKey, api_constant, api_name
+from kustos.wire.api_keys import ApiKey, api_constant, api_name, names_software
 from kustos.wire.batch_headers import batch_headers, is_one_plain_batch
 from kustos.wire.codec import (
     Decoded,
@@ -93,6 +93,7 @@ __all__ = [
     "encoded_batch_of",
     "is_one_plain_batch",
     "load_schemas",
+    "names_software",
     "peek_api",
     "read_batch",
     "read_raw_batch",

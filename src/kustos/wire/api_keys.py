@@ -1,9 +1,16 @@
-"""Kafka's API keys by name (`org.apache.kafka.common.protocol.ApiKeys`, 4.3.1)."""
+"""Kafka's APIs by key and name (`org.apache.kafka.common.protocol.ApiKeys`, 4.3.1), and names of clients."""
 
+import re
 from enum import IntEnum, unique
 from functools import lru_cache
+from typing import Final
 
 from kio.schema.index import api_key_map
+
+from kustos.wire.message import Message
+
+SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""Valid names of client software and versions in ApiVersions (KIP-511)."""
 
 
 @unique
@@ -98,3 +105,11 @@ def api_name(api_key: int) -> str:
 def api_constant(api_key: int) -> str:
     """Return the constant's name in Kafka's code, such as `DESCRIBE_ACLS`, which its messages show."""
     return api_key_map.get(api_key, f"unknown({api_key})").upper()
+
+
+def names_software(request: Message) -> bool:
+    """Return whether an ApiVersions names its client's software as KIP-511 requires, or has no such field."""
+    if "client_software_name" not in request.FIELDS:
+        return True
+    names = (request.client_software_name, request.client_software_version)
+    return all(SOFTWARE_NAME.fullmatch(name) is not None for name in names)

@@ -66,14 +66,13 @@ def read_request_header(frame: bytes, flexible: bool) -> RequestHeader:
         raise MalformedMessageError("the client id has a negative length")
     had_unknown_tags = False
     if flexible:
-        if frame[position : position + 1] == NO_TAGS:
-            position += 1
-        else:
-            position, had_unknown_tags = _skip_tags(frame, position)
+        position, had_unknown_tags = _skip_tags(frame, position)
     return RequestHeader(api_key, api_version, correlation_id, client_id, position, had_unknown_tags)
 
 
 def _skip_tags(frame: bytes, position: int) -> tuple[int, bool]:
+    if frame[position : position + 1] == NO_TAGS:
+        return position + 1, False
     count, position = read_uvarint(frame, position)
     if count > HEADER_TAGS_MAX:
         raise MalformedMessageError(f"the header has {count} tagged fields, more than {HEADER_TAGS_MAX}")
