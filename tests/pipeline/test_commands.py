@@ -14,7 +14,7 @@ from kustos.pipeline.run import run_tables_report
 from kustos.pipeline.tables import Tables
 from kustos.runtime import SystemClock
 from tests.pipeline.events import event_line
-from tests.pipeline.run.test_overlaps import log_lines
+from tests.pipeline.run.homes import log_lines
 
 ACLS = """Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=payments, patternType=LITERAL)`:
  \t(principal=User:bob, host=*, operation=READ, permissionType=ALLOW)

@@ -15,35 +15,10 @@ from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.run.files import overlaps, pieces
 from kustos.pipeline.run.files.beginnings import read_beginning
 from kustos.pipeline.run.files.shared_beginnings import WantedMarks, heads_of, heads_to_look_for
-from kustos.pipeline.tables import DeclaredCluster, IngestOptions, InputFile, RunSummary, Tables
+from kustos.pipeline.tables import InputFile
 from kustos.pipeline.tables.summary import WARNINGS_MAX
 from tests.pipeline.events import event_line, kafka_line
-
-
-def log_lines(node: int, first: int = 0, last: int = 30) -> str:
-    times = (f"2026-11-21 04:00:{at:02d},{node:03d}" for at in range(first, last))
-    return "".join(f"{kafka_line(time=time, principal=f'User:u{time[-6:-4]}')}\n" for time in times)
-
-
-class Home:
-    """A folder of logs and its tables."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark, self.audit, self.tables = spark, folder / "audit", Tables(folder / "tables")
-
-    def write(self, **files: str | bytes) -> None:
-        for name, content in files.items():
-            path = self.audit / name.replace("__", "/")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
-
-    def run(self, source: str | None = None, cluster: str | None = None, **files: str | bytes) -> RunSummary:
-        self.write(**files)
-        options = IngestOptions(cluster=DeclaredCluster(cluster))
-        return run_pipeline(self.spark, tables=self.tables, audit=self.audit, source=source, options=options)
-
-    def events(self) -> int:
-        return self.tables.read(self.spark, "audit_events").count()
+from tests.pipeline.run.homes import Home, log_lines, strimzi, to_the_second
 
 
 @pytest.fixture
@@ -101,13 +76,6 @@ def test_lines_with_ids_and_paths_that_name_brokers_do_not_overlap(home: Home) -
         broker_2__log=log_lines(2),
     )
     assert (summary.events, summary.duplicates, summary.overlapping_files) == (20 + 90, 5, 0)
-
-
-def strimzi(text: str) -> str:
-    """Return lines of Kafka's own layout in Strimzi's, as `kubectl logs` shows them."""
-    return "".join(
-        f"{line[1:24]} {line[26:]} [data-plane-kafka-request-handler-3]\n" for line in text.splitlines()
-    )
 
 
 def among_others(text: str) -> str:
@@ -224,19 +192,11 @@ def test_an_export_of_one_of_two_files_of_one_name_is_of_its_own_log(home: Home)
 
 
 def test_times_without_milliseconds_tell_no_overlap_and_it_is_said(home: Home) -> None:
-    def shown(first: int, last: int) -> str:
-        lines = log_lines(1, first, last).splitlines()
-        bare = [line.removesuffix(" (kafka.authorizer.logger)")[32:] for line in lines]
-        return "".join(
-            f"2026-11-21 04:00:{at:02d} DEBUG [worker-3] kafka.authorizer.logger:42 - {text}\n"
-            for at, text in enumerate(bare, first)
-        )
-
-    assert home.run(a=shown(0, 30)).warnings == ()
-    summary = home.run(b=shown(10, 40))
+    assert home.run(a=to_the_second(0, 30)).warnings == ()
+    summary = home.run(b=to_the_second(10, 40))
     assert (summary.events, summary.overlapping_files) == (30, 0)
     assert ["have no milliseconds" in each for each in summary.warnings] == [True]
-    again = home.run(a=shown(0, 35))
+    again = home.run(a=to_the_second(0, 35))
     assert (again.events, again.duplicates, again.warnings) == (5, 30, ())
 
 
@@ -249,23 +209,6 @@ def test_a_log_that_has_just_begun_with_lines_of_another_is_its_own(home: Home, 
     assert ["too few lines in common" in each for each in summary.warnings] == [True]
     grown = home.run(west__log=log_lines(1, 10, 12) + log_lines(2, 12, 20))
     assert (grown.events, grown.overlapping_files, home.events()) == (8, 0, 30)
-
-
-@pytest.mark.parametrize("shown", [str, strimzi])
-def test_exports_appended_to_one_file_count_twice_where_they_overlap_and_it_is_said(
-    home: Home, shown: Callable[[str], str]
-) -> None:
-    export = shown(log_lines(1, 0, 20)) + shown(log_lines(1, 15, 40))
-    summary = home.run(a=export)
-    assert (summary.events, [each.count("holds lines twice") for each in summary.warnings]) == (45, [1])
-    again = Home(home.spark, home.audit.parent / "again")
-    summary = again.run(a=shown(log_lines(1, 0, 20)), b=shown(log_lines(1, 15, 40)))
-    assert (again.events(), summary.duplicates > 0) == (40, True)
-
-
-def test_time_may_go_back_where_no_line_comes_again(home: Home) -> None:
-    summary = home.run(both=log_lines(1, 10, 20) + log_lines(2, 0, 30), burst=log_lines(3, 0, 1) * 9)
-    assert (summary.events, summary.warnings) == (49, ())
 
 
 def test_a_file_that_is_partly_written_over_is_said(home: Home) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.run import run_pipeline
-from tests.pipeline.run.test_overlaps import Home, log_lines
+from tests.pipeline.run.homes import Home, log_lines
 
 LOG = "kafka-authorizer.log"
 
@@ -184,7 +184,7 @@ def test_a_log_that_was_moved_into_the_folder_of_another_input_counts_once(
 
 
 def test_copies_of_one_name_in_two_folders_of_a_run_count_once(home: Home) -> None:
-    burst = log_lines(1, 0, 20) * 2
+    burst = "".join(log_lines(1, at, at + 1) * 2 for at in range(20))
     home.write(one__log=burst, two__log=burst)
     folders = [home.audit / name for name in ("one", "two")]
     summary = run_pipeline(home.spark, tables=home.tables, audit=folders)

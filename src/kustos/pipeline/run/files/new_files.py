@@ -40,7 +40,7 @@ class FoundFile:
 
     `name` is its path below its folder, `identity` its current state as `inputs` has it, and `fault` the
     reason for quarantining it unread, if any. Of a plain file `size_bytes` are read. `layout` is log4j's
-    pattern of its lines, None for Kafka's own.
+    pattern of its lines, None for Kafka's own. `exports` are as `Readable` has them.
     """
 
     name: str
@@ -48,6 +48,7 @@ class FoundFile:
     fault: str | None = None
     packing: Packing = Packing.PLAIN
     layout: str | None = None
+    exports: tuple[int, ...] = ()
 
     @property
     def fault_log(self) -> str:
@@ -71,6 +72,7 @@ class FoundFile:
             file.inode,
             file.modified_ns,
             file.beginning,
+            self.exports,
         )
 
     @property

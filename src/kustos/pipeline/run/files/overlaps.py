@@ -4,28 +4,29 @@ Theory of operation. A file that holds the beginning of another log is that log 
 export that began earlier. So all new files are searched for the beginnings of all logs, and the beginnings
 of new logs are looked up among the stored events, whose files may be gone. Logs found to overlap are read as
 one, by which each line of them counts once. If they were read as two before, a file that holds both cannot be
-right in either: it is refused. `shared_beginnings` says what is an overlap, and what only a doubt.
+right in either: it is refused. `shared_beginnings` says what is an overlap, and what only a doubt. A file in
+which time goes back may be exports that were appended to each other: `appended_exports` finds them.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import SparkSession
 
+from kustos.pipeline.run.files.appended_exports import appended_exports
 from kustos.pipeline.run.files.beginnings import Beginning
 from kustos.pipeline.run.files.logs import family_of
 from kustos.pipeline.run.files.new_files import FoundFiles
 from kustos.pipeline.run.files.shared_beginnings import (
     HEADS_MAX,
-    Held,
     Overlap,
     heads_of,
     heads_to_look_for,
     held_by,
     overlaps_within,
-    repeating_files,
+    readable,
 )
 from kustos.pipeline.run.files.stored_events import overlaps_stored
 
@@ -54,7 +55,7 @@ def settle_overlaps(
     if len(heads) > HEADS_MAX:
         found = replace(found, said=(*found.said, _SOME_HEADS.format(HEADS_MAX, len(heads))))
     held = held_by(spark, found.new, heads[-HEADS_MAX:])
-    found = replace(found, said=(*found.said, *_out_of_order(spark, found, held)))
+    found = _with_exports(spark, found, {place for place, of_file in held.items() if of_file.goes_back})
     candidates = [
         *overlaps_within(found.new, heads, held),
         *overlaps_stored(found.new, known, tables, time_zone),
@@ -83,13 +84,14 @@ def settle_overlaps(
         for file in found.new
         if file.identity.path not in refused
     ]
+    of_exports = {file.identity.path for file in kept if file.exports}
     return replace(
         found,
         new=tuple(kept),
         # refusals first: a run's warnings are cut at the end
         said=(*dict.fromkeys(refusals), *found.said, *dict.fromkeys(said)),
         refused_files=len(refused),
-        overlapping_files=len({one.place for one in overlaps} - refused),
+        overlapping_files=len(({one.place for one in overlaps} - refused) | of_exports),
     )
 
 
@@ -117,23 +119,35 @@ def _not_seen(known: "Sequence[InputFile]", new: "Sequence[InputFile]") -> list[
     ]
 
 
-def _out_of_order(spark: SparkSession, found: FoundFiles, held: Mapping[str, Held]) -> list[str]:
-    """Return what to say about files that are not written once and in order: their lines may count twice."""
+def _with_exports(spark: SparkSession, found: FoundFiles, out_of_order: Set[str]) -> FoundFiles:
+    """Return the files with the exports that were appended to those in which time goes back.
+
+    These are read twice more. What only may be an export counts again, and is said.
+    """
+    suspects = [file for file in found.new if file.identity.path in out_of_order]
+    exports = appended_exports(spark, readable(suspects))
     said = [
-        f"`{place}` holds lines twice, from a line on at which its time goes back, and they count twice: "
-        "keep each export in a file of its own, then each line counts once"
-        for place in repeating_files(spark, found.new, held)
+        f"`{place}` holds exports that overlap, one after another: each line counts once"
+        for place, of_file in sorted(exports.items())
+        if of_file.begins
+    ]
+    said += [
+        f"`{place}` may hold lines twice, since its time goes back, and they count twice: keep each export "
+        "in a file of its own, then each line counts once"
+        for place, of_file in sorted(exports.items())
+        if of_file.has_doubt
     ]
     former = {file.path: file for file in found.known}
-    for file in (file.identity for file in found.new):
+    for file in (file.identity for file in suspects):
         one = former.get(file.path)
-        is_written_over = one is not None and one.inode == file.inode != 0 and one.log != file.log
-        if is_written_over and file.path in held and held[file.path].turns:
+        if one is not None and one.inode == file.inode != 0 and one.log != file.log:
             said.append(
                 f"`{file.path}` was written over, and its time goes back: if the rest is of the log before, "
                 "as while `rsync --inplace` works, these lines count twice; let it put whole files in place"
             )
-    return said
+    begins = {place: of_file.begins for place, of_file in exports.items()}
+    new = tuple(replace(file, exports=begins.get(file.identity.path, ())) for file in found.new)
+    return replace(found, new=new, said=(*found.said, *said))
 
 
 def _doubts(candidates: Sequence[Overlap], names: dict[str, str], said: Sequence[str]) -> list[str]:

@@ -2,13 +2,15 @@
 
 Theory of operation. A file may grow while it is read, and its last line may be half written. So the driver
 decides how far each file is read (`whole_bytes`), and tasks read to there. A plain file is cut into pieces; a
-line belongs to the piece in which it begins. A packed file is one piece. A task reads some pieces.
+line belongs to the piece in which it begins. A packed file is one piece. A task reads some pieces. Exports
+that were appended to one file have names of their own: equal lines are numbered within one name, so those of
+two exports are copies.
 """
 
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.errors import AuditInputError
@@ -43,6 +45,12 @@ BATCH_LINES: Final = 10_000
 
 _TAIL_BYTES: Final = 1 << 16
 
+_EXPORT: Final = "#export-"
+"""Stands between the name of a file and the number of an export that was appended to it."""
+
+PlacedLines = Iterator[tuple[int, bytes]]
+"""Lines without their ends, each with the position of its first byte in the unpacked content."""
+
 
 class DamagedFileError(AuditInputError):
     """A packed file cannot be unpacked to its end."""
@@ -60,7 +68,7 @@ class Readable:
     """A file to read up to `end` (None: to its end); `place` is its path, or `ARCHIVE!/MEMBER`.
 
     `inode`, `modified_ns` and the text of its `Beginning` are those with which it was listed; an inode of 0
-    is not known.
+    is not known. `exports` are the positions, ascending, at which exports begin that were appended to it.
     """
 
     place: str
@@ -74,6 +82,7 @@ class Readable:
     inode: int = 0
     modified_ns: int = 0
     beginning: str | None = None
+    exports: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +140,24 @@ def tasks_of(files: Sequence[Readable]) -> list[list[Piece]]:
 
 
 def _cut(file: Readable, task_bytes: int) -> Iterator[tuple[Piece, int]]:
-    if file.packing is not Packing.PLAIN or file.end is None:
-        yield Piece(file, 0, file.end), file.packed_bytes + FILE_COST_BYTES
-        return
-    for start in range(0, file.end, task_bytes):
-        stop = min(start + task_bytes, file.end)
-        yield Piece(file, start, stop), stop - start + FILE_COST_BYTES
+    begins = (0, *file.exports)
+    for number, (begin, end) in enumerate(zip(begins, (*file.exports, file.end), strict=True), 1):
+        named = file if number == 1 else replace(file, name=f"{file.name}{_EXPORT}{number}")
+        if file.packing is not Packing.PLAIN or end is None:
+            yield Piece(named, begin, end), file.packed_bytes + FILE_COST_BYTES
+            continue
+        for start in range(begin, end, task_bytes):
+            stop = min(start + task_bytes, end)
+            yield Piece(named, start, stop), stop - start + FILE_COST_BYTES
 
 
-def lines_of(content: IO[bytes], start: int, stop: int | None, end: int | None) -> Iterator[bytes]:
-    """Yield the lines that begin within a piece, without their ends; raise what reading raises.
+def file_of(name: str) -> str:
+    """Return the name of the file that lines of this name are from."""
+    return name.partition(_EXPORT)[0]
+
+
+def lines_of(content: IO[bytes], start: int, stop: int | None, end: int | None) -> PlacedLines:
+    """Yield the lines that begin within a piece; raise what reading raises.
 
     Raises EOFError if the content ends before `stop`.
     """
@@ -155,10 +172,11 @@ def lines_of(content: IO[bytes], start: int, stop: int | None, end: int | None) 
             if stop is not None:
                 raise EOFError
             return
+        begin = position
         position += len(line)
         if len(line) == LINE_BYTES_MAX and not line.endswith(b"\n"):
             position += _skipped(content)
-        yield line.removesuffix(b"\n")
+        yield begin, line.removesuffix(b"\n")
 
 
 def _skipped(content: IO[bytes]) -> int:
@@ -179,34 +197,36 @@ def read_pieces(spark: "SparkSession", files: Sequence[Readable]) -> "DataFrame"
     """
     from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 
-    return _in_tasks(spark, files, _batches, INPUT_LINES_SCHEMA)
+    return _in_tasks(spark, tasks_of(files), _batches, INPUT_LINES_SCHEMA)
 
 
 def lines_in_tasks(
     spark: "SparkSession",
     files: Sequence[Readable],
-    take: Callable[[Piece, Iterator[bytes]], Iterator[dict[str, Any]]],
+    take: Callable[[Piece, PlacedLines], Iterator[dict[str, Any]]],
     schema: str,
+    *,
+    whole: bool = False,
 ) -> "DataFrame":
-    """Return the rows of text that `take` yields for the lines of each piece of the files."""
+    """Return the rows that `take` yields for each piece of the files, or each `whole` file."""
 
-    def batches(piece: Piece, lines: Iterator[bytes]) -> "Iterator[pa.RecordBatch]":
+    def batches(piece: Piece, lines: PlacedLines) -> "Iterator[pa.RecordBatch]":
         import pyarrow as pa
 
         rows = list(take(piece, lines))
         if rows:
             yield pa.RecordBatch.from_pylist(rows)
 
-    return _in_tasks(spark, files, batches, schema)
+    tasks = [[Piece(file, 0, file.end)] for file in files] if whole else tasks_of(files)
+    return _in_tasks(spark, tasks, batches, schema)
 
 
 def _in_tasks(
     spark: "SparkSession",
-    files: Sequence[Readable],
-    batches_of: "Callable[[Piece, Iterator[bytes]], Iterator[pa.RecordBatch]]",
+    tasks: Sequence[Sequence[Piece]],
+    batches_of: "Callable[[Piece, PlacedLines], Iterator[pa.RecordBatch]]",
     schema: "StructType | str",
 ) -> "DataFrame":
-    tasks = tasks_of(files)
     if not tasks:
         return spark.createDataFrame([], schema)
 
@@ -220,7 +240,7 @@ def _in_tasks(
 
 
 def _read(
-    piece: Piece, batches_of: "Callable[[Piece, Iterator[bytes]], Iterator[pa.RecordBatch]]"
+    piece: Piece, batches_of: "Callable[[Piece, PlacedLines], Iterator[pa.RecordBatch]]"
 ) -> "Iterator[pa.RecordBatch]":
     file = piece.file
     try:
@@ -264,10 +284,10 @@ def _changed(file: Readable) -> AuditInputError:
     return AuditInputError(f"`{file.place}` changed while it was read, run again")
 
 
-def _batches(piece: Piece, lines: Iterator[bytes]) -> "Iterator[pa.RecordBatch]":
+def _batches(piece: Piece, lines: PlacedLines) -> "Iterator[pa.RecordBatch]":
     batch: list[bytes] = []
     size = 0
-    for line in lines:
+    for _, line in lines:
         batch.append(line)
         size += len(line)
         if len(batch) >= BATCH_LINES or size >= BATCH_BYTES:

@@ -16,10 +16,10 @@ import re
 import zlib
 from array import array
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ from kustos.pipeline.run.files.beginnings import (
 )
 from kustos.pipeline.run.files.logs import VOUCHING_LINES, are_apart, are_declared_apart, family_of
 from kustos.pipeline.run.files.new_files import FoundFile
-from kustos.pipeline.run.files.pieces import Piece, Readable, lines_in_tasks
+from kustos.pipeline.run.files.pieces import Piece, PlacedLines, Readable, lines_in_tasks
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile
@@ -42,11 +42,9 @@ if TYPE_CHECKING:
 HEADS_MAX: Final = 100_000
 """Logs whose beginnings are looked for, the latest: 3 MB for a task, which needs 40 MB for them."""
 
-TURNS_MAX: Final = 1_000
-"""Lines of a piece of a file at which time goes back: where exports are appended each hour there are few."""
+SECOND_BYTES: Final = len("[2026-11-21 04:00:00")
+"""Of the beginning of a line, which has its time to the second."""
 
-_HELD, _END, _TURN = "held", "end", "turn"
-_SECOND_BYTES: Final = len("[2026-11-21 04:00:00")
 _NUMBER_CHARACTERS: Final = 16
 _SECOND: Final = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 
@@ -141,13 +139,13 @@ def heads_to_look_for(heads: Sequence[Head], files: "Iterable[InputFile]") -> li
 class Held:
     """The marks that a file holds of those that were looked for, and that of its last line with a time.
 
-    The last one is "" if it was not looked for. `turns` are the marks of lines at which time goes back, which
-    no log has that is written once and in order.
+    The last one is "" if it was not looked for. `goes_back`: it has a line at which time goes back, which no
+    log has that is written once and in order.
     """
 
     marks: set[str] = field(default_factory=set)
     end: str = ""
-    turns: set[str] = field(default_factory=set)
+    goes_back: bool = False
 
 
 def overlaps_within(
@@ -175,75 +173,60 @@ def held_by(spark: SparkSession, files: Sequence[FoundFile], heads: Sequence[Hea
     """Return what each new file holds of the heads; read these files once."""
     marks = WantedMarks(mark for head in heads for mark in head.marks)
 
-    def search(piece: Piece, lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+    def search(piece: Piece, lines: PlacedLines) -> Iterator[dict[str, Any]]:
         sums = marks.sums
         found: set[str] = set()
-        turns: set[str] = set()
+        goes_back = False
         end: str | None = None  # no line with a time yet
-        second = b""
-        for line in lines:
-            begin = line[:_SECOND_BYTES]
-            if begin != second and _SECOND.match(begin):
-                if begin < second and len(turns) < TURNS_MAX:
-                    turns.add(line_mark(line))
-                second = begin
+        first = last = b""
+        for _, line in lines:
+            begin = line[:SECOND_BYTES]
+            if begin != last and has_second(begin):
+                goes_back |= begin < last
+                first, last = first or begin, begin
             # a checksum first: a digest of each line would cost as much as a fourth of parsing it
-            if _checksum(line) in sums and (mark := line_mark(line)) in marks:
+            if checksum(line) in sums and (mark := line_mark(line)) in marks:
                 found.add(mark)
                 end = mark
             elif end != "" and is_stamped(line):
                 end = ""
-        told = [(_HELD, mark) for mark in found] + [(_TURN, mark) for mark in turns]
-        told += [] if end is None else [(_END, end)]
+        told = [("held", mark) for mark in found] + ([("turn", "")] if goes_back else [])
+        told += [] if end is None else [("end", end)]
+        told += [("first", first.decode()), ("last", last.decode())] if first else []
         place = {"place": piece.file.place, "start": piece.start}
         yield from ({**place, "kind": kind, "mark": mark} for kind, mark in told)
 
     held: dict[str, Held] = {}
-    ends: dict[str, int] = {}
+    lasts: dict[str, str] = {}
     schema = "place string, start bigint, kind string, mark string"
-    for row in lines_in_tasks(spark, _readable(files), search, schema).collect():
+    rows = lines_in_tasks(spark, readable(files), search, schema).collect()
+    for row in sorted(rows, key=itemgetter("start")):  # `first` of a piece comes before its `last`
         place, mark = row["place"], row["mark"]
         of_file = held.setdefault(place, Held())
-        if row["kind"] == _HELD:
-            of_file.marks.add(mark)
-        elif row["kind"] == _TURN:
-            of_file.turns.add(mark)
-        elif row["start"] >= ends.get(place, 0):  # of the last piece that has a line with a time
-            of_file.end, ends[place] = mark, row["start"]
+        match row["kind"]:
+            case "held":
+                of_file.marks.add(mark)
+            case "end":
+                of_file.end = mark  # of the last piece that has a line with a time
+            case "turn":
+                of_file.goes_back = True
+            case "first":
+                of_file.goes_back |= mark < lasts.get(place, "")
+            case _:
+                lasts[place] = mark
     return held
 
 
-def repeating_files(spark: SparkSession, files: Sequence[FoundFile], held: Mapping[str, Held]) -> list[str]:
-    """Return the files that hold a line at which time goes back elsewhere, too: they hold lines twice.
-
-    Reads the files once more in which time goes back, which are few.
-    """
-    turns = {place: WantedMarks(of_file.turns) for place, of_file in held.items() if of_file.turns}
-    suspects = [file for file in _readable(files) if file.place in turns]
-
-    def count(piece: Piece, lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
-        marks = turns[piece.file.place]
-        sums = marks.sums
-        found: Counter[str] = Counter()
-        former = b""
-        for line in lines:
-            # equal lines of one moment follow each other
-            if line != former and _checksum(line) in sums:
-                found[line_mark(line)] += 1
-            former = line
-        place = piece.file.place
-        yield from ({"place": place, "mark": mark, "lines": found[mark]} for mark in found if mark in marks)
-
-    counts: Counter[tuple[str, str]] = Counter()
-    schema = "place string, mark string, lines bigint"
-    for row in lines_in_tasks(spark, suspects, count, schema).collect() if suspects else ():
-        counts[row["place"], row["mark"]] += row["lines"]
-    return sorted({place for (place, _), lines in counts.items() if lines > 1})
-
-
-def _readable(files: Sequence[FoundFile]) -> list[Readable]:
+def readable(files: Sequence[FoundFile]) -> list[Readable]:
+    """Return what tasks need to read the files, those without a fault."""
     return [file.readable() for file in files if not file.fault]
 
 
-def _checksum(line: bytes) -> int:
+def has_second(begin: bytes) -> bool:
+    """Return whether the first `SECOND_BYTES` of a line are a time; such times compare as text."""
+    return _SECOND.match(begin) is not None
+
+
+def checksum(line: bytes) -> int:
+    """Return what a mark of this line begins with, as `WantedMarks.sums` has it."""
     return zlib.crc32(line[:LINE_BYTES_MAX].rstrip(b"\r"))

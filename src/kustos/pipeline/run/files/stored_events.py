@@ -30,6 +30,7 @@ from kustos.pipeline.run.files.content import FIRST_BYTES
 from kustos.pipeline.run.files.logs import are_apart
 from kustos.pipeline.run.files.new_files import FoundFile
 from kustos.pipeline.run.files.packing import unpacked
+from kustos.pipeline.run.files.pieces import file_of
 from kustos.pipeline.run.files.shared_beginnings import Overlap, overlap_of
 
 if TYPE_CHECKING:
@@ -68,8 +69,9 @@ def overlaps_stored(
         names = {key: name for event in each for key, name in stored.get(event.time_ms, {}).items()}
         logs: dict[str, InputFile] = {}
         for name in sorted(set(names.values())):
-            for one in by_name.get(name.rpartition("/")[2], ()):
-                if f"/{one.path}".endswith(f"/{name}") and not are_apart(file.identity, one):
+            place = file_of(name)
+            for one in by_name.get(place.rpartition("/")[2], ()):
+                if f"/{one.path}".endswith(f"/{place}") and not are_apart(file.identity, one):
                     logs.setdefault(one.log, one)
         for one in logs.values():
             found = _met(file, one, each, names, tables)
