@@ -26,7 +26,7 @@ class Attempt:
 
     @property
     def label(self) -> str:
-        return f"{self.operation} TOPIC {self.name or ''}"
+        return f"{self.operation} TOPIC {self.name}" if self.name else f"{self.operation} TOPIC"
 
 
 def spread(values: Iterable[float]) -> float:

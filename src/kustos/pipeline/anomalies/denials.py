@@ -110,7 +110,8 @@ def denied_days(days: DataFrame, known: DataFrame, swept: DataFrame, scope: Acti
     is_own = sql.coalesce(sql.col("allowed_since") < sql.col("day"), sql.lit(False)) | (
         sql.coalesce("affinity", sql.lit(0.0)) >= FAMILIAR_AFFINITY
     )
-    name = sql.concat_ws(" ", "operation", "resource_type", "resource_name")
+    asked = sql.nullif(sql.col("resource_name"), sql.lit(""))  # no name: the question was for any
+    name = sql.concat_ws(" ", "operation", "resource_type", asked)
     is_governing = sql.col("operation").isin(*GOVERNING)
     things = sql.count(sql.lit(1))
     retried = sql.collect_set(sql.when(sql.col("excess") > scope.parameters.attempts_per_name, name))
