@@ -21,6 +21,8 @@ from kustos.authorizer import (
 from kustos.authorizer.audit.events import UNSEEN
 from kustos.authorizer.audit.security import SECURITY_TEXT_MAX_CHARACTERS
 from kustos.gateway.apis.custom_authorizer import (
+    KINDS_MAX,
+    LOGGED_EVERY_S,
     AuthorizerFailedError,
     CustomContextAuthorizer,
     NobodyDecides,
@@ -32,6 +34,13 @@ READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 ALLOWED, DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED
 ALICE = AuthorizableRequestContext(KafkaPrincipal("User", "alice"), "10.0.0.1", client_id="c", request_type=1)
 ACTIONS = [Action(TOPIC, name, READ) for name in ("orders", "pay", "orders")]
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def fail(*_: Any) -> Any:
+        raise error
+
+    return fail
 
 
 class Lookalike(Enum):
@@ -179,6 +188,35 @@ def test_a_code_of_its_own_reaches_the_client() -> None:
 def test_no_error_is_no_code_of_an_error() -> None:
     with pytest.raises(ValueError, match="not an error"):
         KafkaApiError(ErrorCode.none)
+
+
+def test_what_always_fails_is_logged_now_and_then_and_counted() -> None:
+    now_s, kinds = 0.0, 2 * KINDS_MAX
+    types = [type(f"Fault{number}", (Exception,), {}) for number in range(kinds)]
+    authorizer: Any = SpecAuthorizer()
+    custom = CustomContextAuthorizer(authorizer, lambda: now_s)
+
+    def fail(error: Exception) -> None:
+        authorizer.authorize = authorizer.authorize_by_resource_type = raising(error)
+        with pytest.raises(AuthorizerFailedError):
+            custom.decide(ALICE, ACTIONS)
+
+    with capture_logs() as logs:
+        for now_s in (0.0, 1.0, LOGGED_EVERY_S - 1, LOGGED_EVERY_S, LOGGED_EVERY_S + 1):
+            fail(ValueError(now_s))
+        assert [(log["reason"], log["failures"]) for log in logs] == [
+            ("ValueError: 0.0", 1),
+            (f"ValueError: {LOGGED_EVERY_S}", 3),
+        ]
+        with pytest.raises(AuthorizerFailedError):
+            custom.decide_by_resource_type(ALICE, READ, TOPIC)
+        assert [log["method"] for log in logs[2:]] == ["authorize_by_resource_type"]
+        for error in types * 3:
+            fail(error())
+        assert len(logs) == KINDS_MAX + 2
+        now_s += LOGGED_EVERY_S
+        fail(types[-1]())
+        assert logs[-1]["failures"] == (kinds - KINDS_MAX + 2) * 3
 
 
 async def test_an_end_of_the_process_is_no_failure_of_the_authorizer() -> None:

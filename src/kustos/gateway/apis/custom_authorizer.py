@@ -5,7 +5,10 @@ results, one for each action; anything else (an exception, too few, too many, an
 is a failure: clients get UNKNOWN_SERVER_ERROR, and nothing is forwarded.
 """
 
-from collections.abc import Coroutine, Sequence
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 import structlog
@@ -26,6 +29,12 @@ from kustos.authorizer.audit import cut, visible
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
+LOGGED_EVERY_S: Final = 10.0
+"""Time between two log lines about failures of a kind; each line counts those since the one before."""
+
+KINDS_MAX: Final = 32
+"""Kinds of failures that are told apart: code of others may raise a new type each time."""
+
 DECISIONS: Final = {result: Decision(result, Rule(RuleKind.CUSTOM)) for result in AuthorizationResult}
 """A custom authorizer gives no reason for its results."""
 
@@ -35,10 +44,16 @@ class AuthorizerFailedError(AuthorizerError):
 
 
 class CustomContextAuthorizer:
-    """Queries a custom authorizer; raises only `AuthorizerError` if it gives no usable answer."""
+    """Queries a custom authorizer; raises only `AuthorizerError` if it gives no usable answer.
 
-    def __init__(self, authorizer: Authorizer) -> None:
+    Logs the first failure of each kind, and then one in `LOGGED_EVERY_S`: each request may fail.
+    """
+
+    def __init__(self, authorizer: Authorizer, now_s: Callable[[], float] = time.monotonic) -> None:
         self._authorizer: Final = authorizer
+        self._now_s: Final = now_s
+        self._unlogged: Final[Counter[tuple[str, str]]] = Counter()
+        self._logged_s: Final[dict[tuple[str, str], float]] = {}
 
     def decide(self, context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[Decision]:
         """Return one decision for each action, in order; raise `AuthorizerError` if there is none."""
@@ -63,12 +78,21 @@ class CustomContextAuthorizer:
         if isinstance(error, KafkaApiError):
             return error
         name = type(self._authorizer).__name__
-        LOG.error(
-            "the authorizer failed, the request is refused",
-            authorizer=name,
-            method=method,
-            reason=words_of_others(error),
-        )
+        # ours say what was wrong with the answer, while others may quote anything
+        kind = (method, str(error) if isinstance(error, AuthorizerFailedError) else type(error).__name__)
+        if kind not in self._logged_s and len(self._logged_s) >= KINDS_MAX:
+            kind = (method, "")
+        self._unlogged[kind] += 1
+        now_s = self._now_s()
+        if now_s - self._logged_s.get(kind, -math.inf) >= LOGGED_EVERY_S:
+            LOG.error(
+                "the authorizer failed, requests are refused",
+                authorizer=name,
+                method=method,
+                reason=words_of_others(error),
+                failures=self._unlogged.pop(kind),
+            )
+            self._logged_s[kind] = now_s
         return AuthorizerFailedError(f"`{name}.{method}` failed")
 
 
