@@ -1,6 +1,7 @@
 """Running the command line in-process or as a program, and reading what Kafka's own tool says."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from kustos.cli.run import run
 from kustos.metadata.directory.loader import read_image
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kafka.tools import write_properties
+from testkit.kustos import as_installed
 from testkit.waiting import wait_until
 
 USERS = {"admin": "admin-secret", "alice": "alice-secret"}
@@ -154,7 +156,7 @@ def run_program(*arguments: str, environment: dict[str, str] | None = None) -> O
         text=True,
         timeout=60,
         stdin=subprocess.DEVNULL,
-        env=environment,
+        env={**os.environ, **as_installed()} if environment is None else environment,
         check=False,
     )
     return Outcome(result.returncode, result.stdout, result.stderr)

@@ -64,8 +64,11 @@ def program(folder: Path) -> Path:
     return _built(f"{folder.name}-{digest[:16]}", ".", lambda: folder)
 
 
-UNOPTIMIZED = ("-gcflags=all=-N -l", "-ldflags=-s -w")
-"""What the compiler and the linker are told where only what a program does counts."""
+UNOPTIMIZED = ("-gcflags=all=-N -l -dwarf=false", "-ldflags=-s -w")
+"""What compiler and linker are told where only what a program does counts: no optimization, no debugging."""
+
+GARBAGE_PERCENT = "400"
+"""How much the compiler's memory grows before it collects garbage, by default 100: a tenth less work."""
 
 
 def _built(name: str, package: str, source: Callable[[], Path], *, optimized: bool = False) -> Path:
@@ -92,6 +95,7 @@ def _environment() -> Mapping[str, str]:
         "GOFLAGS": "-modcacherw",
         "GOTOOLCHAIN": "local",
         "CGO_ENABLED": "0",
+        "GOGC": GARBAGE_PERCENT,
     }
     return {**os.environ, **own}
 

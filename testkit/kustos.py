@@ -48,6 +48,12 @@ class KustosSettings:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
+def as_installed() -> dict[str, str]:
+    """Return the environment of a kustos beside which nothing for tests is installed."""
+    path = os.pathsep.join(filter(None, (str(AS_INSTALLED), os.environ.get("PYTHONPATH"))))
+    return {"PYTHONPATH": path}
+
+
 class KustosNode:
     """A node, ready when `start()` returns; as a context manager it is stopped at the end."""
 
@@ -125,8 +131,7 @@ class KustosNode:
             self.format()
         self.write_properties()
         command = [*self.before_command, sys.executable, "-m", "kustos", "serve", str(self.properties_file)]
-        path = os.pathsep.join(filter(None, (str(AS_INSTALLED), os.environ.get("PYTHONPATH"))))
-        self.server = Server("kustos", command, self.directory / "kustos.log", {"PYTHONPATH": path})
+        self.server = Server("kustos", command, self.directory / "kustos.log", as_installed())
         self.server.wait_ready(self.is_ready, timeout_s=START_TIMEOUT_S)
         return self
 

@@ -1,12 +1,9 @@
 """Random requests of every API and version, mostly with names from one small model cluster."""
 
 import struct
-from dataclasses import fields, is_dataclass
+from functools import cache
 from random import Random
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
-
-from kio.static.constants import EntityType
+from typing import Any
 
 from kustos.acl import (
     CLUSTER_NAME,
@@ -19,9 +16,9 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.wire import Message, MessageCodec, request_codec, request_frame
+from kustos.wire.schemas import Field, Kind, Struct, schema_of
 from testkit.protocol.cluster_model import Model
 from testkit.protocol.driver import PRINCIPAL
-from testkit.tap.frames import entity
 
 EXISTING = ["alpha-topic", "bravo-topic", "delta-topic", "hidden-gamma", "prefixed-one", "prefixed-two"]
 MISSING_TOPICS = ["missing-topic", "absent!topic", "__cluster_metadata"]
@@ -169,40 +166,41 @@ def scalar(kind: str, random: Random) -> Any:
     return plain.get(kind, random.choice((0, 1, 5)))
 
 
-def random_struct(codec: MessageCodec, made: Any, api_key: int, random: Random, world: Model) -> Message:
+def random_struct(codec: MessageCodec, made: Struct, api_key: int, random: Random, world: Model) -> Message:
     values: dict[str, Any] = {}
-    for field in fields(made):
-        annotation = field.type
-        nullable = isinstance(annotation, UnionType) and NoneType in get_args(annotation)
-        if isinstance(annotation, UnionType):
-            annotation = next(arm for arm in get_args(annotation) if arm is not NoneType)
-        is_array = get_origin(annotation) is tuple
-        inner = get_args(annotation)[0] if is_array else annotation
-        inner = get_args(inner)[0] if isinstance(inner, UnionType) else inner
-        kind = field.metadata.get("kafka_type", "struct")
-        if "tag" in field.metadata and random.random() < 0.7:
+    for field in made.fields:
+        is_tagged = field.tag is not None
+        if is_tagged and random.random() < 0.7:
             continue
-        null = nullable and (is_array or kind not in {"uuid", "datetime_i64"})
-        if null and "tag" not in field.metadata and random.random() < NULLS.get(field.name, 0.3):
+        if field.nullable and not is_tagged and random.random() < NULLS.get(field.name, 0.3):
             values[field.name] = None
             continue
 
-        def one(inner: Any = inner, kind: str = kind, name: str = field.name) -> Any:
-            if is_dataclass(inner):
-                return random_struct(codec, inner, api_key, random, world)
+        def one(field: Field = field) -> Any:
+            if field.element is not None:
+                return random_struct(codec, field.element, api_key, random, world)
             # a streams group names its topics by index, too
-            values = None if (kind, name) == ("int16", "source_topics") else pool(api_key, name, world)
-            return scalar(kind, random) if values is None else random.choice(values)
+            is_index = (field.kind, field.name) == ("int16", "source_topics")
+            values = None if is_index else pool(api_key, field.name, world)
+            return scalar(field.kind, random) if values is None else random.choice(values)
 
         count = random.choice((0, 1, 2, 3, 4)) if random.random() < 0.8 else 2
         if field.name in MOSTLY_EMPTY and random.random() < 0.9:
             count = 0
-        values[field.name] = [one() for _ in range(count)] if is_array else one()
-    return codec.struct(made.__name__)(**values)
+        values[field.name] = [one() for _ in range(count)] if field.is_array else one()
+    return codec.struct(made.name)(**values)
+
+
+@cache
+def schema(api_key: int, version: int, kind: Kind) -> Struct:
+    """Return the schema of a message that there is."""
+    found = schema_of(api_key, version, kind)
+    assert found is not None
+    return found
 
 
 def random_request(api_key: int, version: int, random: Random, world: Model) -> Message:
-    made = entity(api_key, version, EntityType.request)
+    made = schema(api_key, version, "request")
     return random_struct(request_codec(api_key, version), made, api_key, random, world)
 
 

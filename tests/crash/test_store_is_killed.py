@@ -11,6 +11,7 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import DirectoryError
 from kustos.metadata.store.store import MetadataStore
+from testkit.kustos import as_installed
 from testkit.metadata_logs import segments
 from testkit.processes import spawn
 from tests.crash.store_victim import ACLS_PER_REQUEST, POLICY
@@ -28,7 +29,7 @@ def run_and_kill(directory: Path, first: int, requests: int, where: str) -> tupl
     acknowledged, and the request cut short.
     """
     command = [sys.executable, "-m", "tests.crash.store_victim", str(directory), str(first)]
-    victim = spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    victim = spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, environment=as_installed())
     assert victim.stdin is not None
     assert victim.stdout is not None
     acknowledged: set[int] = set()

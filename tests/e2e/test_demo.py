@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from testkit.kustos import as_installed
 from testkit.paths import ROOT
 from testkit.spark_quick import quick_driver_environment
 from testkit.waiting import wait_until
@@ -31,6 +32,7 @@ def demo(folder: Path, **environment: str) -> "subprocess.Popen[str]":
         env={
             **os.environ,
             **quick_driver_environment(),
+            **as_installed(),
             "DEMO_OUT": str(folder),
             "COLUMNS": str(WIDTH),
             **environment,

@@ -10,9 +10,8 @@ from typing import Any, get_args, get_origin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kio.schema.index import api_key_map, schema_name_map
+from kio.schema.index import api_key_map
 from kio.serial import entity_reader, entity_writer
-from kio.static.constants import EntityType
 
 from kustos.wire import (
     MalformedMessageError,
@@ -24,9 +23,11 @@ from kustos.wire import (
 )
 from kustos.wire.message import Message
 from kustos.wire.primitives import uvarint
+from kustos.wire.schemas import APIS, Kind, schema_of
+from scripts.generate_schemas import FOLDER, entity_of, modules, struct_of, versions_of
 
 
-def every_codec() -> Iterator[tuple[int, int, str]]:
+def every_codec() -> Iterator[tuple[int, int, Kind]]:
     for api_key in sorted(api_key_map):
         versions = codec_versions(api_key)
         assert versions is not None
@@ -38,17 +39,8 @@ def every_codec() -> Iterator[tuple[int, int, str]]:
 EVERY_CODEC = list(every_codec())
 
 
-def codec_of(api_key: int, version: int, kind: str) -> MessageCodec:
+def codec_of(api_key: int, version: int, kind: Kind) -> MessageCodec:
     return (request_codec if kind == "request" else response_codec)(api_key, version)
-
-
-def entity_of(api_key: int, version: int, kind: str) -> Any:
-    from importlib import import_module
-
-    kinds = schema_name_map[api_key_map[api_key]][version]
-    location = kinds[EntityType.request if kind == "request" else EntityType.response]
-    module, _, name = location.partition(":")
-    return getattr(import_module(module), name)
 
 
 NUMBER_BITS = {
@@ -108,8 +100,22 @@ def random_message(codec: MessageCodec, entity: Any, random: Random) -> Message:
     return codec.struct(entity.__name__)(**values)
 
 
+def test_every_api_and_version_of_kio_has_a_schema() -> None:
+    ours = {key: (api.name, list(range(api.first, api.last + 1))) for key, api in APIS.items()}
+    assert ours == {key: (name, versions_of(key)) for key, name in api_key_map.items()}
+
+
 @pytest.mark.parametrize(("api_key", "version", "kind"), EVERY_CODEC)
-def test_kio_reads_what_we_write_and_writes_it_alike(api_key: int, version: int, kind: str) -> None:
+def test_a_schema_says_what_the_class_of_kio_says(api_key: int, version: int, kind: Kind) -> None:
+    assert schema_of(api_key, version, kind) == struct_of(entity_of(api_key, version, kind))
+
+
+def test_the_generated_schemas_are_up_to_date() -> None:
+    assert {path.name: path.read_text() for path in FOLDER.glob("apis_*.py")} == modules()
+
+
+@pytest.mark.parametrize(("api_key", "version", "kind"), EVERY_CODEC)
+def test_kio_reads_what_we_write_and_writes_it_alike(api_key: int, version: int, kind: Kind) -> None:
     codec, entity = codec_of(api_key, version, kind), entity_of(api_key, version, kind)
     for seed in range(12):
         message = random_message(codec, entity, Random(seed))
@@ -122,7 +128,7 @@ def test_kio_reads_what_we_write_and_writes_it_alike(api_key: int, version: int,
 
 
 @pytest.mark.parametrize(("api_key", "version", "kind"), EVERY_CODEC)
-def test_reading_what_was_written_gives_it_back(api_key: int, version: int, kind: str) -> None:
+def test_reading_what_was_written_gives_it_back(api_key: int, version: int, kind: Kind) -> None:
     codec, entity = codec_of(api_key, version, kind), entity_of(api_key, version, kind)
     for seed in range(8):
         message = random_message(codec, entity, Random(seed))
@@ -132,7 +138,7 @@ def test_reading_what_was_written_gives_it_back(api_key: int, version: int, kind
 
 
 @pytest.mark.parametrize(("api_key", "version", "kind"), EVERY_CODEC)
-def test_a_missing_field_has_the_default_of_the_schema(api_key: int, version: int, kind: str) -> None:
+def test_a_missing_field_has_the_default_of_the_schema(api_key: int, version: int, kind: Kind) -> None:
     codec, entity = codec_of(api_key, version, kind), entity_of(api_key, version, kind)
     for field in fields(entity):
         if field.default is not MISSING and isinstance(field.default, str | int):
@@ -243,7 +249,9 @@ def full_of(codec: MessageCodec, entity: Any, secret: str) -> Message:
         lambda size: st.text("KLMNOPQRSTUVWXYZ", min_size=size, max_size=size)
     ),
 )
-def test_no_bytes_and_no_value_of_a_configuration_are_shown(which: tuple[int, int, str], secret: str) -> None:
+def test_no_bytes_and_no_value_of_a_configuration_are_shown(
+    which: tuple[int, int, Kind], secret: str
+) -> None:
     shown = repr(full_of(codec_of(*which), entity_of(*which), secret))
     assert secret not in shown
     assert secret.encode().hex() not in shown

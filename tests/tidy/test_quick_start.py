@@ -16,7 +16,7 @@ import pytest
 from testkit.kafka import KafkaNode
 from testkit.kafka.java import command
 from testkit.kafka.tools import full_name
-from testkit.kustos import BROKER_PORTS
+from testkit.kustos import BROKER_PORTS, as_installed
 from testkit.paths import ROOT
 from testkit.ports import free_port, free_port_range
 from testkit.spark_quick import quick_driver_environment
@@ -84,6 +84,7 @@ def test_the_commands_of_the_page_do_what_it_says(name: str, tmp_path: Path) -> 
         environment = {
             **os.environ,
             **quick_driver_environment(),
+            **as_installed(),
             "PATH": path_with_scripts(tmp_path / "bin"),
         }
         lines = [line for line in lines_of(page) if not line.command.startswith("make")]

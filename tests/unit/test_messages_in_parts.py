@@ -3,7 +3,6 @@
 from random import Random
 
 import pytest
-from kio.static.constants import EntityType
 
 from kustos.protocol import Reply, UpstreamAnswer
 from kustos.wire import (
@@ -18,8 +17,7 @@ from kustos.wire import (
     response_codec,
 )
 from testkit.protocol.driver import EVERY_VERSION
-from testkit.protocol.random_requests import model, random_request, random_struct
-from testkit.tap.frames import entity
+from testkit.protocol.random_requests import model, random_request, random_struct, schema
 
 APIS = sorted({api_key for api_key, _ in EVERY_VERSION})
 
@@ -31,7 +29,7 @@ def test_every_message_in_parts_is_the_message(api_key: int) -> None:
         for _ in range(3):
             check_in_parts(request_codec(api_key, version), random_request(api_key, version, random, world))
             codec = response_codec(api_key, version)
-            made = entity(api_key, version, EntityType.response)
+            made = schema(api_key, version, "response")
             check_in_parts(codec, random_struct(codec, made, api_key, random, world))
 
 

@@ -27,7 +27,7 @@ def serve(path: PropertiesFile) -> int:
         raise usage_error(f"there is no properties file `{path}`")
     from kustos.runtime import garbage_collection_paused
 
-    with garbage_collection_paused():  # as in `kustos.server.warm_up`
+    with garbage_collection_paused():  # what it loads stays
         from kustos.server import serve as run_server
 
     exit_code: int = run_server(path)

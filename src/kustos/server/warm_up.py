@@ -7,8 +7,7 @@ file descriptors cannot import a module any more.
 from importlib import import_module
 from typing import Final
 
-from kustos.runtime import garbage_collection_paused
-from kustos.wire import ApiKey, codec_versions, load_schemas, request_codec, response_codec
+from kustos.wire import ApiKey, codec_versions, request_codec, response_codec
 
 LATE_MODULES: Final = ("concurrent.futures.thread", "encodings.idna", "encodings.punycode")
 """Modules that the standard library imports on first use: for threads, and for host names."""
@@ -21,17 +20,9 @@ VERSIONS: Final = 2
 
 
 def load_late_modules() -> None:
-    """Import modules that are otherwise imported on first use: also the schemas of all supported APIs.
-
-    They make two thousand classes, which stay: the collector would look at them again and again for nothing.
-    """
-    with garbage_collection_paused():
-        for name in LATE_MODULES:
-            import_module(name)
-        for api_key in ApiKey:
-            lowest, highest = codec_versions(api_key) or (0, -1)
-            for version in range(lowest, highest + 1):
-                load_schemas(api_key, version)
+    """Import modules that are otherwise imported on first use."""
+    for name in LATE_MODULES:
+        import_module(name)
 
 
 def warm_codecs() -> None:

@@ -7,7 +7,6 @@ from kustos.wire.codec import (
     Decoded,
     MessageCodec,
     codec_versions,
-    load_schemas,
     request_codec,
     response_codec,
 )
@@ -92,7 +91,6 @@ __all__ = [
     "codec_versions",
     "encoded_batch_of",
     "is_one_plain_batch",
-    "load_schemas",
     "names_software",
     "peek_api",
     "read_batch",

@@ -5,9 +5,8 @@ from enum import IntEnum, unique
 from functools import lru_cache
 from typing import Final
 
-from kio.schema.index import api_key_map
-
 from kustos.wire.message import Message
+from kustos.wire.schemas import APIS
 
 SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Valid names of client software and versions in ApiVersions (KIP-511)."""
@@ -96,15 +95,16 @@ class ApiKey(IntEnum):
 @lru_cache(maxsize=256)
 def api_name(api_key: int) -> str:
     """Return Kafka's name of an API, such as `DescribeAcls`; `Unknown(n)` for an unknown key."""
-    snake = api_key_map.get(api_key)
-    if snake is None:
+    api = APIS.get(api_key)
+    if api is None:
         return f"Unknown({api_key})"
-    return "".join(part.capitalize() for part in snake.split("_"))
+    return "".join(part.capitalize() for part in api.name.split("_"))
 
 
 def api_constant(api_key: int) -> str:
     """Return the constant's name in Kafka's code, such as `DESCRIBE_ACLS`, which its messages show."""
-    return api_key_map.get(api_key, f"unknown({api_key})").upper()
+    api = APIS.get(api_key)
+    return (f"unknown({api_key})" if api is None else api.name).upper()
 
 
 def names_software(request: Message) -> bool:

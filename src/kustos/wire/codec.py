@@ -1,10 +1,10 @@
-"""Exact codecs of Kafka's messages, compiled from kio's schemas.
+"""Exact codecs of Kafka's messages, compiled from their schemas.
 
-kio brings the schemas (every API and version of Kafka 4.3.1) and a native reader; an authorizing proxy needs
+kio has the schemas (every API and version of Kafka 4.3.1) and a native reader; an authorizing proxy needs
 more from a reader: proof that a frame was consumed to its last byte and that no varint was over-long, the
 unknown tagged fields, and times and error codes as bare numbers, so that a message can be re-encoded byte for
-byte. So the schemas are kio's and the code that walks them is generated (`generate.py`), one reader and
-writer per struct. Tests compare both with kio's.
+byte. So the schemas are kio's, as text (`schemas`), and the code that walks them is generated
+(`generate.py`), one reader and writer per struct. Tests compare both with kio's.
 
 Reading accepts exactly the canonical encoding, with two liberties that Kafka's own reader has:
 tagged fields may be given explicitly at their default, and unknown tagged fields are skipped (they
@@ -12,14 +12,9 @@ are reported, so that the caller re-encodes the message without them).
 """
 
 import struct
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import fields
+from collections.abc import Callable, Generator
 from functools import cache
-from importlib import import_module
 from typing import Any, Final, Literal, NamedTuple
-
-from kio.schema.index import PayloadEntityType, api_key_map, schema_name_map
-from kio.static.constants import EntityType
 
 from kustos.wire.errors import (
     MalformedMessageError,
@@ -36,9 +31,9 @@ from kustos.wire.generate import (
 )
 from kustos.wire.message import Message
 from kustos.wire.outlines import make_outliner
-from kustos.wire.plan import FieldPlan
 from kustos.wire.primitives import read_uvarint, read_uvarint_tail, uvarint
-from kustos.wire.source import bad, has_array, short, too_many
+from kustos.wire.schemas import APIS, Field, Kind, Struct, schema_of
+from kustos.wire.source import bad, short, too_many
 
 ELEMENTS_PER_MESSAGE_MAX: Final = 10_000_000
 """Most array elements and tagged fields in one message, at all depths; the metadata of a million partitions
@@ -80,12 +75,11 @@ class MessageCodec:
     newest version: tagged fields that only that one has are refused, as Kafka's reader does.
     """
 
-    def __init__(self, entity: Any, newest: Any = None) -> None:
-        self.name: Final[str] = entity.__name__
-        self.flexible: Final[bool] = entity.__flexible__
-        self.version: Final[int] = int(entity.__version__)
-        self._structs: dict[type, type[Message]] = {}
-        self._plans: dict[str, list[FieldPlan]] = {}
+    def __init__(self, schema: Struct, newest: Struct | None = None) -> None:
+        self.name: Final = schema.name
+        self.flexible: Final = schema.flexible
+        self.version: Final = schema.version
+        self._fields: dict[str, tuple[Field, ...]] = {}
         self._namespace: dict[str, Any] = {
             "bad": bad,
             "short": short,
@@ -96,48 +90,45 @@ class MessageCodec:
             "new": object.__new__,
             "NULL16": b"\xff\xff",
             "NULL32": b"\xff\xff\xff\xff",
-            "IS_REQUEST_HEADER": entity.__name__ == "RequestHeader",
         }
-        self._newest_tags: Final = {} if newest is None else dict(_tags_by_struct(newest))
-        self._build(entity)
-        self.root: Final = self._structs[entity]
+        self._newest_tags: Final = {} if newest is None else dict(newest.tags_by_struct())
+        self._build(schema)
+        self.root: Final[type[Message]] = self._namespace[self.name]
         self._read = self._namespace[f"read_{self.name}"]
         self._write = self._namespace[f"write_{self.name}"]
 
-    def _build(self, entity: Any) -> None:
-        plans = [FieldPlan(field) for field in fields(entity)]
-        for plan in plans:
-            if plan.element is not None and plan.element not in self._structs:
-                self._build(plan.element)
-        self._plans[entity.__name__] = plans
-        structs = self._structs
-        makers = {plan.name: plan.default_maker(structs) for plan in plans}
+    def _build(self, schema: Struct) -> None:
+        fields, name, namespace = schema.fields, schema.name, self._namespace
+        for field in fields:
+            if field.element is not None and field.element.name not in self._fields:
+                self._build(field.element)
+        self._fields[name] = fields
+        makers = {field.name: field.default_maker(namespace) for field in fields}
 
-        names = tuple(plan.name for plan in plans)
-        elements = {plan.name: structs[plan.element] for plan in plans if plan.element is not None}
-        nullable = frozenset(plan.name for plan in plans if plan.nullable)
+        names = tuple(field.name for field in fields)
+        elements = {
+            field.name: namespace[field.element.name] for field in fields if field.element is not None
+        }
         body = {
             "__slots__": names,
             "FIELDS": names,
             "ELEMENTS": elements,
-            "NULLABLE": nullable,
-            "UUIDS": frozenset(plan.name for plan in plans if plan.kind == "uuid"),
-            "__init__": make_init(entity.__name__, makers),
+            "NULLABLE": frozenset(field.name for field in fields if field.nullable),
+            "UUIDS": frozenset(field.name for field in fields if field.kind == "uuid"),
+            "__init__": make_init(name, makers),
         }
-        struct_type = type(entity.__name__, (Message,), body)
-        structs[entity] = struct_type
-        self._namespace[entity.__name__] = struct_type
-        for plan in plans:
-            if plan.tag is not None:
-                self._namespace[f"default_{entity.__name__}_{plan.name}"] = makers[plan.name]
+        namespace[name] = type(name, (Message,), body)
+        for field in fields:
+            if field.tag is not None:
+                namespace[f"default_{name}_{field.name}"] = makers[field.name]
                 # writers compare with this one, which nobody changes
-                self._namespace[f"unset_{entity.__name__}_{plan.name}"] = makers[plan.name]()
-        make_reader(plans, entity.__name__, self._namespace, self.flexible, self._other_tags(entity.__name__))
-        make_writer(plans, entity.__name__, self._namespace, self.flexible)
+                namespace[f"unset_{name}_{field.name}"] = makers[field.name]()
+        make_reader(fields, name, namespace, self.flexible, self._other_tags(name))
+        make_writer(fields, name, namespace, self.flexible)
 
     def _other_tags(self, name: str) -> frozenset[int]:
         """Return the tags of a struct that only other versions have."""
-        own = frozenset(plan.tag for plan in self._plans[name] if plan.tag is not None)
+        own = frozenset(field.tag for field in self._fields[name] if field.tag is not None)
         return self._newest_tags.get(name, frozenset()) - own
 
     def in_parts(
@@ -152,15 +143,16 @@ class MessageCodec:
             # a struct whose elements have no arrays is read and written in one go
             names = {root} | {
                 name
-                for name, plans in self._plans.items()
+                for name, fields in self._fields.items()
                 if any(
-                    plan.element is not None and (plan.is_array or has_array(plan.element)) for plan in plans
+                    field.element is not None and (field.is_array or field.element.has_array)
+                    for field in fields
                 )
             }
             for name in names:
-                plans = self._plans[name]
-                make_reader(plans, name, self._namespace, self.flexible, self._other_tags(name), names)
-                make_writer(plans, name, self._namespace, self.flexible, names)
+                fields = self._fields[name]
+                make_reader(fields, name, self._namespace, self.flexible, self._other_tags(name), names)
+                make_writer(fields, name, self._namespace, self.flexible, names)
         made: Callable[..., Generator[None, None, Any]]
         made = self._namespace[f"{action}_{struct or self.name}_in_parts"]
         return made
@@ -223,7 +215,7 @@ class MessageCodec:
         """Return the readers of what is around the field `at` of a struct: an array, or bytes."""
         name = struct_type.__name__
         if f"head_{name}" not in self._namespace:
-            make_split_reader(self._plans[name], name, self._namespace, self.flexible, at)
+            make_split_reader(self._fields[name], name, self._namespace, self.flexible, at)
         return SplitReader(self._namespace[f"head_{name}"], self._namespace[f"tail_{name}"])
 
     def reader(
@@ -245,9 +237,9 @@ class MessageCodec:
         name = struct_type.__name__
         if f"outline_{name}" not in self._namespace:
             for inner in reversed(self._nested(struct_type)):
-                plans = self._plans[inner.__name__]
-                make_outliner(plans, inner.__name__, self._namespace, self.flexible)
-            make_outliner(self._plans[name], name, self._namespace, self.flexible, at)
+                fields = self._fields[inner.__name__]
+                make_outliner(fields, inner.__name__, self._namespace, self.flexible)
+            make_outliner(self._fields[name], name, self._namespace, self.flexible, at)
         outline: Callable[[bytes, int, int, list[int]], tuple[Any, int]] = self._namespace[f"outline_{name}"]
         return outline
 
@@ -258,13 +250,13 @@ class MessageCodec:
 
     def untagged(self, struct_type: type[Message]) -> list[str]:
         """Return the fields of a struct that are always there, in order."""
-        return [plan.name for plan in self._plans[struct_type.__name__] if plan.tag is None]
+        return [field.name for field in self._fields[struct_type.__name__] if field.tag is None]
 
     def encode_tags(self, message: Message) -> bytes:
         """Return the tagged fields of a struct as they end it in a flexible version: their number first."""
         name = type(message).__name__
         if f"tags_{name}" not in self._namespace:
-            make_tags_writer(self._plans[name], name, self._namespace)
+            make_tags_writer(self._fields[name], name, self._namespace)
         out = bytearray()
         self._namespace[f"tags_{name}"](message, out)
         return bytes(out)
@@ -307,49 +299,27 @@ class MessageCodec:
         return self.root(**values)
 
 
-def _entity(api_key: int, version: int, kind: PayloadEntityType) -> Any:
-    name = api_key_map.get(api_key)
-    location = schema_name_map.get(name, {}).get(version, {}).get(kind) if name is not None else None
-    if location is None:
-        raise UnsupportedMessageError(f"no schema for {kind.name} of API {api_key} version {version}")
-    module, _, entity = location.partition(":")
-    return getattr(import_module(module), entity)
-
-
-def load_schemas(api_key: int, version: int) -> None:
-    """Load the schemas of an API's version from disk; raise `UnsupportedMessageError` if there are none."""
-    for kind in (EntityType.request, EntityType.response):
-        _entity(api_key, version, kind)
-
-
-def _tags_by_struct(entity: Any) -> Iterator[tuple[str, frozenset[int]]]:
-    """Yield the name and the tags of a struct and of every struct in it."""
-    plans = [FieldPlan(field) for field in fields(entity)]
-    yield entity.__name__, frozenset(plan.tag for plan in plans if plan.tag is not None)
-    for plan in plans:
-        if plan.element is not None:
-            yield from _tags_by_struct(plan.element)
+def _schema(api_key: int, version: int, kind: Kind) -> Struct:
+    found = schema_of(api_key, version, kind)
+    if found is None:
+        raise UnsupportedMessageError(f"no schema for {kind} of API {api_key} version {version}")
+    return found
 
 
 @cache
 def request_codec(api_key: int, version: int) -> MessageCodec:
     """Return the codec of a request body; raise `UnsupportedMessageError` if Kafka 4.3.1 has none."""
-    entity = _entity(api_key, version, EntityType.request)
-    newest = (codec_versions(api_key) or (version, version))[1]
-    return MessageCodec(entity, _entity(api_key, newest, EntityType.request))
+    schema = _schema(api_key, version, "request")
+    return MessageCodec(schema, _schema(api_key, APIS[api_key].last, "request"))
 
 
 @cache
 def response_codec(api_key: int, version: int) -> MessageCodec:
     """Return the codec of a response body; raise `UnsupportedMessageError` if Kafka 4.3.1 has none."""
-    return MessageCodec(_entity(api_key, version, EntityType.response))
+    return MessageCodec(_schema(api_key, version, "response"))
 
 
-@cache
 def codec_versions(api_key: int) -> tuple[int, int] | None:
     """Return the lowest and highest version that can be read, None for an unknown API."""
-    name = api_key_map.get(api_key)
-    if name is None:
-        return None
-    versions = [version for version, kinds in schema_name_map[name].items() if EntityType.request in kinds]
-    return min(versions), max(versions)
+    api = APIS.get(api_key)
+    return None if api is None else (api.first, api.last)

@@ -1,4 +1,4 @@
-"""Generates the source of exact readers and fast writers from field plans.
+"""Generates the source of exact readers and fast writers from schemas.
 
 A generated reader has the shape `read_X(buf, pos, end, unknown) -> (struct, position)`. The first entry of
 `unknown` is how many more array elements and tagged fields may be read, at all depths; the reader appends the
@@ -10,10 +10,10 @@ Functions in parts, `read_X_in_parts(.., pause)` and `write_X_in_parts(.., pause
 code. They count the array elements down in the first entry of `pause`, and yield once it is used up.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kustos.wire.plan import FieldPlan
+from kustos.wire.schemas import Field
 from kustos.wire.source import Source
 
 FIXED: Final = {
@@ -46,9 +46,9 @@ def read_length(source: Source, compact: bool, wide: bool) -> None:
         source.add("if n < -1: bad('a negative length')")
 
 
-def read_scalar(source: Source, plan: FieldPlan, target: str, nullable: bool, compact: bool) -> None:
+def read_scalar(source: Source, field: Field, target: str, nullable: bool, compact: bool) -> None:
     """Leave one value of the field, or of its elements, in `target`."""
-    kind = plan.kind
+    kind = field.kind
     if kind in FIXED:
         code, size = FIXED[kind]
         source.add(f"{target} = {source.packer(code)}.unpack_from(buf, pos)[0]; pos += {size}")
@@ -59,7 +59,7 @@ def read_scalar(source: Source, plan: FieldPlan, target: str, nullable: bool, co
         source.add("if pos + 16 > end: short('the message ends inside a UUID')")
         source.add(f"{target} = buf[pos:pos + 16]; pos += 16")
     elif kind == "struct":
-        read = source.call("read", plan.element.__name__, "buf, pos, end, unknown")  # type: ignore[union-attr]
+        read = source.call("read", field.element.name, "buf, pos, end, unknown")  # type: ignore[union-attr]
         if nullable:
             source.add("n = buf[pos]; pos += 1", "if n == 255: pass", "elif n != 1: bad('a struct mark')")
             source.add(f"if n == 255: {target} = None")
@@ -70,26 +70,22 @@ def read_scalar(source: Source, plan: FieldPlan, target: str, nullable: bool, co
         read_length(source, compact, wide=kind != "string")
         decode = ".decode()" if kind == "string" else ""
         if compact and kind == "string":
-            source.add(f"if n > {STRING_SIZE_MAX_BYTES}: bad('`{plan.name}` is longer than Kafka reads')")
+            source.add(f"if n > {STRING_SIZE_MAX_BYTES}: bad('`{field.name}` is longer than Kafka reads')")
         source.add("if n < 0:")
-        source.add(f"    {target} = None" if nullable else f"    bad('`{plan.name}` is null')")
+        source.add(f"    {target} = None" if nullable else f"    bad('`{field.name}` is null')")
         source.add("else:")
         source.add("    e = pos + n", "    if e > end: short('the message ends inside a field')")
         source.add(f"    {target} = buf[pos:e]{decode}; pos = e")
 
 
-def _read_field(source: Source, plan: FieldPlan, is_tag: bool = False) -> None:
-    target = f"s.{plan.name}"
-    compact = source.flexible and not (plan.name == "client_id" and plan.tag is None and _is_header(source))
-    if not plan.is_array:
-        if is_tag and plan.kind == "struct":
-            read_scalar(source, plan, target, nullable=plan.nullable, compact=compact)
-        else:
-            read_scalar(source, plan, target, plan.nullable, compact)
+def _read_field(source: Source, field: Field) -> None:
+    target = f"s.{field.name}"
+    if not field.is_array:
+        read_scalar(source, field, target, field.nullable, source.flexible)
         return
     read_length(source, source.flexible, wide=True)
     source.add("if n < 0:")
-    source.add(f"    {target} = None" if plan.nullable else f"    bad('`{plan.name}` is null')")
+    source.add(f"    {target} = None" if field.nullable else f"    bad('`{field.name}` is null')")
     source.add("else:")
     source.add("    if n > end - pos: short('an array longer than the message')")
     source.add("    unknown[0] -= n", "    if unknown[0] < 0: too_many()")
@@ -98,22 +94,18 @@ def _read_field(source: Source, plan: FieldPlan, is_tag: bool = False) -> None:
     source.depth += 2
     if source.in_parts:
         source.add("at = pos")
-    read_scalar(source, plan, "item", nullable=False, compact=source.flexible)
+    read_scalar(source, field, "item", nullable=False, compact=source.flexible)
     source.add("append(item)")
-    source.count_element(plan, "(pos - at)")
+    source.count_element(field, "(pos - at)")
     source.depth -= 2
     source.add(f"    {target} = items")
 
 
-def _is_header(source: Source) -> bool:
-    return bool(source.namespace.get("IS_REQUEST_HEADER"))
-
-
 def _read_tags(
-    source: Source, plans: list[FieldPlan], field_values: str, other_tags: Collection[int]
+    source: Source, fields: Sequence[Field], field_values: str, other_tags: Collection[int]
 ) -> None:
-    for plan in plans:
-        source.add(f"s.{plan.name} = {field_values}_{plan.name}()")
+    for field in fields:
+        source.add(f"s.{field.name} = {field_values}_{field.name}()")
     source.add("tags = buf[pos]; pos += 1", "if tags:")
     source.depth += 1
     source.add("if tags > 127: tags, pos = uvarint_tail(buf, pos, tags)")
@@ -124,58 +116,60 @@ def _read_tags(
     source.add("tag, pos = uvarint(buf, pos)", "size, pos = uvarint(buf, pos)")
     source.add("if tag <= last: bad('tagged fields out of order')")
     source.add("last = tag", "stop = pos + size", "if stop > end: short('a tagged field beyond the message')")
-    for index, plan in enumerate(plans):
-        source.add(f"{'if' if index == 0 else 'elif'} tag == {plan.tag}:")
+    for index, field in enumerate(fields):
+        source.add(f"{'if' if index == 0 else 'elif'} tag == {field.tag}:")
         source.depth += 1
-        _read_field(source, plan, is_tag=True)
+        _read_field(source, field)
         source.add("if pos != stop: bad('a tagged field of a wrong size')")
         source.depth -= 1
     if other_tags:
         tags = ", ".join(map(str, sorted(other_tags)))
-        branch = "elif" if plans else "if"
+        branch = "elif" if fields else "if"
         source.add(f"{branch} tag in {{{tags}}}: bad('a tagged field of another version')")
     unknown = "unknown.append(tag); pos = stop"
-    source.add(f"else: {unknown}" if plans or other_tags else unknown)
+    source.add(f"else: {unknown}" if fields or other_tags else unknown)
     source.depth -= 2
 
 
-def _fixed_runs(plans: list[FieldPlan]) -> Iterator[list[FieldPlan]]:
+def _fixed_runs(fields: Sequence[Field]) -> Iterator[list[Field]]:
     """Group neighbours of fixed width, which one `struct` call reads or writes together."""
-    run: list[FieldPlan] = []
-    for plan in plans:
-        if plan.kind in FIXED and not plan.is_array:
-            run.append(plan)
+    run: list[Field] = []
+    for field in fields:
+        if field.kind in FIXED and not field.is_array:
+            run.append(field)
             continue
         if run:
             yield run
             run = []
-        yield [plan]
+        yield [field]
     if run:
         yield run
 
 
-def _read_fields(source: Source, plans: list[FieldPlan]) -> None:
+def _read_fields(source: Source, fields: Sequence[Field]) -> None:
     """Read fields without tags into the struct `s`."""
-    for run in _fixed_runs([plan for plan in plans if plan.tag is None]):
+    for run in _fixed_runs([field for field in fields if field.tag is None]):
         if len(run) == 1:
             _read_field(source, run[0])
             continue
-        packer = source.packer("".join(FIXED[plan.kind][0] for plan in run))
-        targets = ", ".join(f"s.{plan.name}" for plan in run)
-        size = sum(FIXED[plan.kind][1] for plan in run)
+        packer = source.packer("".join(FIXED[field.kind][0] for field in run))
+        targets = ", ".join(f"s.{field.name}" for field in run)
+        size = sum(FIXED[field.kind][1] for field in run)
         source.add(f"{targets} = {packer}.unpack_from(buf, pos); pos += {size}")
 
 
 def _read_all_tags(
-    source: Source, plans: list[FieldPlan], name: str, other_tags: Collection[int] = ()
+    source: Source, fields: Sequence[Field], name: str, other_tags: Collection[int] = ()
 ) -> None:
     if source.flexible:
-        tagged = sorted((plan for plan in plans if plan.tag is not None), key=lambda plan: plan.tag or 0)
+        tagged = sorted(
+            (field for field in fields if field.tag is not None), key=lambda field: field.tag or 0
+        )
         _read_tags(source, tagged, f"default_{name}", other_tags)
 
 
 def make_reader(
-    plans: list[FieldPlan],
+    fields: Sequence[Field],
     name: str,
     namespace: dict[str, Any],
     flexible: bool,
@@ -188,37 +182,37 @@ def make_reader(
     """
     source = Source(namespace, flexible, in_parts)
     source.add(f"s = new({name})")
-    _read_fields(source, plans)
-    _read_all_tags(source, plans, name, other_tags)
+    _read_fields(source, fields)
+    _read_all_tags(source, fields, name, other_tags)
     source.finish("read", name, "buf, pos, end, unknown", "s, pos")
 
 
 def make_split_reader(
-    plans: list[FieldPlan], name: str, namespace: dict[str, Any], flexible: bool, at: str
+    fields: Sequence[Field], name: str, namespace: dict[str, Any], flexible: bool, at: str
 ) -> None:
     """Put `head_<name>` and `tail_<name>` into the namespace: readers of what is around the field `at`.
 
     The head returns ((struct, length of the field), position), and leaves the field None in the struct; the
     tail gets the struct. The length counts elements or bytes, and is -1 for null.
     """
-    place = next(index for index, plan in enumerate(plans) if plan.name == at)
+    place = next(index for index, field in enumerate(fields) if field.name == at)
     source = Source(namespace, flexible)
     source.add(f"s = new({name}); s.{at} = None")
-    _read_fields(source, plans[:place])
+    _read_fields(source, fields[:place])
     read_length(source, flexible, wide=True)
-    if not plans[place].nullable:
+    if not fields[place].nullable:
         source.add(f"if n < 0: bad('`{at}` is null')")
     source.add("return (s, n), pos")
     namespace[f"head_{name}"] = source.compile(f"head_{name}(buf, pos, end, unknown)")
     source = Source(namespace, flexible)
-    _read_fields(source, plans[place + 1 :])
-    _read_all_tags(source, plans, name)
+    _read_fields(source, fields[place + 1 :])
+    _read_all_tags(source, fields, name)
     source.add("return s, pos")
     namespace[f"tail_{name}"] = source.compile(f"tail_{name}(s, buf, pos, end, unknown)")
 
 
-def _write_scalar(source: Source, plan: FieldPlan, value: str, nullable: bool, compact: bool) -> None:
-    kind = plan.kind
+def _write_scalar(source: Source, field: Field, value: str, nullable: bool, compact: bool) -> None:
+    kind = field.kind
     if kind in FIXED:
         source.add(f"out += {source.packer(FIXED[kind][0])}.pack({value})")
     elif kind == "bool":
@@ -227,21 +221,21 @@ def _write_scalar(source: Source, plan: FieldPlan, value: str, nullable: bool, c
         source.add(f"if len({value}) != 16: raise ValueError('a UUID of another size than 16')")
         source.add(f"out += {value}")
     elif kind == "struct":
-        write = source.call("write", plan.element.__name__, f"{value}, out")  # type: ignore[union-attr]
+        write = source.call("write", field.element.name, f"{value}, out")  # type: ignore[union-attr]
         if nullable:
             source.add(f"if {value} is None: out.append(255)", f"else: out.append(1); {write}")
         else:
             source.add(write)
     else:
-        _write_sized(source, plan, value, nullable, compact)
+        _write_sized(source, field, value, nullable, compact)
 
 
-def _write_sized(source: Source, plan: FieldPlan, value: str, nullable: bool, compact: bool) -> None:
+def _write_sized(source: Source, field: Field, value: str, nullable: bool, compact: bool) -> None:
     """Write a string or bytes: its length, then itself."""
-    is_text = plan.kind == "string"
+    is_text = field.kind == "string"
     source.add(f"v = {value}", "if v is None:")
     if not nullable:
-        source.add(f"    raise ValueError('`{plan.name}` is null')")
+        source.add(f"    raise ValueError('`{field.name}` is null')")
     elif compact:
         source.add("    out.append(0)")
     else:
@@ -250,7 +244,7 @@ def _write_sized(source: Source, plan: FieldPlan, value: str, nullable: bool, co
     if is_text:
         source.add("    v = v.encode()")
     if compact and is_text:
-        source.add(f"    if len(v) > {STRING_SIZE_MAX_BYTES}: raise ValueError('`{plan.name}` is too long')")
+        source.add(f"    if len(v) > {STRING_SIZE_MAX_BYTES}: raise ValueError('`{field.name}` is too long')")
     if compact:
         source.add("    n = len(v) + 1", "    if n < 128: out.append(n)", "    else: out += put_uvarint(n)")
     else:
@@ -258,14 +252,13 @@ def _write_sized(source: Source, plan: FieldPlan, value: str, nullable: bool, co
     source.add("    out += v")
 
 
-def _write_field(source: Source, plan: FieldPlan) -> None:
-    compact = source.flexible and not (plan.name == "client_id" and _is_header(source))
-    if not plan.is_array:
-        _write_scalar(source, plan, f"s.{plan.name}", plan.nullable, compact)
+def _write_field(source: Source, field: Field) -> None:
+    if not field.is_array:
+        _write_scalar(source, field, f"s.{field.name}", field.nullable, source.flexible)
         return
-    source.add(f"items = s.{plan.name}", "if items is None:")
-    if not plan.nullable:
-        source.add(f"    raise ValueError('`{plan.name}` is null')")
+    source.add(f"items = s.{field.name}", "if items is None:")
+    if not field.nullable:
+        source.add(f"    raise ValueError('`{field.name}` is null')")
     else:
         source.add("    out.append(0)" if source.flexible else "    out += NULL32")
     source.add("else:")
@@ -277,29 +270,29 @@ def _write_field(source: Source, plan: FieldPlan) -> None:
     source.depth += 2
     if source.in_parts:
         source.add("at = len(out)")
-    _write_scalar(source, plan, "item", nullable=False, compact=source.flexible)
-    source.count_element(plan, "(len(out) - at)")
+    _write_scalar(source, field, "item", nullable=False, compact=source.flexible)
+    source.count_element(field, "(len(out) - at)")
     source.depth -= 2
 
 
-def _write_tags(source: Source, plans: list[FieldPlan], name: str) -> None:
-    tagged = sorted((plan for plan in plans if plan.tag is not None), key=lambda plan: plan.tag or 0)
+def _write_tags(source: Source, fields: Sequence[Field], name: str) -> None:
+    tagged = sorted((field for field in fields if field.tag is not None), key=lambda field: field.tag or 0)
     if not tagged:
         source.add("out.append(0)")
     else:
         source.add("whole = out; tags = bytearray(); count = 0")
-        for plan in tagged:
-            source.add(f"if s.{plan.name} != unset_{name}_{plan.name}:")
+        for field in tagged:
+            source.add(f"if s.{field.name} != unset_{name}_{field.name}:")
             source.depth += 1
             source.add("out = bytearray()")
-            _write_field(source, plan)
-            source.add(f"tags += put_uvarint({plan.tag}) + put_uvarint(len(out)) + out; count += 1")
+            _write_field(source, field)
+            source.add(f"tags += put_uvarint({field.tag}) + put_uvarint(len(out)) + out; count += 1")
             source.depth -= 1
         source.add("whole += put_uvarint(count); whole += tags")
 
 
 def make_writer(
-    plans: list[FieldPlan],
+    fields: Sequence[Field],
     name: str,
     namespace: dict[str, Any],
     flexible: bool,
@@ -307,21 +300,21 @@ def make_writer(
 ) -> None:
     """Put `write_<name>` into the namespace; with `in_parts` as `make_reader` does."""
     source = Source(namespace, flexible, in_parts)
-    for run in _fixed_runs([plan for plan in plans if plan.tag is None]):
+    for run in _fixed_runs([field for field in fields if field.tag is None]):
         if len(run) == 1:
             _write_field(source, run[0])
             continue
-        packer = source.packer("".join(FIXED[plan.kind][0] for plan in run))
-        source.add(f"out += {packer}.pack({', '.join(f's.{plan.name}' for plan in run)})")
+        packer = source.packer("".join(FIXED[field.kind][0] for field in run))
+        source.add(f"out += {packer}.pack({', '.join(f's.{field.name}' for field in run)})")
     if flexible:
-        _write_tags(source, plans, name)
+        _write_tags(source, fields, name)
     source.finish("write", name, "s, out", "None")
 
 
-def make_tags_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any]) -> None:
+def make_tags_writer(fields: Sequence[Field], name: str, namespace: dict[str, Any]) -> None:
     """Put `tags_<name>` into the namespace: the writer of a struct's tagged fields alone."""
     source = Source(namespace, flexible=True)
-    _write_tags(source, plans, name)
+    _write_tags(source, fields, name)
     source.add("return None")
     namespace[f"tags_{name}"] = source.compile(f"tags_{name}(s, out)")
 

@@ -2,19 +2,13 @@
 
 import struct
 from collections.abc import Callable, Collection
-from dataclasses import fields
 from typing import Any, Final
 
 from kustos.wire.errors import EndsEarlyError, MalformedMessageError, TooManyElementsError
-from kustos.wire.plan import FieldPlan
+from kustos.wire.schemas import Field
 
 ELEMENT_BYTES_SHIFT: Final = 6
 """An element that has arrays of its own counts once more for each 64 bytes."""
-
-
-def has_array(element: type) -> bool:
-    """Return whether a struct has an array."""
-    return any(FieldPlan(field).is_array for field in fields(element))
 
 
 def bad(reason: str) -> None:
@@ -62,12 +56,12 @@ class Source:
             return f"yield from {action}_{name}_in_parts({arguments}, pause)"
         return f"{action}_{name}({arguments})"
 
-    def count_element(self, plan: FieldPlan, size: str) -> None:
+    def count_element(self, field: Field, size: str) -> None:
         """Count an element of an array, which took `size` bytes, in a function in parts."""
         if not self.in_parts:
             return
-        element = plan.element
-        is_one = element is None or element.__name__ in self.in_parts or not has_array(element)
+        element = field.element
+        is_one = element is None or element.name in self.in_parts or not element.has_array
         self.add(f"pause[0] -= {'1' if is_one else f'1 + ({size} >> {ELEMENT_BYTES_SHIFT})'}")
         self.add("if pause[0] <= 0: yield")
 
@@ -91,7 +85,7 @@ class Source:
         """Return the function of this signature."""
         text = f"def {signature}:\n" + "\n".join(self.lines) + "\n"
         scope: dict[str, Any] = {}
-        # the source consists of kio's field names and constants of this module, never of received data
+        # the source consists of names of fields and constants of this module, never of received data
         exec(compile(text, f"<generated {signature}>", "exec"), self.namespace, scope)  # noqa: S102
         function: Callable[..., Any] = next(iter(scope.values()))
         return function
