@@ -296,9 +296,11 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def in_parallel(items: Sequence[_Item], function: Callable[[_Item], _Result]) -> list[_Result]:
+def in_parallel(
+    items: Sequence[_Item], function: Callable[[_Item], _Result], at_once: int = AT_ONCE
+) -> list[_Result]:
     """Return the function's results, in the order of the items; raise what it raises."""
     if len(items) < 2:
         return [function(item) for item in items]
-    with ThreadPoolExecutor(min(AT_ONCE, len(items))) as pool:
+    with ThreadPoolExecutor(min(at_once, len(items))) as pool:
         return list(pool.map(function, items))

@@ -1,6 +1,7 @@
 """The jars a person is told to bring are the ones that every test here runs with."""
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,11 @@ def test_what_is_said_of_settings_holds_no_secret(tmp_path: Path) -> None:
     assert "broker:9092" in text
     assert "kafka.group.id" not in settings.options()
     assert settings.options()["kafka.ssl.keystore.password"] == "k3ystore"
+
+
+def test_a_source_gets_as_many_records_at_a_time_as_it_is_told() -> None:
+    settings = TopicSettings(topic="audit", client_properties={"bootstrap.servers": "broker:9092"})
+    own = {**settings.client_properties, "max.poll.records": "7"}
+    assert settings.options()["kafka.max.poll.records"] == "4000"
+    assert replace(settings, client_properties=own).options()["kafka.max.poll.records"] == "7"
+    assert "max.poll.records" not in settings.client_options()  # which admin clients have, too

@@ -46,6 +46,21 @@ def rewrite(tables: Tables, **changes: Any) -> None:
         change.commit("other", UPKEEP, [Write(table="audit_events", schema=schema, replaces=(DAY,))])
 
 
+def test_texts_of_events_are_codes_also_within_the_rule(spark: SparkSession, tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+    take(spark, tables, "run", event_line(1), event_line(1, host="10.0.0.8"), event_line(2))
+    (path,) = tables.files("audit_events")
+    content = pyarrow.parquet.ParquetFile(path)
+    columns = [content.metadata.row_group(0).column(n) for n in range(content.metadata.num_columns)]
+    texts = [column for column in columns if column.physical_type == "BYTE_ARRAY"]
+    assert [c.path_in_schema for c in texts if "RLE_DICTIONARY" not in c.encodings] == ["event_id"]
+    found = (
+        content.schema_arrow.field("rule").type.field("kind").type,
+        content.schema_arrow.field("host").type,
+    )
+    assert found == (pyarrow.string(), pyarrow.string())
+
+
 def identifiers(rows: DataFrame) -> list[str]:
     return sorted(row["event_id"][-1] for row in rows.collect())
 

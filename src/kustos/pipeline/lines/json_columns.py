@@ -1,5 +1,7 @@
 """Lines of JSON parsed in columns: the results of `json_grammar.read_line`, several times faster.
 
+Lines of one form are read by it (`json_forms`), all others by Arrow.
+
 Theory of operation. Arrow's reader of JSON takes a batch of values of a known schema and refuses the whole
 batch for anything else: an unknown or repeated name, a value of another kind, half a value. Each line is put
 into an envelope of its own, `{"event":LINE,"end":true}`. A torn line would have to end within the next one's
@@ -20,24 +22,30 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kustos.authorizer.audit import AUDIT_SCHEMA_VERSION, SECURITY_SCHEMA_VERSION
 from kustos.pipeline.lines.generated_ids import EVENT_ID_BEGIN
+from kustos.pipeline.lines.json_forms import EVENT, LineForm
 from kustos.pipeline.lines.json_grammar import DECISIONS, JSON, read_line
 from kustos.pipeline.lines.kafka_grammar import MAXIMUM_TIME_MS
 from kustos.pipeline.lines.text_pieces import Numbers, flags_of, in_order
-from kustos.pipeline.schemas import ANY_EVENT_SCHEMA, EVENT_SCHEMA, REQUIRED_FIELDS, relaxed
+from kustos.pipeline.schemas import ANY_EVENT_SCHEMA, REQUIRED_FIELDS
 
-_EVENT: Final = pa.struct(list(to_arrow_schema(relaxed(EVENT_SCHEMA))))
 PARSED_TYPE: Final = pa.struct(
     [*to_arrow_schema(ANY_EVENT_SCHEMA), ("source_format", pa.string()), ("reason", pa.string())]
 )
 """The result for each line: the fields of its event and `source_format`, or the `reason` why it is none."""
 
 _ENVELOPE: Final = json.ParseOptions(
-    explicit_schema=pa.schema([("event", _EVENT), ("end", pa.bool_())]), unexpected_field_behavior="error"
+    explicit_schema=pa.schema([("event", EVENT), ("end", pa.bool_())]), unexpected_field_behavior="error"
 )
 _SECURITY_BEGIN: Final = f'{{"schema_version":{SECURITY_SCHEMA_VERSION},'
 """The beginning of a security event as kustos writes it; others only take more time."""
 
 _HEAD, _TAIL = '{"event":', ',"end":true}\n'
+
+FORMS_MAX: Final = 4
+"""Forms that are tried for a batch, each that of the first line that has none of the others."""
+
+FORM_LINES_MIN: Final = 64
+"""Fewer lines of a form are not worth a look."""
 
 HALVED_LINES_MIN: Final = 64
 """Fewer lines are faster one by one than in halves."""
@@ -57,7 +65,21 @@ def read_lines(texts: pa.Array) -> pa.StructArray:
     return _read_decisions(texts)
 
 
-def _read_decisions(texts: pa.Array) -> pa.StructArray:
+def _read_decisions(texts: pa.Array, forms: int = FORMS_MAX) -> pa.StructArray:
+    if not forms or len(texts) < FORM_LINES_MIN:
+        return _read_by_arrow(texts)
+    form = LineForm.of(texts[0].as_py())
+    if form is None:
+        return _read_by_arrow(texts)
+    rows, events = form.read(texts)
+    if len(rows) == len(texts):
+        return _checked(texts, events)
+    found = _checked(texts.take(pa.array(rows)), events)
+    others = np.setdiff1d(np.arange(len(texts)), rows, assume_unique=True)
+    return in_order(rows, found, others, _read_decisions(texts.take(pa.array(others)), forms - 1))
+
+
+def _read_by_arrow(texts: pa.Array) -> pa.StructArray:
     pieces = list(_pieces(texts))
     return pa.concat_arrays(pieces) if pieces else pa.array([], PARSED_TYPE)
 
@@ -81,7 +103,7 @@ def _one_by_one(texts: pa.Array) -> pa.StructArray:
 def _values(texts: pa.Array) -> pa.StructArray | None:
     """Return the values of lines if each is an event of kustos' schema, None if any may not be."""
     if not len(texts):
-        return pa.array([], _EVENT)
+        return pa.array([], EVENT)
     try:
         joined = pc.binary_join_element_wise(_HEAD, texts, _TAIL, "")
         _, offsets, values = joined.buffers()

@@ -94,10 +94,11 @@ def _read_security_event(values: JsonObject) -> dict[str, Any] | str:
 
 
 def _typed(values: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
-    return {field.name: _value(values.get(field.name), field.dataType) for field in schema.fields}
+    return {field.name: typed_value(values.get(field.name), field.dataType) for field in schema.fields}
 
 
-def _value(value: Any, kind: DataType) -> Any:
+def typed_value(value: Any, kind: DataType) -> Any:
+    """Return a value as its type has it; raise `MalformedError` for one of another type."""
     if isinstance(kind, StructType):
         inner = struct(value)
         return None if inner is None else _typed(inner, kind)

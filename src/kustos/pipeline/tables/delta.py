@@ -9,7 +9,7 @@ rows, are never turned on here, and a table that has them is refused.
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -335,6 +335,22 @@ def new_name(mark: str, day: str | None = None) -> str:
     """Return a name for a file that no other has, with the folder of its day; `mark` says whose it is."""
     name = f"part-{mark}-{SystemEntropy().uuid().hex}.parquet"
     return name if day is None else f"{DAY}={day}/{name}"
+
+
+def dictionary_paths(schema: pa.Schema, plain: Collection[str]) -> list[str]:
+    """Return the columns of a file that get a dictionary: all but these, as Parquet names them.
+
+    A struct has no column of its own: a name of one would mean no column of the file.
+    """
+    return [path for field in schema if field.name not in plain for path in _leaves(field.name, field.type)]
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
+    if not pa.types.is_struct(kind):
+        yield path
+        return
+    for field in kind:
+        yield from _leaves(f"{path}.{field.name}", field.type)
 
 
 def write_file(place: Place, name: str, rows: pa.Table, day: str | None = None, **options: Any) -> NewFile:

@@ -20,8 +20,8 @@ from kustos.pipeline.places import Place, in_parallel, source_of
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, CLUSTER, QUARANTINE_SCHEMA, SECURITY_EVENTS_SCHEMA
 from kustos.pipeline.tables.deduplication.of_runs import Outcomes
 from kustos.pipeline.tables.deduplication.outcomes import EVENT, QUARANTINED
-from kustos.pipeline.tables.delta import NewFile, new_name, write_file
-from kustos.pipeline.tables.staging import StagedFile, StagedLines
+from kustos.pipeline.tables.delta import NewFile, dictionary_paths, new_name, write_file
+from kustos.pipeline.tables.staging import CODED_TEXTS, StagedFile, StagedLines
 from kustos.pipeline.tables.writing import in_tasks, written_files
 
 FEW_LINES: Final = 20_000
@@ -153,22 +153,25 @@ class _Writer:
         return written
 
     def _write_by_day(self, events: pa.Table, schema: pa.Schema, place: Place) -> list[NewFile]:
-        coded = [each for each in schema.names if each not in _NOT_CODED]
         mark = self.places.mark
         if self.places.day is None:
-            rows = events.select(schema.names)
-            return [write_file(place, new_name(mark), rows, use_dictionary=coded)] if events.num_rows else []
+            return [_write_events(place, new_name(mark), events, schema)] if events.num_rows else []
 
         def write(part: tuple[date, pa.Table]) -> NewFile:
-            day, rows = part[0].isoformat(), part[1].select(schema.names)
-            return write_file(place, new_name(mark, day), rows, day, use_dictionary=coded)
+            day = part[0].isoformat()
+            return _write_events(place, new_name(mark, day), part[1], schema, day)
 
         return in_parallel(list(parts_by_day(events)), write)
 
-    def _read(self, number: int, columns: Sequence[str], piece: _Piece) -> pa.Table:
-        """Return columns of the lines of a staged file that the piece has, and their `row`."""
+    def _read(
+        self, number: int, columns: Sequence[str], piece: _Piece, codes: Sequence[str] = ()
+    ) -> pa.Table:
+        """Return columns of the lines of a staged file that the piece has, and their `row`.
+
+        Columns of text come as text, those of `codes` as dictionaries.
+        """
         found, start = [], 0
-        with parquet.ParquetFile(source_of(self.files[number])) as content:
+        with parquet.ParquetFile(source_of(self.files[number]), read_dictionary=codes) as content:
             groups = [
                 group for group in range(content.num_row_groups) if _may_have(content.metadata, group, piece)
             ]
@@ -187,7 +190,7 @@ class _Writer:
 
     def _events(self, number: int, outcomes: pa.Table, piece: _Piece) -> pa.Table:
         """Return the events of a staged file, with `day`."""
-        table = self._read(number, _READ, piece)
+        table = self._read(number, _READ, piece, CODED_TEXTS)
         places = pc.index_in(table["row"], value_set=outcomes["row"].combine_chunks())
         if table["event_id"].null_count:
             occurrences = outcomes["occurrence"].take(places).fill_null(1).cast(pa.string())
@@ -217,6 +220,17 @@ class _Writer:
             CLUSTER: table[CLUSTER],
         }
         return pa.table(columns, schema=_QUARANTINE)
+
+
+def _write_events(
+    place: Place, name: str, events: pa.Table, schema: pa.Schema, day: str | None = None
+) -> NewFile:
+    """Write events, whose columns may be codes, as columns of text."""
+    # of several dictionaries Arrow writes the first one only, and text from there on
+    rows = events.select(schema.names).unify_dictionaries()
+    coded = dictionary_paths(schema, _NOT_CODED)
+    # without Arrow's own schema, which would have readers take codes for the type of a column
+    return write_file(place, name, rows, day, use_dictionary=coded, store_schema=False)
 
 
 def parts_by_day(rows: pa.Table) -> Iterator[tuple[date, pa.Table]]:

@@ -32,6 +32,18 @@ BOUNDED: Final = {
 }
 """Timeouts for a silent broker, unless the file sets others (Kafka: 60 s)."""
 
+FETCHED: Final = {
+    "fetch.max.wait.ms": "10",
+    "max.partition.fetch.bytes": str(4 << 20),
+    "max.poll.records": "4000",
+}
+"""What Spark's source gets at a time, unless the file says otherwise.
+
+Its consumers ask for the ends of a partition after each poll, and wait for the answer behind a fetch, which
+the broker holds back where there are no more records: by Kafka's default half a second, at the end of a
+topic. With 500 records a poll and 1 MB a fetch, its other defaults, they ask too often. A consumer holds one
+fetch, and Spark keeps 64 consumers at most."""
+
 SECRET_KEYS: Final = re.compile(r"(?i)password|jaas|secret|token|key$|keystore|truststore|credential")
 """Keys whose values are redacted wherever a text might quote them."""
 
@@ -92,7 +104,7 @@ class TopicSettings:
     def options(self) -> dict[str, str]:
         """Return the options of Spark's Kafka source that a batch and a stream have in common."""
         return {
-            **{f"kafka.{key}": value for key, value in self.client_options().items()},
+            **{f"kafka.{key}": value for key, value in {**FETCHED, **self.client_options()}.items()},
             "kafka.isolation.level": "read_committed",  # what a transaction aborted never happened
             "subscribe": self.topic,
             "startingOffsets": self.starting,

@@ -76,8 +76,10 @@ def suspects(lines: pa.RecordBatch, file: int, secret: str, first_row: int = 0) 
         "content": content,
         "line_digest": digest,
     }
+    fields = zip(SUSPECTS.names, SUSPECTS.types, strict=True)
     return pa.RecordBatch.from_arrays(
-        [columns[name] if name in columns else lines[name] for name in SUSPECTS.names], schema=SUSPECTS
+        [columns[name] if name in columns else lines[name].cast(kind) for name, kind in fields],
+        schema=SUSPECTS,
     )
 
 

@@ -10,6 +10,7 @@ memory of a task, and tasks take them.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.places import Place, make_folder, sink_of, source_of
+from kustos.pipeline.places import Place, in_parallel, make_folder, sink_of, source_of
 from kustos.pipeline.schemas import CLUSTER, CONTENT_SCHEMA
 from kustos.pipeline.tables.deduplication.keys import suspects
 from kustos.pipeline.tables.deduplication.outcomes import (
@@ -28,7 +29,7 @@ from kustos.pipeline.tables.deduplication.outcomes import (
     outcomes,
     without_known_lines,
 )
-from kustos.pipeline.tables.staging import PARTS, StagedLines
+from kustos.pipeline.tables.staging import CODED_TEXTS, PARTS, StagedLines
 from kustos.pipeline.tables.stored import StoredFile, StoredFiles
 from kustos.runtime import SystemEntropy
 
@@ -40,6 +41,12 @@ BUCKET_KEY_BYTES_MAX: Final = 256 * 2**20
 
 BUCKETS_MAX: Final = 4_096
 """Each reads the keys of all lines: more buckets would read for longer than they compare."""
+
+READERS_MAX: Final = 2
+"""Staged files read at a time: each takes a group of rows, and lines may be long."""
+
+SUSPECTS_AT_ONCE: Final = 4_096
+"""Lines examined together: the columns of a few take as long as those of a thousand."""
 
 FILE_ROWS: Final = 65_536
 """Outcomes in a group of rows of a file, of which a task reads those of its lines."""
@@ -141,17 +148,18 @@ class _Buckets:
 
     def outcomes(self, number: int) -> pa.Table:
         """Return the outcomes of the suspects of a bucket."""
-        keys = [self._keys_of(file, number) for file in self.files]
+        keys = in_parallel(self.files, lambda file: self._keys_of(file, number), READERS_MAX)
         marks, files = self._marked(pa.concat_tables(keys)) if keys else ((), set())
-        found, start = [], 0
-        for place, table in enumerate(keys):
-            rows = table["row"].to_numpy()[marks[start : start + table.num_rows]]
-            start += table.num_rows
-            if len(rows):
-                found.append(self._suspects(place, rows))
-        if not found:
+        ends = np.cumsum([table.num_rows for table in keys]).tolist()
+        rows = [
+            table["row"].to_numpy()[marks[end - table.num_rows : end]]
+            for table, end in zip(keys, ends, strict=True)
+        ]
+        wanted = [place for place, chosen in enumerate(rows) if len(chosen)]
+        if not wanted:
             return OUTCOMES.empty_table()
-        lines = pa.concat_tables(found)
+        found = in_parallel(wanted, lambda place: list(self._suspects(place, rows[place])), READERS_MAX)
+        lines = pa.concat_tables(chain.from_iterable(found))
         first, repeated = _possible_ids(lines)
         files |= self.stored.files_with(repeated)[0]
         stored = self.stored.events_of(files, pa.concat_arrays([first, repeated]), self.secret)
@@ -188,20 +196,25 @@ class _Buckets:
             conditions.append(pc.less(keys["time_ms"], self.oldest_time_ms).fill_null(False))
         return reduce(pc.or_, conditions).to_numpy(), files
 
-    def _suspects(self, number: int, rows: Any) -> pa.Table:
-        """Return these rows of a staged file as `outcomes` takes them."""
-        found, start = [], 0
-        with parquet.ParquetFile(source_of(self.files[number])) as content:
+    def _suspects(self, number: int, rows: Any) -> Iterator[pa.Table]:
+        """Yield these rows of a staged file as `outcomes` takes them."""
+        held: list[pa.Table] = []
+        start = given = 0
+        source = source_of(self.files[number])
+        with parquet.ParquetFile(source, read_dictionary=CODED_TEXTS) as content:
             for group in range(content.num_row_groups):
                 end = start + content.metadata.row_group(group).num_rows
                 wanted = rows[(rows >= start) & (rows < end)]
                 if len(wanted):
                     read = content.read_row_group(group, _SUSPECT, use_threads=False)
-                    [batch] = read.take(pa.array(wanted - start)).combine_chunks().to_batches()
-                    of_group = pa.table(suspects(batch, number, self.secret))
-                    found.append(of_group.set_column(1, "row", pa.array(wanted)))
+                    held.append(read.take(pa.array(wanted - start)))
                 start = end
-        return pa.concat_tables(found)
+                count = sum(table.num_rows for table in held)
+                if count >= SUSPECTS_AT_ONCE or (count and count == len(rows) - given):
+                    [batch] = pa.concat_tables(held).combine_chunks().to_batches()
+                    found = pa.table(suspects(batch, number, self.secret))
+                    yield found.set_column(1, "row", pa.array(rows[given : given + count]))
+                    held, given = [], given + count
 
 
 def _read(file: Place, columns: list[str]) -> pa.Table:
