@@ -19,7 +19,14 @@ from testkit.object_store import ObjectStore, object_store
 from testkit.paths import ROOT
 from testkit.spark_connect import connect_server
 from testkit.spark_jars import SPARK_DELTA, SPARK_KAFKA, spark_jars
-from testkit.spark_quick import INTERPRETED, SETTINGS, TINY
+from testkit.spark_quick import (
+    INTERPRETED,
+    PLANNED_ONCE,
+    SETTINGS,
+    TINY,
+    USERS_PLANS,
+    remember_java_names,
+)
 from tests.pipeline.backends import IS_CONNECT, left_out, runs_here
 
 ROOM = Path(__file__).parent
@@ -45,11 +52,27 @@ def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     if IS_CONNECT:
-        lent = open_session("kustos tests", remote=request.getfixturevalue("spark_server"), settings=TINY)
+        lent = open_session(
+            "kustos tests", remote=request.getfixturevalue("spark_server"), settings=TINY | PLANNED_ONCE
+        )
     else:
-        lent = open_session("kustos tests", settings={**at_start(), **INTERPRETED})
+        lent = open_session("kustos tests", settings=at_start() | INTERPRETED | PLANNED_ONCE)
     with lent as session:
+        if not IS_CONNECT:
+            remember_java_names(session)
         yield session
+
+
+@pytest.fixture(scope="module")
+def users_plans(spark: SparkSession) -> Iterator[None]:
+    """Let Spark plan and run for the tests of a file as it does for users; a file of each folder does."""
+    before = {name: spark.conf.get(name) for name in USERS_PLANS}
+    for name, value in USERS_PLANS.items():
+        spark.conf.set(name, value)
+    yield
+    for name, old in before.items():
+        assert old is not None
+        spark.conf.set(name, old)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,8 @@ from kustos.pipeline.run import run_access_report
 from kustos.pipeline.tables import line_writing
 from tests.pipeline.events import event_line, kafka_line, login_line
 
+pytestmark = pytest.mark.usefixtures("users_plans")
+
 
 def audit_folder(folder: Path) -> Path:
     """Make a folder of both formats: rotated, gzipped, with odd names, junk and no last line feed."""

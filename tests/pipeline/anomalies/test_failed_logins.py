@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import DateType, StructField, StructType
 
-from kustos.pipeline.anomalies import AnomalyParameters, Suppression, Window, find_anomalies
+from kustos.pipeline.anomalies import AnomalyParameters, Suppression, Window, find_anomalies, kept
 from kustos.pipeline.anomalies.activity import ActivityScope
 from kustos.pipeline.anomalies.failed_logins import failed_logins
 from kustos.pipeline.anomalies.findings import without
@@ -71,19 +71,72 @@ NOTHING = [
 ]
 
 
+ByWorld = dict[str, list[tuple[str, str | None, str | None, Row]]]
+"""Kind, principal and address of the findings of each world, and the rows as they are."""
+FAR = row("pods", "172.16.1.1", count=500)
+NEAR = [row("pods", "10.7.99.1", count=500), row("pods", "10.7.99.1", ok=True, at=1)]
+WORLDS: dict[str, list[dict[str, Any]]] = {
+    "moved": MOVED,
+    "moved far": [*MOVED, FAR],
+    "moved near and got in": [*MOVED, *NEAR],
+    "slow": SLOW,
+    "slow, fewer": SLOW[1:],
+    "slow, one address": [{**each, "host": "10.0.2.1"} for each in SLOW],
+    "slow and got in": [*SLOW, row("patient", SLOW[-1]["host"], ok=True, at=600)],
+    "home": HOME,
+    "home of many": [*HOME, *(row(f"person-{n}", "10.0.1.1", BEFORE, ok=True) for n in range(12))],
+    "home since today": [HOME[1], row("rotated", "10.0.1.1", ok=True, at=1)],
+    "two addresses": [*SPRAY, *({**each, "host": "10.0.0.33"} for each in SPRAY)],
+}
+"""Logins of clusters that share no name and no address, so that one search is about all: see `apart`."""
+
+
+def apart(number: int, each: dict[str, Any]) -> dict[str, Any]:
+    """Return the row with the name and the address that it has in a world: 10. and 172. begin anew."""
+    first, rest = str(each["host"]).split(".", 1)
+    name = each["claimed_name"]
+    host = f"{11 + 2 * number + (first == '172')}.{rest}"
+    return each | {"claimed_name": None if name is None else f"{name}@{number}", "host": host}
+
+
+def told_of(found: Row) -> tuple[int, str, str | None, str | None]:
+    """Return which world a finding is about, and its kind, principal and address there: `apart` undone."""
+    principal, host = found["principal"], json.loads(found["evidence"]).get("host")
+    worlds = set()
+    if principal is not None:
+        principal, number = principal.split("@")
+        worlds.add(int(number))
+    if host is not None:
+        first, rest = host.split(".", 1)
+        number, is_far = divmod(int(first) - 11, 2)
+        worlds.add(number)
+        host = f"{172 if is_far else 10}.{rest}"
+    [world] = worlds
+    return world, found["kind"], principal, host
+
+
 def frame_of(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
     return spark.createDataFrame([tuple(each[name] for name in SCHEMA.fieldNames()) for each in rows], SCHEMA)
 
 
-def found(spark: SparkSession, *parts: list[dict[str, Any]]) -> DataFrame:
-    security = frame_of(spark, [each for part in parts for each in part])
-    return failed_logins(security, ActivityScope(WINDOW, AnomalyParameters()))
+def found(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
+    return failed_logins(frame_of(spark, rows), ActivityScope(WINDOW, AnomalyParameters(), kept))
+
+
+@pytest.fixture(scope="module")
+def by_world(spark: SparkSession) -> ByWorld:
+    rows = [apart(number, each) for number, world in enumerate(WORLDS.values()) for each in world]
+    made: ByWorld = {name: [] for name in WORLDS}
+    for each in found(spark, rows).collect():
+        number, kind, principal, host = told_of(each)
+        made[list(WORLDS)[number]].append((kind, principal, host, each))
+    return made
 
 
 @pytest.fixture(scope="module")
 def told(spark: SparkSession) -> list[Row]:
     security = frame_of(spark, [*GUESSES, *RIGHT, *SPRAY, *OLD_PASSWORD, *NOTHING])
-    made = find_anomalies(spark, window=WINDOW, rollup=frame(spark, []), security_events=security)
+    made = find_anomalies(spark, window=WINDOW, rollup=frame(spark, []), security_events=security, keep=kept)
     assert made.schema.fieldNames() == FINDINGS_SCHEMA.fieldNames()
     return sorted(made.collect(), key=lambda each: str(each["kind"]))
 
@@ -109,45 +162,40 @@ def test_a_finding_says_who_from_where_and_how_often(told: list[Row]) -> None:
     assert json.loads(sprayed["evidence"])["host"] == "10.0.0.3"
 
 
-def test_an_old_password_may_move_nearby_but_not_far_and_not_get_in(spark: SparkSession) -> None:
-    assert found(spark, MOVED).collect() == []
-    far = [row("pods", "172.16.1.1", count=500)]
-    [guessed] = found(spark, MOVED, far).collect()
-    assert (guessed["kind"], json.loads(guessed["evidence"])["host"]) == ("PASSWORD_GUESSING", "172.16.1.1")
-    near = [row("pods", "10.7.99.1", count=500), row("pods", "10.7.99.1", ok=True, at=1)]
-    [right] = found(spark, MOVED, near).collect()
-    assert (right["kind"], json.loads(right["evidence"])["host"]) == ("LOGIN_AFTER_FAILURES", "10.7.99.1")
+def test_an_old_password_may_move_nearby_but_not_far_and_not_get_in(by_world: ByWorld) -> None:
+    assert by_world["moved"] == []
+    [guessed] = by_world["moved far"]
+    assert guessed[:3] == ("PASSWORD_GUESSING", "User:pods", "172.16.1.1")
+    [right] = by_world["moved near and got in"]
+    assert right[:3] == ("LOGIN_AFTER_FAILURES", "User:pods", "10.7.99.1")
 
 
-def test_patient_guesses_from_several_addresses_add_up(spark: SparkSession) -> None:
-    [slow] = found(spark, SLOW).collect()
-    assert (slow["kind"], slow["principal"], slow["day"]) == ("PASSWORD_GUESSING", "User:patient", IN_WINDOW)
+def test_patient_guesses_from_several_addresses_add_up(by_world: ByWorld) -> None:
+    [(kind, principal, host, slow)] = by_world["slow"]
+    assert (kind, principal, host, slow["day"]) == ("PASSWORD_GUESSING", "User:patient", None, IN_WINDOW)
     evidence = json.loads(slow["evidence"])
-    assert (evidence["failed"], evidence["addresses"], evidence.get("host")) == (21, 3, None)
-    assert found(spark, SLOW[1:]).collect() == [], "18 in a week are fewer than the least number"
-    assert found(spark, [{**each, "host": "10.0.2.1"} for each in SLOW]).collect() == [], "one address"
-    last = SLOW[-1]["host"]
-    [right] = found(spark, SLOW, [row("patient", last, ok=True, at=600)]).collect()
-    assert right["kind"] == "LOGIN_AFTER_FAILURES"
+    assert (evidence["failed"], evidence["addresses"]) == (21, 3)
+    assert by_world["slow, fewer"] == [], "18 in a week are fewer than the least number"
+    assert by_world["slow, one address"] == []
+    [(kind, *_)] = by_world["slow and got in"]
+    assert kind == "LOGIN_AFTER_FAILURES"
 
 
 def test_an_address_is_a_name_s_own_from_the_day_after_it_got_in_and_unless_many_share_it(
-    spark: SparkSession,
+    by_world: ByWorld,
 ) -> None:
-    assert found(spark, HOME).collect() == []
-    others = [row(f"person-{n}", "10.0.1.1", BEFORE, ok=True) for n in range(12)]
-    assert [each["kind"] for each in found(spark, HOME, others).collect()] == ["PASSWORD_GUESSING"]
-    today = [HOME[1], row("rotated", "10.0.1.1", ok=True, at=1)]
-    assert [each["kind"] for each in found(spark, today).collect()] == ["LOGIN_AFTER_FAILURES"]
+    assert by_world["home"] == []
+    assert [kind for kind, *_ in by_world["home of many"]] == ["PASSWORD_GUESSING"]
+    assert [kind for kind, *_ in by_world["home since today"]] == ["LOGIN_AFTER_FAILURES"]
 
 
-def test_two_addresses_of_one_day_are_two_findings(spark: SparkSession) -> None:
-    other = [{**each, "host": "10.0.0.33"} for each in SPRAY]
-    ids = {each["finding_id"] for each in found(spark, SPRAY, other).collect()}
-    assert len(ids) == 2
+def test_two_addresses_of_one_day_are_two_findings(by_world: ByWorld) -> None:
+    two = by_world["two addresses"]
+    assert sorted(str(host) for _, _, host, _ in two) == ["10.0.0.3", "10.0.0.33"]
+    assert len({each["finding_id"] for *_, each in two}) == 2
 
 
 def test_a_suppressed_principal_hides_no_address(spark: SparkSession) -> None:
     known = (Suppression(reason="a test", principal="User:admin"),)
-    left = without(found(spark, GUESSES, SPRAY), known)
+    left = without(found(spark, [*GUESSES, *SPRAY]), known)
     assert [each["kind"] for each in left.collect()] == ["PASSWORD_SPRAYING"]

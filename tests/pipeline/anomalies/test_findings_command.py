@@ -12,6 +12,8 @@ from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from tests.pipeline.events import event_line
 
+pytestmark = pytest.mark.usefixtures("users_plans")
+
 DAY_MS = 86_400_000
 NOON_MS = 1_795_262_400_000
 """2026-11-21, 12:00 UTC."""

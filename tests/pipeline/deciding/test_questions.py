@@ -16,6 +16,8 @@ from kustos.pipeline.schemas import QUESTION_COLUMNS
 from testkit.acls.one_line import acls
 from tests.pipeline.deciding.worlds import Question, asked_around, decided_singly, made_world
 
+pytestmark = pytest.mark.usefixtures("users_plans")
+
 QUESTIONS_DDL = ", ".join(f"{name} string" for name in QUESTION_COLUMNS)
 QUICK = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 READS = "MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=orders, patternType=LITERAL, {}])"

@@ -31,6 +31,8 @@ from testkit.review_rows import (
 from testkit.seeds import Drawing
 from tests.pipeline.findings.test_supports import verdicts
 
+pytestmark = pytest.mark.usefixtures("users_plans")
+
 READ_PAY = acl("User:alice", "READ", "TOPIC", "pay.", prefixed=True)
 READ_IN = acl("User:alice", "READ", "TOPIC", "pay.in")
 WRITE_GONE = acl("User:bob", "WRITE", "TOPIC", "gone")

@@ -22,6 +22,8 @@ from tests.pipeline.history.test_walk import HOST, decided
 from tests.pipeline.history.worlds import T0_MS, State, World, random_world
 from tests.pipeline.tables.test_rollup import way
 
+pytestmark = pytest.mark.usefixtures("users_plans")
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PRINCIPALS = ("User:p", "User:q", "User:s")
 

@@ -4,6 +4,7 @@ import gzip
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import Row, SparkSession
@@ -14,6 +15,8 @@ from testkit.kafka import KafkaNode, NodeFactory
 from testkit.waiting import wait_until
 from tests.pipeline.lines import reference
 from tests.pipeline.run.topics import GUARDED, PASSWORD, fill, make_topic
+
+pytestmark = pytest.mark.usefixtures("users_plans")
 
 DATA = Path(__file__).parents[1] / "data"
 OLD_LINES = 129

@@ -14,6 +14,8 @@ from kustos.pipeline.privilege.recommendations import recommend, recommended_acl
 from tests.pipeline.privilege.rows import rollup, used
 from tests.pipeline.privilege.worlds import problems
 
+pytestmark = pytest.mark.usefixtures("users_plans")
+
 WORLDS = 40
 OPTIONS = PrivilegeOptions(wildcard_share=None, prefix_members_min=2, prefix_length_min=2)
 

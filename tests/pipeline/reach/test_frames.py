@@ -1,5 +1,6 @@
 """Reach as rows: which existing resources, over whom, and what of it was used."""
 
+import pytest
 from pyspark.sql import SparkSession
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
@@ -14,6 +15,8 @@ from kustos.pipeline.reach.frames import (
     reached_resources,
 )
 from testkit.review_rows import NAMES, PRINCIPALS, acl, large_world, rollup, row
+
+pytestmark = pytest.mark.usefixtures("users_plans")
 
 LISTING = {ResourceType.TOPIC: frozenset({"pay.in", "pay.out", "logs"}), ResourceType.GROUP: frozenset({"g"})}
 

@@ -44,6 +44,8 @@ from tests.pipeline.replay.recorded import (
     rule_fields,
 )
 
+pytestmark = pytest.mark.usefixtures("users_plans")
+
 BOB: Question = ("User:bob", "10.0.0.1", "READ", "TOPIC", "orders")
 ANN: Question = ("User:ann", "10.0.0.1", "WRITE", "TOPIC", "orders")
 EVE: Question = ("User:eve", "10.0.0.1", "READ", "TOPIC", "orders")

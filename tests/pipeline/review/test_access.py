@@ -21,6 +21,8 @@ from kustos.pipeline.review.period import bindings_of, in_force
 from kustos.pipeline.schemas import ACCESS_REVIEW_SCHEMA, ACL_SCHEMA
 from testkit.review_rows import AS_OF, START, Row, acl, acl_worlds, history, rollup, row, row_worlds
 
+pytestmark = pytest.mark.usefixtures("users_plans")
+
 FEW = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 READ_PAY = acl("User:alice", "READ", "TOPIC", "pay.", prefixed=True)
 READ_LOGS = acl("User:*", "READ", "TOPIC", "logs")

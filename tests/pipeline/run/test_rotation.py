@@ -15,6 +15,8 @@ from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.run import run_pipeline
 from tests.pipeline.run.homes import Home, log_lines
 
+pytestmark = pytest.mark.usefixtures("users_plans")
+
 LOG = "kafka-authorizer.log"
 
 

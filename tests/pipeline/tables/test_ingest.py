@@ -24,6 +24,8 @@ from kustos.pipeline.tables.transaction import data_files
 from tests.pipeline.events import event_line, kafka_line, login_line
 from tests.pipeline.tables.ways import both_ways
 
+pytestmark = pytest.mark.usefixtures("users_plans")
+
 TIME_MS = 1_795_233_600_123
 DAY_MS = 86_400_000
 

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -143,21 +142,8 @@ def denied_lines(day: int, who: str) -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.fixture
-def quick(near: SparkSession) -> Iterator[SparkSession]:
-    """Return the session with settings for large plans over few rows, as the tests of anomalies have them."""
-    settings = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
-    before = {name: near.conf.get(name) for name in settings}
-    for name, value in settings.items():
-        near.conf.set(name, value)
-    yield near
-    for name, old in before.items():
-        assert old is not None
-        near.conf.set(name, old)
-
-
 def test_findings_there_outlive_runs_with_what_was_said_of_them(
-    quick: SparkSession, store: ObjectStore, audit: Path
+    near: SparkSession, store: ObjectStore, audit: Path
 ) -> None:
     (audit / "denied").write_text("\n".join(denied_lines(0, "poor") + denied_lines(2, "typo")) + "\n")
     tables = Tables.at(store.address("findings"))
@@ -165,10 +151,10 @@ def test_findings_there_outlive_runs_with_what_was_said_of_them(
 
     def judged(*days: int) -> tuple[int, dict[str, int]]:
         window = Window(*(first + timedelta(days=day) for day in days))
-        made = run_anomalies(quick, tables, window, limit=10)
+        made = run_anomalies(near, tables, window, limit=10)
         return made["new"], made["states"]
 
-    run_pipeline(quick, tables=tables, audit=audit)
+    run_pipeline(near, tables=tables, audit=audit)
     assert judged(0, 3) == (2, {"OPEN": 2})
     once = stored_states(tables)
     assert judged(0, 3) == (0, {"OPEN": 2})
@@ -180,7 +166,7 @@ def test_findings_there_outlive_runs_with_what_was_said_of_them(
     assert judged(2, 3) == (0, {"OPEN": 1})
     states = {row["principal"]: row["state"] for row in stored_states(tables)}
     assert states == {"User:poor": "ACKNOWLEDGED", "User:typo": "OPEN"}, "a run of one day forgets nothing"
-    assert tables.read(quick, "anomalies").count() == 2
+    assert tables.read(near, "anomalies").count() == 2
 
 
 def test_days_there_are_compacted_and_dropped(near: SparkSession, store: ObjectStore, audit: Path) -> None:
