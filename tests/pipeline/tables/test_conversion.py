@@ -6,7 +6,7 @@ them.
 """
 
 import json
-import tarfile
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,7 @@ ARCHIVE = Path(__file__).parents[1] / "data" / "tables-before-delta.tar.gz"
 
 @pytest.fixture
 def former(tmp_path: Path) -> Path:
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(ARCHIVE, tmp_path)
     return tmp_path / "tables"
 
 
