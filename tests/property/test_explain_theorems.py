@@ -6,13 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kustos.acl import AclBinding, AclPermissionType, AclValueError
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclPermissionType,
+    AclValueError,
+    PatternType,
+    ResourcePattern,
+)
 from kustos.analysis.explain import explain, is_allow
 from kustos.analysis.regions import Probe
 from kustos.analysis.rules import Rules
 from kustos.authorizer import AuthorizerError
 from testkit.differential.specification import Spec, names
-from tests.property.test_authorizer_theorems import Question, acl_sets, bindings, questions
+from tests.property.test_authorizer_theorems import (
+    OPERATIONS,
+    Question,
+    acl_hosts,
+    acl_sets,
+    kinds,
+    permissions,
+    principals,
+    questions,
+)
 
 probes = st.one_of(
     questions.map(lambda question: Probe(*question)),
@@ -30,7 +46,21 @@ rules = st.builds(
 def sets_about(draw: st.DrawFn) -> tuple[list[AclBinding], Probe, Rules]:
     """Draw ACLs, many of which match the drawn question."""
     probe = draw(probes)
-    near = bindings.filter(lambda acl: names(acl, probe.name) and acl.entry.operation >= probe.operation)
+    name = probe.name
+    named = [(name[:end], PatternType.PREFIXED) for end in range(1, len(name) + 1)]
+    named += [(name, PatternType.LITERAL)] if name else []
+    named += [] if name.startswith("*") else [("*", PatternType.LITERAL)]
+    near = st.builds(
+        AclBinding,
+        st.builds(lambda kind, place: ResourcePattern(kind, *place), kinds, st.sampled_from(named)),
+        st.builds(
+            AccessControlEntry,
+            principals,
+            acl_hosts,
+            st.sampled_from([operation for operation in OPERATIONS if operation >= probe.operation]),
+            permissions,
+        ),
+    )
     acls = draw(acl_sets) + draw(st.lists(near, max_size=6))
     return list(dict.fromkeys(acls)), probe, draw(rules)
 
