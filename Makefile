@@ -24,7 +24,7 @@ VERSIONS ?=
 
 # what `make test-quick` runs: what takes seconds is left out, and a property has fewer examples
 QUICK := -m 'not slow' --hypothesis-profile=quick
-QUICK_SIDES := "property: $(QUICK) tests/property" "unit: $(QUICK) tests/unit"
+QUICK_SIDES := "property: $(QUICK) tests/property" "unit-1: $(QUICK) -p testkit.parts --part=1/2 tests/unit" "unit-2: $(QUICK) -p testkit.parts --part=2/2 tests/unit"
 
 # sides of `make test`, the longest first; `rest` is what no other names, so none is left out
 # tests of clients mostly wait, so two processes share their files (`testkit/parts.py`)
@@ -52,7 +52,7 @@ else
 	@KUSTOS_SEED=$(SEED) $(BIN)/python -m pytest $(PYTEST_ARGS)
 endif
 
-test-quick: setup ## run unit tests and properties without what is slow, in some two minutes of two idle cores
+test-quick: setup ## run unit tests and properties without what is slow, in less than two minutes of two idle cores
 	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/side_by_side.py $(QUICK_SIDES)
 
 test-connect: setup ## run the tests of the pipeline over a Spark Connect server; SHORT=1 leaves long ones out
