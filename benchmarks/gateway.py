@@ -148,7 +148,9 @@ PARTS: dict[str, Callable[[Routes, Routes, Path], list[Figure]]] = {
 
 
 def main(wanted: Sequence[str]) -> None:
-    """Run the benchmark and print its figures."""
+    """Run the benchmark and print its figures; exit with 1 for a part that is none."""
+    if unknown := [part for part in wanted if part not in PARTS]:
+        sys.exit(f"there is no part `{unknown[0]}`; choose of {', '.join(PARTS)}")
     directory = Path(tempfile.mkdtemp(prefix="kustos-bench-"))
     try:
         progress("starting Kafka 4.3.1, a relay and kustos")
