@@ -11,7 +11,6 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from dataclasses import Field as KioField
 from datetime import datetime, timedelta
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Final, get_args, get_origin
@@ -20,6 +19,7 @@ from kio.schema.index import PayloadEntityType, api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
 from kustos.wire.schemas.schema import STRUCT, Field, NoDefault, Struct
+from testkit.tap.frames import entity
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "src" / "kustos" / "wire" / "schemas"
 WIDTH: Final = 108
@@ -35,8 +35,7 @@ MILLISECOND: Final = timedelta(milliseconds=1)
 
 def entity_of(api_key: int, version: int, kind: str) -> Any:
     """Return kio's class of a message."""
-    module, _, name = schema_name_map[api_key_map[api_key]][version][KINDS[kind]].partition(":")
-    return getattr(import_module(module), name)
+    return entity(api_key, version, KINDS[kind])
 
 
 def versions_of(api_key: int) -> list[int]:

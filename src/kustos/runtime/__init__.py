@@ -1,6 +1,6 @@
 """The only home of time, randomness and files: real here, replaceable in tests."""
 
-from kustos.runtime.clock import Clock, SystemClock, stopwatch_ns
+from kustos.runtime.clock import Clock, PacedCounts, SystemClock, stopwatch_ns
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_nonce, random_text
 from kustos.runtime.process import (
     collect_seldom,
@@ -40,6 +40,7 @@ __all__ = [
     "Entropy",
     "FileSystemStorage",
     "FixedFile",
+    "PacedCounts",
     "Storage",
     "StorageLock",
     "StorageLockedError",

@@ -5,9 +5,7 @@ results, one for each action; anything else (an exception, too few, too many, an
 is a failure: clients get UNKNOWN_SERVER_ERROR, and nothing is forwarded.
 """
 
-import math
 import time
-from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
@@ -26,6 +24,7 @@ from kustos.authorizer import (
     RuleKind,
 )
 from kustos.authorizer.audit import cut, visible
+from kustos.runtime import PacedCounts
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -52,8 +51,7 @@ class CustomContextAuthorizer:
     def __init__(self, authorizer: Authorizer, now_s: Callable[[], float] = time.monotonic) -> None:
         self._authorizer: Final = authorizer
         self._now_s: Final = now_s
-        self._unlogged: Final[Counter[tuple[str, str]]] = Counter()
-        self._logged_s: Final[dict[tuple[str, str], float]] = {}
+        self._failures: Final = PacedCounts(LOGGED_EVERY_S)
 
     def decide(self, context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[Decision]:
         """Return one decision for each action, in order; raise `AuthorizerError` if there is none."""
@@ -80,19 +78,16 @@ class CustomContextAuthorizer:
         name = type(self._authorizer).__name__
         # ours say what was wrong with the answer, while others may quote anything
         kind = (method, str(error) if isinstance(error, AuthorizerFailedError) else type(error).__name__)
-        if kind not in self._logged_s and len(self._logged_s) >= KINDS_MAX:
+        if kind not in self._failures and len(self._failures) >= KINDS_MAX:
             kind = (method, "")
-        self._unlogged[kind] += 1
-        now_s = self._now_s()
-        if now_s - self._logged_s.get(kind, -math.inf) >= LOGGED_EVERY_S:
+        if failures := self._failures.due(kind, self._now_s()):
             LOG.error(
                 "the authorizer failed, requests are refused",
                 authorizer=name,
                 method=method,
                 reason=words_of_others(error),
-                failures=self._unlogged.pop(kind),
+                failures=failures,
             )
-            self._logged_s[kind] = now_s
         return AuthorizerFailedError(f"`{name}.{method}` failed")
 
 

@@ -6,7 +6,6 @@ authenticated, that connection makes room for the newcomer: silence must not loc
 """
 
 import asyncio
-import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -16,7 +15,7 @@ import structlog
 from kustos.gateway.listener.handshakes import CROWDED_OUT, LOGIN_TIMED_OUT, THROTTLED, FailedHandshakes
 from kustos.gateway.listener.login_throttle import FailedLoginLimits, LoginThrottle
 from kustos.gateway.listener.strangers import Strangers
-from kustos.runtime import descriptor_limit
+from kustos.runtime import PacedCounts, descriptor_limit
 
 if TYPE_CHECKING:
     from kustos.gateway.listener.connection import ClientConnection
@@ -63,8 +62,7 @@ class Admission:
         self._strangers: Final[dict[str, Strangers]] = {}
         """Those that have to authenticate, by listener."""
         self._descriptors_max: Final = DESCRIPTORS_PER_CONNECTION * connections_within(descriptor_limit())
-        self._refusals = 0
-        self._refusals_logged_s = -math.inf
+        self._refusals: Final = PacedCounts(REFUSALS_LOGGED_EVERY_S)
         self._throttle: Final = LoginThrottle(parts.failed_logins)
         self.failed_handshakes: Final = FailedHandshakes(parts.metrics.handshake_failed)
 
@@ -182,11 +180,8 @@ class Admission:
     def note_refusal(self, reason: str, host: str) -> None:
         """Count a connection that is turned away; the log reports some of them."""
         self._parts.metrics.turned_away()
-        self._refusals += 1
-        now_s = self._clock()
-        if now_s - self._refusals_logged_s >= REFUSALS_LOGGED_EVERY_S:
-            LOG.warning("connections are turned away", reason=reason, host=host, connections=self._refusals)
-            self._refusals, self._refusals_logged_s = 0, now_s
+        if connections := self._refusals.due("turned away", self._clock()):
+            LOG.warning("connections are turned away", reason=reason, host=host, connections=connections)
 
     def login_failed(self, host: str) -> None:
         """Count a failed login against the network of its client."""

@@ -5,7 +5,6 @@ strangers open connections as fast as they like.
 """
 
 import asyncio
-import math
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Final
 import structlog
 
 from kustos.gateway.listener.proxy_header import is_header
+from kustos.runtime import PacedCounts
 from kustos.wire import FrameLengthError
 
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -198,8 +198,7 @@ class FailedHandshakes:
 
     def __init__(self, count: Callable[[str, str], object]) -> None:
         self._count: Final = count
-        self._unlogged: Final[dict[HandshakeFailure, int]] = {}
-        self._logged_s: Final[dict[HandshakeFailure, float]] = {}
+        self._failures: Final = PacedCounts(LOGGED_EVERY_S)
 
     def count(self, refusal: HandshakeRefusal, listener: str) -> None:
         """Count a failure."""
@@ -207,18 +206,12 @@ class FailedHandshakes:
 
     def log(self, refusal: HandshakeRefusal, listener: str, host: str) -> None:
         """Report the first failure of a kind, and then one every few seconds."""
-        kind = refusal.kind
-        number = self._unlogged.get(kind, 0) + 1
-        now_s = asyncio.get_running_loop().time()
-        if now_s - self._logged_s.get(kind, -math.inf) < LOGGED_EVERY_S:
-            self._unlogged[kind] = number
-            return
-        self._unlogged[kind], self._logged_s[kind] = 0, now_s
-        LOG.warning(
-            "connections failed before a login",
-            listener=listener,
-            host=host,
-            kind=str(kind),
-            reason=refusal.reason,
-            connections=number,
-        )
+        if connections := self._failures.due(refusal.kind, asyncio.get_running_loop().time()):
+            LOG.warning(
+                "connections failed before a login",
+                listener=listener,
+                host=host,
+                kind=str(refusal.kind),
+                reason=refusal.reason,
+                connections=connections,
+            )

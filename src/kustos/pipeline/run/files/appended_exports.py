@@ -20,9 +20,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.run.files.beginnings import FIRST_LINES, is_stamped, line_mark
-from kustos.pipeline.run.files.logs import VOUCHING_LINES
 from kustos.pipeline.run.files.pieces import Piece, PlacedLines, Readable, lines_in_tasks
-from kustos.pipeline.run.files.shared_beginnings import SECOND_BYTES, WantedMarks, has_second
+from kustos.pipeline.run.files.shared_beginnings import SECOND_BYTES, WantedMarks, has_second, vouch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -156,5 +155,4 @@ def _overlap(part: _Part, other: _Part, number: int, holders: Mapping[str, _Part
     """Return whether the other part, of this number, surely holds the beginning of the first one."""
     leading = tuple(takewhile(lambda mark: number in holders.get(mark, ()), part.first))
     ends = other.last in leading or leading == part.first
-    is_sure = len(leading) == FIRST_LINES or (len(leading) >= VOUCHING_LINES and ends)
-    return is_sure and part.has_milliseconds and other.has_milliseconds
+    return vouch(len(leading), ends=ends) and part.has_milliseconds and other.has_milliseconds

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.errors import AuditInputError
@@ -213,9 +214,9 @@ def lines_in_tasks(
     def batches(piece: Piece, lines: PlacedLines) -> "Iterator[pa.RecordBatch]":
         import pyarrow as pa
 
-        rows = list(take(piece, lines))
-        if rows:
-            yield pa.RecordBatch.from_pylist(rows)
+        rows = take(piece, lines)
+        while some := list(islice(rows, BATCH_LINES)):  # there may be one for each line of a packed file
+            yield pa.RecordBatch.from_pylist(some)
 
     tasks = [[Piece(file, 0, file.end)] for file in files] if whole else tasks_of(files)
     return _in_tasks(spark, tasks, batches, schema)

@@ -84,12 +84,17 @@ def overlap_of(
         return None
     is_one_source = file.source is not None and file.source == other.source
     if leading >= VOUCHING_LINES:
-        is_sure = leading == FIRST_LINES or ends or is_one_source
+        is_sure = vouch(leading, ends=ends or is_one_source)
     elif leading and ends:
         is_sure = is_one_source
     else:
         return None
     return Overlap(file.path, file.log, other.log, other.path, is_sure)
+
+
+def vouch(leading: int, *, ends: bool) -> bool:
+    """Return whether so many first lines in common, behind which one log ends or not, make two logs one."""
+    return leading == FIRST_LINES or (leading >= VOUCHING_LINES and ends)
 
 
 class WantedMarks:
