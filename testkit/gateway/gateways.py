@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -160,8 +160,9 @@ class RunningGateway:
     refuses = False
 
     def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
-        def again(correlation_id: int, latency_us: int) -> None:
+        def again(correlation_id: int, latency_us: int) -> Callable[[], None]:
             self.contexts.append(replace(context, correlation_id=correlation_id))
+            return lambda: None
 
         return again
 

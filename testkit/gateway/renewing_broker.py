@@ -17,6 +17,7 @@ from kustos.auth import (
 from kustos.client import SaslSession
 from kustos.client.session import Exchange
 from kustos.gateway.upstream.awaited import Awaited
+from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.link import UpstreamLink
 from kustos.runtime import SystemEntropy
 from testkit.clocks import ManualClock
@@ -57,6 +58,7 @@ class RenewingBroker:
             self.clock,
         )
         self.pipe = Pipe(self._written)
+        self.outgoing = Burst(lambda _frames: None)
         self.session = SaslSession(self.log_in, "broker:9092", 60_000)
         self.session.due_at_s = asyncio.get_running_loop().time() + 3600
         self.link = UpstreamLink(self.pipe, self, 2**20, self, ("broker", 9092), self.session)
@@ -123,6 +125,7 @@ class RenewingBroker:
         frame = number.to_bytes(4, "big") + b"a request"
         awaited = Awaited(number, self.taken.append, lambda: self.is_allowed, answered_at_once=at_once)
         self.link.send(len(frame).to_bytes(4, "big") + frame, awaited)
+        self.link.flush()
 
     def answer(self) -> None:
         """Answer the oldest request."""

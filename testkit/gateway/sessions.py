@@ -17,6 +17,7 @@ from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.client_session import ClientSession
 from kustos.gateway.session.large_turns import LargeTurns
 from kustos.gateway.session.parts import SessionServices
+from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
 from kustos.gateway.upstream.link import UpstreamLink
@@ -42,15 +43,18 @@ class Pipe(asyncio.Transport):
         self.reads = True
         self.closing = False
         self.aborted = False
+        self.writes = 0
+        """How often something was written: a system call each."""
         self._on_write = on_write
 
     def write(self, data: Any) -> None:
-        assert not self.closing, "nothing is written to what was closed"
-        self._on_write(bytes(data))
+        self.writelines([data])
 
     def writelines(self, list_of_data: Iterable[Any]) -> None:
+        self.writes += 1
         for data in list_of_data:
-            self.write(data)
+            assert not self.closing, "nothing is written to what was closed"
+            self._on_write(bytes(data))
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self.protocol = protocol
@@ -149,6 +153,9 @@ class World:
         services = SessionServices(cluster=self.cluster, local=self, observer=self, in_flight=self.in_flight)
         place = self.large_turns.place(KafkaPrincipal.parse(PRINCIPAL))
         self.session = ClientSession(self, self.guard, services, AnswerBudget().share(), place)
+        self.writes: list[int] = []
+        """How many answers were written at a time."""
+        self.outgoing = Burst(self._write_burst)
         self.pipe = Pipe(self.take_upstream)
         if self.linked:
             self.connect()
@@ -170,9 +177,14 @@ class World:
 
     def write(self, frame: bytes) -> None:
         assert not self.closed, "nothing is written after the end"
-        self.answers += self.written.feed(frame)
+        self.outgoing.add(frame)
+
+    def _write_burst(self, frames: Sequence[bytes]) -> None:
+        self.writes.append(len(frames))
+        self.answers += self.written.feed(b"".join(frames))
 
     def close(self, reason: str) -> None:
+        self.outgoing.flush()
         self.closed.append(reason)
         self.session.close()
 
@@ -214,7 +226,11 @@ class World:
     refuses = False
 
     def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
-        return lambda correlation_id, latency_us: self.decided_by.append(correlation_id)
+        def record(correlation_id: int, latency_us: int) -> Callable[[], None]:
+            self.decided_by.append(correlation_id)
+            return lambda: None
+
+        return record
 
     def answered(
         self,

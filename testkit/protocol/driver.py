@@ -36,6 +36,7 @@ from kustos.wire import (
     MalformedMessageError,
     Message,
     RequestHeader,
+    with_length,
 )
 from kustos.wire.api_keys import ApiKey
 from testkit.protocol.cluster_model import PARTITIONS, Model
@@ -135,7 +136,7 @@ class Driver:
     def _repeat(self, repetition: Repetition, outcome: Outcome) -> Outcome:
         """Send a repetition; open it only if its answer must be read."""
         outcome.decided = repetition.shape.decided
-        answer = self._forward(repetition.upstream_frame, outcome)
+        answer = self._forward(with_length(repetition.frame), outcome)
         assert answer is not None, "an answer is awaited where there is none"
         if repetition.answers.match(answer):
             outcome.response = answer

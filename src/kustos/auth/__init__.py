@@ -87,7 +87,7 @@ from kustos.auth.mechanisms.scram import OwnedToken, ScramServer, TokenLogin, To
 from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
 from kustos.auth.mechanisms.scram_keys import ScramHash
 from kustos.auth.sasl_client import ClientRequest, SaslClientMachine, client_mechanism
-from kustos.auth.sasl_server import ApiVersionsBody, SaslServerMachine
+from kustos.auth.sasl_server import SASL_HANDSHAKE, ApiVersionsBody, SaslServerMachine
 from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS, SaslState, sasl_server_diagram
 from kustos.auth.settings import (
     DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
@@ -105,6 +105,7 @@ __all__ = [
     "INSUFFICIENT_SCOPE",
     "INVALID_TOKEN",
     "OAUTHBEARER",
+    "SASL_HANDSHAKE",
     "SASL_SERVER_TRANSITIONS",
     "AcceptedToken",
     "ApiVersionsBody",

@@ -55,6 +55,9 @@ from kustos.wire import ApiKey, MalformedMessageError
 ApiVersionsBody = Callable[[int], bytes]
 """Version of the request (0 to 4) → the encoded body of the listener's ApiVersions response."""
 
+SASL_HANDSHAKE: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
+"""The first two bytes of a SaslHandshake: its API key."""
+
 _BEFORE_TOKENS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
 _AMID_TOKENS: Final = frozenset({int(ApiKey.SASL_AUTHENTICATE)})
 _ENDS: Final = frozenset({SaslState.FAILED, SaslState.COMPLETE})
@@ -133,6 +136,14 @@ class SaslServerMachine:
     def is_reauthenticating(self) -> bool:
         """Whether a live session proves its identity again, or failed to."""
         return self._reauthenticating
+
+    def wants(self, frame: bytes) -> bool:
+        """Return whether a frame of a live session may belong to a re-authentication, or came too late."""
+        return (
+            self._state is not SaslState.COMPLETE
+            or frame[:2] == SASL_HANDSHAKE
+            or (self._expires_at_ms is not None and self.is_expired())
+        )
 
     def is_expired(self, in_ms: int = 0) -> bool:
         """Return whether the session expires within `in_ms`: then any frame but a SaslHandshake closes it."""

@@ -33,7 +33,9 @@ class RatePerMinute:
 
     def record(self, count: int, now_ms: int) -> None:
         """Count events that happened now."""
-        sample = self._current(now_ms)
+        if not self._samples:
+            self._samples.append(_Sample(now_ms, now_ms))
+        sample = self._samples[self._at]
         if now_ms - sample.began_ms >= SAMPLE_MS:
             # one more than measured, for the overlapping sample
             self._at = (self._at + 1) % (SAMPLES + 1)
@@ -44,17 +46,13 @@ class RatePerMinute:
 
     def measure(self, now_ms: int) -> float:
         """Return the events per minute as of now."""
-        self._current(now_ms)
+        if not self._samples:
+            return 0.0
         for sample in self._samples:
             if now_ms - sample.last_ms >= SAMPLES * SAMPLE_MS:
                 sample.began_ms, sample.last_ms, sample.count = now_ms, now_ms, 0
         total = sum(sample.count for sample in self._samples)
         return total * MINUTE_MS / self._window_ms(now_ms)
-
-    def _current(self, now_ms: int) -> _Sample:
-        if not self._samples:
-            self._samples.append(_Sample(now_ms, now_ms))
-        return self._samples[self._at]
 
     def _window_ms(self, now_ms: int) -> int:
         """Return the age of the oldest sample, counting missing samples as whole.
@@ -66,17 +64,13 @@ class RatePerMinute:
         return elapsed_ms + missing * SAMPLE_MS
 
 
-def _system_now_ms() -> int:
-    return SystemClock().monotonic_ms()
-
-
 class AuthorizerMetrics:
     """The metrics of Kafka's StandardAuthorizer, except for the number of ACLs, kept elsewhere."""
 
     __slots__ = ("_now_ms", "allowed", "denied", "requests")
 
-    def __init__(self, now_ms: Callable[[], int] = _system_now_ms) -> None:
-        self._now_ms: Final = now_ms
+    def __init__(self, now_ms: Callable[[], int] | None = None) -> None:
+        self._now_ms: Final = now_ms or SystemClock().monotonic_ms
         self.allowed: Final = RatePerMinute()
         self.denied: Final = RatePerMinute()
         self.requests: Final = RatePerMinute()

@@ -30,7 +30,6 @@ from kustos.wire import (
     is_one_plain_batch,
     read_uvarint,
     uvarint,
-    with_length,
 )
 
 RECORDS: Final = Shape("topic_data", "partition_data", "records")
@@ -53,9 +52,9 @@ CORRELATION_ID_AT: Final = 4
 HEADER_BYTES: Final = 8
 """API key, version and correlation id."""
 
-Record = Callable[[int, int], None]
+Record = Callable[[int, int], Callable[[], None]]
 """Records the decisions of a shape once more, by the correlation id of a request, and the microseconds
-since it was read."""
+since it was read; returns the callback that counts them, for when the request was sent."""
 
 
 @dataclass(slots=True)
@@ -119,7 +118,7 @@ class ProduceShape:
     def matches(self, frame: bytes) -> bool:
         """Return whether a frame is this request with one batch for each partition, in no transaction.
 
-        Raise `MalformedMessageError` for a length, and `CorruptBatchError` for records, that are none.
+        Raise `MalformedMessageError` for a length that is none.
         """
         position, pieces = HEADER_BYTES, self.pieces
         if not frame.startswith(pieces[0], position) or not frame.startswith(self.beginning):
@@ -150,16 +149,8 @@ class Repetition:
     answers: AlikeFrames
     """What its answer is like if it passes unread."""
     decider: Decider
-
-    @property
-    def correlation_id(self) -> int:
-        """The number that the client gave it."""
-        return int.from_bytes(self.frame[CORRELATION_ID_AT:HEADER_BYTES], "big", signed=True)
-
-    @property
-    def upstream_frame(self) -> bytes:
-        """The whole frame to send upstream, length prefix included."""
-        return with_length(self.frame)
+    correlation_id: int
+    """The number that the client gave it."""
 
     def is_still_allowed(self) -> bool:
         """Return whether every decision that lets it pass would still allow it."""

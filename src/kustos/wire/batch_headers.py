@@ -86,14 +86,18 @@ def batch_headers(records: bytes) -> Iterator[BatchHeader]:
 
 
 def is_one_plain_batch(data: bytes, start: int, end: int) -> bool:
-    """Return whether a part of these bytes is exactly one batch of magic 2 that is in no transaction.
-
-    Raise `CorruptBatchError` for a batch that is none.
-    """
-    if end - start <= _MAGIC_AT or data[start + _MAGIC_AT] != 2:
+    """Return whether a part of these bytes is exactly one batch of magic 2 that is in no transaction."""
+    if end - start < HEADER_SIZE_BYTES:
         return False
-    _, length, _, _, _, attributes, *_ = _fields(data, start)
-    return LENGTH_END + length == end - start and not attributes & TRANSACTIONAL_BIT
+    fields = HEADER.unpack_from(data, start)
+    return (
+        fields[3] == 2
+        and LENGTH_END + fields[1] == end - start
+        and not fields[5] & TRANSACTIONAL_BIT
+        # last offset delta and count, as `batch_headers` demands them
+        and fields[6] >= 0
+        and fields[12] >= 0
+    )
 
 
 def _fields(records: bytes, position: int) -> tuple[int, ...]:

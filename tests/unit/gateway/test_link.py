@@ -1,7 +1,7 @@
 """The upstream half: whose answer it is, and an end that is told once."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 
 from kustos.gateway.upstream import link as link_module
 from kustos.gateway.upstream.awaited import Awaited
+from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.link import UpstreamLink
 from kustos.wire import MalformedMessageError
 from testkit.gateway.sessions import Pipe
@@ -27,6 +28,7 @@ class Owner:
     links: set[UpstreamLink] = field(default_factory=set)
     sees_all_changes: bool = True
     taken: list[bytes] = field(default_factory=list)
+    outgoing: Burst = field(default_factory=lambda: Burst(lambda _frames: None))
 
     def upstream_writable(self) -> None:
         self.writable += 1
@@ -52,8 +54,9 @@ class Recorded(Pipe):
 
     written = b""
 
-    def write(self, data: Any) -> None:
-        super().write(data)
+    def writelines(self, list_of_data: Iterable[Any]) -> None:
+        data = b"".join(list_of_data)
+        super().writelines([data])
         self.written += data
 
 
@@ -91,6 +94,7 @@ async def test_a_broken_answer_is_told_once_and_nothing_after_it_is_taken(
 
     for _ in range(2):
         link.send(b"frame", awaited(take))
+        link.flush()
     for at in range(0, len(data), piece):
         link.data_received(data[at : at + piece])
     link.data_received(GOOD)
@@ -110,7 +114,10 @@ async def test_who_closes_is_told_nothing_and_an_answer_that_ends_it_all_is_the_
         link.close()
 
     link.send(b"", awaited(ends))
+
+    link.flush()
     link.send(b"", awaited(owner.taken.append))
+    link.flush()
     link.data_received(GOOD + GOOD)
     link.close()
     link.connection_lost(ConnectionResetError("reset"))
@@ -149,7 +156,9 @@ async def test_upstream_that_reads_again_lets_the_owner_go_on() -> None:
 async def test_a_link_that_is_closed_drains_before_it_ends() -> None:
     link, owner, pipe = linked()
     link.send(b"one", awaited(owner.taken.append))
+    link.flush()
     link.send(b"two", awaited(owner.taken.append))
+    link.flush()
     link.pause_reading()
     link.close()
     assert (pipe.closing, pipe.reads, owner.links) == (False, True, {link})
@@ -164,6 +173,7 @@ async def test_one_last_answer_is_not_waited_for_without_end(monkeypatch: pytest
     monkeypatch.setattr(link_module, "DRAIN_S", 0)
     link, owner, pipe = linked()
     link.send(b"", awaited(owner.taken.append))
+    link.flush()
     link.close()
     assert owner.links == {link}
     await asyncio.to_thread(wait_until, lambda: pipe.aborted, what="cut")
@@ -174,6 +184,7 @@ async def test_one_last_answer_is_not_waited_for_without_end(monkeypatch: pytest
 async def test_what_was_cut_is_owed_until_it_is_forgotten() -> None:
     link, owner, pipe = linked()
     link.send(b"", awaited(owner.taken.append, allowed=False))
+    link.flush()
     done = link.until_answered()
     assert done is not None
     link.revoke()
@@ -192,6 +203,7 @@ async def test_what_may_lie_unread_at_the_broker_is_not_cut() -> None:
     link, owner, pipe = linked()
     link.throttle(None)
     link.send(b"", awaited(owner.taken.append, allowed=False))
+    link.flush()
     done = link.until_answered()
     assert done is not None
     link.revoke()
@@ -210,6 +222,7 @@ async def test_a_connection_that_the_broker_ended_is_done_with(
 ) -> None:
     link, owner, _ = linked()
     link.send(b"", awaited(owner.taken.append))
+    link.flush()
     link.connection_lost(error)
     assert (owner.links == set()) == is_known
     link.forget()
@@ -218,11 +231,14 @@ async def test_a_connection_that_the_broker_ended_is_done_with(
 async def test_only_what_would_be_denied_now_is_waited_for() -> None:
     link, owner, _ = linked()
     link.send(b"one", awaited(owner.taken.append))
+    link.flush()
     assert link.until_answered() is None
     link.send(b"two", awaited(owner.taken.append, allowed=False))
+    link.flush()
     assert link.until_answered() is None, "the broker has not the whole of it"
     other, _, _ = linked()
     other.send(b"one", awaited(owner.taken.append, allowed=False))
+    other.flush()
     done = other.until_answered()
     assert done is other.until_answered()
     other.data_received(GOOD)
@@ -239,6 +255,7 @@ async def test_an_answer_to_what_the_broker_has_a_part_of_is_none() -> None:
 
     for _ in range(2):
         link.send(b"frame", awaited(take))
+        link.flush()
     link.data_received(GOOD + GOOD)
     assert len(owner.taken) == len(owner.lost) == 1
     assert pipe.aborted
@@ -248,6 +265,7 @@ async def test_a_third_frame_is_never_sent_into_the_second() -> None:
     link, owner, pipe = linked()
     for _ in range(2):
         link.send(b"abc", awaited(owner.taken.append))
+        link.flush()
     with pytest.raises(RuntimeError):
         link.send(b"abc", awaited(owner.taken.append))
     assert pipe.written == b"abcab"
@@ -286,7 +304,9 @@ async def test_an_answer_that_is_not_whole_goes_to_its_stream_and_the_next_does_
     link, owner, _ = linked()
     stream = Stream()
     link.send(b"one", stream_of(owner, stream))
+    link.flush()
     link.send(b"two", awaited(owner.taken.append))
+    link.flush()
     link.throttle(0)
     for at in range(0, len(LONG), piece):
         link.data_received(LONG[at : at + piece])
@@ -302,6 +322,7 @@ async def test_an_answer_in_one_piece_is_not_streamed_and_one_that_is_declined_i
         link, owner, _ = linked()
         stream = Stream(begins=begins)
         link.send(b"one", stream_of(owner, stream))
+        link.flush()
         link.data_received(LONG[:cut])
         if cut < len(LONG):
             link.data_received(LONG[cut:])
@@ -311,6 +332,7 @@ async def test_an_answer_in_one_piece_is_not_streamed_and_one_that_is_declined_i
 async def test_what_a_stream_refuses_cuts_the_link() -> None:
     link, owner, pipe = linked()
     link.send(b"one", stream_of(owner, Stream(fails_at=10)))
+    link.flush()
     link.data_received(LONG[:12])
     link.data_received(LONG[12:])
     assert pipe.aborted
@@ -323,6 +345,7 @@ async def test_an_answer_out_of_order_is_not_streamed() -> None:
     link, owner, pipe = linked()
     stream = Stream()
     link.send(b"one", stream_of(owner, stream))
+    link.flush()
     link.data_received(LONG[:4] + b"\0\0\0\x08" + LONG[8:12])
     assert pipe.aborted
     assert stream.passed == b""
@@ -333,6 +356,7 @@ async def test_a_streamed_answer_is_owed_until_its_last_byte_and_nobody_gets_mor
     link, owner, pipe = linked()
     stream = Stream()
     link.send(b"one", Awaited(7, owner.taken.append, lambda: False, stream=stream))
+    link.flush()
     link.data_received(LONG[:12])
     done = link.until_answered()
     assert done is not None

@@ -32,6 +32,23 @@ async def test_produce_is_handed_over_whole_behind_what_the_leader_answers_by_it
     assert world.correlation_ids() == list(range(10))
 
 
+async def test_a_burst_takes_one_system_call_each_way() -> None:
+    world = World(ALL_ALLOWED, sees_all_changes=False)
+    frames = [produce(number) for number in range(PIPELINED_MAX)]
+    world.session.take(frames)
+    assert (list(world.forwarded), world.pipe.writes) == (frames, 1)
+    world.answer_all()
+    assert (world.correlation_ids(), world.writes) == (list(range(PIPELINED_MAX)), [PIPELINED_MAX])
+
+
+async def test_what_was_answered_before_upstream_broke_off_reaches_the_client() -> None:
+    world = World(ALL_ALLOWED, sees_all_changes=False)
+    world.session.take([produce(1), produce(2)])
+    answers = [world.world.answer(produce(number)) or b"" for number in (1, 7)]
+    world.link.data_received(b"".join(len(each).to_bytes(4, "big") + each for each in answers))
+    assert (world.correlation_ids(), len(world.closed)) == ([1], 1)
+
+
 async def test_replicas_that_keep_up_are_waited_for_by_nobody() -> None:
     world = World(ALL_ALLOWED)
     frames = [produce(number, WAITS) for number in range(5)]

@@ -64,14 +64,18 @@ class AuditJournal:
         self._path: Final = path
         self._descriptor: Final = descriptor
         self._size: Final = size_bytes
+        self._full_bytes: Final = FULL_AT * size_bytes
         self._map: Final = mmap.mmap(descriptor, size_bytes)
         self._tail = self._head = HEAD_BYTES
         self._tickets: Final[deque[Ticket]] = deque()
+        self.used_bytes = 0
+        """How much of the ring is in use."""
+        self.is_full = False
+        """Whether nothing more may be decided now."""
         if self._map[: len(MAGIC)] == MAGIC:
             self._tail, self._head = _POSITIONS.unpack_from(self._map, len(MAGIC))
-        else:
-            self._keep_positions()
-            self._map[: len(MAGIC)] = MAGIC
+        self._keep_positions()
+        self._map[: len(MAGIC)] = MAGIC
 
     @classmethod
     def open(cls, path: Path, size_bytes: int = SIZE_BYTES) -> Self:
@@ -91,17 +95,6 @@ class AuditJournal:
         except OSError as error:
             os.close(descriptor)
             raise _failure(path, error) from error
-
-    @property
-    def used_bytes(self) -> int:
-        """How much of the ring is in use."""
-        used = self._head - self._tail
-        return used if used >= 0 else used + self._size - HEAD_BYTES
-
-    @property
-    def is_full(self) -> bool:
-        """Whether nothing more may be decided now."""
-        return self.used_bytes >= FULL_AT * self._size
 
     def put(self, data: bytes, waiting: int) -> Ticket:
         """Keep a record until `done` was called `waiting` times; raise `AuditJournalError` if it is full."""
@@ -173,6 +166,9 @@ class AuditJournal:
 
     def _keep_positions(self) -> None:
         _POSITIONS.pack_into(self._map, len(MAGIC), self._tail, self._head)
+        used = self._head - self._tail
+        self.used_bytes = used if used >= 0 else used + self._size - HEAD_BYTES
+        self.is_full = self.used_bytes >= self._full_bytes
 
     def _no_room(self, needed: int) -> AuditJournalError:
         return AuditJournalError(f"the audit journal has no room for {needed} bytes of one request")
@@ -193,7 +189,7 @@ class AuditKeeper:
     """Keeps the entries of one process in its journal, and recovers what earlier ones left."""
 
     def __init__(self, journal: AuditJournal, events: AuditEvents) -> None:
-        self._journal: Final = journal
+        self.journal: Final = journal
         self._events: Final = events
         self._lines: Final = events.writer()
 
@@ -213,18 +209,16 @@ class AuditKeeper:
             raise
         return cls(journal, events)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether nothing more may be decided now."""
-        return self._journal.is_full
-
     def keep(self, entry: Entry, waiting: int) -> tuple[Entry, Callable[[], object]]:
         """Return the entry, and the callback for each sink that has written it; raise `AuditJournalError`."""
-        lines = tuple(self._events.json_lines(entry, self._lines))
-        if isinstance(entry, AuditEntry) and entry.lines is None:
-            entry = entry._replace(lines=lines)
-        ticket = self._journal.put("\n".join(lines).encode(), waiting)
-        return entry, partial(self._journal.done, ticket)
+        if isinstance(entry, AuditEntry) and entry.lines is not None:
+            lines = entry.lines
+        else:
+            lines = tuple(self._events.json_lines(entry, self._lines))
+            if isinstance(entry, AuditEntry):
+                entry = entry._replace(lines=lines)
+        ticket = self.journal.put("\n".join(lines).encode(), waiting)
+        return entry, partial(self.journal.done, ticket)
 
     def repeated(self, context: AuthorizableRequestContext, decided: tuple[Decided, ...]) -> RepeatedEntry:
         """Return what makes the entries of requests that repeat one."""
@@ -235,7 +229,7 @@ class AuditKeeper:
 
         The last event with an id counts: that of a change was kept before and after its outcome.
         """
-        left = self._journal.take_left(waiting)
+        left = self.journal.take_left(waiting)
         entries: dict[str, Entry] = {}
         for data, _ in left:
             for line in data.decode().split("\n"):
@@ -247,11 +241,11 @@ class AuditKeeper:
         for _, ticket in others:
             ticket.waiting = 0
         *before, final = entries.values()
-        return [*((entry, nothing) for entry in before), (final, partial(self._journal.done, last))]
+        return [*((entry, nothing) for entry in before), (final, partial(self.journal.done, last))]
 
     def close(self) -> None:
         """Close the journal; what is in it stays."""
-        self._journal.close()
+        self.journal.close()
 
 
 def _recovered(line: str) -> RecoveredEntry:

@@ -23,7 +23,7 @@ BATCH_MAX_EVENTS: Final = 1000
 MANY_EVENTS: Final = 100
 """Beyond this many events formatting takes long enough for the event loop to notice."""
 
-LINGER_S: Final = 0.005
+LINGER_S: Final = 0.05
 """How long a lane gathers events before it writes: one hop between threads then serves many requests."""
 
 FIRST_RETRY_S: Final = 0.1
@@ -108,7 +108,8 @@ class Lane:
         self.failures = 0
         self.is_failing = False
         self._on_full: Final = on_full
-        self._queue: deque[tuple[Entry, Callable[[], object]]] = deque()
+        self._queue: deque[tuple[Entry, int, Callable[[], object]]] = deque()
+        """Entries, their sizes, and their callbacks."""
         self._wake = asyncio.Event()
         self._closing = asyncio.Event()
 
@@ -116,8 +117,9 @@ class Lane:
         """Queue an entry; `on_done` is called once it is written or dropped."""
         if not self._queue:
             self._wake.set()
-        self._queue.append((entry, on_done))
-        self.depth += entry.size
+        size = entry.size
+        self._queue.append((entry, size, on_done))
+        self.depth += size
 
     def end(self) -> None:
         """Have `run` return once everything is written."""
@@ -134,24 +136,27 @@ class Lane:
                 self._wake.clear()
                 continue
             await asyncio.sleep(0 if self._closing.is_set() else LINGER_S)
-            waited, count = self._take()
-            await self._write([entry for entry, _ in waited], count)
+            entries, callbacks, count = self._take()
+            await self._write(entries, count)
             self.depth -= count
-            for _, on_done in waited:
+            for on_done in callbacks:
                 on_done()
 
-    def _take(self) -> tuple[list[tuple[Entry, Callable[[], object]]], int]:
-        """Return the entries that have waited longest, and the number of their events."""
-        waited = []
+    def _take(self) -> tuple[list[Entry], list[Callable[[], object]], int]:
+        """Return the entries that have waited longest, their callbacks, and the number of their events."""
+        entries: list[Entry] = []
+        callbacks: list[Callable[[], object]] = []
         count = 0
         while self._queue and count < BATCH_MAX_EVENTS:
-            waited.append(self._queue.popleft())
-            count += waited[-1][0].size
-        return waited, count
+            entry, size, on_done = self._queue.popleft()
+            entries.append(entry)
+            callbacks.append(on_done)
+            count += size
+        return entries, callbacks, count
 
     async def _write(self, entries: list[Entry], count: int) -> None:
         delay_s = FIRST_RETRY_S
-        while not await self._is_written(entries):
+        while not await self._is_written(entries, count):
             if self._on_full is OnFull.DROP:
                 self.dropped += count
                 return
@@ -159,14 +164,10 @@ class Lane:
             delay_s = min(2 * delay_s, LAST_RETRY_S)
         self.written += count
 
-    async def _is_written(self, entries: list[Entry]) -> bool:
+    async def _is_written(self, entries: list[Entry], count: int) -> bool:
         try:
             # a sink formats events on another thread, for which the loop would wait at each system call
-            with (
-                short_switch_interval()
-                if sum(entry.size for entry in entries) > MANY_EVENTS
-                else nullcontext()
-            ):
+            with short_switch_interval() if count > MANY_EVENTS else nullcontext():
                 await self.sink.write(entries)
         except AuditSinkError as error:
             self._failed(str(error))

@@ -107,7 +107,7 @@ class AuditLog:
             for lane in self.lanes:
                 if lane.is_failing or lane.depth >= self._limit:
                     return True
-        return self._keeper is not None and self._keeper.is_full
+        return self._keeper is not None and self._keeper.journal.is_full
 
     @property
     def is_ready(self) -> bool:

@@ -5,7 +5,7 @@ the session takes over. Everything ends in `close`.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -24,6 +24,7 @@ from kustos.gateway.session.client_session import ClientSession
 from kustos.gateway.session.large_turns import API_VERSIONS
 from kustos.gateway.session.parts import STOPS, NoUpstream
 from kustos.gateway.upstream.addresses import java_host_address, network_of
+from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.cluster import Versions
 from kustos.protocol import Opened, Unwrap, frame_bytes_max
 from kustos.wire import FrameLengthError, FrameReader
@@ -61,6 +62,7 @@ class ClientConnection(asyncio.Protocol):
         self._gone: Callable[[ClientConnection], object] | None = None
         """Called at the end of a connection that drains; None: it does not."""
         self._reads = self._wanted = True
+        self.outgoing: Final = Burst(self._send)
         self._connecting: asyncio.Task[None] | None = None
         self._abort: asyncio.TimerHandle | None = None
         self.last_active_s = self._loop.time()
@@ -258,21 +260,29 @@ class ClientConnection(asyncio.Protocol):
 
     def write(self, frame: bytes) -> None:
         """Send a frame to the client; bytes that it has not taken are counted."""
-        transport = self._transport
-        if transport is not None and not self._closed:
-            self.last_active_s = self._loop.time()
-            self._port.figures.outgoing_bytes += len(frame)
-            write_sliced(transport, frame)
-            if not self._reads:
-                self._answers.hold(transport.get_write_buffer_size())
-            elif self._answers.held_bytes:
-                self._answers.hold(0)
+        if self._transport is None or self._closed:
+            return
+        self.last_active_s = self._loop.time()
+        self._port.figures.outgoing_bytes += len(frame)
+        self.outgoing.add(frame)
+
+    def _send(self, frames: Sequence[bytes]) -> None:
+        if (transport := self._transport) is None:
+            return
+        write_sliced(transport, frames[0] if len(frames) == 1 else b"".join(frames))
+        if not self._reads:
+            self._answers.hold(transport.get_write_buffer_size())
+        elif self._answers.held_bytes:
+            self._answers.hold(0)
 
     def read_more(self, wanted: bool) -> None:
         """Read the socket, or leave it unread."""
-        self._wanted = wanted
+        was_wanted, self._wanted = self._wanted, wanted
         if wanted and self._incoming.is_held:
             self._weigh()
+        elif wanted is was_wanted:
+            # nothing else changed either
+            return
         self._read()
 
     def _read(self) -> None:
@@ -339,7 +349,8 @@ class ClientConnection(asyncio.Protocol):
             return
         self._incoming.drop()
         self._lingers = has_unsent(self._transport)
-        self.read_more(True)
+        self._wanted = True
+        self._read()
         if session is None or not session.drain():
             self.close(STOPS)
         else:
@@ -348,6 +359,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything."""
         self._transport = None
+        self.outgoing.drop()
         if self._abort is not None:
             self._abort.cancel()
         self.close("the client closed the connection" if exc is None else str(exc), logged=False)
@@ -367,6 +379,7 @@ class ClientConnection(asyncio.Protocol):
         if logged:
             LOG.info("connection closed", listener=self._port.name, host=self.host, reason=reason)
         if self._transport is not None:
+            self.outgoing.flush()
             if self._lingers:
                 half_close(self._transport)
             else:

@@ -15,6 +15,7 @@ import structlog
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth import (
+    SASL_HANDSHAKE,
     Authenticated,
     Close,
     Fail,
@@ -32,9 +33,6 @@ from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
 
 if TYPE_CHECKING:
     from kustos.gateway.listener.port import Port
-
-SASL_HANDSHAKE: Final = b"\x00\x11"
-"""The first two bytes of a SaslHandshake: its API key."""
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -70,6 +68,8 @@ class ConnectionLogin:
         self._owner: Final = owner
         self._port: Final = port
         self._machine: Final = machine
+        self.wants: Final = machine.wants
+        """Returns whether a frame of a live session may belong to a re-authentication, or came too late."""
         self._timer: asyncio.TimerHandle | None = None
         self._cancel: Cancel = lambda: None
         self._has_ended = False
@@ -89,11 +89,6 @@ class ConnectionLogin:
     def oversized(self) -> None:
         """Take a frame that is longer than a login may send."""
         self._perform_all(self._machine.oversized())
-
-    def wants(self, frame: bytes) -> bool:
-        """Whether a frame of a live session may belong to a re-authentication, or came too late."""
-        machine = self._machine
-        return machine.state is not SaslState.COMPLETE or frame[:2] == SASL_HANDSHAKE or machine.is_expired()
 
     def take(self, frame: bytes, principal: KafkaPrincipal) -> bool:
         """Handle such a frame in the session of a principal; return whether that was all."""

@@ -158,7 +158,11 @@ class TlsTransport(asyncio.Protocol):
         try:
             while part := self._object.read(READ_BYTES):
                 parts.append(part)
-            reason = "the client closed the connection"
+                if not (self._incoming.pending or self._object.pending()):
+                    # asking in vain costs an exception
+                    break
+            else:
+                reason = "the client closed the connection"
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLError as error:

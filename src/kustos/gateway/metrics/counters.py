@@ -99,9 +99,10 @@ class GatewayMetrics:
         """Count the decisions of a request."""
         self.add(api_key, DecisionSums.of(decided))
 
-    def add(self, api_key: int, sums: DecisionSums) -> None:
-        """Count so many decisions."""
+    def add(self, api_key: int, sums: DecisionSums, repeated: int = 0) -> None:
+        """Count so many decisions, and whether the request took them over from an earlier one."""
         tally = self._by_api.get(api_key) or self._tally(api_key)
+        tally.repeated += repeated
         tally.allowed += sums.allowed
         tally.denied += sums.denied
         tally.probed += sums.probed
@@ -110,10 +111,6 @@ class GatewayMetrics:
         if self._rates is not None:
             # Kafka's own rates count each answer of the authorizer, logged or not
             self._rates.record(sums.allowed, sums.refused)
-
-    def repeated(self, api_key: int) -> None:
-        """Count a request that took over the decisions of an earlier one."""
-        (self._by_api.get(api_key) or self._tally(api_key)).repeated += 1
 
     def session_expired(self, listener: str) -> None:
         """Count a connection that is closed as the session of its login has ended."""
@@ -132,7 +129,10 @@ class GatewayMetrics:
         """
         tally = self._by_api.get(api_key) or self._tally(api_key)
         tally.total.observe(seconds)
-        tally.split.add(seconds, (upstream_seconds or 0.0) + held_seconds)
+        split, remote_seconds = tally.split, (upstream_seconds or 0.0) + held_seconds
+        split.count += 1
+        split.local_s += seconds - remote_seconds
+        split.remote_s += remote_seconds
         if upstream_seconds is not None:
             tally.upstream.observe(upstream_seconds)
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, SecurityEventType
 from kustos.authorizer.audit import NO_OFFSET
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
-from kustos.gateway.metrics.tallies import DecisionSums
+from kustos.gateway.metrics.tallies import NO_DECISIONS, DecisionSums
 from kustos.gateway.session.logins import LOG_IS_FULL, Login
 from kustos.gateway.shadow import CandidateTrial
 from kustos.protocol import NOBODY_ASKED, Decided, Record, WrittenAt
@@ -38,7 +39,7 @@ class GatewayObserver:
     @property
     def is_full(self) -> bool:
         """Whether the audit log takes no more for now; nothing is decided then."""
-        return self.audit.is_full and not self.audit.denies
+        return not self.audit.denies and self.audit.is_full
 
     @property
     def refuses(self) -> bool:
@@ -67,16 +68,21 @@ class GatewayObserver:
         return written_at
 
     def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
-        """Return a callback that records the same decisions for a repetition."""
-        record, sums = self.audit.recorder(context, decided), DecisionSums.of(decided)
+        """Return a callback that records the same decisions for a repetition.
 
-        def again(correlation_id: int, latency_us: int) -> None:
-            self.metrics.repeated(context.request_type)
-            if self.trial.state is None:
-                record(correlation_id, self._acl_offset_of(decided), latency_us)
-                self.metrics.add(context.request_type, sums)
-            else:
-                self.decided(replace(context, correlation_id=correlation_id), list(decided), latency_us)
+        It returns the callback that counts them, for when the request was sent.
+        """
+        record, sums = self.audit.recorder(context, decided), DecisionSums.of(decided)
+        api_key, metrics, trial = context.request_type, self.metrics, self.trial
+        has_offset = decided[0].decision is not NOBODY_ASKED
+        count = partial(metrics.add, api_key, sums, repeated=1)
+
+        def again(correlation_id: int, latency_us: int) -> Callable[[], None]:
+            if trial.state is None:
+                record(correlation_id, self.acl_offset() if has_offset else NO_OFFSET, latency_us)
+                return count
+            self.decided(replace(context, correlation_id=correlation_id), list(decided), latency_us)
+            return partial(metrics.add, api_key, NO_DECISIONS, repeated=1)
 
         return again
 

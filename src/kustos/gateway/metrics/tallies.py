@@ -56,12 +56,6 @@ class TimeSplit:
         self.count = 0
         self.local_s = self.remote_s = 0.0
 
-    def add(self, seconds: float, remote_seconds: float) -> None:
-        """Count a request by its total time and the part of it spent elsewhere."""
-        self.count += 1
-        self.local_s += seconds - remote_seconds
-        self.remote_s += remote_seconds
-
 
 class DecisionSums(NamedTuple):
     """How many decisions of a request there are of each kind."""
@@ -71,6 +65,8 @@ class DecisionSums(NamedTuple):
     probed: int
     filtered: int
     shadowed: int
+    refused: int
+    """How many are not allowed."""
 
     @classmethod
     def of(cls, decided: Iterable[Decided]) -> Self:
@@ -87,12 +83,10 @@ class DecisionSums(NamedTuple):
                 filtered += 1
             else:
                 denied += 1
-        return cls(allowed, denied, probed, filtered, shadowed)
+        return cls(allowed, denied, probed, filtered, shadowed, denied + probed + filtered + shadowed)
 
-    @property
-    def refused(self) -> int:
-        """How many are not allowed."""
-        return self.denied + self.probed + self.filtered + self.shadowed
+
+NO_DECISIONS: Final = DecisionSums.of(())
 
 
 class ApiTally:

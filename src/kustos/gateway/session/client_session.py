@@ -22,6 +22,8 @@ from kustos.gateway.session.answer_budget import AnswerShare
 from kustos.gateway.session.fetched_stream import FetchedStream
 from kustos.gateway.session.large_turns import API_VERSIONS, PRODUCE, QueuePlace, TurnBudget
 from kustos.gateway.session.parts import (
+    AUDIT_RETRY_S,
+    INTERNAL_ERROR,
     STOPS,
     SessionOwner,
     SessionServices,
@@ -63,10 +65,6 @@ from kustos.protocol import (
 )
 from kustos.wire import ApiKey, Message, WireError, with_length
 
-AUDIT_RETRY_S: Final = 0.01
-"""How soon to check again whether a full audit queue has room."""
-
-INTERNAL_ERROR: Final = "an internal error, see the log above"
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 
@@ -105,7 +103,7 @@ class ClientSession:
 
     def waiting_bytes(self) -> int:
         """Return the bytes of requests that have not begun."""
-        return sum(map(len, self._frames)) if self._frames else 0
+        return sum(map(len, self._frames))
 
     def take(self, frames: list[bytes]) -> None:
         """Take the frames that came, in order."""
@@ -116,7 +114,12 @@ class ClientSession:
     def go_on(self) -> None:
         """Do what can be done in one turn of the loop; the rest is scheduled."""
         try:
-            self._do_all()
+            if self._frames or self._learnt:
+                self._do_all()
+            elif not self._closed:
+                self._owner.read_more(True)
+            if self.link is not None:
+                self.link.flush()
         except Exception:
             # the boundary where a bug of ours must end the client rather than leave it waiting
             LOG.exception("a session broke")
@@ -143,13 +146,16 @@ class ClientSession:
                 slot, result = self._learnt.popleft()
                 self._turn.take(0)
                 self._place.work(slot.is_large, self._advance, slot, result)
-            elif self._frames and self._may_begin(self._frames[0]) and self._can_decide():
-                frame = self._frames[0]
+            elif (
+                self._frames
+                and self._may_begin(frame := self._frames[0], is_login := self._owner.wants(frame))
+                and self._can_decide()
+            ):
                 is_large = self._place.must_wait(frame)
                 if not self._place.may_begin(is_large, self.go_on):
                     break
                 self._turn.take(len(self._frames.popleft()))
-                if not (self._owner.wants(frame) and self._owner.take(frame)):
+                if not (is_login and self._owner.take(frame)):
                     self._place.work(is_large, self._open, frame, is_large)
             else:
                 break
@@ -158,13 +164,15 @@ class ClientSession:
                 self._look_again(0)
             self._owner.read_more(not self._frames)
 
-    def _may_begin(self, frame: bytes) -> bool:
-        """Whether this frame's turn has come."""
-        if self._owner.is_verifying or (self.link is None and self._owner.needs_upstream(frame)):
+    def _may_begin(self, frame: bytes, is_login: bool) -> bool:
+        """Whether this frame's turn has come; `is_login`: it may belong to a re-authentication."""
+        if is_login and self._owner.is_verifying:
             return False
-        if not self._slots:
+        if self.link is None and self._owner.needs_upstream(frame):
+            return False
+        if not self._slots.in_flight:
             return True
-        return frame[:2] == PRODUCE and self._slots.admits_next and not self._owner.wants(frame)
+        return frame[:2] == PRODUCE and self._slots.admits_next and not is_login
 
     def _can_decide(self) -> bool:
         """Whether a decision made now can be handed over, and kept for the audit log, at once.
@@ -214,11 +222,13 @@ class ClientSession:
         if shape.record is None:
             shape.record = self._observer.recorder(shape.context, shape.decided)
         slot = Slot(ApiKey.PRODUCE, started_s, admits_next=True, sent_s=started_s)
-        shape.record(repetition.correlation_id, slot.latency_us)
+        count = shape.record(repetition.correlation_id, slot.latency_us)
         self._slots.add(slot)
-        link.send(
-            repetition.upstream_frame, owed_again(repetition, partial(self._repeated, slot, repetition))
-        )
+        take = partial(self._repeated, slot, repetition)
+        link.send(with_length(repetition.frame), owed_again(repetition, take))
+        if not self._frames:
+            link.flush()  # the broker works while we count
+        count()
         return True
 
     def _repeated(self, slot: Slot, repetition: Repetition, answer: bytes) -> None:
@@ -226,9 +236,8 @@ class ClientSession:
         if self._closed:
             return
         slot.upstream_s = self._loop.time() - slot.sent_s
-        answers = repetition.answers
-        if answers.match(answer):
-            self._relayed(slot, answers.number, answer)
+        if repetition.answers.match(answer):
+            self._relayed(slot, repetition.answers.number, answer)
         else:
             slot.opened = self._guard.reopen(repetition)
             try:
@@ -269,13 +278,10 @@ class ClientSession:
         try:
             return opened.handler.send(result)
         finally:
-            self._report(slot, opened)
-
-    def _report(self, slot: Slot, opened: Opened) -> None:
-        exchange = opened.exchange
-        if decided := exchange.decided:
-            exchange.written_at = self._observer.decided(exchange.context, decided, slot.latency_us)
-            exchange.decided = []
+            exchange = opened.exchange
+            if decided := exchange.decided:
+                exchange.written_at = self._observer.decided(exchange.context, decided, slot.latency_us)
+                exchange.decided = []
 
     def _perform(self, slot: Slot, opened: Opened, effect: Effect) -> tuple[Any] | None:
         """Start what a handler requests; return its result in a tuple if it is known at once."""
@@ -283,12 +289,10 @@ class ClientSession:
             case Ask(message, api_version, api_key):
                 frame = opened.upstream_frame(message, api_version, api_key)
                 self._send(slot, opened, frame, partial(self._answered, slot, opened, effect))
-                return None
             case AskStreamed(message):
                 slot.stream = FetchedStream(opened, effect, self._owner.write)
                 frame = opened.upstream_frame(message)
                 self._send(slot, opened, frame, partial(self._answered, slot, opened, OWN_REQUEST))
-                return None
             case ResolveTopicIds() | ListTopics() | AllTopics():
                 known, learn = known_of_cluster(self._services.cluster, effect)
                 if known is not None:
@@ -311,18 +315,15 @@ class ClientSession:
         """Let a held request go on with the result of its coroutine."""
         self._task = None
         if task.cancelled():
-            # it was cancelled from outside; after `close` nobody needs to know
+            # from outside; after `close` nobody needs to know
             self._fail("the work that a request waited for was cancelled")
-            return
-        if (error := task.exception()) is not None:
-            if isinstance(error, UpstreamUnavailableError | RefusedFrameError):
-                self._fail(str(error))
-            elif not self._closed:
-                # the same boundary as in `_advance`
-                LOG.error("a request failed while it was held", api_key=slot.api_key, exc_info=error)
-                self._fail(INTERNAL_ERROR)
-            return
-        if not self._closed:
+        elif isinstance(error := task.exception(), UpstreamUnavailableError | RefusedFrameError):
+            self._fail(str(error))
+        elif error is not None and not self._closed:
+            # the same boundary as in `_advance`
+            LOG.error("a request failed while it was held", api_key=slot.api_key, exc_info=error)
+            self._fail(INTERNAL_ERROR)
+        elif not self._closed:
             slot.held_s += self._loop.time() - slot.sent_s
             self._learnt.append((slot, task.result()))
             self.go_on()
@@ -389,9 +390,8 @@ class ClientSession:
     def close(self) -> None:
         """Release everything; nothing is decided or sent from now on."""
         self._closed = True
-        self._frames.clear()
-        self._slots.clear()
-        self._learnt.clear()
+        for held in (self._frames, self._slots, self._learnt):
+            held.clear()
         self._place.leave()
         for waiting in (self._retry, self._task):
             if waiting is not None:

@@ -161,28 +161,27 @@ def on_the_loop(delay_s: float, callback: Callable[[], None]) -> object:
 class TurnBudget:
     """How much of one connection is begun in one turn of the event loop."""
 
-    __slots__ = ("_bytes", "_requests")
+    __slots__ = ("_bytes", "_requests", "is_spent")
 
     def __init__(self) -> None:
-        self._requests = self._bytes = 0
+        self.begin()
 
     def begin(self) -> None:
         """Begin a turn."""
         self._requests = self._bytes = 0
-
-    @property
-    def is_spent(self) -> bool:
+        self.is_spent = False
         """Whether the rest waits for another turn."""
-        return self._requests >= REQUESTS_PER_TURN or self._bytes >= BYTES_PER_TURN
 
     def take(self, size_bytes: int) -> None:
         """Count a piece of work on a request, and its bytes if it is begun."""
         self._requests += 1
         self._bytes += size_bytes
+        self.is_spent = self._requests >= REQUESTS_PER_TURN or self._bytes >= BYTES_PER_TURN
 
     def give_back(self, size_bytes: int) -> None:
         """Count the bytes of a request no longer: it cost little, however large it is."""
         self._bytes -= size_bytes
+        self.is_spent = self._requests >= REQUESTS_PER_TURN or self._bytes >= BYTES_PER_TURN
 
 
 class QueuePlace:

@@ -33,6 +33,11 @@ from kustos.wire import ItemReader, Message, PartReader, read_response_header, r
 LARGE_ANSWER_BYTES: Final = 8 * 1024
 """Smaller answers have no more items than one turn has room for: most take more than eight bytes."""
 
+AUDIT_RETRY_S: Final = 0.01
+"""How soon to check again whether a full audit queue has room."""
+
+INTERNAL_ERROR: Final = "an internal error, see the log above"
+
 STOPS: Final = "the gateway stops"
 """Why the connections of a stopping node end."""
 
@@ -73,27 +78,16 @@ def owed(opened: Opened, take: Callable[[bytes], None], stream: AnswerStream | N
     exchange = opened.exchange
     number, is_still_allowed = exchange.header.correlation_id, exchange.is_still_allowed
     if opened.row.pipelined:
-        return _owed_to_producer(number, take, is_still_allowed, exchange.request.acks)
+        by_the_leader = exchange.request.acks in ACKS_OF_THE_LEADER
+        return Awaited(number, take, is_still_allowed, by_the_leader, not by_the_leader)
     return Awaited(number, take, is_still_allowed, stream=stream)
 
 
 def owed_again(repetition: Repetition, take: Callable[[bytes], None]) -> Awaited:
     """Return the answer that upstream owes for a repetition of a Produce."""
-    acks = repetition.shape.request.acks
-    return _owed_to_producer(repetition.correlation_id, take, repetition.is_still_allowed, acks)
-
-
-def _owed_to_producer(
-    correlation_id: int, take: Callable[[bytes], None], is_still_allowed: Callable[[], bool], acks: int
-) -> Awaited:
-    by_the_leader = acks in ACKS_OF_THE_LEADER
-    return Awaited(
-        correlation_id,
-        take,
-        is_still_allowed,
-        answered_at_once=by_the_leader,
-        waits_for_replicas=not by_the_leader,
-    )
+    by_the_leader = repetition.shape.request.acks in ACKS_OF_THE_LEADER
+    number, is_still_allowed = repetition.correlation_id, repetition.is_still_allowed
+    return Awaited(number, take, is_still_allowed, by_the_leader, not by_the_leader)
 
 
 def read_answer(opened: Opened, frame: bytes, ask: Ask = OWN_REQUEST) -> UpstreamAnswer:
@@ -177,7 +171,11 @@ class Upstream(Protocol):
         """Whether a request decided now can be handed over at once."""
 
     def send(self, frame: bytes, awaited: Awaited) -> None:
-        """Send a whole frame."""
+        """Send a whole frame with the next `flush`."""
+
+    @property
+    def flush(self) -> Callable[[], None]:
+        """Hands the frames over to the socket."""
 
     def throttle(self, throttle_time_ms: int | None) -> None:
         """Send nothing for this long; None: the broker did not say."""
@@ -200,6 +198,9 @@ class NoUpstream:
     def send(self, _frame: bytes, _awaited: Awaited) -> None:
         """Raise `UpstreamUnavailableError`; such a listener has no rows that forward."""
         raise UpstreamUnavailableError("nothing is sent upstream from this listener")
+
+    def flush(self) -> None:
+        """Do nothing: there are no frames."""
 
     def throttle(self, _throttle_time_ms: int | None) -> None:
         """Do nothing: nobody throttles."""

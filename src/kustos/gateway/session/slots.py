@@ -69,9 +69,9 @@ class Slot:
         self.gave_way = False
 
     def enveloped(self, answer: bytes) -> bytes:
-        """Return the frame with this answer, in an Envelope's answer if the request came in one."""
+        """Return the frame with this answer in the answer of the request's Envelope."""
         if self.envelope is None:
-            return answer
+            raise ValueError("the request did not come in an Envelope")
         root = self.envelope.exchange.response_codec.root
         # an answer inside an Envelope has no length
         return self.envelope.client_frame(root(response_data=answer[LENGTH_BYTES:]))
@@ -80,45 +80,42 @@ class Slot:
 class Slots:
     """The requests in flight of one session, oldest first; `write` sends an answer to the client."""
 
-    __slots__ = ("_now_s", "_observer", "_slots", "_write")
+    __slots__ = ("_now_s", "_observer", "_write", "in_flight")
 
     def __init__(self, write: Callable[[bytes], None], observer: Observer) -> None:
         self._write: Final = write
         self._observer: Final = observer
         self._now_s: Final = asyncio.get_running_loop().time
-        self._slots: Final[deque[Slot]] = deque()
-
-    def __bool__(self) -> bool:
-        return bool(self._slots)
+        self.in_flight: Final[deque[Slot]] = deque()
 
     @property
     def admits_next(self) -> bool:
         """Whether another Produce may begin behind the last request."""
-        last = self._slots[-1]
-        return (last.admits_next or last.is_done) and len(self._slots) < PIPELINED_MAX
+        last = self.in_flight[-1]
+        return (last.admits_next or last.is_done) and len(self.in_flight) < PIPELINED_MAX
 
     def add(self, slot: Slot) -> None:
         """Take a request, behind the others."""
-        self._slots.append(slot)
+        self.in_flight.append(slot)
 
     def answer(self, slot: Slot, answer: bytes) -> None:
         """Take a request with its answer."""
-        self._slots.append(slot)
+        self.in_flight.append(slot)
         self.finish(slot, answer)
 
     def finish(self, slot: Slot, answer: bytes) -> None:
         """Count the answer to a request, and send it when its turn comes."""
-        slot.answer = slot.enveloped(answer)
+        slot.answer = answer if slot.envelope is None else slot.enveloped(answer)
         slot.is_done = True
         seconds = self._now_s() - slot.started_s
-        self._observer.answered(slot.api_key, seconds, slot.upstream_s, slot.held_s)
         self.flush()
+        self._observer.answered(slot.api_key, seconds, slot.upstream_s, slot.held_s)
 
     def flush(self) -> None:
         """Send the answers whose turn it is, by one system call."""
         answers = []
-        while self._slots and self._slots[0].is_done:
-            answers.append(self._slots.popleft().answer)
+        while self.in_flight and self.in_flight[0].is_done:
+            answers.append(self.in_flight.popleft().answer)
         answer = b"".join(answers)
         if answer:
             self._write(answer)
@@ -126,11 +123,11 @@ class Slots:
     @property
     def must_be_answered(self) -> bool:
         """Whether a node that stops awaits an answer here."""
-        return any(slot.must_be_answered for slot in self._slots)
+        return any(slot.must_be_answered for slot in self.in_flight)
 
     def clear(self) -> None:
         """Forget all requests."""
-        self._slots.clear()
+        self.in_flight.clear()
 
 
 def unwrapped(owner: "SessionOwner", slot: Slot, envelope: Opened, outcome: Unwrap) -> bytes | None:

@@ -17,6 +17,9 @@ class StreamOwner(Protocol):
     def is_closed(self) -> bool:
         """Whether nobody takes answers any more."""
 
+    def gather(self) -> None:
+        """Send what follows from several answers together."""
+
     def stream_of(self, head: bytes) -> AnswerStream | None:
         """Return what takes the answer that begins so, None if it is to be gathered."""
 
@@ -51,7 +54,10 @@ class AnswerReader:
             yield None
         if not data:
             return
-        for frame in self._frames.feed(data):
+        frames = self._frames.feed(data)
+        if len(frames) > 1:
+            owner.gather()
+        for frame in frames:
             self._declined = False
             yield frame
         if self._frames.begun_bytes >= STREAM_HEAD_BYTES and not self._declined:

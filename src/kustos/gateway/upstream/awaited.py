@@ -1,12 +1,25 @@
-"""The answers that a broker owes on a link, and what a link needs: its client's half, and a registry."""
+"""The answers that a broker owes on a link, and what a link needs: limits, its client's half, a registry."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
+
+from kustos.gateway.upstream.bursts import Burst
 
 if TYPE_CHECKING:
     from kustos.gateway.upstream.link import UpstreamLink
+
+LAST_REQUESTS_S: Final = 5.0
+"""How long upstream may take to read the last requests before the connection is aborted."""
+
+DRAIN_S: Final = 30.0
+"""How long a link without a client waits for its next answer before it is cut: a JoinGroup may take the
+broker minutes, too long to keep the socket."""
+
+CUT_REMEMBERED_S: Final = 600.0
+"""How long requests of a cut link count as in flight if its broker is never seen again: Kafka's brokers close
+idle connections after as long, and a broker that was stalled for longer has left the cluster."""
 
 
 @dataclass(slots=True)
@@ -51,6 +64,10 @@ class AnswerStream(Protocol):
 
 class LinkOwner(Protocol):
     """The client half, as its upstream half sees it."""
+
+    @property
+    def outgoing(self) -> Burst:
+        """Takes what is sent to the client."""
 
     def upstream_writable(self) -> None:
         """Go on: upstream takes requests again."""

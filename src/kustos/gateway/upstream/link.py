@@ -23,14 +23,21 @@ byte.
 """
 
 import asyncio
-import socket
-import struct
 from collections import deque
 from typing import Final
 
 from kustos.client import SaslSession
 from kustos.gateway.upstream.answers import AnswerReader
-from kustos.gateway.upstream.awaited import AnswerStream, Awaited, LinkOwner, LinkRegistry
+from kustos.gateway.upstream.awaited import (
+    CUT_REMEMBERED_S,
+    DRAIN_S,
+    LAST_REQUESTS_S,
+    AnswerStream,
+    Awaited,
+    LinkOwner,
+    LinkRegistry,
+)
+from kustos.gateway.upstream.bursts import Burst, reset
 from kustos.gateway.upstream.renewal import SessionRenewal
 from kustos.wire import MalformedMessageError
 
@@ -42,43 +49,15 @@ SESSION_REST_MS: Final = 60_000
 """How much of a session must remain to pipeline a whole request: it outlives the session only if the broker
 takes this long for those before it, twice as long as clients wait for them by default."""
 
-LAST_REQUESTS_S: Final = 5.0
-"""How long upstream may take to read the last requests before the connection is aborted."""
-
-DRAIN_S: Final = 30.0
-"""How long a link without a client waits for its next answer before it is cut: a JoinGroup may take the
-broker minutes, too long to keep the socket."""
-
-CUT_REMEMBERED_S: Final = 600.0
-"""How long requests of a cut link count as in flight if its broker is never seen again: Kafka's brokers close
-idle connections after as long, and a broker that was stalled for longer has left the cluster."""
-
-RESET_AT_ONCE: Final = struct.pack("ii", 1, 0)
-"""SO_LINGER of zero: closing resets the connection and discards unsent data."""
-
 
 class UpstreamLink(asyncio.Protocol):
     """Takes over an authenticated connection to a broker and carries one client's requests over it."""
 
     __slots__ = (
-        "_awaited",
-        "_in_flight",
-        "_is_throttled",
-        "_may_be_muted",
-        "_owner",
-        "_reader",
-        "_reads",
-        "_renewal",
-        "_replicas_keep_up",
-        "_state_timer",
-        "_throttled_before",
-        "_transport",
-        "_unthrottle_timer",
-        "_writes",
-        "broker",
-        "is_closed",
-        "is_cut",
-    )
+        "_awaited", "_burst", "_in_flight", "_is_throttled", "_may_be_muted", "_owner", "_reader", "_reads",
+        "_renewal", "_replicas_keep_up", "_state_timer", "_throttled_before", "_transport",
+        "_unthrottle_timer", "_writes", "broker", "flush", "is_closed", "is_cut",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -95,6 +74,10 @@ class UpstreamLink(asyncio.Protocol):
         self.is_cut = False
         """Whether no more answers will come, owed or not."""
         self._transport: Final = transport
+        self._burst: Final = Burst(transport.writelines)
+        self._burst.begin()
+        self.flush: Final = self._burst.flush
+        """Hands the frames that were sent over to the socket."""
         self._owner: Final = owner
         self._reader: Final = AnswerReader(max_answer_bytes)
         self._in_flight: Final = in_flight
@@ -115,25 +98,22 @@ class UpstreamLink(asyncio.Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """Whether upstream takes a request now: it reads, and does not throttle this connection (KIP-219)."""
-        return self._writes and not self._is_throttled and not self._ends_torn
+        """Whether upstream takes a request now: it reads, and does not throttle this connection (KIP-219).
 
-    @property
-    def _is_torn(self) -> bool:
-        """Whether the broker is idle and lacks the last byte of the next request."""
-        return bool(self._awaited) and bool(self._awaited[0].tail)
-
-    @property
-    def _ends_torn(self) -> bool:
-        """Whether the last frame was sent in part, so that nothing may follow it yet."""
-        return bool(self._awaited) and bool(self._awaited[-1].tail)
+        Nothing may follow a frame that was sent in part.
+        """
+        awaited = self._awaited
+        return self._writes and not (self._is_throttled or (awaited and awaited[-1].tail))
 
     def send(self, frame: bytes, awaited: Awaited) -> None:
-        """Send a frame; the broker begins with it once it has answered those before it."""
-        if self._ends_torn:
-            raise RuntimeError("part of a frame was sent, no other frame may follow yet")
+        """Send a frame with the next `flush`; the broker begins with it once it has answered those before.
+
+        Whoever sends calls `flush` in the same turn of the event loop: a burst then takes one system call.
+        """
         if not self._awaited:
             self._in_flight.add(self)
+        elif self._awaited[-1].tail:
+            raise RuntimeError("part of a frame was sent, no other frame may follow yet")
         if self._renewal is not None and self._renewal.is_due:
             awaited.tail, awaited.is_unsent = frame, True
             self._awaited.append(awaited)
@@ -145,7 +125,7 @@ class UpstreamLink(asyncio.Protocol):
         if awaited.waits_for_replicas:
             awaited.sent_s = asyncio.get_running_loop().time()
         self._awaited.append(awaited)
-        self._transport.write(frame)
+        self._burst.add(frame)
 
     def _is_done_soon(self, last: Awaited) -> bool:
         """Whether the broker will answer all it has within milliseconds and begin with the next."""
@@ -164,7 +144,7 @@ class UpstreamLink(asyncio.Protocol):
             self._is_throttled = True
             loop = asyncio.get_running_loop()
             self._unthrottle_timer = loop.call_later(throttle_time_ms / 1000, self._unthrottle)
-        elif self._is_torn and not self._awaited[0].is_unsent and self._may_begin():
+        elif self._awaited and self._awaited[0].tail and not self._awaited[0].is_unsent and self._may_begin():
             # at once, while the answer is still being read
             self._complete()
 
@@ -176,7 +156,7 @@ class UpstreamLink(asyncio.Protocol):
 
     def _begin_next(self) -> None:
         """Complete the pipelined request, or send nothing more if it is no longer allowed."""
-        if self.is_closed or not self._is_torn or self._is_throttled:
+        if not (self._awaited and self._awaited[0].tail) or self.is_closed or self._is_throttled:
             return
         if self._awaited[0].is_unsent:
             self._renew()
@@ -211,7 +191,8 @@ class UpstreamLink(asyncio.Protocol):
 
     def _complete(self) -> None:
         awaited = self._awaited[0]
-        self._transport.write(awaited.tail)
+        self._burst.add(awaited.tail)
+        self.flush()
         awaited.tail = b""
 
     def data_received(self, data: bytes) -> None:
@@ -225,6 +206,12 @@ class UpstreamLink(asyncio.Protocol):
             # what upstream still owes is unknown now
             self.cut()
             self._lose(f"upstream broke the protocol: {error}")
+        finally:
+            self._owner.outgoing.end()
+
+    def gather(self) -> None:
+        """Send the answers that came together to the client by one system call."""
+        self._owner.outgoing.begin()
 
     def stream_of(self, head: bytes) -> AnswerStream | None:
         """Return what takes the answer that begins so; raise `MalformedMessageError` if none is awaited."""
@@ -246,7 +233,8 @@ class UpstreamLink(asyncio.Protocol):
         if awaited.waits_for_replicas:
             took_s = asyncio.get_running_loop().time() - awaited.sent_s
             self._replicas_keep_up = took_s < REPLICATED_SOON_S
-        awaited.mark_answered()
+        if awaited.answered is not None:
+            awaited.mark_answered()
         if not self._awaited:
             self._in_flight.discard(self)
         # an earlier answer may have closed the link
@@ -262,7 +250,7 @@ class UpstreamLink(asyncio.Protocol):
 
     def _check_order(self, frame: bytes) -> None:
         """Raise `MalformedMessageError` unless a frame answers the request that is next."""
-        if not self._awaited or self._is_torn:
+        if not self._awaited or self._awaited[0].tail:
             raise MalformedMessageError("an answer came that nobody waits for")
         awaited = self._awaited[0]
         if len(frame) < 4 or int.from_bytes(frame[:4], "big", signed=True) != awaited.correlation_id:
@@ -300,10 +288,8 @@ class UpstreamLink(asyncio.Protocol):
         if self.is_cut:
             return
         self.is_cut = True
-        sock = self._transport.get_extra_info("socket")
-        if sock is not None and not self._transport.is_closing():
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_ONCE)
-        self._transport.abort()
+        self._burst.drop()
+        reset(self._transport)
 
     def forget(self) -> None:
         """Record that the broker works on nothing more of this link."""
@@ -366,6 +352,8 @@ class UpstreamLink(asyncio.Protocol):
         self.is_closed = True
         if self._renewal is not None:
             self._renewal.stop()
+        if not self.is_cut:
+            self.flush()
         # the broker never gets the rest of a request sent in part
         while self._awaited and self._awaited[-1].tail:
             self._awaited.pop()
