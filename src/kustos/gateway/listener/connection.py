@@ -39,7 +39,7 @@ TOO_SLOW: Final = "its request is not whole, and others wait, see `kustos.gatewa
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 
-class ClientConnection(asyncio.Protocol):
+class ClientConnection(asyncio.BufferedProtocol):
     """The protocol of an accepted socket; made by its `Port`."""
 
     def __init__(self, port: "Port") -> None:
@@ -49,6 +49,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._session: ClientSession | None = None
         self._login: ConnectionLogin | None = None
+        self._requests: Final = port.requests
         share = port.requests.share(self._read, lambda: self.close(TOO_SLOW))
         self._incoming: Final = Incoming(share, port.settings.socket_request_max_bytes)
         self._answers: Final = port.answers.share()
@@ -99,14 +100,22 @@ class ClientConnection(asyncio.Protocol):
         if not self._closed:
             self.close(refusal.reason, logged=not self._port.refuse(refusal, self.host))
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, _sizehint: int) -> memoryview:
+        """Return where the next read arrives."""
+        return self._incoming.share.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take the bytes of a read."""
+        self.data_received(self._requests.read_buffer[:nbytes])
+
+    def data_received(self, data: bytes | memoryview) -> None:
         """Split the bytes into frames, and hand them to the SASL machine or the session."""
         self.last_active_s = self._loop.time()
         self._port.figures.incoming_bytes += len(data)
         if not (self._deaf or self._closed or self._gone):
             self._take_bytes(data)
 
-    def _take_bytes(self, data: bytes) -> None:
+    def _take_bytes(self, data: bytes | memoryview) -> None:
         reader, refusal = self._incoming.reader, None
         try:
             frames = reader.feed(data)
@@ -270,8 +279,11 @@ class ClientConnection(asyncio.Protocol):
 
     def read_more(self, wanted: bool) -> None:
         """Read the socket, or leave it unread."""
+        is_held = self._incoming.is_held
+        if wanted is self._wanted and not is_held:
+            return
         self._wanted = wanted
-        if wanted and self._incoming.is_held:
+        if wanted and is_held:
             self._weigh()
         self._read()
 
@@ -339,7 +351,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self._incoming.drop()
         self._lingers = has_unsent(self._transport)
-        self.read_more(True)
+        self._read()
         if session is None or not session.drain():
             self.close(STOPS)
         else:
