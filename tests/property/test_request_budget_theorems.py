@@ -10,7 +10,12 @@ from kustos.gateway.session.request_budget import (
     FINISH_S,
     FLOOR_BYTES,
     OWNERS_PART,
+    PROGRESS_BYTES,
+    PROGRESS_S,
+    READ_BYTES,
+    SCARCE_READ_BYTES,
     STRANGERS_PART,
+    TURN_S,
     RequestBudget,
     RequestShare,
 )
@@ -154,7 +159,7 @@ def test_some_frame_may_always_go_on_while_others_wait_and_each_has_its_turn(
     world = World()
     for step in steps:
         world.do(*step)
-        first = world.budget._first
+        first = world.budget.first
         assert first is not None or all(world.is_kept(at) for at in world.waiting())
         assert first is None or not first.waits
     for at in range(STRANGERS, CONNECTIONS):
@@ -193,6 +198,84 @@ def test_more_frames_of_one_owner_do_not_lengthen_the_wait_of_another(
             world.pass_time(FINISH_S)
         assert -1 in turns[begun : begun + 2], "one of the flood may be ahead"
     assert not honest.waits
+
+
+STEP_S = PROGRESS_S / 5
+PER_STEP = st.integers(0, 4 * PROGRESS_BYTES)
+
+
+@given(
+    rates=st.lists(st.lists(PER_STEP, min_size=1, max_size=3), min_size=1, max_size=6),
+    own_steps=st.integers(1, 40),
+)
+@example(rates=[[0]] * 6, own_steps=1)
+@example(rates=[[PROGRESS_BYTES]] * 6, own_steps=40)
+def test_a_frame_waits_for_one_turn_of_each_other_owner_however_slowly_they_send(
+    rates: list[list[int]], own_steps: int
+) -> None:
+    """Frames that never end, by owner: so many bytes each come in a step. Then one that needs some steps."""
+    world = World()
+    flood: list[tuple[RequestShare, int]] = []
+    for number, connections in enumerate(rates):
+        for rate in connections:
+            share = world.budget.share(lambda: None, lambda: None)
+            share.end = partial(share.hold, 0)
+            share.belong_to(f"mallory-{number}")
+            share.hold(MAX_BYTES, is_unfinished=True)
+            flood.append((share, rate))
+    honest = world.budget.share(lambda: None, lambda: None)
+    honest.belong_to("honest")
+    honest.hold(MAX_BYTES // OWNERS_PART + 1, is_unfinished=True)
+    waited_s, longest_s = 0.0, 0.0
+    while own_steps:
+        for share, rate in flood:
+            if not share.waits and share.held_bytes:
+                share.hold(share.held_bytes + rate, is_unfinished=True)
+        if honest.waits:
+            waited_s += STEP_S
+            longest_s = max(longest_s, waited_s)
+        else:
+            waited_s, own_steps = 0.0, own_steps - 1
+            honest.hold(honest.held_bytes + PROGRESS_BYTES, is_unfinished=True)
+        world.pass_time(STEP_S)
+    # and for a second one of the owner that was ahead, whose turn it was
+    assert longest_s <= (len(rates) + 1) * (TURN_S + PROGRESS_S + STEP_S)
+
+
+@given(owners=st.integers(1, 40), size=SIZES)
+def test_an_owner_within_its_part_never_waits(owners: int, size: int) -> None:
+    world = World()
+    for number in range(owners):
+        share = world.budget.share(lambda: None, lambda: None)
+        share.belong_to(number)
+        share.hold(MAX_BYTES, is_unfinished=True)
+    honest = world.budget.share(lambda: None, lambda: None)
+    honest.belong_to("honest")
+    honest.hold(size, is_unfinished=True)
+    part_bytes = MAX_BYTES // max(OWNERS_PART, owners + 1)
+    assert not honest.waits or honest.counted_bytes > part_bytes
+    assert world.budget.active_owners == owners + bool(honest.counted_bytes)
+
+
+@given(steps=STEPS, held=SIZES, extra=st.integers(0, MAX_BYTES))
+@example(steps=[(2, "grow", MAX_BYTES), (3, "grow", MAX_BYTES)], held=0, extra=MAX_BYTES)
+def test_a_read_beyond_the_limit_is_small_unless_its_frame_goes_on(
+    steps: list[tuple[int, str, int]], held: int, extra: int
+) -> None:
+    world = World()
+    for step in steps:
+        world.do(*step)
+    budget = world.budget
+    share = budget.share(lambda: None, lambda: None)
+    share.belong_to("mallory")
+    share.hold(held, is_unfinished=True)
+    room_bytes, was_used_up = len(share.buffer()), budget.used_bytes > budget.max_bytes
+    assert 0 < room_bytes <= READ_BYTES
+    if share.waits or share is budget.first or not was_used_up:
+        return
+    share.hold(held + min(room_bytes, extra), is_unfinished=True)
+    beyond_bytes = share.held_bytes - max(FLOOR_BYTES, budget.part_bytes)
+    assert beyond_bytes <= SCARCE_READ_BYTES
 
 
 @given(sizes=st.lists(SIZES, min_size=1, max_size=CONNECTIONS))

@@ -155,6 +155,8 @@ class FrameReader:
     are kept, for a reader with another limit. The large parts of a large frame are joined once, when the last
     one arrives.
 
+    It may be fed from a buffer that is used again: everything is copied from it, each frame once.
+
     `limit_of` returns the limit of an API (None: `limit`), which applies as soon as the API key of a frame is
     there. A frame that comes whole in one piece is left to whoever reads it.
     """
@@ -170,33 +172,37 @@ class FrameReader:
         self._needed = 4
         self.limit = limit
 
-    def feed(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes | memoryview) -> list[bytes]:
         """Return the frames completed by these bytes, in order; raise `FrameLengthError`."""
+        available = len(data)
         if self._parts:
             self._keep(data)
-            self._size += len(data)
+            self._size += available
             if self._size < self._needed:
                 if not self._is_judged:
                     self._judge([])
                 return []
             data = b"".join(self._parts)
             self._parts = []
+            available = len(data)
         frames: list[bytes] = []
-        position, available = 0, len(data)
+        position = 0
         self._needed = 4
         while available - position >= 4:
             size = _LENGTH.unpack_from(data, position)[0]
             if not 0 <= size <= self.limit:
-                self._parts, self._size = [data[position:]], available - position
+                self._parts, self._size = [bytes(data[position:])], available - position
                 raise FrameLengthError(size, self.limit, frames)
             end = position + 4 + size
             if end > available:
                 self._needed = 4 + size
                 break
-            frames.append(data[position + 4 : end])
+            frames.append(bytes(data[position + 4 : end]))
+            if end == available:
+                return frames
             position = end
         if position < available:
-            self._parts = [data[position:] if position else data]
+            self._parts = [bytes(data[position:])]
             self._size = available - position
             if self._limit_of is not None:
                 self._is_judged = False
@@ -216,10 +222,10 @@ class FrameReader:
         if limit is not None and size > limit:
             raise FrameLengthError(size, limit, frames)
 
-    def _keep(self, data: bytes) -> None:
+    def _keep(self, data: bytes | memoryview) -> None:
         last = self._parts[-1]
         if len(last) + len(data) > SMALL_PART_BYTES:
-            self._parts.append(data)
+            self._parts.append(bytes(data))
         elif isinstance(last, bytearray):
             last += data
         else:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from kustos.auth import PlainServer, PlainUsers
 from kustos.gateway.session import request_budget
 from kustos.gateway.session.request_budget import FLOOR_BYTES, OWNERS_PART, RequestBudget
 from kustos.protocol import frame_bytes_max
+from kustos.runtime import SystemEntropy
 from kustos.wire import request_codec, request_frame
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller, RunningGateway, handshake, running_gateway
@@ -117,6 +119,52 @@ async def test_many_connections_of_one_principal_do_not_make_another_wait_for_ea
         await until(lambda: budget.used_bytes == 0, "all is given back")
 
 
+@asynccontextmanager
+async def hostile_users(count: int) -> AsyncIterator[tuple[RunningGateway, RequestBudget]]:
+    """A gateway and as many users who begin a large request each, send no more, and use up all room."""
+    names = [f"mallory-{number}" for number in range(count)]
+    users = PlainUsers({"bob": "b0b-s3cret"} | dict.fromkeys(names, "m-s3cret"), SystemEntropy())
+    async with served(sasl=SASL, plain=PlainServer.factory(users)) as (made, budget):
+        callers = [await Caller.at(made.port) for _ in names]
+        for caller, name in zip(callers, names, strict=True):
+            assert await caller.log_in("m-s3cret", user=name) is not None
+            caller.writer.write(large(1)[:PART_BYTES])
+        await until(lambda: budget.waiting >= count - 2, "all is used, and others wait for the turn")
+        yield made, budget
+        for caller in callers:
+            caller.close()
+        await until(lambda: budget.used_bytes == 0, "all is given back")
+
+
+async def logged_in_as_bob(made: RunningGateway) -> Caller:
+    caller = await Caller.at(made.port)
+    assert await caller.log_in("b0b-s3cret", user="bob") is not None
+    return caller
+
+
+async def test_a_user_with_no_more_than_a_part_does_not_wait_for_others_who_use_up_all() -> None:
+    async with hostile_users(5) as (made, budget):
+        part_bytes = ROOM_BYTES // 6 - FLOOR_BYTES
+        frame = heartbeat(9, "g" * 30_000) + bytes(part_bytes - 31_000)
+        callers = [await logged_in_as_bob(made) for _ in range(2)]
+        for caller in callers:
+            sent = len(frame).to_bytes(4, "big") + frame
+            caller.writer.write(sent[: part_bytes // 2])
+            await until(lambda: budget.active_owners == 6, "it has begun")
+            caller.writer.write(sent[part_bytes // 2 :])
+            assert await caller.correlation_ids(1) == [9]
+        assert budget.ended == 0, "nobody had to be ended for it"
+
+
+async def test_a_turn_passes_from_users_who_send_nothing_long_before_they_are_ended() -> None:
+    async with hostile_users(5) as (made, budget):
+        honest = await logged_in_as_bob(made)
+        for number in range(3):
+            honest.writer.write(large(number))
+            assert await honest.correlation_ids(1) == [number]
+        assert budget.ended == 0, "nobody had to be ended for it"
+
+
 def test_requests_that_wait_for_answers_do_not_use_more_than_a_part_beyond_the_limit() -> None:
     """They are whole, so nothing ends them as slow; other principals have their turn nevertheless."""
     budget = RequestBudget(ROOM_BYTES, lambda: 0.0, lambda _delay, _callback: None)
@@ -152,9 +200,10 @@ def test_who_finishes_one_frame_and_begins_another_comes_behind_and_is_not_slow(
     now_s[0] = request_budget.FINISH_S
     busy.hold(20 * FLOOR_BYTES + 1, is_unfinished=True, has_finished=True)
     assert busy.waits is False, "nobody else needs room"
-    other.hold(2 * FLOOR_BYTES, is_unfinished=True)
+    other.hold(ROOM_BYTES // OWNERS_PART + 1, is_unfinished=True)
     busy.hold(20 * FLOOR_BYTES, is_unfinished=True, has_finished=True)
     assert (other.waits, busy.waits) == (False, True), "the next has its turn"
+    now_s[0] += request_budget.FINISH_S
     timers.pop()()
     assert ended == ["slow"]
 

@@ -14,9 +14,9 @@ from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
 from kustos.client import as_transport
-from kustos.gateway.listener.drain import half_close, has_unsent
+from kustos.gateway.listener.drain import LAST_ANSWERS_S, half_close, has_unsent
 from kustos.gateway.listener.handshakes import NO_ROOM, HandshakeRefusal, stranger_by_length
-from kustos.gateway.listener.incoming import Incoming
+from kustos.gateway.listener.incoming import TOO_SLOW, Incoming
 from kustos.gateway.listener.links import NoLinkError, connected_link
 from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.session.answer_budget import write_sliced
@@ -32,15 +32,10 @@ from kustos.wire import FrameLengthError, FrameReader
 if TYPE_CHECKING:
     from kustos.gateway.listener.port import Port
 
-LAST_ANSWERS_S: Final = 5.0
-"""How long a client may take to read the last answers when its connection ends."""
-
-TOO_SLOW: Final = "its request is not whole, and others wait, see `kustos.gateway.requests.max.bytes`"
-
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 
-class ClientConnection(asyncio.Protocol):
+class ClientConnection(asyncio.BufferedProtocol):
     """The protocol of an accepted socket; made by its `Port`."""
 
     def __init__(self, port: "Port") -> None:
@@ -50,6 +45,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._session: ClientSession | None = None
         self._login: ConnectionLogin | None = None
+        self._requests: Final = port.requests
         share = port.requests.share(self._read, lambda: self.close(TOO_SLOW))
         self._incoming: Final = Incoming(share, port.settings.socket_request_max_bytes)
         self._answers: Final = port.answers.share()
@@ -76,8 +72,7 @@ class ClientConnection(asyncio.Protocol):
             self.close("the client closed the connection", logged=False)
             return
         self.host = java_host_address(peer)
-        refusal = self._port.admit(self, self.host)
-        if refusal is not None:
+        if (refusal := self._port.admit(self, self.host)) is not None:
             self.close(refusal, logged=False)
             return
         if self._port.tls is None:
@@ -101,14 +96,22 @@ class ClientConnection(asyncio.Protocol):
         if not self._closed:
             self.close(refusal.reason, logged=not self._port.refuse(refusal, self.host))
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, _sizehint: int) -> memoryview:
+        """Return where the next read arrives."""
+        return self._incoming.share.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take the bytes of a read."""
+        self.data_received(self._requests.read_buffer[:nbytes])
+
+    def data_received(self, data: bytes | memoryview) -> None:
         """Split the bytes into frames, and hand them to the SASL machine or the session."""
         self.last_active_s = self._loop.time()
         self._port.figures.incoming_bytes += len(data)
         if not (self._deaf or self._closed or self._gone):
             self._take_bytes(data)
 
-    def _take_bytes(self, data: bytes) -> None:
+    def _take_bytes(self, data: bytes | memoryview) -> None:
         reader, refusal = self._incoming.reader, None
         try:
             frames = reader.feed(data)
@@ -203,8 +206,7 @@ class ClientConnection(asyncio.Protocol):
     def _begin_session(self, principal: KafkaPrincipal | None) -> None:
         """Serve requests from now on; without a login (None) the listener says for whom."""
         port, settings = self._port, self._settings
-        refusal = port.authenticated(self)
-        if refusal is not None:
+        if (refusal := port.authenticated(self)) is not None:
             self.close(refusal, logged=False)
             return
         try:
@@ -248,8 +250,7 @@ class ClientConnection(asyncio.Protocol):
         except NoLinkError as error:
             self.close(str(error))
             return
-        session = self._session
-        if session is None:
+        if (session := self._session) is None:
             link.close()
             return
         session.link = link
@@ -277,12 +278,12 @@ class ClientConnection(asyncio.Protocol):
 
     def read_more(self, wanted: bool) -> None:
         """Read the socket, or leave it unread."""
-        was_wanted, self._wanted = self._wanted, wanted
-        if wanted and self._incoming.is_held:
-            self._weigh()
-        elif wanted is was_wanted:
-            # nothing else changed either
+        is_held = self._incoming.is_held
+        if wanted is self._wanted and not is_held:
             return
+        self._wanted = wanted
+        if wanted and is_held:
+            self._weigh()
         self._read()
 
     def _read(self) -> None:
@@ -349,7 +350,6 @@ class ClientConnection(asyncio.Protocol):
             return
         self._incoming.drop()
         self._lingers = has_unsent(self._transport)
-        self._wanted = True
         self._read()
         if session is None or not session.drain():
             self.close(STOPS)

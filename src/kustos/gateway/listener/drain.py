@@ -20,6 +20,9 @@ DRAIN_TIMEOUT_MS: Final = 10_000
 """How long answers are awaited by default: longer than a broker takes for replicas that keep up, and shorter
 than the 30 seconds after which systemd's and Kubernetes' usual settings kill a process."""
 
+LAST_ANSWERS_S: Final = 5.0
+"""How long a client may take to read the last answers when its connection ends."""
+
 
 def has_unsent(transport: asyncio.Transport) -> bool:
     """Return whether the client's machine lacks bytes that were written.

@@ -6,14 +6,16 @@ from typing import Final
 from kustos.gateway.session.request_budget import RequestShare
 from kustos.wire import FrameReader
 
+TOO_SLOW: Final = "its request is not whole, and others wait, see `kustos.gateway.requests.max.bytes`"
+
 
 class Incoming:
     """The bytes of one client until its session takes them, and the room that they have."""
 
-    __slots__ = ("_share", "held", "reader")
+    __slots__ = ("held", "reader", "share")
 
     def __init__(self, share: RequestShare, limit: int) -> None:
-        self._share: Final = share
+        self.share: Final = share
         self.reader = FrameReader(limit)
         self.held: list[bytes] = []
         """Frames behind a login that is being verified."""
@@ -25,23 +27,23 @@ class Incoming:
 
         `owner`: who has what is held, None for a stranger.
         """
-        self._share.belong_to(owner)
+        self.share.belong_to(owner)
         self.reader = FrameReader(limit, limit_of)
 
     @property
     def waits(self) -> bool:
         """Whether there is no room for more."""
-        return self._share.waits
+        return self.share.waits
 
     @property
     def is_held(self) -> bool:
         """Whether anything was held when it was last weighed."""
-        return self._share.held_bytes > 0
+        return self.share.held_bytes > 0
 
     @property
     def must_be_weighed(self) -> bool:
         """Whether anything is here, or was when it was last weighed."""
-        return self._share.held_bytes > 0 or not self.reader.is_empty
+        return self.share.held_bytes > 0 or not self.reader.is_empty
 
     def weigh(self, waiting_bytes: int, *, has_finished: bool) -> bool:
         """Count what is here, and what waits in the session; return False for a stranger without room.
@@ -53,10 +55,10 @@ class Incoming:
         # who waits for us is not slow
         is_unfinished = begun_bytes > 0 and not waiting_bytes
         held_bytes = begun_bytes + waiting_bytes
-        return self._share.hold(held_bytes, is_unfinished=is_unfinished, has_finished=has_finished)
+        return self.share.hold(held_bytes, is_unfinished=is_unfinished, has_finished=has_finished)
 
     def drop(self) -> None:
         """Forget everything; nothing more is taken."""
         self.reader.take_rest()
         self.held = []
-        self._share.close()
+        self.share.close()

@@ -105,7 +105,7 @@ class Port:
             reuse_port=self._gateway.shares_ports,
         )
 
-    def _accepted(self) -> asyncio.Protocol:
+    def _accepted(self) -> asyncio.BaseProtocol:
         client = ClientConnection(self)
         inner = client if self.tls is None else TlsTransport(client, self, self.tls)
         listed = self.plan.proxies

@@ -16,6 +16,7 @@ from kustos.gateway.upstream.addresses import AddressRanges, java_host_address
 if TYPE_CHECKING:
     from kustos.gateway.listener.connection import ClientConnection
     from kustos.gateway.listener.port import Port
+    from kustos.gateway.listener.tls import TlsTransport
 
 HEADER_TIMEOUT_S: Final = 5.0
 """How long a listed peer may take for its header, which a balancer sends at once."""
@@ -32,7 +33,11 @@ class ProxyProtocol(asyncio.Protocol):
     """
 
     def __init__(
-        self, port: "Port", listed: AddressRanges, client: "ClientConnection", inner: asyncio.Protocol
+        self,
+        port: "Port",
+        listed: AddressRanges,
+        client: "ClientConnection",
+        inner: "ClientConnection | TlsTransport",
     ) -> None:
         self._port: Final = port
         self._listed: Final = listed

@@ -56,7 +56,7 @@ class ListenerTls:
     handshake_timeout_ms: int
 
 
-class TlsTransport(asyncio.Protocol):
+class TlsTransport(asyncio.BufferedProtocol):
     """The protocol of an accepted socket, and the transport of its client."""
 
     def __init__(self, client: "ClientConnection", port: "Port", tls: ListenerTls) -> None:
@@ -92,14 +92,22 @@ class TlsTransport(asyncio.Protocol):
         self._deadline = self._loop.call_later(self._tls.handshake_timeout_ms / 1000, self._fail, TIMED_OUT)
         self._client.connection_made(cast("asyncio.Transport", self))
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the next read arrives: what was encrypted is hardly larger than what it brings."""
+        return self._client.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take the bytes of a read."""
+        self.data_received(self._port.requests.read_buffer[:nbytes])
+
+    def data_received(self, data: bytes | memoryview) -> None:
         """Go on with the handshake, or decrypt."""
         if self._is_closing:
             return
         if self._is_established:
             self._decrypt(data)
         else:
-            self._shake_hands(data)
+            self._shake_hands(bytes(data))
 
     def _shake_hands(self, data: bytes) -> None:
         if not self._has_begun:
@@ -151,7 +159,7 @@ class TlsTransport(asyncio.Protocol):
             # requests may have come with the end of the handshake
             self._decrypt(b"")
 
-    def _decrypt(self, data: bytes) -> None:
+    def _decrypt(self, data: bytes | memoryview) -> None:
         self._incoming.write(data)
         parts: list[bytes] = []
         reason = None

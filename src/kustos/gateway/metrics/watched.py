@@ -150,7 +150,7 @@ class WatchedRequests(Collector):
         )
         yield GaugeMetricFamily(
             "kustos_requests_max_bytes",
-            "The limit for all clients together; beyond it requests wait to be read.",
+            "The limit for all clients together; beyond it large requests take turns.",
             requests.max_bytes,
         )
         yield GaugeMetricFamily("kustos_requests_waiting", "Requests that wait to be read.", requests.waiting)

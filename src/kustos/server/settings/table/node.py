@@ -253,7 +253,8 @@ REQUESTS_MAX_BYTES: Final = Setting(
     request_budget.REQUESTS_MAX_BYTES,
     "Limits",
     "How many bytes of requests the node holds before it begins them; each worker has an equal part. Beyond "
-    "that a request waits to be read. Clients that have not authenticated get a fourth at most.",
+    "that each user gets a part, and larger requests take turns. Clients that have not authenticated get a "
+    "fourth at most.",
 )
 SHUTDOWN_DRAIN_TIMEOUT_MS: Final = Setting(
     "kustos.shutdown.drain.timeout.ms",
