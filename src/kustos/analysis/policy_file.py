@@ -17,8 +17,7 @@ from typing import Final
 
 import yaml
 
-from kustos.analysis.policy import Policy, Statement, StatementKind
-from kustos.analysis.rules import PolicyError
+from kustos.analysis.policy import Policy, PolicyError, Statement, StatementKind
 from kustos.analysis.sentences import SentenceError, parse_sentence
 
 POLICY_VERSION: Final = 1
