@@ -30,7 +30,7 @@ from kustos.acl import (
     java_int,
     java_ipv6,
 )
-from kustos.metadata.control.acl_matching import Acl, each_match
+from kustos.metadata.control.acl_filters import Acl, each_match
 from kustos.metadata.control.results import (
     EXCESSIVE_BATCH,
     MAX_RECORDS_PER_USER_OPERATION,
