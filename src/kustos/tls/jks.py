@@ -15,7 +15,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final
 
-from kustos.tls.errors import TlsError
+from kustos.tls.values import TlsError
 
 MAGIC: Final = b"\xfe\xed\xfe\xed"
 JCEKS_MAGIC: Final = b"\xce\xce\xce\xce"
