@@ -24,7 +24,7 @@ from kustos.analysis import (
 )
 from kustos.authorizer.index import EVERY_ALLOW
 from kustos.cli.access import hosts_cell, names_cell, principal_names, who_cell
-from kustos.cli.acls.rendering import resource_text
+from kustos.cli.acls.output import resource_text
 from kustos.cli.broker_settings import BrokerSettings
 from kustos.cli.output import (
     Cell,
