@@ -43,10 +43,10 @@ def parse_policy(text: str, file: str = "policy") -> Policy:
         raise PolicyError(file, 1, str(error).splitlines()[0], "this is not YAML") from error
     except RecursionError as error:
         raise PolicyError(file, 1, "...", "this is nested too deeply") from error
-    return _Reader(file).policy(root)
+    return _PolicyReader(file).policy(root)
 
 
-class _Reader:
+class _PolicyReader:
     """Reads nodes, which know their lines."""
 
     def __init__(self, file: str) -> None:

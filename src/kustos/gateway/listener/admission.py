@@ -45,7 +45,7 @@ def connections_within(descriptors: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Admitted:
     host: str
     is_open: bool
     """Whether nobody has to authenticate here, so that a link follows at once."""
@@ -59,7 +59,7 @@ class Admission:
         self._max_connections = parts.max_connections
         self._max_connections_per_ip = parts.max_connections_per_ip
         self._clock: Final = asyncio.get_running_loop().time
-        self._places: Final[dict[ClientConnection, _Place]] = {}
+        self._places: Final[dict[ClientConnection, _Admitted]] = {}
         self._by_host: Final[Counter[str]] = Counter()
         self._strangers: Final[dict[str, Strangers]] = {}
         """Those that have to authenticate, by listener."""
@@ -94,7 +94,7 @@ class Admission:
     def admit(self, port: "Port", connection: "ClientConnection", host: str) -> str | None:
         """Count a new connection in; return why it is turned away, None if it is not."""
         refusal = self._refusal(port, host)
-        self._places[connection] = _Place(host, not port.authenticates)
+        self._places[connection] = _Admitted(host, not port.authenticates)
         self._by_host[host] += 1
         port.figures.created += 1
         port.figures.open += 1
