@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient
 from benchmarks.authorizing.loads import mixed_acls
 from benchmarks.figures import QUICK, progress, rounded
 from kustos.acl import AclBinding
-from kustos.metadata import DEFAULT_LEVEL, METADATA_VERSION_FEATURE, new_uuid
+from kustos.metadata import DEFAULT_LEVEL, METADATA_VERSION_FEATURE
 from kustos.metadata.directory import format_directory
 from kustos.metadata.image import acl_record
 from kustos.metadata.log import METADATA_PARTITION, encode_snapshot
@@ -32,6 +32,7 @@ from kustos.runtime import SystemEntropy
 from kustos.server import Node, run_until
 from kustos.server.authorization import StandardAuthorization
 from kustos.server.settings import load_settings
+from kustos.wire import new_uuid
 from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.processes import Server

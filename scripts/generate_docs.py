@@ -102,7 +102,7 @@ def quorum() -> str:
     return page(
         WIDE,
         "# The states of a follower",
-        "<!-- made from the table in `kustos.metadata.quorum.phases`; do not edit -->",
+        "<!-- made from the table in `kustos.metadata.quorum.follower`; do not edit -->",
         "In [cluster mode](../how-to/cluster-mode.md) a node asks one question at a time and is in one of "
         "these states. An answer that has no row is no answer to what was asked: the connection is closed.",
         table(("State", "What comes", "What is done", "Next state"), rows),

@@ -57,7 +57,6 @@ METADATA: Final = (
     "delegation_token_image",
     "format",
     "golden_records",
-    "ids",
     "layout",
     "loader",
     "log_*",

@@ -1,7 +1,6 @@
 """Running the command line in-process or as a program, and reading what Kafka's own tool says."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -156,7 +155,7 @@ def run_program(*arguments: str, environment: dict[str, str] | None = None) -> O
         text=True,
         timeout=60,
         stdin=subprocess.DEVNULL,
-        env={**os.environ, **as_installed()} if environment is None else environment,
+        env=as_installed() if environment is None else environment,
         check=False,
     )
     return Outcome(result.returncode, result.stdout, result.stderr)

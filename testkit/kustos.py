@@ -49,9 +49,9 @@ class KustosSettings:
 
 
 def as_installed() -> dict[str, str]:
-    """Return the environment of a kustos beside which nothing for tests is installed."""
+    """Return this process's environment for a kustos beside which nothing for tests is installed."""
     path = os.pathsep.join(filter(None, (str(AS_INSTALLED), os.environ.get("PYTHONPATH"))))
-    return {"PYTHONPATH": path}
+    return {**os.environ, "PYTHONPATH": path}
 
 
 class KustosNode:

@@ -5,15 +5,13 @@ whose `/etc/hosts` is another file (util-linux's `unshare`, as a user without ri
 """
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from testkit.ports import LOOPBACK
-
-NAMESPACE = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--mount", "--map-root-user")
+from testkit.processes import unshared
 
 
 class LoopbackNames:
@@ -32,7 +30,7 @@ class LoopbackNames:
     def before(self, *command: str) -> list[str]:
         """Return the command line that runs a command which knows these names."""
         script = 'mount --bind "$0" /etc/hosts && exec "$@"'
-        return [*NAMESPACE, "sh", "-c", script, str(self.file), *command]
+        return [*unshared("mount"), "sh", "-c", script, str(self.file), *command]
 
     @asynccontextmanager
     async def known(self) -> AsyncIterator[None]:

@@ -56,6 +56,11 @@ def spawn(
     return _spawner.submit(start).result()
 
 
+def unshared(namespace: str) -> list[str]:
+    """Return the beginning of a command with a namespace of its own, `mount` or `net`, also for a user."""
+    return ["unshare", f"--{namespace}", *(() if os.geteuid() == 0 else ("--map-root-user",))]
+
+
 def freeze(pid: int) -> None:
     """Stop a process; return when none of its threads runs, some time after the signal."""
     os.kill(pid, signal.SIGSTOP)

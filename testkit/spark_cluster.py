@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import pyspark
 
 from testkit.ports import LOOPBACK, free_port
-from testkit.processes import Server
+from testkit.processes import Server, unshared
 from testkit.spark_quick import quick_environment
 
 HOME: Final = Path(pyspark.__file__).parent
@@ -124,10 +124,7 @@ def standalone_cluster(
 
 def _apart(work: Path, hidden: Sequence[Path]) -> list[str]:
     """Return the beginning of a command whose process sees empty folders in place of the hidden ones."""
-    unshared = ["unshare", "--mount", "--propagation", "private"]
-    if os.geteuid() != 0:
-        unshared.append("--map-root-user")
-    return [*unshared, "sh", "-euc", APART, "sh", str(work), *map(str, hidden), "--"]
+    return [*unshared("mount"), "sh", "-euc", APART, "sh", str(work), *map(str, hidden), "--"]
 
 
 def _alive(page: int) -> int | None:

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from kustos.protocol.table import TABLE
+from kustos.protocol.rows import TABLE
 from kustos.wire.api_keys import ApiKey, api_name
 from testkit.equality.compared import COMPARED
 from testkit.equality.stories import offered, unknown_fields

@@ -20,7 +20,6 @@ from kustos.metadata.control import ScramUpsertion
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import load, read_image
 from kustos.metadata.features import DEFAULT_LEVEL, LATEST_LEVEL
-from kustos.metadata.ids import uuid_of_text
 from kustos.metadata.image import acl_record
 from kustos.metadata.log import LogPolicy, LogWriter
 from kustos.metadata.records import (
@@ -31,6 +30,7 @@ from kustos.metadata.records import (
 )
 from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
+from kustos.wire import uuid_of_text
 from testkit.differential.oracle import build
 from testkit.kafka import KafkaTools
 from testkit.waiting import wait_until

@@ -26,10 +26,10 @@ from kustos.metadata.control import (
 )
 from kustos.metadata.control.token_secrets import TokenIndex, TokenSecret
 from kustos.metadata.features import metadata_version_name
-from kustos.metadata.ids import uuid_of_text
 from kustos.metadata.image import ImageBuilder, MetadataImage, image_of, records_at
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord, decode_record, encode_record
 from kustos.runtime import SystemEntropy
+from kustos.wire import uuid_of_text
 from testkit.kafka.compiled import java_program
 
 PROBE_TIMEOUT_S = 120

@@ -1,7 +1,6 @@
 """The demo as a visitor runs it: ends well, tells when something goes otherwise, leaves nothing behind."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -30,9 +29,8 @@ def demo(folder: Path, **environment: str) -> "subprocess.Popen[str]":
         [sys.executable, "-m", "demo"],
         cwd=ROOT,
         env={
-            **os.environ,
-            **quick_driver_environment(),
             **as_installed(),
+            **quick_driver_environment(),
             "DEMO_OUT": str(folder),
             "COLUMNS": str(WIDTH),
             **environment,

@@ -22,6 +22,7 @@ from kustos.pipeline.run import run_access_report, run_pipeline, run_tables_repo
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables
 from testkit.ports import LOOPBACK, free_port
+from testkit.processes import unshared
 from testkit.spark_quick import quick_driver_environment
 from testkit.waiting import wait_until
 from tests.pipeline.events import event_line
@@ -29,7 +30,6 @@ from tests.pipeline.events import event_line
 LONGEST_RUN_S: Final = 240
 """A Spark on a machine where many others start too."""
 
-NAMESPACE: Final = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--mount", "--map-root-user")
 SMALL_DISK: Final = 'mount -t tmpfs -o size={}k tmpfs "$0" && exec "$@"'
 KUSTOS: Final = (sys.executable, "-m", "kustos")
 
@@ -79,7 +79,8 @@ class Folder:
         environment = {**os.environ, **({"JAVA_HOME": java} if java else quick_driver_environment())}
         command = [*KUSTOS, "pipeline", *words]
         if disk_kb:
-            command = [*NAMESPACE, "sh", "-c", SMALL_DISK.format(disk_kb), str(self.tables.parent), *command]
+            script = SMALL_DISK.format(disk_kb)
+            command = [*unshared("mount"), "sh", "-c", script, str(self.tables.parent), *command]
         done = subprocess.run(
             command,
             cwd=self.path,

@@ -15,8 +15,8 @@ from kustos.acl import (
     ResourcePattern,
 )
 from kustos.analysis.explain import explain, is_allow
+from kustos.analysis.kernel import Rules
 from kustos.analysis.regions import Probe
-from kustos.analysis.rules import Rules
 from kustos.authorizer import AuthorizerError
 from testkit.differential.specification import Spec, names
 from tests.property.test_authorizer_theorems import (

@@ -6,7 +6,7 @@ import pytest
 
 from kustos.acl import AclBinding
 from kustos.protocol import Decided
-from kustos.protocol.table import OWN_APIS
+from kustos.protocol.rows import OWN_APIS
 from testkit.protocol.driver import EVERY_VERSION, Driver, Outcome
 from testkit.protocol.random_requests import ALL_ALLOWED, frame_of, model, random_acls, random_request
 

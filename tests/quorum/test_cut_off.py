@@ -1,7 +1,6 @@
 """A node that is cut off decides by what it knows for a while, then denies, and comes back by itself."""
 
 import json
-import os
 import subprocess
 import sys
 from typing import Any
@@ -9,12 +8,12 @@ from typing import Any
 import pytest
 
 from testkit.paths import ROOT
+from testkit.processes import unshared
 from testkit.quorum.nodes import UNKNOWN_TOPIC
 from tests.quorum.cut_off import STALENESS_MS
 
 REQUEST_TIMED_OUT = 7
 
-NAMESPACE = ("unshare", "--net") if os.geteuid() == 0 else ("unshare", "--net", "--map-root-user")
 """A network of its own; who is not root becomes so within, if the kernel lets users have namespaces."""
 
 
@@ -22,7 +21,7 @@ NAMESPACE = ("unshare", "--net") if os.geteuid() == 0 else ("unshare", "--net", 
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     directory = tmp_path_factory.mktemp("cut")
     done = subprocess.run(
-        [*NAMESPACE, sys.executable, "-m", "tests.quorum.cut_off", str(directory)],
+        [*unshared("net"), sys.executable, "-m", "tests.quorum.cut_off", str(directory)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -82,9 +82,8 @@ def test_the_commands_of_the_page_do_what_it_says(name: str, tmp_path: Path) -> 
         for found in FILE.finditer(page):
             (work / found["name"]).write_text(found["text"])
         environment = {
-            **os.environ,
-            **quick_driver_environment(),
             **as_installed(),
+            **quick_driver_environment(),
             "PATH": path_with_scripts(tmp_path / "bin"),
         }
         lines = [line for line in lines_of(page) if not line.command.startswith("make")]

@@ -7,11 +7,13 @@ from kustos.analysis.explain_scope import ExplainScope, Part, ScopeExplanation, 
 from kustos.analysis.headline import Claim, Consequence, Headline, Rest, headline_of
 from kustos.analysis.host_sets import ANYWHERE, HostSet, hosts_are_covered
 from kustos.analysis.importance import ShownChanges, by_importance, most_important
+from kustos.analysis.kernel import ACLS_ALONE, AnalysisError, Rules
 from kustos.analysis.minimize import Minimized, minimize
 from kustos.analysis.name_sets import EVERY_NAME, NOUNS, WILDCARD_NAMES, NameSet, NameTerm, Site
 from kustos.analysis.necessity import necessity
 from kustos.analysis.policy import (
     Policy,
+    PolicyError,
     PolicyPrincipals,
     PrincipalPattern,
     Statement,
@@ -19,7 +21,6 @@ from kustos.analysis.policy import (
 )
 from kustos.analysis.policy_file import POLICY_VERSION, parse_policy
 from kustos.analysis.regions import REGIONS_MAX, Change, Direction, PrincipalSet, Probe, Region, operations_of
-from kustos.analysis.rules import ACLS_ALONE, AnalysisError, PolicyError, Rules
 from kustos.analysis.sentences import SentenceError, parse_sentence
 from kustos.analysis.trial import (
     CandidateLoad,
@@ -29,7 +30,6 @@ from kustos.analysis.trial import (
     TrialSummary,
 )
 from kustos.analysis.verification import COUNTER_EXAMPLES_MAX, CounterExample, Verdict, verify
-from kustos.analysis.wording import SHOWN_MAX, listed
 
 __all__ = [
     "ACLS_ALONE",
@@ -39,7 +39,6 @@ __all__ = [
     "NOUNS",
     "POLICY_VERSION",
     "REGIONS_MAX",
-    "SHOWN_MAX",
     "WILDCARD_NAMES",
     "AllowedAccess",
     "AnalysisError",
@@ -89,7 +88,6 @@ __all__ = [
     "headline_of",
     "hosts_are_covered",
     "is_allow",
-    "listed",
     "meets",
     "minimize",
     "most_important",

@@ -18,11 +18,19 @@ from kustos.acl import (
 from kustos.analysis.by_host import ByHost, combined, constant, mapped
 from kustos.analysis.everyone import Answers, Crowd
 from kustos.analysis.host_sets import HostSet, by_bits
-from kustos.analysis.kernel import NOTHING, RESOURCE_TYPES, AclSet, PrincipalView, Values
+from kustos.analysis.kernel import (
+    ACLS_ALONE,
+    NOTHING,
+    RESOURCE_TYPES,
+    AclSet,
+    AnalysisError,
+    PrincipalView,
+    Rules,
+    Values,
+)
 from kustos.analysis.layers import Layer
 from kustos.analysis.name_sets import EVERYWHERE, WILDCARD_NAMES, NameSet, Site, Zone, site_of
 from kustos.analysis.regions import REGIONS_MAX, PrincipalSet, Region, operations_of
-from kustos.analysis.rules import ACLS_ALONE, AnalysisError, Rules
 from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
 
 Piece = tuple[bool, HostSet, NameSet]

@@ -48,7 +48,7 @@ def smallest_choice(
 
     None if no choice has at most `pieces_max` pieces, or the search found none within SEARCH_STEPS_MAX.
     """
-    search = _Search(wanted, debts, allows, denies)
+    search = _CoverSearch(wanted, debts, allows, denies)
     for pieces in range(pieces_max + 1):
         found = search.within(pieces)
         if found is not None or search.is_exhausted:
@@ -56,7 +56,7 @@ def smallest_choice(
     return None
 
 
-class _Search:
+class _CoverSearch:
     def __init__(self, wanted: int, debts: int, allows: Sequence[Allow], denies: Sequence[int]) -> None:
         every_debt = debts
         for allow in allows:

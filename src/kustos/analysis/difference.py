@@ -9,10 +9,9 @@ from kustos.acl import EVERY_PRINCIPAL, AclBinding, ResourceType
 from kustos.analysis.by_host import ByHost, combined
 from kustos.analysis.everyone import Answers, Crowd
 from kustos.analysis.host_sets import HostSet, by_bits
-from kustos.analysis.kernel import RESOURCE_TYPES, AclSet, Values
+from kustos.analysis.kernel import ACLS_ALONE, RESOURCE_TYPES, AclSet, Rules, Values
 from kustos.analysis.name_sets import EVERYWHERE, NameSet, Site, Zone, site_of
 from kustos.analysis.regions import REGIONS_MAX, Change, Direction, Region, operations_of
-from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.authorizer.index import EVERY_ALLOW
 
 _LOST_SHIFT: Final = EVERY_ALLOW.bit_length()

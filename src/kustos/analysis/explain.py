@@ -23,8 +23,8 @@ from kustos.acl import (
     ResourcePattern,
     host_matches,
 )
+from kustos.analysis.kernel import ACLS_ALONE, Rules
 from kustos.analysis.regions import Probe
-from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.authorizer import Decision, RuleKind, StandardAuthorizer
 from kustos.authorizer.index import DECIDES, binding_mask, visit_order
 

@@ -28,10 +28,9 @@ from kustos.analysis.by_host import LINE_END, ByHost, canonical, combined, mappe
 from kustos.analysis.everyone import Answers
 from kustos.analysis.explain import SmallestChange, is_allow, names
 from kustos.analysis.host_sets import ANYWHERE, NOWHERE, HostSet
-from kustos.analysis.kernel import NOTHING, RESOURCE_TYPES, AclSet, Values
+from kustos.analysis.kernel import ACLS_ALONE, NOTHING, RESOURCE_TYPES, AclSet, AnalysisError, Rules, Values
 from kustos.analysis.name_sets import NameSet, Zone, site_of
 from kustos.analysis.regions import Probe
-from kustos.analysis.rules import ACLS_ALONE, AnalysisError, Rules
 from kustos.authorizer import Decision, StandardAuthorizer
 from kustos.authorizer.index import ALLOWS, DECIDES, binding_mask, visit_order
 

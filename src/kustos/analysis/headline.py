@@ -17,8 +17,8 @@ from kustos.acl import EVERY_PRINCIPAL, AclBinding, AclOperation, AclPermissionT
 from kustos.acl.forms import texts_of
 from kustos.analysis.difference import Difference
 from kustos.analysis.importance import by_importance, order_of
+from kustos.analysis.kernel import ACLS_ALONE, Rules
 from kustos.analysis.regions import Change, Direction, Region, operations_of
-from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.analysis.scopes import ChangedAcl, ChangedScope, RegionIndex, changed_acls, scopes_of
 from kustos.authorizer.index import EVERY_ALLOW
 

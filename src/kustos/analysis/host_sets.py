@@ -17,7 +17,7 @@ from kustos.analysis.by_host import (
     place_of,
     summed,
 )
-from kustos.analysis.wording import SHOWN_MAX, listed
+from kustos.runtime import LISTED_MAX, listed
 
 _LIKELY: Final = ("10.0.0.1", "192.168.0.1", "203.0.113.7")
 _SEGMENTS: Final = (
@@ -81,7 +81,7 @@ class HostSet:
             text = host_text(number, zone)
         return text
 
-    def text(self, shown_max: int = SHOWN_MAX) -> str:
+    def text(self, shown_max: int = LISTED_MAX) -> str:
         """Return words to follow `from`."""
         if self.is_everywhere:
             return "anywhere"

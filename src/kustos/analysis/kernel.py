@@ -28,14 +28,39 @@ Theory of operation.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
-from kustos.acl import CLUSTER_NAME, EVERY_PRINCIPAL, WILDCARD, AclBinding, ResourceType
+from kustos.acl import CLUSTER_NAME, EVERY_PRINCIPAL, WILDCARD, AclBinding, KafkaPrincipal, ResourceType
 from kustos.analysis.by_host import ByHost, constant, summed
 from kustos.analysis.layers import COVERED, Layer, Row
 from kustos.analysis.name_sets import EVERY_NAME, Site, Zone
-from kustos.analysis.rules import ACLS_ALONE, AnalysisError, Rules
 from kustos.authorizer.index import DENY_SHIFT, EVERY_ALLOW
+
+
+class AnalysisError(ValueError):
+    """The base of this package's errors; the text names the value and the remedy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """`super.users` (principals as text) and `allow.everyone.if.no.acl.found`.
+
+    Raises `AclValueError` for a super user without a type and `AnalysisError` for `User:*`.
+    """
+
+    super_users: frozenset[str] = frozenset()
+    allow_everyone_if_no_acl_found: bool = False
+
+    def __post_init__(self) -> None:
+        for principal in self.super_users:
+            KafkaPrincipal.parse(principal)
+            if principal == EVERY_PRINCIPAL:
+                raise AnalysisError(f"super user `{principal}` would be everybody, name each super user")
+
+
+ACLS_ALONE: Final = Rules()
+"""Kafka's defaults: no super users, and everything that no ACL allows is denied."""
 
 RESOURCE_TYPES: Final = tuple(
     kind for kind in ResourceType if kind not in {ResourceType.UNKNOWN, ResourceType.ANY}

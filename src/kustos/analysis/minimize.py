@@ -13,11 +13,19 @@ from typing import Any, Final
 
 from kustos.acl import EVERY_PRINCIPAL, WILDCARD, AclBinding, AclOperation, AclPermissionType, ResourceType
 from kustos.analysis.difference import difference_of
-from kustos.analysis.kernel import RESOURCE_TYPES, AclSet, PrincipalView, walk, zone_on
+from kustos.analysis.kernel import (
+    ACLS_ALONE,
+    RESOURCE_TYPES,
+    AclSet,
+    AnalysisError,
+    PrincipalView,
+    Rules,
+    walk,
+    zone_on,
+)
 from kustos.analysis.layers import Layer
 from kustos.analysis.name_sets import EVERY_NAME, Site, Zone, site_of
 from kustos.analysis.necessity import necessity
-from kustos.analysis.rules import ACLS_ALONE, AnalysisError, Rules
 from kustos.analysis.windows import View, replacement
 from kustos.authorizer.index import HOSTED, binding_mask
 

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple, Self
 
 from kustos.acl import WILDCARD, PatternType, ResourcePattern, ResourceType
-from kustos.analysis.wording import SHOWN_MAX, listed, quoted
+from kustos.runtime import LISTED_MAX, listed, quoted
 
 _LAST_CHARACTER: Final = chr(0x10FFFF)
 _SUFFIXES: Final = "xyzabcdefghijklmnopqrstuvw0123456789-._"
@@ -97,7 +97,7 @@ class NameSet:
         for site, without in starts:
             yield NameTerm(site, tuple(without))
 
-    def text(self, resource_type: ResourceType, shown_max: int = SHOWN_MAX) -> str:
+    def text(self, resource_type: ResourceType, shown_max: int = LISTED_MAX) -> str:
         """Return words such as ``topics that begin with `pay-` except `pay-secret` ``."""
         noun, many = NOUNS[resource_type]
         if resource_type is ResourceType.CLUSTER:

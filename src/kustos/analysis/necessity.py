@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from kustos.acl import CLUSTER_NAME, EVERY_PRINCIPAL, WILDCARD, AclBinding, PatternType, ResourceType
 from kustos.analysis.by_host import host_pattern
 from kustos.analysis.entry_books import ROOT, WHOLE, Book, Entry, entries_by_host
+from kustos.analysis.kernel import ACLS_ALONE, Rules
 from kustos.analysis.name_sets import Site
-from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.authorizer.index import DENY_SHIFT, EVERY_ALLOW, binding_mask
 
 

@@ -13,10 +13,22 @@ from typing import Final, NamedTuple
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.analysis.host_sets import HostSet
+from kustos.analysis.kernel import AnalysisError
 from kustos.analysis.name_sets import Site
 
 _STEM: Final = "someone"
 _STARTS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+class PolicyError(AnalysisError):
+    """A policy that cannot be read: `file`, `line` (from 1), the wrong `value`, the `rule` that it breaks."""
+
+    def __init__(self, file: str, line: int, value: str, rule: str) -> None:
+        self.file = file
+        self.line = line
+        self.value = value
+        self.rule = rule
+        super().__init__(f"{file}:{line}: `{value}`: {rule}")
 
 
 @unique

@@ -17,8 +17,7 @@ from typing import Final
 
 import yaml
 
-from kustos.analysis.policy import Policy, Statement, StatementKind
-from kustos.analysis.rules import PolicyError
+from kustos.analysis.policy import Policy, PolicyError, Statement, StatementKind
 from kustos.analysis.sentences import SentenceError, parse_sentence
 
 POLICY_VERSION: Final = 1
@@ -44,10 +43,10 @@ def parse_policy(text: str, file: str = "policy") -> Policy:
         raise PolicyError(file, 1, str(error).splitlines()[0], "this is not YAML") from error
     except RecursionError as error:
         raise PolicyError(file, 1, "...", "this is nested too deeply") from error
-    return _Reader(file).policy(root)
+    return _PolicyReader(file).policy(root)
 
 
-class _Reader:
+class _PolicyReader:
     """Reads nodes, which know their lines."""
 
     def __init__(self, file: str) -> None:

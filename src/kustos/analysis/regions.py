@@ -7,8 +7,8 @@ from typing import Any, Final
 from kustos.acl import AclOperation, ResourceType
 from kustos.analysis.host_sets import HostSet
 from kustos.analysis.name_sets import NameSet
-from kustos.analysis.wording import SHOWN_MAX, listed
 from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
+from kustos.runtime import LISTED_MAX, listed
 
 _WITNESS: Final = "User:someone"
 
@@ -39,7 +39,7 @@ class PrincipalSet:
             witness = f"{_WITNESS}-{number}"
         return witness
 
-    def text(self, shown_max: int = SHOWN_MAX) -> str:
+    def text(self, shown_max: int = LISTED_MAX) -> str:
         """Return words such as `everyone except User:alice`."""
         names = listed(self.names, "and", shown_max)
         if not self.is_everyone_but:

@@ -75,7 +75,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class _Word:
     text: str
     is_quoted: bool
 
@@ -84,7 +84,7 @@ def parse_sentence(text: str) -> Sentence:
     """Return a sentence parsed; raise `SentenceError`."""
     if len(text) > SENTENCE_CHARACTERS_MAX:
         raise SentenceError(f"{text[:32]}...", f"a sentence has at most {SENTENCE_CHARACTERS_MAX} characters")
-    reader = _Reader(_tokens(text))
+    reader = _SentenceReader(_tokens(text))
     principals = _principals(reader)
     operations = reader.several(_operation)
     resource_type, sites = _resources(reader)
@@ -93,30 +93,30 @@ def parse_sentence(text: str) -> Sentence:
     return Sentence(principals, _on_type(operations, resource_type), resource_type, sites, hosts)
 
 
-def _tokens(text: str) -> list[_Token]:
-    tokens: list[_Token] = []
+def _tokens(text: str) -> list[_Word]:
+    tokens: list[_Word] = []
     for match in _TOKEN.finditer(text.strip()):
         word = match["word"]
         if match["bad"] is not None:
             raise SentenceError(text[match.start("bad") :], "close the quotation")
         if word is None:
             tokens.append(
-                _Token(match["back"] if match["double"] is None else match["double"], is_quoted=True)
+                _Word(match["back"] if match["double"] is None else match["double"], is_quoted=True)
             )
             continue
         # a comma joins only at the end of a word: distinguished names are full of them
         bare = word.rstrip(",")
-        tokens += [_Token(bare, is_quoted=False)] if bare else []
-        tokens += [_Token(",", is_quoted=False)] if bare != word else []
+        tokens += [_Word(bare, is_quoted=False)] if bare else []
+        tokens += [_Word(",", is_quoted=False)] if bare != word else []
     return tokens
 
 
-class _Reader:
-    def __init__(self, tokens: list[_Token]) -> None:
+class _SentenceReader:
+    def __init__(self, tokens: list[_Word]) -> None:
         self._tokens = tokens
         self._position = 0
 
-    def peek(self) -> _Token | None:
+    def peek(self) -> _Word | None:
         return self._tokens[self._position] if self._position < len(self._tokens) else None
 
     def word(self) -> str | None:
@@ -124,7 +124,7 @@ class _Reader:
         token = self.peek()
         return None if token is None or token.is_quoted else token.text.lower()
 
-    def take(self, what: str) -> _Token:
+    def take(self, what: str) -> _Word:
         token = self.peek()
         if token is None:
             raise SentenceError("end of the sentence", f"here should be {what}")
@@ -137,14 +137,14 @@ class _Reader:
         self._position += found
         return found
 
-    def name(self, what: str) -> _Token:
+    def name(self, what: str) -> _Word:
         """Consume a name; words of the language are names only in quotes."""
         token = self.take(what)
         if not token.is_quoted and token.text.lower() in _WORDS:
             raise SentenceError(token.text, f"here should be {what} (put a name of that kind in backticks)")
         return token
 
-    def several(self, one: "Callable[[_Reader], Item]") -> tuple[Item, ...]:
+    def several(self, one: "Callable[[_SentenceReader], Item]") -> tuple[Item, ...]:
         """Read one or more joined items of a kind."""
         items = [one(self)]
         while self.skip(_JOINING):
@@ -159,7 +159,7 @@ class _Reader:
             raise SentenceError(token.text, "the sentence should end here, or go on with `from`")
 
 
-def _principals(reader: _Reader) -> PolicyPrincipals:
+def _principals(reader: _SentenceReader) -> PolicyPrincipals:
     if not reader.skip(_EVERYONE):
         patterns = reader.several(_principal)
         if any(pattern.text == "" for pattern in patterns):
@@ -173,7 +173,7 @@ def _principals(reader: _Reader) -> PolicyPrincipals:
     return PolicyPrincipals(patterns, is_everyone_but=True)
 
 
-def _principal(reader: _Reader) -> PrincipalPattern:
+def _principal(reader: _SentenceReader) -> PrincipalPattern:
     token = reader.name("a principal such as `User:alice` or `User:pay-*`, or `everyone`")
     kind, colon, _ = token.text.partition(":")
     if not colon or WILDCARD in kind:
@@ -192,7 +192,7 @@ def _principal(reader: _Reader) -> PrincipalPattern:
     return PrincipalPattern(stem, is_prefix=stem != token.text)
 
 
-def _operation(reader: _Reader) -> AclOperation:
+def _operation(reader: _SentenceReader) -> AclOperation:
     token = reader.take("an operation such as `READ`")
     operation = AclOperation.from_text(token.text)
     if token.is_quoted or operation in {AclOperation.UNKNOWN, AclOperation.ANY}:
@@ -213,7 +213,7 @@ def _on_type(operations: tuple[AclOperation, ...], resource_type: ResourceType) 
     return operations
 
 
-def _resources(reader: _Reader) -> tuple[ResourceType, tuple[Site, ...]]:
+def _resources(reader: _SentenceReader) -> tuple[ResourceType, tuple[Site, ...]]:
     reader.skip(frozenset({"on"}))
     is_every = reader.skip(frozenset({"every"}))
     reader.skip(frozenset({"the"}))
@@ -228,7 +228,7 @@ def _resources(reader: _Reader) -> tuple[ResourceType, tuple[Site, ...]]:
     return resource_type, reader.several(_site)
 
 
-def _site(reader: _Reader) -> Site:
+def _site(reader: _SentenceReader) -> Site:
     is_prefix = reader.skip(frozenset({"under"}))
     token = reader.name("a name, or `under` and a prefix (for all of them write `every topic`)")
     if token.text == WILDCARD and not is_prefix:
@@ -240,7 +240,7 @@ def _site(reader: _Reader) -> Site:
     return Site(token.text, is_literal=not is_prefix)
 
 
-def _hosts(reader: _Reader) -> HostSet:
+def _hosts(reader: _SentenceReader) -> HostSet:
     if not reader.skip(frozenset({"from"})):
         return ANYWHERE
     if not reader.skip(frozenset({"anywhere"})):
@@ -255,7 +255,7 @@ def _host_set(hosts: tuple[str, ...]) -> HostSet:
     return HostSet(summed(dict.fromkeys(hosts, 1), lambda bits: bits))
 
 
-def _host(reader: _Reader) -> str:
+def _host(reader: _SentenceReader) -> str:
     text = reader.name("an address, a range such as `10.0.0.0/8`, or `anywhere`").text
     if text == WILDCARD:
         raise SentenceError(text, "write `anywhere`")

@@ -9,12 +9,11 @@ from kustos.acl import EVERY_PRINCIPAL, AclBinding, KafkaPrincipal
 from kustos.analysis.by_host import ByHost, combined
 from kustos.analysis.everyone import Answers
 from kustos.analysis.host_sets import by_bits
-from kustos.analysis.kernel import NOTHING, AclSet, PrincipalView, Values
+from kustos.analysis.kernel import ACLS_ALONE, NOTHING, AclSet, PrincipalView, Rules, Values
 from kustos.analysis.layers import Layer
 from kustos.analysis.name_sets import NameSet, Site, Zone
 from kustos.analysis.policy import Policy, Statement, StatementKind
 from kustos.analysis.regions import PrincipalSet, Probe, Region, operations_of
-from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.authorizer import Decision, StandardAuthorizer
 from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
 

@@ -51,7 +51,7 @@ class View:
     others: tuple[Layer, ...]
 
 
-class _Group(NamedTuple):
+class _CellGroup(NamedTuple):
     """Cells that differ in their operation only."""
 
     principal: str
@@ -91,7 +91,7 @@ def replacement(window: list[AclBinding], views: Iterable[View]) -> list[AclBind
     return [*(allowing[place] for place in choice.allows), *(denying[place] for place in choice.denies)]
 
 
-def _totals(groups: list[_Group]) -> tuple[int, int, int, int]:
+def _totals(groups: list[_CellGroup]) -> tuple[int, int, int, int]:
     """Return all groups as cells: wanted, allowed and denied by the others, wanted but not allowed."""
     wanted = allowed = denied = 0
     for number, group in enumerate(groups):
@@ -102,7 +102,7 @@ def _totals(groups: list[_Group]) -> tuple[int, int, int, int]:
     return wanted, allowed, denied, wanted & ~allowed
 
 
-def _groups(window: Sequence[AclBinding], views: Iterable[View], hosts: list[str]) -> Iterator[_Group]:
+def _groups(window: Sequence[AclBinding], views: Iterable[View], hosts: list[str]) -> Iterator[_CellGroup]:
     sites = [site_of(binding.pattern) for binding in window]
     zone = zone_on(window[0].pattern.resource_type, Zone.of(sites))
     # every pattern of the window divides the names, also for principals with no ACL on it yet
@@ -112,7 +112,7 @@ def _groups(window: Sequence[AclBinding], views: Iterable[View], hosts: list[str
         for found in walk((view.original, others, dividing), zone):
             for place in _places(found, hosts):
                 decided, denied_and_allowed, _ = (value.at(place) for value in found.values)
-                yield _Group(view.principal, found.site, place, decided, denied_and_allowed)
+                yield _CellGroup(view.principal, found.site, place, decided, denied_and_allowed)
 
 
 def _places(found: Class, hosts: list[str]) -> Iterator[HostPlace]:
@@ -153,7 +153,7 @@ def _whole_of(half: str, hosts: Iterable[str]) -> str | None:
 
 
 def _candidates(
-    window: Sequence[AclBinding], hosts: list[str], groups: list[_Group]
+    window: Sequence[AclBinding], hosts: list[str], groups: list[_CellGroup]
 ) -> Iterator[tuple[AclBinding, int]]:
     """Yield every candidate ACL with its cells: first the present ones, then the narrowest."""
     principals = sorted(
@@ -178,7 +178,7 @@ def _candidates(
 _PERMISSIONS: Final = (AclPermissionType.ALLOW, AclPermissionType.DENY)
 
 
-def _spots(groups: list[_Group], principal: str, pattern: ResourcePattern, host: str) -> int:
+def _spots(groups: list[_CellGroup], principal: str, pattern: ResourcePattern, host: str) -> int:
     """Return the first cell of every group that an ACL with these fields matches."""
     matches_name = _site_matcher(site_of(pattern))
     hosts = host_pattern(host)

@@ -23,7 +23,6 @@ from kustos.authorizer.audit.security import (
     SecurityResult,
     security_json_schema,
 )
-from kustos.authorizer.listing import AclListing
 from kustos.authorizer.metrics import AuthorizerMetrics
 from kustos.authorizer.questions import ALLOWED, ERROR, Answer, Fault, Questioner
 from kustos.authorizer.replacement import dismantle, prepared, put_in_force
@@ -54,7 +53,7 @@ from kustos.authorizer.spi.values import (
     RuleKind,
     UnknownAclIdError,
 )
-from kustos.authorizer.standard import StandardAuthorizer, parse_super_users
+from kustos.authorizer.standard import AclListing, StandardAuthorizer, parse_super_users
 from kustos.authorizer.standard_plugin import (
     ALLOW_EVERYONE_CONFIG,
     SUPER_USERS_CONFIG,

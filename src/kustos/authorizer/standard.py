@@ -11,7 +11,8 @@ authorizer in the tests states them as plainly as possible):
 6. else `allow.everyone.if.no.acl.found` decides, unless an ACL of any principal names the resource
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Final, Self
 from uuid import UUID
 
@@ -32,7 +33,6 @@ from kustos.authorizer.index.index import (
     bindings_by_id,
     no_bindings,
 )
-from kustos.authorizer.listing import PIECE_ACLS, AclListing
 from kustos.authorizer.session import AuthorizerSession
 from kustos.authorizer.spi.values import (
     AclFaultError,
@@ -43,6 +43,37 @@ from kustos.authorizer.spi.values import (
     UnknownAclIdError,
 )
 from kustos.runtime import garbage_collection_paused
+
+PIECE_ACLS: Final = 1024
+"""ACLs examined before the reader can yield: less than a millisecond."""
+
+
+class AclListing(Iterable[AclBinding]):
+    """The matching ACLs as of its creation, in no fixed order.
+
+    Creating it takes constant time, and it may be read on any thread: the given collections never change.
+    `size` is the number of ACLs to examine.
+    """
+
+    __slots__ = ("_collections", "_filter", "size")
+
+    def __init__(
+        self, collections: Iterable[Collection[AclBinding]], binding_filter: AclBindingFilter
+    ) -> None:
+        self._collections = tuple(collections)
+        self._filter = binding_filter
+        self.size = sum(map(len, self._collections))
+
+    def __iter__(self) -> Iterator[AclBinding]:
+        return chain.from_iterable(self.pieces())
+
+    def pieces(self) -> Iterator[list[AclBinding]]:
+        """Yield the matches, one list, possibly empty, for each `PIECE_ACLS` examined."""
+        for collection in self._collections:
+            rest = iter(collection)
+            while looked_at := list(islice(rest, PIECE_ACLS)):
+                yield self._filter.among(looked_at)
+
 
 KEPT_SESSIONS_MAX: Final = 1024
 """Sessions cached for `authorize`, whose callers have none; the oldest is evicted first."""

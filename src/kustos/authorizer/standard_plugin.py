@@ -10,7 +10,6 @@ from collections.abc import Set as AbstractSet
 from typing import Final, Protocol, TypeVar
 
 from kustos.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
-from kustos.authorizer.listing import AclListing
 from kustos.authorizer.metrics import AuthorizerMetrics
 from kustos.authorizer.spi.plugin import Authorizer
 from kustos.authorizer.spi.values import (
@@ -24,7 +23,7 @@ from kustos.authorizer.spi.values import (
     KafkaApiError,
     error_codes,
 )
-from kustos.authorizer.standard import StandardAuthorizer, parse_super_users
+from kustos.authorizer.standard import AclListing, StandardAuthorizer, parse_super_users
 
 SUPER_USERS_CONFIG: Final = "super.users"
 ALLOW_EVERYONE_CONFIG: Final = "allow.everyone.if.no.acl.found"

@@ -13,7 +13,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from kustos.analysis import SHOWN_MAX, AllowedAccess, Grant, PrincipalSet, Region
+from kustos.analysis import AllowedAccess, Grant, PrincipalSet, Region
 from kustos.cli.broker_settings import BrokerSettings
 from kustos.cli.output import (
     Cell,
@@ -26,6 +26,7 @@ from kustos.cli.output import (
     print_rows,
     print_table,
 )
+from kustos.runtime import LISTED_MAX
 
 
 def who_cell(principals: PrincipalSet, shown_max: int = sys.maxsize) -> Cell:
@@ -107,14 +108,14 @@ def _print_for_people(access: AllowedAccess, operation: AclOperation, what: str,
     some = [grant.region for grant in access.grants if not grant.is_every_name]
     if whole:
         print_lines(f"{operation.name} {'' if is_one else 'all '}{what}:", "")
-        rows = [(who_cell(region.principals), hosts_cell(region, SHOWN_MAX)) for region in whole]
+        rows = [(who_cell(region.principals), hosts_cell(region, LISTED_MAX)) for region in whole]
         print_table(("who", "from"), rows)
     if some:
         print_lines(*[""][: len(whole)], f"{operation.name} some {what}:", "")
         print_table(
             ("who", "from", "which"),
             [
-                (who_cell(region.principals), hosts_cell(region, SHOWN_MAX), names_cell(region, SHOWN_MAX))
+                (who_cell(region.principals), hosts_cell(region, LISTED_MAX), names_cell(region, LISTED_MAX))
                 for region in some
             ],
         )
@@ -178,7 +179,7 @@ def _print_rights(lead: tuple[str, ...], regions: Sequence[Region]) -> None:
     print_table(
         ("do", "on", "from"),
         [
-            (Words(_operations(region)), names_cell(region, SHOWN_MAX), hosts_cell(region, SHOWN_MAX))
+            (Words(_operations(region)), names_cell(region, LISTED_MAX), hosts_cell(region, LISTED_MAX))
             for region in regions
         ],
     )

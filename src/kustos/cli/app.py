@@ -24,9 +24,8 @@ from kustos.cli import (
     what_can,
     who_can,
 )
-from kustos.cli.commands import register
 from kustos.cli.failures import EXIT_CODE_MEANINGS
-from kustos.cli.options import DocumentOutput
+from kustos.cli.options import DocumentOutput, register
 from kustos.cli.output import OutputFormat
 
 # the mark `\b` keeps the help from rewrapping these lines

@@ -7,7 +7,6 @@ from kustos.acl import AclBinding, AclOperation, ResourceType
 from kustos.analysis import (
     EVERY_NAME,
     NOUNS,
-    SHOWN_MAX,
     WILDCARD_NAMES,
     Change,
     Claim,
@@ -20,13 +19,12 @@ from kustos.analysis import (
     Rest,
     ShownChanges,
     by_importance,
-    listed,
     most_important,
     operations_of,
 )
 from kustos.authorizer.index import EVERY_ALLOW
 from kustos.cli.access import hosts_cell, names_cell, principal_names, who_cell
-from kustos.cli.acls.rendering import resource_text
+from kustos.cli.acls.output import resource_text
 from kustos.cli.broker_settings import BrokerSettings
 from kustos.cli.output import (
     Cell,
@@ -40,6 +38,7 @@ from kustos.cli.output import (
     print_rows,
     print_table,
 )
+from kustos.runtime import LISTED_MAX, listed
 
 REGIONS_SHOWN_MAX: Final = 4
 """Rows without `--full`: together with a headline of both directions they fit a screen of 40 lines."""
@@ -115,7 +114,7 @@ def _print_for_people(difference: Difference, headline: Headline, summary: str, 
     print_paragraph(summary)
     print_lines("")
     if is_full:
-        _print_regions(by_importance(difference.changes), SHOWN_MAX)
+        _print_regions(by_importance(difference.changes), LISTED_MAX)
         return
     shown = most_important(difference.changes, REGIONS_SHOWN_MAX)
     _print_regions(shown.changes, NAMES_SHOWN_MAX)
@@ -155,7 +154,7 @@ def _print_left(shown: ShownChanges, *, is_cut: bool) -> None:
         print_lines("", f"not shown: {_regions(gained)} gained, {lost:,} lost; `--full` shows {these}")
 
 
-def region_cells(region: Region, shown_max: int = SHOWN_MAX) -> tuple[Cell, Cell, Cell, Cell]:
+def region_cells(region: Region, shown_max: int = LISTED_MAX) -> tuple[Cell, Cell, Cell, Cell]:
     """Return who, from where, what, on which names: the cells of a row."""
     return (
         who_cell(region.principals, shown_max),
@@ -232,7 +231,7 @@ def rest_text(rest: Rest, *, is_cut: bool = False) -> str:
         least = "at least " if is_cut else ""
         who, number = f"{least}{count:,} {'principal' if count == 1 else 'principals'}", count
     names = [operation.name for operation in rest.operations]
-    what = listed(names, "or") if len(names) <= SHOWN_MAX else "rights"
+    what = listed(names, "or") if len(names) <= LISTED_MAX else "rights"
     kinds = listed([NOUNS[resource_type][1] for resource_type in rest.resource_types], "and")
     return f"beside that, {who} {_verb(number, gain)} {what} on {kinds} ({_regions(len(rest.changes))})"
 

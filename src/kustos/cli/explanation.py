@@ -10,7 +10,7 @@ from kustos.analysis import ExplainScope, Part, ScopeExplanation, SmallestChange
 from kustos.authorizer import RuleKind
 from kustos.authorizer.index import DECIDES, binding_mask
 from kustos.cli.acls.commands import Command, add_command, refusal_of, remove_command
-from kustos.cli.acls.rendering import resource_text
+from kustos.cli.acls.output import resource_text
 from kustos.cli.broker_settings import BrokerSettings
 from kustos.cli.one_resource import likely_prefix
 from kustos.cli.output import OutputFormat, print_document, print_lines, print_paragraph, print_table

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kustos.cli.commands import register
-from kustos.cli.options import CommandConfig, DocumentOutput, OptionalBootstrapServer, Output
+from kustos.cli.options import CommandConfig, DocumentOutput, OptionalBootstrapServer, Output, register
 from kustos.cli.output import Column, Columns, OutputFormat, print_rows
 from kustos.cli.storage.options import BootstrapController, Config, Directory
 

@@ -75,7 +75,7 @@ def minimize(
 
 def edit_columns() -> "Columns[tuple[str, AclBinding]]":
     """Return the columns: what to do with an ACL, and the ACL."""
-    from kustos.cli.acls.rendering import acl_columns
+    from kustos.cli.acls.output import acl_columns
 
     return Columns(
         (Column("edit", itemgetter(0)), *acl_columns(lambda edit: edit[1])),

@@ -1,9 +1,12 @@
-"""The options that several commands share, each defined once."""
+"""What commands share: how they join the tree, and the options that several have, each defined once."""
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.models import ParameterInfo
 
 from kustos.cli.output import OutputFormat
 
@@ -93,3 +96,17 @@ IgnoreTornTail = Annotated[
 def exit_code_if(case: str) -> Any:
     """Return the option `--exit-code` of a command whose answer is "no" in that case."""
     return typer.Option("--exit-code", help=f"Exit with 5 if {case}, for scripts.")
+
+
+def register(app: typer.Typer, name: str, command: Callable[..., Any], examples: str, **options: Any) -> None:
+    """Add a command under this name; its docstring is the help, followed by the examples.
+
+    The choices of an option ignore case, as in Kafka's tools.
+    """
+    for hint in inspect.get_annotations(command).values():
+        for info in getattr(hint, "__metadata__", ()):
+            if isinstance(info, ParameterInfo):
+                info.case_sensitive = False
+    lines = [f"  {line}" for line in examples.strip().splitlines()]
+    # the mark `\b` keeps the help from rewrapping these lines
+    app.command(name, epilog="\n".join(("\b", "Examples:", *lines)), **options)(command)

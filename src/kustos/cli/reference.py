@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 import typer
 
 from kustos.cli.access import WHAT, WHO
-from kustos.cli.acls.rendering import ACLS
+from kustos.cli.acls.output import ACLS
 from kustos.cli.app import app
 from kustos.cli.differences import CHANGES
 from kustos.cli.failures import EXIT_CODE_MEANINGS

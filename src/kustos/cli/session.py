@@ -1,4 +1,4 @@
-"""What a command opens to do its work: a running cluster, or the metadata directory of a stopped node."""
+"""What a command opens to do its work: a cluster, a quorum, or the metadata directory of a stopped node."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kustos.cli.failures import CommandError, ExitCode
 from kustos.cli.terminal import progress
@@ -14,6 +14,7 @@ from kustos.client import ClientSettings
 from kustos.client.admin import AdminClient
 
 if TYPE_CHECKING:
+    from kustos.metadata.image import MetadataImage
     from kustos.metadata.store import MetadataStore
 
 T = TypeVar("T")
@@ -72,3 +73,29 @@ def _warnings_only() -> Iterator[None]:
         yield
     finally:
         structlog.configure(**before)
+
+
+class QuorumSource:
+    """A live quorum as a source of images, queried each time: an image holds what is committed then."""
+
+    def __init__(self, controllers: str, command_config: Path | None) -> None:
+        from kustos.client.quorum import QuorumReader
+        from kustos.runtime import SystemEntropy
+
+        self.name: Final = f"the quorum at {controllers}"
+        self._reader: Final = QuorumReader(
+            ClientSettings.from_file(controllers, command_config), SystemEntropy()
+        )
+        # the connection lives as long as its event loop
+        self._runner: Final = asyncio.Runner()
+
+    def image(self) -> "MetadataImage":
+        """Return the image committed now; raise `ClientError` or `MetadataError`."""
+        return self._runner.run(self._reader.catch_up())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.close()
+        self._runner.close()

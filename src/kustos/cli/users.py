@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kustos.cli.commands import register
-from kustos.cli.options import BootstrapServer, CommandConfig, DocumentOutput, Output
+from kustos.cli.options import BootstrapServer, CommandConfig, DocumentOutput, Output, register
 from kustos.cli.output import Column, Columns, OutputFormat, print_rows
 
 if TYPE_CHECKING:

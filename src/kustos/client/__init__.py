@@ -1,6 +1,5 @@
 """Outgoing Kafka connections that drive the sans-IO machines; `admin` and `quorum` use them."""
 
-from kustos.client.addresses import NodeAddress, parse_address, parse_bootstrap_servers
 from kustos.client.connection import ConnectionLimits, KafkaConnection, as_transport
 from kustos.client.errors import (
     NONE,
@@ -28,7 +27,13 @@ from kustos.client.properties import read_properties
 from kustos.client.refreshed import Refreshed
 from kustos.client.sasl import Identity, connect
 from kustos.client.session import SaslSession
-from kustos.client.settings import ClientSettings, SaslClientSettings
+from kustos.client.settings import (
+    ClientSettings,
+    NodeAddress,
+    SaslClientSettings,
+    parse_address,
+    parse_bootstrap_servers,
+)
 from kustos.client.tls import ENGINE_FACTORIES, ENGINE_FACTORY_KEY, NO_ENGINES, ClientTls
 from kustos.client.versions import choose_version
 

@@ -20,7 +20,7 @@ from kustos.auth import (
 from kustos.client.errors import AuthenticationFailedError, SettingsError
 from kustos.client.oauth import LOGIN_HANDLER
 from kustos.client.plugins import PluginKind
-from kustos.client.threads import in_a_thread
+from kustos.client.refreshed import in_a_thread
 
 HANDLER_KEY: Final = "sasl.login.callback.handler.class"
 LOGIN_KEY: Final = "sasl.login.class"

@@ -2,13 +2,17 @@
 
 One is fetched at a time, however many wait for it. While the last one is valid nobody waits: the next is
 fetched off the loop at its time, and after a failure again ten seconds later. Bearer tokens, refreshed as by
-Kafka's ExpiringCredentialRefreshingLogin, and Kerberos tickets are such credentials.
+Kafka's ExpiringCredentialRefreshingLogin, and Kerberos tickets are such credentials. Work that blocks has a
+thread: requests to identity providers, calls of Kerberos' library and of classes of the operator's.
 """
 
 import asyncio
+import threading
 import weakref
 from collections.abc import Awaitable, Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
 from kustos.runtime import Clock, Entropy
@@ -33,6 +37,7 @@ class Expiring(Protocol):
 T = TypeVar("T", bound=Expiring)
 S = TypeVar("S")
 K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
 
 RefreshAt = Callable[[T, int, float], int]
 """What is held, the wall time and a number from 0 to 1 → the wall time at which to get the next (ms)."""
@@ -173,3 +178,29 @@ def retry_pauses_ms(backoff_ms: int, backoff_max_ms: int) -> tuple[int, ...]:
         pauses.append(pause_ms)
         pause_ms *= 2
     return tuple(pauses)
+
+
+async def in_a_thread(work: Callable[[], R]) -> R:
+    """Return what the work returns, or raise what it raises, done in a thread of its own.
+
+    If the loop or the process ends first, nothing waits for the thread.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[R] = loop.create_future()
+
+    def settle(settled: Callable[[], None]) -> None:
+        if not future.done():
+            settled()
+
+    def run() -> None:
+        settled: Callable[[], None]
+        try:
+            settled = partial(future.set_result, work())
+        except Exception as error:  # noqa: BLE001 - whoever waits gets it
+            settled = partial(future.set_exception, error)
+        with suppress(RuntimeError):
+            # the loop may be closed
+            loop.call_soon_threadsafe(settle, settled)
+
+    threading.Thread(target=run, name="in-a-thread", daemon=True).start()
+    return await future

@@ -17,14 +17,13 @@ from kustos.auth import (
     client_mechanism,
 )
 from kustos.auth.mechanisms import ClientMechanism
-from kustos.client.addresses import NodeAddress
 from kustos.client.connection import KafkaConnection
 from kustos.client.errors import AuthenticationFailedError, CannotConnectError, UnsupportedVersionError
 from kustos.client.kerberos import host_of, ticket_source
 from kustos.client.login import credentials_of
 from kustos.client.oauth import token_source
 from kustos.client.session import Exchange, SaslSession
-from kustos.client.settings import ClientSettings, SaslClientSettings
+from kustos.client.settings import ClientSettings, NodeAddress, SaslClientSettings
 from kustos.runtime import SystemEntropy
 from kustos.wire import ApiKey
 

@@ -1,4 +1,4 @@
-"""Client settings as Kafka's tools take them: the properties file of `--command-config`.
+"""Client settings as Kafka's tools take them: addresses of nodes, and the file of `--command-config`.
 
 The security keys of Kafka's clients and a few timeouts are known; unknown keys are ignored, as in Kafka,
 since the same file often serves producers and consumers too.
@@ -11,7 +11,6 @@ from typing import Final
 
 from kustos.acl import ANONYMOUS
 from kustos.auth import GSSAPI, OAUTHBEARER, JaasError, parse_jaas_config, single_jaas_entry
-from kustos.client.addresses import NodeAddress, parse_bootstrap_servers
 from kustos.client.connection import ConnectionLimits
 from kustos.client.errors import SettingsError
 from kustos.client.kerberos import LOGIN_MODULE as KERBEROS_MODULE
@@ -21,6 +20,9 @@ from kustos.client.oauth import LOGIN_MODULE as OAUTH_MODULE
 from kustos.client.oauth import OAuthClientSettings
 from kustos.client.properties import read_properties
 from kustos.client.tls import ClientTls
+
+MAX_BOOTSTRAP_ADDRESSES: Final = 100
+"""Each is tried in turn, so the limit bounds the time spent on an unreachable cluster."""
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -32,6 +34,39 @@ LOGIN_MODULES: Final = {
     GSSAPI: KERBEROS_MODULE,
 }
 """Mechanism -> the class that its `sasl.jaas.config` must name."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NodeAddress:
+    """Where a node listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> NodeAddress:
+    """Return the address written as `host:port`; raise `SettingsError` for anything else."""
+    host, colon, port = text.strip().rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise SettingsError(f"write the IPv6 address `{text}` in brackets, as `[::1]:9092`")
+    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= 65535:
+        raise SettingsError(f"`{text}` is not an address of a node, write it as `host:port`")
+    return NodeAddress(host, int(port))
+
+
+def parse_bootstrap_servers(text: str) -> tuple[NodeAddress, ...]:
+    """Return the addresses of a comma-separated list in order, without duplicates."""
+    addresses = tuple(dict.fromkeys(parse_address(item) for item in text.split(",") if item.strip()))
+    if not addresses:
+        raise SettingsError("no bootstrap server is given, write one as `host:port`")
+    if len(addresses) > MAX_BOOTSTRAP_ADDRESSES:
+        raise SettingsError(f"{len(addresses)} bootstrap servers are more than {MAX_BOOTSTRAP_ADDRESSES}")
+    return addresses
 
 
 @dataclass(frozen=True, slots=True)

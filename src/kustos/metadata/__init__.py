@@ -1,5 +1,7 @@
 """Metadata: the log in Kafka's own bytes, the state that it describes, and changes to both."""
 
+from typing import Final
+
 from kustos.metadata.errors import MetadataError
 from kustos.metadata.features import (
     CIDR_ACL_LEVEL,
@@ -12,7 +14,6 @@ from kustos.metadata.features import (
     metadata_version_level,
     metadata_version_name,
 )
-from kustos.metadata.ids import METADATA_SUFFIXES, new_uuid, uuid_of_text, uuid_text
 from kustos.metadata.scram import (
     MAX_ITERATIONS,
     MIN_ITERATIONS,
@@ -21,6 +22,10 @@ from kustos.metadata.scram import (
     salted_password,
     scram_credential,
 )
+
+SNAPSHOT_SUFFIX: Final = ".checkpoint"
+SEGMENT_SUFFIX: Final = ".log"
+METADATA_SUFFIXES: Final = frozenset({SNAPSHOT_SUFFIX, SEGMENT_SUFFIX})
 
 __all__ = [
     "CIDR_ACL_LEVEL",
@@ -33,14 +38,13 @@ __all__ = [
     "METADATA_VERSION_NAMES",
     "MINIMUM_LEVEL",
     "MIN_ITERATIONS",
+    "SEGMENT_SUFFIX",
+    "SNAPSHOT_SUFFIX",
     "MetadataError",
     "ScramCredential",
     "ScramMechanism",
     "metadata_version_level",
     "metadata_version_name",
-    "new_uuid",
     "salted_password",
     "scram_credential",
-    "uuid_of_text",
-    "uuid_text",
 ]

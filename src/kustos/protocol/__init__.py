@@ -2,7 +2,6 @@
 
 from kustos.protocol import admin, node_messages, token_messages
 from kustos.protocol.admin_table import ADMIN_OFFERED, ADMIN_ROWS, ADMIN_TABLE
-from kustos.protocol.answer_limits import limit_answer
 from kustos.protocol.api_versions import (
     LOCAL_APIS,
     OfferedApis,
@@ -45,10 +44,11 @@ from kustos.protocol.exchange import (
     UndecidedDecider,
     WrittenAt,
 )
-from kustos.protocol.guard import ContextOf, Guard, Opened, RefusedFrameError
+from kustos.protocol.guard import ContextOf, Guard, Opened, RefusedFrameError, limit_answer
 from kustos.protocol.limits import frame_bytes_max, items_max
 from kustos.protocol.node_messages import DescribedConfig, LocalVoter, Synonym
 from kustos.protocol.repeated import Record, Repetition
+from kustos.protocol.rows import ROWS, TABLE, refusal_body
 from kustos.protocol.steps import (
     ClusterOperations,
     Conceal,
@@ -60,7 +60,6 @@ from kustos.protocol.steps import (
     Step,
     Strip,
 )
-from kustos.protocol.table import ROWS, TABLE, refusal_body
 from kustos.protocol.topic_patterns import ClusterTopics
 from kustos.protocol.turns import encoded, read_through
 

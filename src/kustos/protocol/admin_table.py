@@ -12,9 +12,9 @@ from kustos.protocol.api_versions import common_versions
 from kustos.protocol.common import ALTER_CLUSTER, DESCRIBE_CLUSTER, TOP_WITH_MESSAGE, cluster
 from kustos.protocol.escapes.configs import alter_configs, describe_configs
 from kustos.protocol.escapes.controllers import describe_controllers, envelope
+from kustos.protocol.rows import TABLE
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import ClusterOperations, Gate, Row, ServeLocally
-from kustos.protocol.table import TABLE
 from kustos.wire import ApiKey
 
 ALTERED_CONFIGS: Final = Items(

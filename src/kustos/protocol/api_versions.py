@@ -5,8 +5,8 @@ from functools import lru_cache
 from typing import Final
 
 from kustos.protocol.codes import INVALID_REQUEST, NONE, UNSUPPORTED_VERSION
+from kustos.protocol.rows import TABLE
 from kustos.protocol.steps import Row
-from kustos.protocol.table import TABLE
 from kustos.wire import (
     ApiKey,
     MalformedMessageError,

@@ -10,8 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
-from kustos.protocol.convert import converted
-from kustos.wire import ZERO_UUID, Message
+from kustos.wire import ZERO_UUID, Message, converted
 
 SESSIONS_PER_CONNECTION: Final = 8
 """A client needs one session per connection; more than a few are a mistake or an attack on memory."""

@@ -24,12 +24,13 @@ from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.interpreter import handle
 from kustos.protocol.limits import frame_bytes_max, items_max
 from kustos.protocol.repeated import CORRELATION_ID_AT, HEADER_BYTES, RepeatedRequests, Repetition
+from kustos.protocol.rows import OWN_APIS, TABLE
 from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.steps import RefuseRequestError, Row
 from kustos.protocol.subscriptions import Subscriptions, Topologies
-from kustos.protocol.table import OWN_APIS, TABLE
 from kustos.protocol.turns import read_through
 from kustos.wire import (
+    INT32_BYTES,
     ApiKey,
     MalformedMessageError,
     Message,
@@ -51,10 +52,11 @@ from kustos.wire import (
     with_length,
 )
 
-INT32_BYTES: Final = 4
-
 READ_AT_ONCE: Final = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH})
 """APIs whose requests are read whole: what they may fetch or repeat is settled before their handlers run."""
+
+WITHOUT_REPLICA_ID_VERSION: Final = 15
+"""From this version of Fetch on, a follower sends its id in a tagged field (KIP-903)."""
 
 UNREAD: Final = Message.__new__(Message)
 """Stands for a request that was not read yet: it has no fields."""
@@ -327,3 +329,32 @@ def _reply_at_once(reply: Reply) -> Handler:
 def _nearest(api_key: int, api_version: int) -> int:
     lowest, highest = codec_versions(api_key) or (0, -1)
     return max(lowest, min(highest, api_version))
+
+
+def limit_answer(opened: Opened, grant: Callable[[int], int]) -> None:
+    """Lower the `max_bytes` of a Fetch or ShareFetch to the granted number; call before its handler runs.
+
+    No other request has such a field; a broker exceeds it only by the first batch (KIP-74). Only these four
+    of a Fetch's own bytes change, since they may go upstream otherwise unchanged. In a ShareFetch names of
+    any length precede them: it is encoded again.
+    """
+    exchange = opened.exchange
+    if exchange.header.api_key not in {ApiKey.FETCH, ApiKey.SHARE_FETCH}:
+        return
+    wanted_bytes = exchange.request.max_bytes
+    granted_bytes = grant(wanted_bytes)
+    if granted_bytes == wanted_bytes:
+        return
+    exchange.request = exchange.request.replace(max_bytes=granted_bytes)
+    if exchange.header.api_key == ApiKey.SHARE_FETCH:
+        opened.is_exact = False
+        return
+    frame, at = opened.frame, max_bytes_at(exchange.header.body_offset, exchange.version)
+    patched = granted_bytes.to_bytes(INT32_BYTES, "big", signed=True)
+    opened.frame = b"".join((frame[:at], patched, frame[at + INT32_BYTES :]))
+
+
+def max_bytes_at(body_offset: int, version: int) -> int:
+    """Return the offset of `max_bytes`: after `max_wait`, `min_bytes` and, in old versions, `replica_id`."""
+    fields_before = 2 if version >= WITHOUT_REPLICA_ID_VERSION else 3
+    return body_offset + fields_before * INT32_BYTES

@@ -1,4 +1,4 @@
-"""The only home of time, randomness and files: real here, replaceable in tests."""
+"""The only home of time, randomness and files, real here and replaceable in tests; texts for people."""
 
 from kustos.runtime.clock import Clock, PacedCounts, SystemClock, stopwatch_ns
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_nonce, random_text
@@ -23,7 +23,10 @@ from kustos.runtime.storage import (
     StorageLockedError,
 )
 from kustos.runtime.texts import (
+    LISTED_MAX,
     TextFileError,
+    listed,
+    quoted,
     read_text_file,
     read_text_stream,
     reason_of,
@@ -33,6 +36,7 @@ from kustos.runtime.texts import (
 
 __all__ = [
     "DEFAULT_FILE_MODE",
+    "LISTED_MAX",
     "PART_SUFFIX",
     "PRIVATE_FILE_MODE",
     "AppendFile",
@@ -53,6 +57,8 @@ __all__ = [
     "freeze_objects",
     "garbage_collection_paused",
     "is_out_of_descriptors",
+    "listed",
+    "quoted",
     "raise_descriptor_limit",
     "random_nonce",
     "random_text",

@@ -1,6 +1,7 @@
-"""Reading hand-written text files: whole, up to a limit, as UTF-8; errors are one sentence."""
+"""Texts of people and for people: hand-written files, read up to a limit; errors and lists in words."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -57,3 +58,22 @@ def text_of_bytes(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise TextFileError(f"{name}, line {line}: this is not text in UTF-8") from None
+
+
+LISTED_MAX: Final = 8
+"""Items of a list that a text spells out; it counts the rest, and JSON has all."""
+
+
+def listed(items: Sequence[str], last: str, shown_max: int = LISTED_MAX) -> str:
+    """Return `a, b and c`, with `last` for "and"; only counts the end of a longer list."""
+    if len(items) > shown_max:
+        shown = max(1, shown_max - 1)
+        return f"{', '.join(items[:shown])} {last} {len(items) - shown} more"
+    if len(items) > 1:
+        return f"{', '.join(items[:-1])} {last} {items[-1]}"
+    return "".join(items)
+
+
+def quoted(text: str) -> str:
+    """Return a text in backticks."""
+    return f"`{text}`"

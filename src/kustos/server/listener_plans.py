@@ -1,10 +1,22 @@
 """A node's listeners, prepared for the gateway: addresses, limits, logins, principals and TLS."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from kustos.auth import ApiVersionsBody, ListenerPrincipals, MechanismFactory, SaslServerMachine, TokenLookup
+from kustos.auth import (
+    GSSAPI,
+    ApiVersionsBody,
+    DefaultKafkaPrincipalBuilder,
+    KafkaPrincipalBuilder,
+    ListenerPrincipals,
+    MechanismFactory,
+    SaslServerMachine,
+    TokenLookup,
+    configured,
+    default_realm,
+)
+from kustos.auth.mapping import kerberos_shortener, ssl_principal_mapper
 from kustos.gateway.listener import ConnectionSettings, ListenerPlan
 from kustos.gateway.upstream import AddressRanges, BrokerHosts, BrokerPorts
 from kustos.metadata.image import MetadataImage
@@ -13,9 +25,7 @@ from kustos.runtime import SystemClock, SystemEntropy
 from kustos.server.admin import AdminSide
 from kustos.server.callbacks import CallbackHandlers
 from kustos.server.oauth import BearerTokens
-from kustos.server.plain import PlainSide
-from kustos.server.principals import listener_principals
-from kustos.server.sasl import mechanism_factories, scram_decoys
+from kustos.server.sasl import PlainSide, mechanism_factories, scram_decoys
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.logins import share_of
 from kustos.server.settings.node_settings import KustosSettings
@@ -123,4 +133,26 @@ def _brokers(listener: ListenerSettings) -> BrokerPorts | BrokerHosts:
         listener.broker_port_start,
         listener.advertised_broker_port_start,
         listener.broker_port_count,
+    )
+
+
+def listener_principals(listener: ListenerSettings, configs: Mapping[str, str]) -> ListenerPrincipals:
+    """Return the principals of a listener, its builder configured; raise `PrincipalBuilderError`.
+
+    `configs`: what a custom class is handed. For GSSAPI the realm of `krb5.conf` is read.
+    """
+    settings = listener.principals
+    builder: KafkaPrincipalBuilder
+    if settings.builder_class is not None:
+        builder = configured(settings.builder_class, configs)
+    else:
+        has_kerberos = listener.sasl is not None and GSSAPI in listener.sasl.enabled_mechanisms
+        builder = DefaultKafkaPrincipalBuilder(
+            ssl_principal_mapper(settings.ssl_principal_mapping_rules),
+            kerberos_shortener(
+                settings.kerberos_principal_to_local_rules, default_realm() if has_kerberos else ""
+            ),
+        )
+    return ListenerPrincipals(
+        listener_name=listener.name, security_protocol=listener.security_protocol, builder=builder
     )

@@ -31,21 +31,18 @@ from kustos.metadata.store import MetadataStore
 from kustos.protocol import DescribedConfig, OfferedApis
 from kustos.runtime import SystemClock, SystemEntropy, collect_seldom, freeze_objects
 from kustos.server.admin import AdminSide
-from kustos.server.audit import open_audit_log
 from kustos.server.authorization.authorization import StandardAuthorization, authorization_of
 from kustos.server.authorization.life import close, server_info, start
 from kustos.server.callbacks import CallbackHandlers
 from kustos.server.candidate import CandidateSide
 from kustos.server.listener_plans import ListenerPlans
 from kustos.server.oauth import BearerTokens
-from kustos.server.plain import PlainSide
-from kustos.server.process_role import WHOLE, NodePart
+from kustos.server.process import WHOLE, NodePart, load_late_modules, open_audit_log, warm_codecs
 from kustos.server.quorum import QuorumSide
-from kustos.server.sasl import token_lookup
+from kustos.server.sasl import PlainSide, token_lookup
 from kustos.server.settings.node_settings import KustosSettings
 from kustos.server.tls import TlsSide
 from kustos.server.upstream import UpstreamSide
-from kustos.server.warm_up import load_late_modules, warm_codecs
 from kustos.wire import Message
 
 LOG: Final = structlog.get_logger("kustos.server")

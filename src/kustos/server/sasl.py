@@ -1,7 +1,10 @@
-"""SASL servers for listeners: each enabled mechanism with its source of credentials."""
+"""SASL servers for listeners: each enabled mechanism with its source of credentials.
+
+The users of PLAIN are those that the file names for each listener; a reload replaces them as a whole.
+"""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from kustos.acl import KafkaPrincipal
@@ -12,10 +15,12 @@ from kustos.auth import (
     Forms,
     GssapiCredentials,
     GssapiServer,
+    JaasEntry,
     MechanismFactory,
     OAuthBearerServer,
     OwnedToken,
     PlainServer,
+    PlainUsers,
     ReplaceablePlainUsers,
     ScramDecoys,
     ScramHash,
@@ -29,9 +34,48 @@ from kustos.metadata.control import TokenCredentials, TokenSecret
 from kustos.metadata.directory import read_decoy_secret
 from kustos.metadata.image import MetadataImage, ScramKey
 from kustos.runtime import Clock, Entropy, SystemClock
-from kustos.server.plain import PLAIN, plain_users
-from kustos.server.settings.listeners import SaslListenerSettings
+from kustos.server.settings.listeners import ListenerSettings, SaslListenerSettings
 from kustos.server.settings.node_settings import KustosSettings
+
+PLAIN: Final = "PLAIN"
+
+
+def plain_users(sasl: SaslListenerSettings, entropy: Entropy) -> PlainUsers:
+    """Return the users of a listener, none if its PLAIN has no login module."""
+    module = sasl.jaas.get(PLAIN)
+    return PlainUsers.from_jaas_options({} if module is None else module.options, entropy)
+
+
+class PlainSide:
+    """The users of all listeners of a node."""
+
+    def __init__(self, entropy: Entropy) -> None:
+        self._entropy: Final = entropy
+        self._users: Final[dict[str, ReplaceablePlainUsers]] = {}
+        self._modules: Final[dict[str, JaasEntry | None]] = {}
+
+    def users(self, listener: str, sasl: SaslListenerSettings) -> ReplaceablePlainUsers:
+        """Return the users of a listener, now and after each reload."""
+        self._modules[listener] = sasl.jaas.get(PLAIN)
+        found = self._users[listener] = ReplaceablePlainUsers(plain_users(sasl, self._entropy))
+        return found
+
+    def staged(self, listeners: Iterable[ListenerSettings]) -> Callable[[], None]:
+        """Return what puts the users of these settings in force. Who is logged in stays so."""
+        made = {
+            each.name: (each.sasl.jaas.get(PLAIN), plain_users(each.sasl, self._entropy))
+            for each in listeners
+            if each.sasl is not None
+            and each.name in self._users
+            and each.sasl.jaas.get(PLAIN) != self._modules[each.name]
+        }
+
+        def commit() -> None:
+            for name, (module, users) in made.items():
+                self._modules[name], self._users[name].current = module, users
+
+        return commit
+
 
 SCRAM: Final[dict[str, ScramHash]] = {each.mechanism_name: each for each in ScramHash}
 

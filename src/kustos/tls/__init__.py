@@ -1,18 +1,18 @@
 """TLS for every side: Kafka's `ssl.*` keys, the stores that they name, and OpenSSL's contexts of them."""
 
 from kustos.tls.contexts import CertificateNames, MadeContext, Side, certificate_names, make_context, prove
-from kustos.tls.errors import TlsError
-from kustos.tls.reloading import TlsContexts, follow_files
-from kustos.tls.settings import (
+from kustos.tls.replacement import TlsContexts, follow_files
+from kustos.tls.settings import tls_settings
+from kustos.tls.stores import KeyStore, read_keystore, read_truststore
+from kustos.tls.values import (
     PROTOCOLS,
     ClientAuth,
     KeyStoreSettings,
     StoreType,
+    TlsError,
     TlsSettings,
     TrustStoreSettings,
-    tls_settings,
 )
-from kustos.tls.stores import KeyStore, read_keystore, read_truststore
 
 __all__ = [
     "PROTOCOLS",

@@ -7,11 +7,10 @@ TLS 1.3 is off. Any other list would be obeyed in part only, and is refused.
 
 import ssl
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from kustos.tls.errors import TlsError
+from kustos.tls.values import CipherSuites, TlsError
 
 TLS13_SUITES: Final = (
     "TLS_AES_256_GCM_SHA384",
@@ -25,14 +24,6 @@ SUITES_MAX: Final = 128
 
 ALL_OF_OPENSSL: Final = "ALL:@SECLEVEL=0"
 """Every suite that could be named; what is negotiated stays within OpenSSL's own security level."""
-
-
-@dataclass(frozen=True, slots=True)
-class CipherSuites:
-    """The chosen suites. `openssl`: OpenSSL's names of those before TLS 1.3, in order of preference."""
-
-    openssl: tuple[str, ...]
-    has_tls13: bool
 
 
 def cipher_suites(names: Iterable[str]) -> CipherSuites:

@@ -16,9 +16,8 @@ from typing import Final
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from kustos.tls.errors import TlsError
-from kustos.tls.settings import ClientAuth, TlsSettings
 from kustos.tls.stores import KeyStore, read_keystore, read_revocations, read_truststore
+from kustos.tls.values import ClientAuth, TlsError, TlsSettings
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _VERIFIES: Final = {

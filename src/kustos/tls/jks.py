@@ -15,7 +15,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final
 
-from kustos.tls.errors import TlsError
+from kustos.tls.values import TlsError
 
 MAGIC: Final = b"\xfe\xed\xfe\xed"
 JCEKS_MAGIC: Final = b"\xce\xce\xce\xce"
@@ -71,12 +71,12 @@ def read_jks(data: bytes, password: str | None) -> JksStore:
         if not hmac.compare_digest(expected, digest):
             raise WrongPasswordError("its digest does not fit the password")
     try:
-        return _entries(_Reader(content))
+        return _entries(_JksReader(content))
     except (struct.error, IndexError, UnicodeDecodeError):
         raise TlsError("the store is cut off or damaged") from None
 
 
-def _entries(reader: "_Reader") -> JksStore:
+def _entries(reader: "_JksReader") -> JksStore:
     _, version, count = reader.number(4), reader.number(4), reader.number(4)
     if version not in VERSIONS:
         raise TlsError(f"it is a JKS store of version {version}, versions 1 and 2 are read")
@@ -102,7 +102,7 @@ def _entries(reader: "_Reader") -> JksStore:
     return JksStore(tuple(keys), tuple(trusted))
 
 
-class _Reader:
+class _JksReader:
     """Reads big-endian fields in order; raises IndexError beyond the end."""
 
     def __init__(self, data: bytes) -> None:

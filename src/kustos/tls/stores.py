@@ -21,8 +21,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCert
 
 from kustos.runtime import reason_of
 from kustos.tls import jks
-from kustos.tls.errors import TlsError
-from kustos.tls.settings import KeyStoreSettings, StoreType, TrustStoreSettings
+from kustos.tls.values import KeyStoreSettings, StoreType, TlsError, TrustStoreSettings
 
 BLOCKS_MAX: Final = 4_096
 """The trust store of a system has 150 certificates."""

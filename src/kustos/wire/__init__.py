@@ -10,12 +10,6 @@ from kustos.wire.codec import (
     request_codec,
     response_codec,
 )
-from kustos.wire.errors import (
-    MalformedMessageError,
-    UnencodableMessageError,
-    UnsupportedMessageError,
-    WireError,
-)
 from kustos.wire.frames import (
     LENGTH_BYTES,
     FrameLengthError,
@@ -30,9 +24,21 @@ from kustos.wire.frames import (
     with_length,
 )
 from kustos.wire.items import ItemReader
-from kustos.wire.message import Message
+from kustos.wire.message import Message, converted
 from kustos.wire.parts import PartReader, PartWriter
-from kustos.wire.primitives import ZERO_UUID, read_uvarint, uvarint
+from kustos.wire.primitives import (
+    INT32_BYTES,
+    ZERO_UUID,
+    MalformedMessageError,
+    UnencodableMessageError,
+    UnsupportedMessageError,
+    WireError,
+    new_uuid,
+    read_uvarint,
+    uuid_of_text,
+    uuid_text,
+    uvarint,
+)
 from kustos.wire.record_batch import (
     COMPRESSION_MASK,
     CONTROL_BIT,
@@ -58,6 +64,7 @@ __all__ = [
     "CONTROL_BIT",
     "HEADER",
     "HEADER_SIZE_BYTES",
+    "INT32_BYTES",
     "LENGTH_BYTES",
     "LENGTH_END",
     "MAGIC",
@@ -89,9 +96,11 @@ __all__ = [
     "batch_headers",
     "batch_of",
     "codec_versions",
+    "converted",
     "encoded_batch_of",
     "is_one_plain_batch",
     "names_software",
+    "new_uuid",
     "peek_api",
     "read_batch",
     "read_raw_batch",
@@ -103,6 +112,8 @@ __all__ = [
     "response_codec",
     "response_frame",
     "response_header_is_flexible",
+    "uuid_of_text",
+    "uuid_text",
     "uvarint",
     "whole_records",
     "with_length",

@@ -9,8 +9,7 @@ from typing import Any, Self
 
 from kustos.wire.codec import MessageCodec
 from kustos.wire.message import Message
-
-INT32_BYTES = 4
+from kustos.wire.primitives import INT32_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,6 @@ from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
-from kustos.wire.errors import (
-    MalformedMessageError,
-    TooManyElementsError,
-    UnencodableMessageError,
-    UnsupportedMessageError,
-)
 from kustos.wire.generate import (
     make_init,
     make_reader,
@@ -31,7 +25,15 @@ from kustos.wire.generate import (
 )
 from kustos.wire.message import Message
 from kustos.wire.outlines import make_outliner
-from kustos.wire.primitives import read_uvarint, read_uvarint_tail, uvarint
+from kustos.wire.primitives import (
+    MalformedMessageError,
+    TooManyElementsError,
+    UnencodableMessageError,
+    UnsupportedMessageError,
+    read_uvarint,
+    read_uvarint_tail,
+    uvarint,
+)
 from kustos.wire.schemas import APIS, Field, Kind, Struct, schema_of
 from kustos.wire.source import bad, short, too_many
 

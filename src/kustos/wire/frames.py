@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kustos.wire.codec import MessageCodec
-from kustos.wire.errors import MalformedMessageError
-from kustos.wire.primitives import read_uvarint
+from kustos.wire.primitives import MalformedMessageError, read_uvarint
 
 API_VERSIONS: Final = 18
 LENGTH_BYTES: Final = 4

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from kustos.wire.codec import ELEMENTS_PER_MESSAGE_MAX, READER_ERRORS, MessageCodec
-from kustos.wire.errors import MalformedMessageError, TooManyElementsError
 from kustos.wire.message import Message
 from kustos.wire.parts import PartReader
+from kustos.wire.primitives import MalformedMessageError, TooManyElementsError
 
 
 class ItemReader:

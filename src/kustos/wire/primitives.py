@@ -1,14 +1,48 @@
-"""Variable-length integers and the zero UUID; everything of fixed width is `struct`.
+"""Variable-length integers and UUIDs, and the room's errors; everything else of fixed width is `struct`.
 
 An over-long varint (a final zero byte that adds nothing) reads as the same number in a lenient parser, yet is
-refused: two parsers that read one frame differently open an attack.
+refused: two parsers that read one frame differently open an attack. UUIDs are those of
+Kafka's `Uuid`.
 """
 
+import base64
+import re
 from typing import Final
+from uuid import UUID
 
-from kustos.wire.errors import EndsEarlyError, MalformedMessageError
+from kustos.runtime import Entropy
+
+
+class WireError(Exception):
+    """The root of this room's errors."""
+
+
+class MalformedMessageError(WireError):
+    """The peer sent bytes that are not exactly one message of the schema; the connection must end."""
+
+
+class EndsEarlyError(MalformedMessageError):
+    """The bytes end inside the message: a reader of arriving bytes waits for more."""
+
+
+class TooManyElementsError(MalformedMessageError):
+    """The message has more array elements and tagged fields than the reader allows."""
+
+
+class UnsupportedMessageError(WireError):
+    """No schema is known for this API and version."""
+
+
+class UnencodableMessageError(WireError):
+    """A value does not fit the schema it is encoded with: a bug of ours or a lossy downgrade."""
+
+
+INT32_BYTES: Final = 4
 
 ZERO_UUID: Final = bytes(16)
+_UUID_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+_DASH: Final = 0x3E
+"""The six bits that URL-safe Base64 writes as a dash."""
 
 MAX_UVARINT: Final = 2**31 - 1
 """Lengths and tags are Java ints; no message has a larger one."""
@@ -51,3 +85,22 @@ def uvarint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def uuid_text(value: UUID) -> str:
+    """Return Kafka's text form of a UUID: 22 characters of URL-safe Base64."""
+    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+def uuid_of_text(text: str) -> UUID:
+    """Return the UUID of 22 characters of URL-safe Base64; raise `ValueError` for any other text."""
+    if _UUID_TEXT.fullmatch(text) is None:
+        raise ValueError(f"`{text}` is not a UUID in 22 characters of URL-safe Base64")
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+def new_uuid(entropy: Entropy) -> UUID:
+    """Return a random UUID whose text does not begin with a dash, which tools would parse as an option."""
+    while (uuid := entropy.uuid()).bytes[0] >> 2 == _DASH:
+        continue
+    return uuid

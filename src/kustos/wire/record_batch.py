@@ -13,7 +13,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from kustos.wire.errors import MalformedMessageError
+from kustos.wire.primitives import MalformedMessageError
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE_BYTES: Final = HEADER.size

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from kustos.wire.errors import EndsEarlyError, MalformedMessageError, TooManyElementsError
+from kustos.wire.primitives import EndsEarlyError, MalformedMessageError, TooManyElementsError
 from kustos.wire.schemas import Field
 
 ELEMENT_BYTES_SHIFT: Final = 6

@@ -11,9 +11,8 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, NamedTuple
 
 from kustos.wire.codec import MessageCodec, SplitReader
-from kustos.wire.errors import EndsEarlyError, MalformedMessageError, TooManyElementsError
 from kustos.wire.message import Message
-from kustos.wire.primitives import uvarint
+from kustos.wire.primitives import EndsEarlyError, MalformedMessageError, TooManyElementsError, uvarint
 
 HELD_BYTES: Final = 64 * 1024
 """From this size on, a struct that is not whole is read again only when twice as much of it is there."""

@@ -11,8 +11,8 @@ from typing import Any
 from kustos.protocol.codes import MESSAGES, TOPIC_AUTHORIZATION_FAILED
 from kustos.protocol.escapes.configs import UPSTREAM_ADDRESSES
 from kustos.protocol.escapes.subscriptions import COORDINATOR_LOAD_IN_PROGRESS
+from kustos.protocol.rows import TABLE
 from kustos.protocol.shapes import shortened
-from kustos.protocol.table import TABLE
 from kustos.wire import ZERO_UUID
 from kustos.wire.api_keys import ApiKey
 from testkit.equality.stories import Run

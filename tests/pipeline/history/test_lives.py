@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from kustos.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kustos.metadata.errors import LogDamagedError, MetadataError, TornTailError
-from kustos.metadata.ids import uuid_text
 from kustos.metadata.inspection.moments import Moment
 from kustos.metadata.inspection.timeline import Timeline
 from kustos.pipeline.history.lives import microseconds, rows_of
 from kustos.pipeline.history.source import TABLES
 from kustos.runtime import FileSystemStorage
+from kustos.wire import uuid_text
 from tests.pipeline.history.worlds import T0_MS, State, World, is_at_rest, random_world
 
 STORAGE = FileSystemStorage()

@@ -14,11 +14,11 @@ from kustos.acl import AclBinding, AclOperation, AclPermissionType, PatternType,
 from kustos.acl.forms import binding_of_texts
 from kustos.authorizer import StandardAuthorizer
 from kustos.authorizer.questions import Fault, Questioner
-from kustos.metadata.ids import uuid_text
 from kustos.pipeline.errors import MetadataHistoryError
 from kustos.pipeline.history import walk as walking
 from kustos.pipeline.history.walk import ADDED, FIRST_ORDER, QUERY, REMOVED, Settings, Walk
 from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
+from kustos.wire import uuid_text
 from tests.pipeline.history.worlds import NAMES, PRINCIPALS, World, random_world
 
 HOST = "10.0.0.1"

@@ -10,7 +10,6 @@ import pytest
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.gateway.session.large_turns import LargeTurns, QueuePlace
-from kustos.protocol.convert import converted
 from kustos.protocol.escapes import metadata
 from kustos.protocol.exchange import ITEMS_PER_TURN
 from kustos.protocol.topic_patterns import TopicPattern
@@ -18,6 +17,7 @@ from kustos.wire import (
     Message,
     PartReader,
     PartWriter,
+    converted,
 )
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.sessions import World, deliver, heartbeat, request, request_struct

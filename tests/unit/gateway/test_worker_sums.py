@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from kustos.gateway.workers.connection_count import ConnectionCount
+from kustos.gateway.listener.admission import ConnectionCount
 from kustos.gateway.workers.figures import NodeFigures, Page
 
 

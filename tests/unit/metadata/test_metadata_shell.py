@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
-from kustos.metadata.ids import uuid_text
 from kustos.metadata.image import image_of
 from kustos.metadata.inspection.shell import COMMANDS, MetadataShell, ShellError
 from kustos.metadata.inspection.tree import Folder, Leaf, node_name, tree_of
@@ -23,6 +22,7 @@ from kustos.metadata.records import (
     FeatureLevelRecord,
     MetadataRecord,
 )
+from kustos.wire import uuid_text
 from tests.unit.metadata.inspection_support import (
     BATCHES,
     SECRETS,

@@ -21,7 +21,7 @@ from kustos.metadata.quorum import (
     follower,
 )
 from kustos.metadata.quorum.answers import ControllerAnswer, EpochEnd, Event
-from kustos.metadata.quorum.phases import NEXT
+from kustos.metadata.quorum.follower import NEXT
 from kustos.metadata.quorum.values import Effect
 from kustos.metadata.records import NoOpRecord, encode_record
 from kustos.wire import Message, response_codec

@@ -27,7 +27,7 @@ from kustos.metadata.records import (
     encode_control,
     encode_record,
 )
-from kustos.metadata.records.framing import OPAQUE_VERSIONS
+from kustos.metadata.records.serde import OPAQUE_VERSIONS
 from kustos.wire.primitives import uvarint
 from kustos.wire.record_batch import CONTROL_BIT, Record, RecordBatch
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclPermissionType
 from kustos.cli.migrate.kafka_source import ClusterFacts, read_snapshot, source_of, source_of_snapshot
+from kustos.cli.migrate.output import document_of
 from kustos.cli.migrate.plan import (
     LeftOut,
     MigrationPlan,
@@ -18,7 +19,6 @@ from kustos.cli.migrate.plan import (
     TargetState,
     make_plan,
 )
-from kustos.cli.migrate.rendering import document_of
 from kustos.cli.reference import DOCUMENTS
 from kustos.metadata.directory.format import InitialScramUser, format_directory
 from kustos.metadata.errors import MetadataError, NoMetadataError

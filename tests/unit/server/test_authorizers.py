@@ -22,8 +22,8 @@ from kustos.server.authorization.life import (
     reconfigure,
     start,
 )
-from kustos.server.settings.authorizers import find_authorizer
 from kustos.server.settings.node_settings import settings_from
+from kustos.server.settings.plugins import find_authorizer
 from testkit.acls.specified_authorizer import SpecAuthorizer
 from tests.unit.server.test_settings import LEAST
 

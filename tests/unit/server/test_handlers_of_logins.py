@@ -5,8 +5,8 @@ from kustos.auth.callbacks import ScramServerCallbackHandler
 from kustos.auth.mechanisms.scram import ScramClient
 from kustos.auth.mechanisms.scram_keys import ServerCredential
 from kustos.server.callbacks import CallbackHandlers
-from kustos.server.settings.callbacks import CallbackSettings
 from kustos.server.settings.listeners import SaslListenerSettings
+from kustos.server.settings.plugins import CallbackSettings
 from testkit.clocks import ManualClock
 from testkit.sasl import PASSWORD, SECRET, SeededEntropy, StoredCredential, api_versions_body, log_in
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kustos.client.errors import SettingsError
-from kustos.server.settings.kerberos import KerberosSettings
 from kustos.server.settings.node_settings import settings_from
+from kustos.server.settings.principals import KerberosSettings
 from tests.unit.server.test_settings import LEAST
 
 MODULE = "com.sun.security.auth.module.Krb5LoginModule"

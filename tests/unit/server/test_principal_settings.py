@@ -9,7 +9,7 @@ from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import DefaultKafkaPrincipalBuilder, PrincipalBuilderError
 from kustos.auth.mechanisms import Proven
 from kustos.client.errors import SettingsError
-from kustos.server.principals import listener_principals
+from kustos.server.listener_plans import listener_principals
 from kustos.server.settings.node_settings import settings_from
 from kustos.server.settings.principals import PrincipalSettings
 from tests.unit.server.test_settings import LEAST, SASL

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import socket
 import sys
@@ -60,8 +59,7 @@ async def started(*arguments: str) -> asyncio.subprocess.Process:
     """Start Python; the child does not outlive this process."""
     command = ["setpriv", "--pdeathsig", "KILL", sys.executable, *arguments]
     pipe = asyncio.subprocess.PIPE
-    environment = {**os.environ, **as_installed()}
-    return await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe, env=environment)
+    return await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe, env=as_installed())
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 WITHOUT_DESCRIPTORS = """
 import os, resource
 from kustos.server import main, node
-from kustos.server.warm_up import load_late_modules, warm_codecs
+from kustos.server.process import load_late_modules, warm_codecs
 from kustos.wire import codec_versions, request_codec, response_codec
 from kustos.wire.api_keys import ApiKey
 

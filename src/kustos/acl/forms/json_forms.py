@@ -54,7 +54,7 @@ def _binding(item: Any, place: Place) -> AclBinding:
     return binding_of_fields(item, place)
 
 
-class _Reader:
+class _JsonReader:
     """Reads a JSON text item by item."""
 
     def __init__(self, text: str, name: str) -> None:
@@ -153,7 +153,7 @@ class _Reader:
 
 def read_json(text: str, name: str) -> Iterator[LocatedBinding]:
     """Yield the ACLs of a JSON text; raise `AclFormatError`."""
-    return _Reader(text, name).bindings()
+    return _JsonReader(text, name).bindings()
 
 
 def read_json_lines(text: str, name: str) -> Iterator[LocatedBinding]:

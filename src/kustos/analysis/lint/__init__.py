@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from kustos.acl import AclBinding
+from kustos.analysis.kernel import ACLS_ALONE, Rules
 from kustos.analysis.lint.codes import LINT_CODES, LintCode, Severity
 from kustos.analysis.lint.entries import entry_findings
 from kustos.analysis.lint.findings import Finding, Listing, acl_text
 from kustos.analysis.lint.sarif import Locator, sarif_of
 from kustos.analysis.lint.sets import SetFindings, duplicate_findings, listing_findings, sorted_listing
-from kustos.analysis.rules import ACLS_ALONE, Rules
 
 _NEVER_DECIDES: Final = frozenset({"KUS202", "KUS301", "KUS406", "KUS501"})
 """Codes that already imply that an ACL changes no decision."""

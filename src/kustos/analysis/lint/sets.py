@@ -7,9 +7,9 @@ from typing import Final
 
 from kustos.acl import WILDCARD, AclBinding, AclOperation, AclPermissionType, PatternType
 from kustos.analysis.entry_books import Entry
+from kustos.analysis.kernel import Rules
 from kustos.analysis.lint.findings import RELATED_MAX, Finding, Listing, acl_text
 from kustos.analysis.necessity import Necessity, necessity
-from kustos.analysis.rules import Rules
 from kustos.authorizer.index import ALLOWS, IMPLIED_OPERATIONS
 
 _DESCRIBE: Final = ALLOWS[AclOperation.DESCRIBE]

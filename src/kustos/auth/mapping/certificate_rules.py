@@ -38,7 +38,7 @@ _CASES: Final[dict[str, Callable[[str], str]]] = {"L": str.lower, "U": str.upper
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _MappingRule:
     pattern: JavaPattern
     template: Template
     case: str
@@ -90,11 +90,11 @@ def _split(rules: str) -> Iterator[str]:
         position = max(separator.end(), position + 1)
 
 
-def _parse(text: str) -> _Rule | None:
+def _parse(text: str) -> _MappingRule | None:
     """Return the rule, None for `DEFAULT`; raise `MappingRuleError`."""
     found = match_rule(_RULE, text, "`RULE:pattern/replacement/` with `L` or `U` behind it")
     if found is None:
         return None
     pattern = JavaPattern.compile(found["pattern"])
     replacement = escape_missing_groups(found["replacement"], pattern.group_count)
-    return _Rule(pattern, template_of(replacement, pattern), found["case"])
+    return _MappingRule(pattern, template_of(replacement, pattern), found["case"])

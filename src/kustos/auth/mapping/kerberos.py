@@ -60,7 +60,7 @@ class KerberosName:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _LocalRule:
     component_count: int
     format: str
     match: JavaPattern | None
@@ -107,7 +107,7 @@ def kerberos_shortener(rules: Sequence[str], default_realm: str) -> Callable[[st
     return name_of
 
 
-def _parse(text: str) -> _Rule | None:
+def _parse(text: str) -> _LocalRule | None:
     """Return the rule, None for `DEFAULT`; raise `MappingRuleError`."""
     found = match_rule(_RULE, text, "`RULE:[n:$1@$0](pattern)s/from/to/g` with `/L` or `/U` behind it")
     if found is None:
@@ -115,7 +115,7 @@ def _parse(text: str) -> _Rule | None:
     if not found["count"] or len(found["count"]) > _MAX_DIGITS:
         raise MappingRuleError(f"invalid rule: `{text}` has no number of components, write it before the `:`")
     source = None if found["source"] is None else JavaPattern.compile(found["source"])
-    rule = _Rule(
+    rule = _LocalRule(
         int(found["count"]),
         found["format"],
         None if found["match"] is None else JavaPattern.compile(found["match"]),

@@ -3,7 +3,7 @@
 import typer
 
 from kustos.cli.acls import add, convert, list, remove  # noqa: A004 - modules, named as their commands
-from kustos.cli.commands import register
+from kustos.cli.options import register
 
 app = typer.Typer(help="List, add and remove ACLs, as kafka-acls does; convert.", no_args_is_help=True)
 register(app, "list", list.list_acls, list.EXAMPLES)

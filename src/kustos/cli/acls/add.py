@@ -68,7 +68,7 @@ def add(
     """
     from kustos.acl import PatternType
     from kustos.cli.acls.arguments import EntryArguments, ResourceArguments, bindings_to_add
-    from kustos.cli.acls.rendering import print_added, warn_oddities
+    from kustos.cli.acls.output import print_added, warn_oddities
     from kustos.cli.failures import failure_of_items
     from kustos.cli.session import query_cluster
 

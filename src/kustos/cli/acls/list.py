@@ -63,7 +63,7 @@ def list_acls(
     from kustos.acl import KafkaPrincipal, PatternType
     from kustos.cli.acl_locations import AclSource
     from kustos.cli.acls.arguments import ResourceArguments, filters_to_list, sorted_bindings
-    from kustos.cli.acls.rendering import print_bindings
+    from kustos.cli.acls.output import print_bindings
 
     resources = ResourceArguments(
         topics=topic or (),

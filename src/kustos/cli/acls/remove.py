@@ -72,7 +72,7 @@ def remove(
         filters_to_remove,
         sorted_bindings,
     )
-    from kustos.cli.acls.rendering import filter_text, print_removed
+    from kustos.cli.acls.output import filter_text, print_removed
     from kustos.cli.failures import failure_of_items
     from kustos.cli.session import query_cluster
     from kustos.cli.terminal import confirm

@@ -2,8 +2,8 @@
 
 import typer
 
-from kustos.cli.commands import register
 from kustos.cli.legacy import commands
+from kustos.cli.options import register
 
 app = typer.Typer(help="Grant and revoke in a file of legacy (KIP-11) ACLs.", no_args_is_help=True)
 register(app, "list", commands.list_acls, commands.LIST_EXAMPLES)

@@ -226,7 +226,7 @@ def convert(file: AclFile, output: Output = OutputFormat.JSON) -> None:
     """
     from kustos.authorizer.legacy import FileAclStore, all_bindings_of
     from kustos.cli.acls.arguments import sorted_bindings
-    from kustos.cli.acls.rendering import print_bindings
+    from kustos.cli.acls.output import print_bindings
 
     bindings = sorted_bindings(all_bindings_of(FileAclStore(existing(file)).load()))
     print_bindings(bindings, output, empty="no ACL")

@@ -2,8 +2,8 @@
 
 import typer
 
-from kustos.cli.commands import register
 from kustos.cli.metadata import dump, history, portable, repair, shell, verify
+from kustos.cli.options import register
 
 app = typer.Typer(help="Inspect metadata logs, at earlier moments too.", no_args_is_help=True)
 register(app, "dump", dump.dump, dump.EXAMPLES)

@@ -54,7 +54,7 @@ def dump(
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import is_terminal, stream_rows
 
-    reading = _Reading(paths)
+    reading = _DumpedFiles(paths)
     if output is StreamFormat.TABLE and is_terminal():
         _print_for_people(reading)
     else:
@@ -71,7 +71,7 @@ class _Row:
     record: "DumpedRecord"
 
 
-class _Reading:
+class _DumpedFiles:
     """The contents of the files, read in parts; `is_torn` if one of them ended in an unfinished write.
 
     Raises `MetadataError` for paths of other files, before reading anything.
@@ -159,7 +159,7 @@ def _document(row: _Row) -> dict[str, Any]:
     return document
 
 
-def _print_for_people(reading: _Reading) -> None:
+def _print_for_people(reading: _DumpedFiles) -> None:
     from kustos.cli.output import print_lines
 
     for number, (file, batches) in enumerate(reading.files()):

@@ -134,8 +134,8 @@ def _event(
     requested_by: "RequestedBy",
 ) -> dict[str, Any]:
     from kustos.acl.forms import texts_of
-    from kustos.metadata import uuid_text
     from kustos.metadata.inspection import moment_text
+    from kustos.wire import uuid_text
 
     return {
         "change": change,

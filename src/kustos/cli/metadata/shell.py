@@ -117,7 +117,7 @@ def _source(
     if at is not None and directory is None:
         raise usage_error("`--at` looks back in a metadata log: give `--directory` too")
     if controllers is not None:
-        from kustos.cli.metadata.quorum_source import QuorumSource
+        from kustos.cli.session import QuorumSource
 
         return QuorumSource(controllers, command_config)
     storage = FileSystemStorage()

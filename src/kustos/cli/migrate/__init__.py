@@ -2,8 +2,8 @@
 
 import typer
 
-from kustos.cli.commands import register
 from kustos.cli.migrate import commands
+from kustos.cli.options import register
 
 app = typer.Typer(help="Migrate ACLs and users from Kafka or ZooKeeper.", no_args_is_help=True)
 register(app, "zookeeper", commands.zookeeper, commands.ZOOKEEPER_EXAMPLES)

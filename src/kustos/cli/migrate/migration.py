@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from kustos.cli.failures import CommandError, ExitCode
+from kustos.cli.migrate.output import print_plan
 from kustos.cli.migrate.plan import MigrationPlan, MigrationSource, make_plan
-from kustos.cli.migrate.rendering import print_plan
 from kustos.cli.migrate.targets import Target, TargetOptions
 from kustos.cli.output import OutputFormat
 from kustos.runtime import SystemClock, garbage_collection_paused

@@ -77,7 +77,7 @@ def read_tree(name: str, tree: Tree, *, with_kip_11: bool = False) -> MigrationS
 
 
 def _read_tree(name: str, tree: Tree, *, with_kip_11: bool) -> MigrationSource:
-    reading = _Reading(with_kip_11=with_kip_11)
+    reading = _TreeReader(with_kip_11=with_kip_11)
     released = [path for root in (LITERAL_ROOT, EXTENDED_ROOT) for path in _below(tree, root)]
     for path in released:
         reading.node(path, tree.nodes[path])
@@ -105,7 +105,7 @@ def _below(tree: Tree, root: str) -> list[str]:
     return sorted(path for path in tree.nodes if path.startswith(f"{root}/"))
 
 
-class _Reading:
+class _TreeReader:
     """Collects the content, node by node."""
 
     def __init__(self, *, with_kip_11: bool) -> None:

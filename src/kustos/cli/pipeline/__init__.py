@@ -2,7 +2,7 @@
 
 import typer
 
-from kustos.cli.commands import register
+from kustos.cli.options import register
 from kustos.cli.pipeline import (
     anomalies,
     convert,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kustos.cli.commands import register
 from kustos.cli.failures import ExitCode
-from kustos.cli.options import DocumentOutput, exit_code_if
+from kustos.cli.options import DocumentOutput, exit_code_if, register
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.context import (
     DEFAULT_CONFIG,

@@ -2,7 +2,7 @@
 
 import typer
 
-from kustos.cli.commands import register
+from kustos.cli.options import register
 from kustos.cli.storage import format, info  # noqa: A004 - modules, named as their commands
 
 app = typer.Typer(help="Format and inspect metadata directories.", no_args_is_help=True)

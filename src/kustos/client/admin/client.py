@@ -11,7 +11,6 @@ from typing import Any, Final, Self, TypeVar
 
 from kustos import __version__
 from kustos.acl import EVERY_BINDING, AclBinding, AclBindingFilter, AclOperation, AclValueError
-from kustos.client.addresses import NodeAddress
 from kustos.client.admin.acl_messages import (
     creation_fields,
     described_bindings,
@@ -29,7 +28,7 @@ from kustos.client.errors import (
     raise_for,
 )
 from kustos.client.sasl import connect
-from kustos.client.settings import ClientSettings
+from kustos.client.settings import ClientSettings, NodeAddress
 from kustos.metadata import ScramMechanism, salted_password
 from kustos.metadata.control import ConfigResourceType, UpgradeType
 from kustos.metadata.records import DelegationTokenRecord

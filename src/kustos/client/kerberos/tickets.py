@@ -18,8 +18,7 @@ import structlog
 from kustos.auth import CredentialsError, GssapiTickets
 from kustos.client.errors import AuthenticationFailedError
 from kustos.client.kerberos.settings import KerberosClientSettings
-from kustos.client.refreshed import PerLoop, Refreshed
-from kustos.client.threads import in_a_thread
+from kustos.client.refreshed import PerLoop, Refreshed, in_a_thread
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy, words_of
 
 LOG: Final = structlog.get_logger("kustos.client")

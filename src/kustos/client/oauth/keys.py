@@ -14,7 +14,7 @@ import structlog
 
 from kustos.auth.jwt import JWKS_MAX_BYTES, NO_KEYS, JwksError, SigningKeys, parse_jwks
 from kustos.client.oauth.http import EndpointError, ProviderEndpoint
-from kustos.client.threads import in_a_thread
+from kustos.client.refreshed import in_a_thread
 from kustos.client.tls import ClientTls
 from kustos.runtime import Clock
 

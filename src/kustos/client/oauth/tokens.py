@@ -18,8 +18,7 @@ from kustos.auth.jwt import TokenError, TokenParts
 from kustos.client.errors import AuthenticationFailedError, CannotConnectError
 from kustos.client.oauth.http import EndpointError
 from kustos.client.oauth.settings import OAuthClientSettings
-from kustos.client.refreshed import PerLoop, Refreshed, refresh_at_ms, retry_pauses_ms
-from kustos.client.threads import in_a_thread
+from kustos.client.refreshed import PerLoop, Refreshed, in_a_thread, refresh_at_ms, retry_pauses_ms
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
 
 LOG: Final = structlog.get_logger("kustos.client")

@@ -13,11 +13,10 @@ from typing import Final
 
 import structlog
 
-from kustos.client.addresses import NodeAddress
 from kustos.client.connection import KafkaConnection
 from kustos.client.errors import ClientError, error_name
 from kustos.client.sasl import connect
-from kustos.client.settings import ClientSettings
+from kustos.client.settings import ClientSettings, NodeAddress
 from kustos.metadata.quorum import (
     FETCH_VERSIONS,
     Address,

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 from kustos.authorizer import KafkaApiError
 from kustos.gateway.admin.configs import ConfigBook
 from kustos.gateway.admin.loggers import Loggers, alter_levels
-from kustos.gateway.apis.changes import changed
+from kustos.gateway.apis.shared import changed
 from kustos.gateway.session.parts import LocalApis
 from kustos.gateway.store.writer import MetadataWriter
 from kustos.metadata import CONTROLLER_REGISTRATION_LEVEL

@@ -11,8 +11,7 @@ from kustos.authorizer import (
     AuthorizableRequestContext,
     KafkaApiError,
 )
-from kustos.gateway.apis.changes import changed, refused
-from kustos.gateway.apis.shared import SharedApis
+from kustos.gateway.apis.shared import SharedApis, changed, refused
 from kustos.gateway.apis.tokens import TOKEN_APIS, TokenApis
 from kustos.gateway.store.writer import MetadataWriter
 from kustos.metadata.control import ApiError

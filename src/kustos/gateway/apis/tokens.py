@@ -9,7 +9,7 @@ import structlog
 from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import KafkaApiError
-from kustos.gateway.apis.changes import changed, refused
+from kustos.gateway.apis.shared import changed, refused
 from kustos.gateway.store.writer import MetadataWriter, WriterBusyError, WriterClosedError
 from kustos.metadata import MetadataError
 from kustos.metadata.control import TokenExpiry, TokenRenewal, describe_tokens

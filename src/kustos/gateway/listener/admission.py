@@ -1,4 +1,4 @@
-"""Who may connect: counts the connections of a process, and keeps places free for clients that log in.
+"""Who may connect: counts the connections of a process and of a node, and keeps places free for logins.
 
 A newcomer is turned away if its address failed to log in too often, as in Kafka by `max.connections` and
 `max.connections.per.ip`, or where there are no file descriptors. But as long as somebody has not
@@ -34,6 +34,8 @@ DESCRIPTORS_PER_CONNECTION: Final = 2
 REFUSALS_LOGGED_EVERY_S: Final = 10.0
 """How often the log reports connections turned away: strangers open them as fast as they like."""
 
+NODE_IS_FULL: Final = "there are `max.connections` connections"
+ADDRESS_IS_FULL: Final = "there are `max.connections.per.ip` connections from this address"
 NO_DESCRIPTORS: Final = "there are no file descriptors for more connections (RLIMIT_NOFILE)"
 
 
@@ -43,7 +45,7 @@ def connections_within(descriptors: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Admitted:
     host: str
     is_open: bool
     """Whether nobody has to authenticate here, so that a link follows at once."""
@@ -57,7 +59,7 @@ class Admission:
         self._max_connections = parts.max_connections
         self._max_connections_per_ip = parts.max_connections_per_ip
         self._clock: Final = asyncio.get_running_loop().time
-        self._places: Final[dict[ClientConnection, _Place]] = {}
+        self._places: Final[dict[ClientConnection, _Admitted]] = {}
         self._by_host: Final[Counter[str]] = Counter()
         self._strangers: Final[dict[str, Strangers]] = {}
         """Those that have to authenticate, by listener."""
@@ -92,7 +94,7 @@ class Admission:
     def admit(self, port: "Port", connection: "ClientConnection", host: str) -> str | None:
         """Count a new connection in; return why it is turned away, None if it is not."""
         refusal = self._refusal(port, host)
-        self._places[connection] = _Place(host, not port.authenticates)
+        self._places[connection] = _Admitted(host, not port.authenticates)
         self._by_host[host] += 1
         port.figures.created += 1
         port.figures.open += 1
@@ -106,9 +108,9 @@ class Admission:
             return THROTTLED.reason
         refusal = None
         if self._by_host[host] >= self._max_connections_per_ip:
-            refusal = "there are `max.connections.per.ip` connections from this address"
+            refusal = ADDRESS_IS_FULL
         elif len(self._places) >= self._max_connections and not self.make_room():
-            refusal = "there are `max.connections` connections"
+            refusal = NODE_IS_FULL
         elif self._lacks_descriptors(1 if port.authenticates else DESCRIPTORS_PER_CONNECTION):
             refusal = NO_DESCRIPTORS
         if refusal is not None:
@@ -195,3 +197,50 @@ class Admission:
 
 def _end_late(connection: "ClientConnection") -> None:
     connection.refuse(LOGIN_TIMED_OUT)
+
+
+class ConnectionCount:
+    """The connections of all workers of a node, so that its limits hold however they are spread.
+
+    Each is identified by its worker and its number there.
+    """
+
+    def __init__(self, maximum: int, maximum_per_ip: int) -> None:
+        self._maximum = maximum
+        self._maximum_per_ip = maximum_per_ip
+        self._hosts: Final[dict[object, dict[int, str]]] = {}
+        self._by_host: Final[Counter[str]] = Counter()
+        self.total = 0
+
+    def change_limits(self, maximum: int, maximum_per_ip: int) -> None:
+        """Put other limits in force for newcomers; those counted in stay."""
+        self._maximum, self._maximum_per_ip = maximum, maximum_per_ip
+
+    def arrived(self, worker: object, number: int, host: str) -> str | None:
+        """Count a connection in; return why it is turned away, if it is. It counts until it has left."""
+        refusal = None
+        if self.total >= self._maximum:
+            refusal = NODE_IS_FULL
+        elif self._by_host[host] >= self._maximum_per_ip:
+            refusal = ADDRESS_IS_FULL
+        self._hosts.setdefault(worker, {})[number] = host
+        self._by_host[host] += 1
+        self.total += 1
+        return refusal
+
+    def left(self, worker: object, number: int) -> None:
+        """Count a connection out; an unknown one is ignored."""
+        host = self._hosts.get(worker, {}).pop(number, None)
+        if host is not None:
+            self._uncount(host)
+
+    def gone(self, worker: object) -> None:
+        """Count out all connections of a worker."""
+        for host in self._hosts.pop(worker, {}).values():
+            self._uncount(host)
+
+    def _uncount(self, host: str) -> None:
+        self.total -= 1
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]

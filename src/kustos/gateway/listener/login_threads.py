@@ -76,7 +76,7 @@ class LoginThreads:
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
+class _WaitingStep:
     step: LoginStep
     resume: Resume
     timer: asyncio.TimerHandle
@@ -88,8 +88,8 @@ class CallbackGroup:
     def __init__(self, name: str) -> None:
         self._name: Final = name
         self._loop: Final = asyncio.get_running_loop()
-        self._waiting: Final[deque[_Waiting]] = deque()
-        self._pending: Final[set[_Waiting]] = set()
+        self._waiting: Final[deque[_WaitingStep]] = deque()
+        self._pending: Final[set[_WaitingStep]] = set()
         self._busy = 0
 
     def run(self, step: LoginStep, timeout_ms: int, resume: Resume) -> Cancel:
@@ -107,7 +107,7 @@ class CallbackGroup:
                 self._pending.discard(work)
                 work.timer.cancel()
 
-        work = _Waiting(step, resume, self._loop.call_later(timeout_ms / 1000, expire))
+        work = _WaitingStep(step, resume, self._loop.call_later(timeout_ms / 1000, expire))
         self._pending.add(work)
         self._waiting.append(work)
         self._begin()
@@ -125,13 +125,13 @@ class CallbackGroup:
             except RuntimeError as error:
                 self._loop.call_soon(self._ended, work, _raising(CallbackError(str(error))))
 
-    def _work(self, work: _Waiting) -> None:
+    def _work(self, work: _WaitingStep) -> None:
         outcome = _outcome_of(work.step)
         with suppress(RuntimeError):
             # the loop may be closed
             self._loop.call_soon_threadsafe(self._ended, work, outcome)
 
-    def _ended(self, work: _Waiting, outcome: LoginStep) -> None:
+    def _ended(self, work: _WaitingStep, outcome: LoginStep) -> None:
         self._busy -= 1
         self._begin()
         if work in self._pending:

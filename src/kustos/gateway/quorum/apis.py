@@ -25,8 +25,7 @@ from kustos.client.quorum import (
     ForwardingRefusedError,
     QuorumUnavailableError,
 )
-from kustos.gateway.apis.changes import refused
-from kustos.gateway.apis.shared import SharedApis
+from kustos.gateway.apis.shared import SharedApis, refused
 from kustos.metadata.control import TokenRules, describe_tokens
 from kustos.protocol import Opened, RefusedFrameError, token_messages
 from kustos.wire import ApiKey, Message, request_codec

@@ -42,7 +42,7 @@ QueryNames = Callable[[Collection[bytes]], Awaitable[Mapping[bytes, str]]]
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
+class _WaitingQuery:
     """A waiting caller: the ids still to request, those in flight, and the names found."""
 
     left: deque[bytes]
@@ -64,7 +64,7 @@ class TopicIds:
         """With the time from which a name is refreshed."""
         self._unknown: dict[bytes, float] = {}
         """With the time until which they count as unknown."""
-        self._queue: deque[_Waiting] = deque()
+        self._queue: deque[_WaitingQuery] = deque()
         self._doubted: dict[bytes, None] = {}
         self._querying: asyncio.Task[None] | None = None
 
@@ -85,7 +85,7 @@ class TopicIds:
 
     async def resolve(self, topic_ids: Iterable[bytes]) -> dict[bytes, str]:
         """Return the names of the ids that upstream knows; raise `UpstreamUnavailableError`."""
-        waiting = _Waiting(deque(topic_ids), asyncio.get_running_loop().create_future())
+        waiting = _WaitingQuery(deque(topic_ids), asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         self._start_querying()
         return await waiting.done
@@ -136,10 +136,10 @@ class TopicIds:
         finally:
             self._querying = None
 
-    def _next_part(self) -> list[_Waiting]:
+    def _next_part(self) -> list[_WaitingQuery]:
         """Return the callers with ids in the next request; those with more go to the end of the queue."""
         now = asyncio.get_running_loop().time()
-        part: dict[_Waiting, None] = {}
+        part: dict[_WaitingQuery, None] = {}
         room = IDS_PER_QUERY
         while self._queue and room > 0:
             waiting = self._queue.popleft()
@@ -160,7 +160,7 @@ class TopicIds:
                 self._queue.append(waiting)
         return list(part)
 
-    def _fail(self, all_of_them: Iterable[_Waiting], error: Exception) -> None:
+    def _fail(self, all_of_them: Iterable[_WaitingQuery], error: Exception) -> None:
         self._queue.clear()
         self._doubted.clear()
         for waiting in all_of_them:
@@ -168,7 +168,7 @@ class TopicIds:
                 waiting.done.set_exception(error)
 
 
-def _take(waiting: _Waiting, named: Mapping[bytes, str]) -> None:
+def _take(waiting: _WaitingQuery, named: Mapping[bytes, str]) -> None:
     """Record what was found for a caller; one without ids left goes on."""
     waiting.found |= {topic_id: named[topic_id] for topic_id in waiting.requested if topic_id in named}
     waiting.requested.clear()

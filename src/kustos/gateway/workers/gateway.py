@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any, Final
 
+from kustos.gateway.listener.admission import NODE_IS_FULL
 from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.plans import GatewayParts, ListenerPlan
 from kustos.gateway.listener.port import Port
 from kustos.gateway.store.writer import MetadataWriter
 from kustos.gateway.upstream.in_flight import nothing_in_flight
-from kustos.gateway.workers.connection_count import NODE_IS_FULL
 from kustos.gateway.workers.pool import WorkerPool
 from kustos.gateway.workers.service import Service
 from kustos.metadata.store import MetadataStore, StoreRequest

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import structlog
 
+from kustos.gateway.listener.admission import ConnectionCount
 from kustos.gateway.store.writer import WriterBusyError, WriterClosedError
 from kustos.gateway.upstream.in_flight import RequestsInFlightError
 from kustos.gateway.workers.changes import items_of_results, record_chunks, record_values
 from kustos.gateway.workers.channel import Channel
-from kustos.gateway.workers.connection_count import ConnectionCount
 from kustos.gateway.workers.encoding import ChannelError, WorkerStartError
 from kustos.gateway.workers.handle import (
     WAITED_FOR,

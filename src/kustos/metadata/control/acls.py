@@ -30,7 +30,7 @@ from kustos.acl import (
     java_int,
     java_ipv6,
 )
-from kustos.metadata.control.acl_matching import Acl, each_match
+from kustos.metadata.control.acl_filters import Acl, each_match
 from kustos.metadata.control.results import (
     EXCESSIVE_BATCH,
     MAX_RECORDS_PER_USER_OPERATION,
@@ -39,11 +39,11 @@ from kustos.metadata.control.results import (
 )
 from kustos.metadata.errors import RecordError
 from kustos.metadata.features import CIDR_ACL_LEVEL, metadata_version_name
-from kustos.metadata.ids import new_uuid
 from kustos.metadata.image import MetadataImage, acl_record
 from kustos.metadata.records import MetadataRecord, RemoveAccessControlEntryRecord
 from kustos.metadata.records.fields import string_field
 from kustos.runtime import Entropy
+from kustos.wire import new_uuid
 
 NAMED_ACLS_MAX: Final = 500_000
 """Most ACLs in the answer to one deletion, if several filters match the same ones: about 30 MB. Kafka has no

@@ -16,10 +16,10 @@ from kustos.metadata.control.results import ApiError, ControlResult
 from kustos.metadata.control.token_secrets import TokenSecret
 from kustos.metadata.errors import RecordError
 from kustos.metadata.features import DELEGATION_TOKEN_LEVEL
-from kustos.metadata.ids import new_uuid, uuid_text
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.records import DelegationTokenRecord, RemoveDelegationTokenRecord, encode_record
 from kustos.runtime import Entropy
+from kustos.wire import new_uuid, uuid_text
 
 MAX_RECORDS_PER_SWEEP: Final = 1000
 """Kafka's limit of removals in one pass; after a full pass the next one follows at once."""

@@ -10,16 +10,17 @@ from pathlib import Path
 
 from kustos.acl import AclBinding
 from kustos.acl.forms import AclFormatError, check_texts
+from kustos.metadata import METADATA_SUFFIXES, SNAPSHOT_SUFFIX
 from kustos.metadata.directory.loader import read_image, replay_batches, require_beginning
 from kustos.metadata.errors import MetadataError
 from kustos.metadata.features import CIDR_ACL_LEVEL, DEFAULT_LEVEL, METADATA_VERSION_FEATURE
-from kustos.metadata.ids import METADATA_SUFFIXES, SNAPSHOT_SUFFIX, new_uuid
 from kustos.metadata.image import ImageBuilder, MetadataImage, acl_record
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId, encode_snapshot, layout
 from kustos.metadata.log.segment import SegmentReader
 from kustos.metadata.log.snapshot import snapshot_batches
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord
 from kustos.runtime import Clock, Entropy, FileSystemStorage, Storage, SystemClock, SystemEntropy, reason_of
+from kustos.wire import new_uuid
 
 
 def read_acl_files(

@@ -18,7 +18,6 @@ from kustos.metadata.features import (
     SCRAM_LEVEL,
     metadata_version_name,
 )
-from kustos.metadata.ids import new_uuid, uuid_of_text, uuid_text
 from kustos.metadata.image import MetadataImage, image_of, scram_record
 from kustos.metadata.log import (
     BOOTSTRAP_SNAPSHOT,
@@ -43,6 +42,7 @@ from kustos.runtime import (
     SystemEntropy,
     reason_of,
 )
+from kustos.wire import new_uuid, uuid_of_text, uuid_text
 
 DECOY_SECRET_FILE: Final = "kustos.secret"  # noqa: S105  # its name
 """The file beside `meta.properties` with the secret for the decoy salts of unknown SCRAM users."""

@@ -16,9 +16,9 @@ from kustos.metadata.directory.loader import load, replay_batches, replay_snapsh
 from kustos.metadata.errors import LogDamagedError, MetadataError
 from kustos.metadata.image import ImageBuilder
 from kustos.metadata.log import LOCK_FILE, METADATA_PARTITION, SegmentReader, SnapshotId, layout
+from kustos.metadata.log.header_walk import LogPosition, skip_batches
 from kustos.metadata.log.reader import begun_epochs, recovery_point_of
 from kustos.metadata.log.segment import UNKNOWN_EPOCH
-from kustos.metadata.log.skipping import LogPosition, skip_batches
 from kustos.metadata.log.snapshot import raw_snapshot_batches
 from kustos.metadata.log.unfinished import SECTOR_SIZE_BYTES
 from kustos.runtime import PRIVATE_FILE_MODE, Storage

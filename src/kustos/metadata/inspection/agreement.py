@@ -8,8 +8,8 @@ its end. A missing epoch is not damage: the file is written after the epoch bega
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kustos.metadata.ids import uuid_text
 from kustos.metadata.image import MetadataImage
+from kustos.wire import uuid_text
 
 _TOPIC_CONFIG: Final = 2
 """Settings of a topic are removed with it, by a record that is not read here: only Kafka knows which

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from enum import Enum, unique
 from pathlib import Path
 
+from kustos.metadata import SEGMENT_SUFFIX, SNAPSHOT_SUFFIX
 from kustos.metadata.directory.loader import records_of
 from kustos.metadata.errors import DirectoryError, MetadataError, RecordError
 from kustos.metadata.features import METADATA_VERSION_FEATURE
-from kustos.metadata.ids import SEGMENT_SUFFIX, SNAPSHOT_SUFFIX
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId, layout
 from kustos.metadata.records import BeginTransactionRecord, FeatureLevelRecord, NoOpRecord
 from kustos.runtime import Storage, reason_of

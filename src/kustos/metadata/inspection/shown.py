@@ -14,7 +14,6 @@ from uuid import UUID
 
 from kustos.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kustos.metadata.errors import RecordError
-from kustos.metadata.ids import uuid_text
 from kustos.metadata.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -40,7 +39,7 @@ from kustos.metadata.records import (
     decode_record,
 )
 from kustos.metadata.scram import ScramMechanism
-from kustos.wire import MalformedMessageError, read_uvarint
+from kustos.wire import MalformedMessageError, read_uvarint, uuid_text
 
 FIELD_NAMES_MAX: Final = 128
 """Field names cached in Kafka's spelling: more than all records here have."""

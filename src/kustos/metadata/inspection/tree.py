@@ -21,12 +21,12 @@ from typing import Any, Final
 from kustos.acl import AclBinding, PatternType
 from kustos.acl.forms import texts_of
 from kustos.metadata.features import METADATA_VERSION_FEATURE, metadata_version_name
-from kustos.metadata.ids import uuid_text
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.inspection.moments import moment_text
 from kustos.metadata.inspection.shown import config_resource_name, shown_setting
 from kustos.metadata.records import DelegationTokenRecord
 from kustos.metadata.scram import ScramMechanism
+from kustos.wire import uuid_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import Final, Self
 from uuid import UUID
 
 from kustos.metadata.errors import DirectoryError, LogDamagedError, NoMetadataError
-from kustos.metadata.ids import uuid_of_text, uuid_text
 from kustos.runtime import Storage
+from kustos.wire import uuid_of_text, uuid_text
 
 METADATA_PARTITION: Final = "__cluster_metadata-0"
 META_PROPERTIES: Final = "meta.properties"

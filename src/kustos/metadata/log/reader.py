@@ -7,9 +7,9 @@ from typing import Final
 
 from kustos.metadata.errors import LogDamagedError, RecordError
 from kustos.metadata.log import layout
+from kustos.metadata.log.header_walk import LogPosition, skip_batches
 from kustos.metadata.log.layout import SnapshotId
 from kustos.metadata.log.segment import UNKNOWN_EPOCH, SegmentReader, TornTail, begins_epoch
-from kustos.metadata.log.skipping import LogPosition, skip_batches
 from kustos.metadata.log.snapshot import decoded, raw_snapshot_batches, snapshot_batches
 from kustos.metadata.log.unfinished import SECTOR_SIZE_BYTES
 from kustos.metadata.records import ControlRecord, KRaftVersion, Voters, controls_of

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from kustos.acl.forms import FIELDS, LINE_CHARACTERS_MAX, Place, binding_of_fields, fields_of
 from kustos.metadata.errors import MetadataError
-from kustos.metadata.ids import uuid_text
 from kustos.metadata.image import MetadataImage, acl_record, scram_record
 from kustos.metadata.inspection.shown import REDACTED, shown_setting
 from kustos.metadata.portable import values
@@ -27,6 +26,7 @@ from kustos.metadata.records import (
     UserScramCredentialRecord,
 )
 from kustos.metadata.scram import ScramCredential
+from kustos.wire import uuid_text
 
 FORM_VERSION: Final = 1
 HEAD_KEY: Final = "kustos_metadata"

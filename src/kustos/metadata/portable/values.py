@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
-from kustos.metadata.ids import uuid_of_text
 from kustos.metadata.records.fields import MAX_STRING_SIZE_BYTES
 from kustos.metadata.scram import ScramMechanism
+from kustos.wire import uuid_of_text
 
 INT16_MAX: Final = 2**15 - 1
 INT32_MAX: Final = 2**31 - 1

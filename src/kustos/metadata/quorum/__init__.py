@@ -2,8 +2,7 @@
 
 from kustos.metadata.quorum.answers import FETCH_VERSIONS, read_fetch
 from kustos.metadata.quorum.committed_image import CommittedImage
-from kustos.metadata.quorum.follower import MAX_WAIT_MS, FollowerMachine
-from kustos.metadata.quorum.phases import NEXT, FollowerPhase
+from kustos.metadata.quorum.follower import MAX_WAIT_MS, NEXT, FollowerMachine, FollowerPhase
 from kustos.metadata.quorum.store import FollowedStore
 from kustos.metadata.quorum.values import (
     Address,

@@ -15,7 +15,7 @@ from kustos.metadata.records.control import (
     decode_control,
     encode_control,
 )
-from kustos.metadata.records.framing import decode_record, encode_record
+from kustos.metadata.records.serde import decode_record, encode_record
 from kustos.metadata.records.values import (
     AbortTransactionRecord,
     AccessControlEntryRecord,

@@ -11,8 +11,8 @@ from typing import Final
 
 import structlog
 
+from kustos.metadata import SNAPSHOT_SUFFIX
 from kustos.metadata.errors import LogDamagedError
-from kustos.metadata.ids import SNAPSHOT_SUFFIX
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.log import layout
 from kustos.metadata.log.layout import SnapshotId

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kustos.acl.forms import texts_of
-from kustos.metadata import ScramMechanism, uuid_text
+from kustos.metadata import ScramMechanism
 from kustos.metadata.image import (
     AclAdded,
     AclRemoved,
@@ -24,6 +24,7 @@ from kustos.metadata.image import (
 from kustos.metadata.inspection import LoggedChange, Passage, Timeline
 from kustos.metadata.records import DelegationTokenRecord
 from kustos.runtime import Storage
+from kustos.wire import uuid_text
 
 Row = tuple[Any, ...]
 

@@ -20,9 +20,9 @@ from kustos.acl import (
 from kustos.acl.forms import binding_of_texts, texts_of
 from kustos.authorizer import ALLOWED, AclFaultError, Fault, Questioner, StandardAuthorizer
 from kustos.authorizer.spi import Decision
-from kustos.metadata import uuid_of_text
 from kustos.pipeline.errors import MetadataHistoryError
 from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
+from kustos.wire import uuid_of_text
 
 REMOVED: Final = 0
 ADDED: Final = 1

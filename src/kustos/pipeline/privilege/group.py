@@ -71,8 +71,8 @@ def solved_group(
     uses: list[Use] = []
     denials: list[Denial] = []
     known: dict[tuple[ResourceType, str], int] = {}
-    operations = _Names(AclOperation)
-    types = _Names(ResourceType)
+    operations = _EnumNames(AclOperation)
+    types = _EnumNames(ResourceType)
     rows, parts = 0, 1
     too_many: list[Row] = []
     for batch in batches:
@@ -97,7 +97,7 @@ def solved_group(
     return _batch(_rows(principal, answer))
 
 
-class _Names(dict[str, Any]):
+class _EnumNames(dict[str, Any]):
     """Members of an enum by their names; any other text is UNKNOWN."""
 
     def __init__(self, members: Any) -> None:

@@ -105,10 +105,10 @@ def parse_duties(text: str, file: str = "duties") -> tuple[Duty, ...]:
         raise PolicyError(file, line, str(error.problem), "this is not YAML") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise PolicyError(file, 1, str(error).splitlines()[0], "this is not YAML") from None
-    return _Reader(file).duties(root)
+    return _DutyReader(file).duties(root)
 
 
-class _Reader:
+class _DutyReader:
     def __init__(self, file: str) -> None:
         self._file = file
 

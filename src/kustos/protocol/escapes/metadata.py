@@ -17,7 +17,6 @@ from kustos.protocol.codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kustos.protocol.common import CREATE_TOPIC, DESCRIBE_TOPIC
-from kustos.protocol.convert import converted
 from kustos.protocol.effects import Ask, Effects, Handler, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import annotate, annotate_cluster, rewrite
@@ -29,7 +28,16 @@ from kustos.protocol.steps import (
     Row,
 )
 from kustos.protocol.turns import allowed_names, begin_item, each, next_names, read_through
-from kustos.wire import ZERO_UUID, ApiKey, ItemReader, Message, MessageCodec, request_codec, response_codec
+from kustos.wire import (
+    ZERO_UUID,
+    ApiKey,
+    ItemReader,
+    Message,
+    MessageCodec,
+    converted,
+    request_codec,
+    response_codec,
+)
 
 LISTED_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC, log_if_denied=False)
 TOPIC_OPERATIONS = Operations(

@@ -12,8 +12,13 @@ from kustos.protocol.common import (
     TOP_WITH_MESSAGE,
     cluster,
 )
-from kustos.protocol.escapes.scram import alter_scram, refuse_sasl
-from kustos.protocol.escapes.tokens import change_token, create_token, describe_tokens
+from kustos.protocol.escapes.identity import (
+    alter_scram,
+    change_token,
+    create_token,
+    describe_tokens,
+    refuse_sasl,
+)
 from kustos.protocol.exchange import Check
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, Row, ServeLocally

@@ -8,13 +8,17 @@ from kustos.auth import GSSAPI, JaasEntry, JaasError, LoginModulePolicy, SaslSer
 from kustos.client import NodeAddress, SettingsError, parse_address
 from kustos.gateway.listener import AuthorizationMode
 from kustos.gateway.upstream import BrokerHostPattern, is_address, is_host_name
-from kustos.server.settings.callbacks import CallbackSettings, callback_settings
-from kustos.server.settings.kerberos import KerberosSettings, kerberos_settings
 from kustos.server.settings.kinds import Network
 from kustos.server.settings.logins import DEFAULT_LOGIN_LIMITS, LoginLimits, login_limits
 from kustos.server.settings.oauth import LOGIN_MODULE as OAUTH_LOGIN_MODULE
 from kustos.server.settings.oauth import OAUTHBEARER, OAuthListenerSettings, oauth_settings
-from kustos.server.settings.principals import PrincipalSettings, principal_settings
+from kustos.server.settings.plugins import CallbackSettings, callback_settings
+from kustos.server.settings.principals import (
+    KerberosSettings,
+    PrincipalSettings,
+    kerberos_settings,
+    principal_settings,
+)
 from kustos.server.settings.properties import LISTENER_PREFIX, GivenSettings, keys_of, listener_key
 from kustos.server.settings.table import login as login_table
 from kustos.server.settings.table import node as table

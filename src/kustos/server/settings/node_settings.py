@@ -22,9 +22,8 @@ from kustos.gateway.listener import AuthorizationMode, FailedLoginLimits
 from kustos.gateway.upstream import RevocationSettings
 from kustos.metadata.control import TokenRules, TokenSecret
 from kustos.metadata.log import LogPolicy
-from kustos.server.settings.authorizers import find_authorizer
 from kustos.server.settings.clients import token_mechanism, upstream_settings
-from kustos.server.settings.entries import config_entries
+from kustos.server.settings.entries import config_entries, reloadable_keys
 from kustos.server.settings.kinds import Setting
 from kustos.server.settings.listeners import (
     ListenerSettings,
@@ -32,9 +31,9 @@ from kustos.server.settings.listeners import (
     listener_settings,
 )
 from kustos.server.settings.logins import check_delay, failed_login_limits
+from kustos.server.settings.plugins import find_authorizer
 from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.quorum import QuorumSettings, quorum_settings
-from kustos.server.settings.reloadable import reloadable_keys
 from kustos.server.settings.table import audit as audit_table
 from kustos.server.settings.table import log as log_table
 from kustos.server.settings.table import login as login_table

@@ -24,7 +24,7 @@ from kustos.metadata.log import METADATA_PARTITION
 from kustos.server.http import HttpEndpoint
 from kustos.server.logs import LOG_LEVELS
 from kustos.server.node import Node, embedded_store
-from kustos.server.process_role import NodePart
+from kustos.server.process import NodePart
 from kustos.server.settings.node_settings import KustosSettings
 
 LOG: Final = structlog.get_logger("kustos.server")

@@ -23,7 +23,7 @@ from kustos.server.lifecycle import run_node
 from kustos.server.logs import LOG_LEVELS, configure_logs
 from kustos.server.main import EXIT_FAILED, EXIT_OK, ended_by, on_event_loop
 from kustos.server.node import Node
-from kustos.server.process_role import NodePart, Waits
+from kustos.server.process import NodePart, Waits
 from kustos.server.reload import Reloader
 from kustos.server.settings.node_settings import KustosSettings, settings_from
 from kustos.server.settings.workers import worker_name

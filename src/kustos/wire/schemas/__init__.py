@@ -1,9 +1,60 @@
 """The schemas of Kafka's messages, as text that takes no time to load: every API and version of 4.3.1.
 
-`scripts.generate_schemas` writes the modules `apis_*` from kio's classes, and a test compares them.
+`scripts.generate_schemas` writes the modules `apis_*` from kio's classes, and a test compares them. An
+API's messages are read from them when they are wanted.
 """
 
-from kustos.wire.schemas.index import APIS, Kind, schema_of
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Final, Literal, NamedTuple
+
+from kustos.wire.schemas import apis_0_to_33, apis_34_to_63, apis_64_to_92
 from kustos.wire.schemas.schema import STRUCT, Field, MessageSchema, NoDefault, Struct
+
+Kind = Literal["request", "response"]
+
+_MESSAGE: Final = re.compile(r"^(request|response)(?: (\d+))?\n((?:.+\n?)+?)(?=response|\Z)", re.MULTILINE)
+
+
+class Api(NamedTuple):
+    """An API: its name in snake case, its lowest and highest version, and the text of its messages."""
+
+    name: str
+    first: int
+    last: int
+    text: str
+
+
+def _apis() -> dict[int, Api]:
+    found = {}
+    for module in (apis_0_to_33, apis_34_to_63, apis_64_to_92):
+        for block in module.TEXT.split("\n\n"):
+            head, _, text = block.partition("\n")
+            _, api_key, name, versions = head.split()
+            first, last = versions.split("-")
+            found[int(api_key)] = Api(name, int(first), int(last), text)
+    return found
+
+
+APIS: Final[Mapping[int, Api]] = _apis()
+"""By API key."""
+
+
+@cache
+def _schemas(api_key: int) -> dict[str, MessageSchema]:
+    return {
+        kind: MessageSchema(int(flexible_from) if flexible_from else None, text)
+        for kind, flexible_from, text in _MESSAGE.findall(APIS[api_key].text)
+    }
+
+
+def schema_of(api_key: int, version: int, kind: Kind) -> Struct | None:
+    """Return the schema of a request or response in a version, None if there is none."""
+    api = APIS.get(api_key)
+    if api is None or not api.first <= version <= api.last:
+        return None
+    return _schemas(api_key)[kind].struct(version)
+
 
 __all__ = ["APIS", "STRUCT", "Field", "Kind", "MessageSchema", "NoDefault", "Struct", "schema_of"]

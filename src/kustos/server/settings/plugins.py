@@ -1,8 +1,9 @@
-"""Which custom mechanisms and callback handlers a listener has."""
+"""The classes that settings name: the authorizer, and a listener's own mechanisms and callback handlers."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from kustos.auth import (
@@ -12,11 +13,48 @@ from kustos.auth import (
     SaslServerMechanism,
     ScramServerCallbackHandler,
 )
+from kustos.authorizer import Authorizer
+from kustos.authorizer.legacy import AuthorizerWrapper, LegacyAuthorizer, SimpleAclAuthorizer
 from kustos.client import PluginKind, SettingsError
 from kustos.server.settings.properties import GivenSettings, keys_of
 from kustos.server.settings.table import callbacks as table
-from kustos.server.settings.table.node import ENABLED_MECHANISMS, MECHANISMS
+from kustos.server.settings.table.node import (
+    AUTHORIZER_CLASS,
+    ENABLED_MECHANISMS,
+    MECHANISMS,
+    STANDARD_AUTHORIZER,
+    STANDARD_AUTHORIZER_NAMES,
+)
 from kustos.server.settings.table.oauth import SIGNED_HANDLER, UNSECURED_HANDLER
+
+AUTHORIZERS: Final = PluginKind(
+    AUTHORIZER_CLASS.name, "kustos.authorizers", STANDARD_AUTHORIZER, (Authorizer, LegacyAuthorizer)
+)
+
+SIMPLE_ACL_AUTHORIZER: Final = "kafka.security.auth.SimpleAclAuthorizer"
+"""Kafka's first authorizer, in its legacy form."""
+
+
+def find_authorizer(name: str) -> Callable[[], Authorizer] | None:
+    """Return the factory of the authorizer of this name, None for StandardAuthorizer; raise `SettingsError`.
+
+    `name`: Kafka's class name, `package.module.Class`, `package.module:Class`, or an entry point. A class of
+    the legacy interface is wrapped in the present one, as Kafka did (KIP-504).
+    """
+    if name in STANDARD_AUTHORIZER_NAMES:
+        return None
+    found = SimpleAclAuthorizer if name == SIMPLE_ACL_AUTHORIZER else AUTHORIZERS.find(name)
+    if issubclass(found, LegacyAuthorizer):
+        return _behind_wrapper(found)
+    # the kind finds nothing but the two
+    assert issubclass(found, Authorizer)
+    return found
+
+
+@cache
+def _behind_wrapper(legacy: type[LegacyAuthorizer]) -> Callable[[], Authorizer]:
+    return lambda: AuthorizerWrapper(legacy())
+
 
 _MECHANISM: Final = re.compile(r"[A-Z0-9_-]{1,20}")
 """RFC 4422, section 3.1."""

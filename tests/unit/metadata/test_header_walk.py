@@ -14,7 +14,7 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import load, read_image
 from kustos.metadata.directory.repair import carry_out, plan_repair
 from kustos.metadata.errors import LogDamagedError
-from kustos.metadata.log import LogPolicy, LogReader, SegmentReader, SnapshotId, skipping
+from kustos.metadata.log import LogPolicy, LogReader, SegmentReader, SnapshotId, header_walk
 from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
 from testkit.clocks import ManualClock
@@ -62,7 +62,7 @@ def read_whole(directory: Path) -> tuple[LogReader, int]:
 def test_skipping_ends_where_reading_does(
     window_size_bytes: int, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(skipping, "WINDOW_SIZE_BYTES", window_size_bytes)
+    monkeypatch.setattr(header_walk, "WINDOW_SIZE_BYTES", window_size_bytes)
     reader, builder = load(directory, FileSystemStorage())
     whole, acls = read_whole(directory)
     assert len(builder.view().acls) == acls + 1
@@ -94,7 +94,7 @@ class Counting(FileSystemStorage):
 def test_no_more_is_held_than_a_window_and_what_follows_the_snapshot(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(skipping, "WINDOW_SIZE_BYTES", 512)
+    monkeypatch.setattr(header_walk, "WINDOW_SIZE_BYTES", 512)
     Counting.largest = 0
     load(directory, Counting())
     assert segment(directory, 0).stat().st_size > 20_000

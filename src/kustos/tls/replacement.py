@@ -14,8 +14,7 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from kustos.tls.contexts import MadeContext, Side, make_context, prove
-from kustos.tls.errors import TlsError
-from kustos.tls.settings import TlsSettings
+from kustos.tls.values import TlsError, TlsSettings
 
 LOOKED_AT_EVERY_S: Final = 2.0
 """How often files are looked at, in microseconds each: a certificate is renewed days before it ends."""

@@ -33,7 +33,7 @@ def each_match(
 
     Equal filters count as one. None may have an unknown code.
     """
-    tables: dict[tuple[str, ...], dict[Any, _Group]] = {}
+    tables: dict[tuple[str, ...], dict[Any, _FilterGroup]] = {}
     for acl_filter in dict.fromkeys(filters):
         if acl_filter.matches_at_most_one:
             acl_id = image.acl_ids.get(binding := _named_by(acl_filter))
@@ -42,7 +42,7 @@ def each_match(
             continue
         texts = _texts(acl_filter)
         key = tuple(texts.values()) if len(texts) > 1 else next(iter(texts.values()), _NO_TEXTS)
-        tables.setdefault(tuple(texts), {}).setdefault(key, _Group()).take(acl_filter)
+        tables.setdefault(tuple(texts), {}).setdefault(key, _FilterGroup()).take(acl_filter)
     look_ups = [(_key_of(paths), table) for paths, table in tables.items()]
     for acl in image.acls.items() if look_ups else ():
         binding = acl[1]
@@ -74,7 +74,7 @@ def _key_of(paths: tuple[str, ...]) -> Callable[[AclBinding], Any]:
     return attrgetter(*paths) if paths else lambda _: _NO_TEXTS
 
 
-class _Group:
+class _FilterGroup:
     """Filters with the same texts, except for the names of filters of pattern type MATCH."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Skipping the batches of a segment that a snapshot replaces, by their headers alone.
+"""The walk over the batches of a segment that a snapshot replaces, by their headers alone.
 
 They do not contribute to the state, so their records are neither read nor checked: damage in them is harmless
 as long as the snapshot, which is checked in full, can be read, and `kustos metadata verify` reports it. The

@@ -1,9 +1,10 @@
-"""Delegation tokens: access depends on the connection, and on each token.
+"""What kustos answers itself: delegation tokens, changes of SCRAM users, logins after the login.
 
 Tokens are secrets, so requests about them need an authenticated connection, and not one authenticated by a
 token (`KafkaApis.allowTokenRequests`). A client's own tokens need no ACL; creating one for another owner
 needs CREATE_TOKENS, describing another owner's needs DESCRIBE on the token or DESCRIBE_TOKENS on its owner.
-ACLs do not govern renewal and expiry; `kustos.metadata.control` decides them.
+ACLs do not govern renewal and expiry; `kustos.metadata.control` decides them. Refusals of the others do not
+mirror the request.
 """
 
 from collections.abc import Callable
@@ -11,10 +12,14 @@ from functools import partial
 from typing import Final
 
 from kustos.acl import ANONYMOUS, AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import AuthorizerError
 from kustos.protocol.codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
     DELEGATION_TOKEN_AUTHORIZATION_FAILED,
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+    ILLEGAL_SASL_STATE,
     INVALID_PRINCIPAL_TYPE,
+    MESSAGES,
     UNKNOWN_SERVER_ERROR,
 )
 from kustos.protocol.effects import Handler, Reply, Serve
@@ -112,3 +117,28 @@ def _visibility(exchange: Exchange, principal: KafkaPrincipal) -> Callable[[Mess
         )
 
     return may_see
+
+
+def refuse_sasl(_exchange: Exchange, _row: Row) -> Handler:
+    """Refuse an authentication request after the login."""
+    yield from ()
+    raise RefuseRequestError(ILLEGAL_SASL_STATE)
+
+
+def alter_scram(exchange: Exchange, _row: Row) -> Handler:
+    """Serve clients that may ALTER the cluster; a refusal names each user once, sorted, as in Kafka."""
+    code = CLUSTER_AUTHORIZATION_FAILED
+    try:
+        if exchange.allows_cluster(AclOperation.ALTER):
+            return Reply((yield Serve(exchange.request)))
+    except AuthorizerError:
+        code = UNKNOWN_SERVER_ERROR
+    root = exchange.response_codec.root
+    result = root.ELEMENTS["results"]
+    users = {item.name for item in (*exchange.request.deletions, *exchange.request.upsertions)}
+    results = yield from each(
+        exchange,
+        sorted(users),
+        lambda user: result(user=user, error_code=code, error_message=MESSAGES[code]),
+    )
+    return Reply(root(results=results))

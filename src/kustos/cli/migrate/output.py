@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from kustos.acl.forms import texts_of
-from kustos.cli.acls.rendering import print_bindings
+from kustos.cli.acls.output import print_bindings
 from kustos.cli.migrate.plan import MigrationPlan, MigrationRefusal, NewPassword
 from kustos.cli.output import (
     Cell,

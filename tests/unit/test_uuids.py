@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kustos.metadata.ids import new_uuid, uuid_of_text, uuid_text
+from kustos.wire import new_uuid, uuid_of_text, uuid_text
 
 
 @given(st.uuids())

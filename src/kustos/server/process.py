@@ -1,0 +1,112 @@
+"""A process of a node: its role, what it prepares before it serves, and its audit log.
+
+It is the whole node, the owner of its metadata, or a worker. Without preparation the first clients, and the
+whole event loop, would wait for their codecs. And a node without free file descriptors cannot import a module
+any more.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Final
+
+from kustos.client import NodeAddress
+from kustos.gateway.audit import AuditEvents, AuditKeeper, AuditLog, open_audit_sinks
+from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan
+from kustos.gateway.metrics import GatewayMetrics
+from kustos.runtime import SystemEntropy
+from kustos.server.http import Details, HttpEndpoint, Readiness
+from kustos.server.settings.listeners import ListenerSettings
+from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.workers import worker_name
+from kustos.wire import ApiKey, codec_versions, request_codec, response_codec
+
+JOURNALS: Final = "audit-journals"
+"""The folder of decisions that are not written yet, beside the metadata log."""
+
+NODE: Final = "node"
+"""The name of the journal of a node in one process, or of the process that starts the workers."""
+
+LATE_MODULES: Final = ("concurrent.futures.thread", "encodings.idna", "encodings.punycode")
+"""Modules that the standard library imports on first use: for threads, and for host names."""
+
+FIRST_APIS: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.METADATA)
+"""The first requests of every client."""
+
+VERSIONS: Final = 2
+"""The number of highest versions to prepare: those of today's clients. Each takes some 10 ms."""
+
+Waits = Mapping[str, Awaitable[None]] | None
+"""Listener name → what it waits for before it opens."""
+
+
+def _as_they_are(waits: Waits) -> Waits:
+    return waits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePart:
+    """A process's role. `owns_metadata`: it sweeps tokens and takes snapshots."""
+
+    owns_metadata: bool = True
+    name: str = NODE
+    """The name of its audit journal."""
+    serves: Callable[[ListenerSettings], bool] = lambda _: True
+    make_gateway: Callable[[list[ListenerPlan], GatewayParts, float], Gateway] = Gateway
+    make_http: Callable[[NodeAddress, GatewayMetrics, Readiness, Details], HttpEndpoint] = HttpEndpoint
+    waits: Callable[[Waits], Waits] = _as_they_are
+
+
+WHOLE: Final = NodePart()
+"""A node in one process."""
+
+
+async def open_audit_log(settings: KustosSettings, name: str, cluster_id: str) -> AuditLog:
+    """Return the audit log of the process of this name, its sinks opened; raise `AuditError`.
+
+    `cluster_id` is that of the metadata, and of every event.
+    """
+    events = AuditEvents.of_node(settings.node_id, SystemEntropy(), cluster_id)
+    keeper = _keeper(settings, name, events)
+    try:
+        sinks = await open_audit_sinks(settings.audit, settings.upstream, events)
+    except BaseException:
+        if keeper is not None:
+            keeper.close()
+        raise
+    return AuditLog(
+        sinks,
+        queue_max_events=settings.audit.queue_max_events,
+        on_full=settings.audit.on_full,
+        allowed_one_in=settings.audit.allowed_one_in,
+        denied_bytes_per_hour=settings.audit.denied_bytes_per_hour,
+        keeper=keeper,
+    )
+
+
+def _keeper(settings: KustosSettings, name: str, events: AuditEvents) -> AuditKeeper | None:
+    """Return the keeper of events that no sink has written yet, None if there are no sinks.
+
+    A worker leaves the journals of others alone. The process that starts the workers takes over those of
+    workers that no longer exist.
+    """
+    if not settings.audit.sinks:
+        return None
+    count = settings.workers.count
+    living = {NODE, *(worker_name(index) for index in range(1, count + 1))} if count > 1 else set()
+    return AuditKeeper.open(settings.metadata_directory / JOURNALS, name, living, events)
+
+
+def load_late_modules() -> None:
+    """Import modules that are otherwise imported on first use."""
+    for name in LATE_MODULES:
+        import_module(name)
+
+
+def warm_codecs() -> None:
+    """Make the codecs of every connection's first requests, before the event loop serves clients."""
+    for api_key in FIRST_APIS:
+        lowest, highest = codec_versions(api_key) or (0, -1)
+        for version in range(highest, max(lowest, highest - VERSIONS + 1) - 1, -1):
+            request_codec(api_key, version)
+            response_codec(api_key, version)
