@@ -2,6 +2,7 @@
 
 from kustos.runtime.clock import Clock, PacedCounts, SystemClock, stopwatch_ns
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_nonce, random_text
+from kustos.runtime.keyed_hash import KeyedHash, keyed_digest
 from kustos.runtime.process import (
     collect_seldom,
     descriptor_limit,
@@ -40,6 +41,7 @@ __all__ = [
     "Entropy",
     "FileSystemStorage",
     "FixedFile",
+    "KeyedHash",
     "PacedCounts",
     "Storage",
     "StorageLock",
@@ -53,6 +55,7 @@ __all__ = [
     "freeze_objects",
     "garbage_collection_paused",
     "is_out_of_descriptors",
+    "keyed_digest",
     "raise_descriptor_limit",
     "random_nonce",
     "random_text",
