@@ -8,6 +8,7 @@ wrong raises `PrincipalBuilderError`, and the connection is closed without a pri
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final
 
 from kustos.acl import ANONYMOUS, EVERY_PRINCIPAL, KafkaPrincipal
@@ -69,16 +70,19 @@ class DefaultKafkaPrincipalBuilder(KafkaPrincipalBuilder):
     def build(self, context: AuthenticationContext) -> KafkaPrincipal:
         """Return the principal; raise `NoMatchingRuleError` if no rule gives one."""
         match context:
-            case SslAuthenticationContext(distinguished_name=str(name)):
-                return _user(self._map_certificate(name))
             case SaslAuthenticationContext(mechanism="GSSAPI"):
                 return _user(self._shorten_kerberos(context.authorization_id))
             case SaslAuthenticationContext():
                 return _user(context.authorization_id)
+            case SslAuthenticationContext(distinguished_name=str(name)):
+                return _user(self._map_certificate(name))
             case PlaintextAuthenticationContext() | SslAuthenticationContext():
                 return ANONYMOUS
         raise PrincipalBuilderError(f"there is no principal for a `{type(context).__name__}`")
 
+
+USERS_KEPT_MAX: Final = 4_096
+"""Principals of proven names that are kept, some 200 bytes each: the same users come again and again."""
 
 PLAIN_NAMES: Final = DefaultKafkaPrincipalBuilder(str, str)
 """Without rules: every name stays as it is."""
@@ -167,6 +171,7 @@ def configured(
     return builder
 
 
+@lru_cache(maxsize=USERS_KEPT_MAX)
 def _user(name: str) -> KafkaPrincipal:
     return KafkaPrincipal(KafkaPrincipal.USER_TYPE, name)
 
@@ -177,7 +182,8 @@ def refuse_wildcard(principal: KafkaPrincipal) -> KafkaPrincipal:
     In an ACL it matches everyone, so no user may have that name: Kafka lets such a user log in and then fails
     each of its requests.
     """
-    if str(principal) == EVERY_PRINCIPAL:
+    # the name first: it is all that most principals are asked for
+    if principal.name == "*" and str(principal) == EVERY_PRINCIPAL:
         raise PrincipalBuilderError("a user named `*` may not log in: `User:*` means everybody in ACLs")
     return principal
 

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from kustos.auth.errors import SaslErrorCode
 from kustos.wire import (
+    MINIMUM_HEADER_SIZE,
     ApiKey,
     MalformedMessageError,
     Message,
@@ -14,11 +15,15 @@ from kustos.wire import (
     api_constant,
     api_name,
     codec_versions,
+    correlation_id_of,
+    names_software,
     peek_api,
     read_request_header,
     request_codec,
     response_codec,
     response_frame,
+    with_correlation_id,
+    without_correlation_id,
 )
 
 _API_VERSIONS_FLEXIBLE_SINCE: Final = 3
@@ -42,11 +47,14 @@ OPENINGS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE
 """The requests before the tokens of a login. Their bodies name a library and a mechanism, so thousands of
 clients send the same few, and none holds a secret."""
 
-OPENINGS_KEPT_MAX: Final = 256
-"""Bodies of them that are kept as they were read: a library, or a mechanism, has one for each version."""
+OPENINGS_KEPT_MAX: Final = 1_024
+"""Those that are kept as they were read, some 600 bytes each: a library has one for each version and each
+client's id."""
 
-OPENING_MAX_BYTES: Final = 128
-"""The largest body that is kept: names of libraries and mechanisms are short, and strangers choose them."""
+OPENING_MAX_BYTES: Final = 192
+"""The largest that is kept: names of libraries, mechanisms and clients are short. Strangers choose them."""
+
+_OPENING_KEYS: Final = frozenset(api_key.to_bytes(2, "big") for api_key in OPENINGS)
 
 
 class SaslRequest(NamedTuple):
@@ -59,6 +67,8 @@ class SaslRequest(NamedTuple):
     api_version: int
     correlation_id: int
     body: Message | None
+    names_software: bool = True
+    """Whether an ApiVersions names its client's software as it must (KIP-511)."""
 
     @property
     def api_name(self) -> str:
@@ -85,19 +95,35 @@ def read_request(frame: bytes, only: frozenset[int]) -> SaslRequest:
     header = read_request_header(frame, codec.flexible)
     body = None
     if api_key in only:
-        if api_key in OPENINGS and len(frame) - header.body_offset <= OPENING_MAX_BYTES:
-            body = _opening(api_key, api_version, frame[header.body_offset :])
-        else:
-            body, end, _ = codec.read(frame, header.body_offset, ITEMS_PER_REQUEST_MAX)
-            if end != len(frame):
-                raise codec.bytes_follow(len(frame) - end)
+        body, end, _ = codec.read(frame, header.body_offset, ITEMS_PER_REQUEST_MAX)
+        if end != len(frame):
+            raise codec.bytes_follow(len(frame) - end)
     return SaslRequest(api_key, api_version, header.correlation_id, body)
 
 
+def read_opening(frame: bytes) -> SaslRequest:
+    """Return the request in a frame before the tokens, of which only `OPENINGS` have bodies.
+
+    Raise `MalformedMessageError`.
+    """
+    if frame[:2] not in _OPENING_KEYS or not MINIMUM_HEADER_SIZE <= len(frame) <= OPENING_MAX_BYTES:
+        return _checked(read_request(frame, OPENINGS))
+    known = _opening(without_correlation_id(frame))
+    return SaslRequest(
+        known.api_key, known.api_version, correlation_id_of(frame), known.body, known.names_software
+    )
+
+
 @lru_cache(maxsize=OPENINGS_KEPT_MAX)
-def _opening(api_key: int, api_version: int, body: bytes) -> Message:
-    """Return the body of one of `OPENINGS`, which nobody changes; raise `MalformedMessageError`."""
-    return request_codec(api_key, api_version).decode(body, 0, ITEMS_PER_REQUEST_MAX).message
+def _opening(rest: bytes) -> SaslRequest:
+    """Return one of `OPENINGS`, whose body nobody changes; raise `MalformedMessageError`."""
+    return _checked(read_request(with_correlation_id(rest), OPENINGS))
+
+
+def _checked(request: SaslRequest) -> SaslRequest:
+    """Return the request, with whether it names its software."""
+    is_named = request.api_key != ApiKey.API_VERSIONS or request.body is None or names_software(request.body)
+    return request if is_named else request._replace(names_software=False)
 
 
 def token_in(frame: bytes) -> bytes | None:

@@ -17,7 +17,6 @@ from kustos.auth.errors import (
 from kustos.auth.mechanisms.base import Beside, MechanismStep
 from kustos.auth.sasl_requests import SaslRequest, token_answer
 from kustos.auth.sasl_table import SaslEvent
-from kustos.wire import names_software
 
 AnyStep = Callable[[], MechanismStep | Beside]
 """Returns a step of a mechanism, or raises its refusal."""
@@ -50,7 +49,7 @@ def understand_versions(request: SaslRequest) -> Seen:
     """Return what an ApiVersions request is."""
     if request.body is None:
         return Seen(SaslEvent.VERSIONS_UNSUPPORTED, request)
-    if not names_software(request.body):
+    if not request.names_software:
         return Seen(SaslEvent.VERSIONS_INVALID, request)
     return Seen(SaslEvent.VERSIONS, request)
 

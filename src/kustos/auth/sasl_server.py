@@ -11,6 +11,7 @@ Every rejected credential, whatever the reason, is answered after the same delay
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from kustos.acl import KafkaPrincipal
@@ -33,6 +34,7 @@ from kustos.auth.sasl_requests import (
     SaslRequest,
     answer,
     handshake_answer,
+    read_opening,
     read_request,
     state_refusal,
     token_in,
@@ -55,7 +57,6 @@ from kustos.wire import ApiKey, MalformedMessageError
 ApiVersionsBody = Callable[[int], bytes]
 """Version of the request (0 to 4) → the encoded body of the listener's ApiVersions response."""
 
-_BEFORE_TOKENS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
 _AMID_TOKENS: Final = frozenset({int(ApiKey.SASL_AUTHENTICATE)})
 _ENDS: Final = frozenset({SaslState.FAILED, SaslState.COMPLETE})
 """Where an exchange is over."""
@@ -200,7 +201,7 @@ class SaslServerMachine:
 
     def _understand_handshake(self, frame: bytes) -> Seen:
         try:
-            request = read_request(frame, _BEFORE_TOKENS)
+            request = read_opening(frame)
         except MalformedMessageError as error:
             hint = _INITIAL_HINT if self._state is SaslState.INITIAL else str(error)
             return Seen(SaslEvent.UNREADABLE, reason=hint)
@@ -233,7 +234,7 @@ class SaslServerMachine:
         exchange = self._exchange
         if exchange is None:
             return Seen(SaslEvent.UNREADABLE, reason="no exchange is under way")
-        return self._judge(exchange, request, lambda: exchange.respond(token))
+        return self._judge(exchange, request, partial(exchange.respond, token))
 
     def _judge(self, exchange: ServerMechanism, request: SaslRequest | None, take: AnyStep) -> Seen:
         """Return what a step of the mechanism means; every kind of refusal is one event."""

@@ -18,16 +18,20 @@ from kustos.wire.errors import (
 )
 from kustos.wire.frames import (
     LENGTH_BYTES,
+    MINIMUM_HEADER_SIZE,
     FrameLengthError,
     FrameReader,
     RequestHeader,
+    correlation_id_of,
     peek_api,
     read_request_header,
     read_response_header,
     request_frame,
     response_frame,
     response_header_is_flexible,
+    with_correlation_id,
     with_length,
+    without_correlation_id,
 )
 from kustos.wire.items import ItemReader
 from kustos.wire.message import Message
@@ -61,6 +65,7 @@ __all__ = [
     "LENGTH_BYTES",
     "LENGTH_END",
     "MAGIC",
+    "MINIMUM_HEADER_SIZE",
     "ZERO_UUID",
     "AlikeFrames",
     "ApiKey",
@@ -89,6 +94,7 @@ __all__ = [
     "batch_headers",
     "batch_of",
     "codec_versions",
+    "correlation_id_of",
     "encoded_batch_of",
     "is_one_plain_batch",
     "names_software",
@@ -105,5 +111,7 @@ __all__ = [
     "response_header_is_flexible",
     "uvarint",
     "whole_records",
+    "with_correlation_id",
     "with_length",
+    "without_correlation_id",
 ]

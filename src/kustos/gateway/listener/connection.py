@@ -19,7 +19,7 @@ from kustos.gateway.listener.handshakes import NO_ROOM, HandshakeRefusal, strang
 from kustos.gateway.listener.incoming import Incoming
 from kustos.gateway.listener.links import NoLinkError, connected_link
 from kustos.gateway.listener.login import ConnectionLogin
-from kustos.gateway.session.answer_budget import write_sliced
+from kustos.gateway.session.answer_budget import SLICE_BYTES, write_sliced
 from kustos.gateway.session.client_session import ClientSession
 from kustos.gateway.session.large_turns import API_VERSIONS
 from kustos.gateway.session.parts import STOPS, NoUpstream
@@ -46,6 +46,8 @@ class ClientConnection(asyncio.Protocol):
         self._port = port
         self._settings: Final = port.settings
         self._loop: Final = asyncio.get_running_loop()
+        self._now_s: Final = self._loop.time
+        self._figures: Final = port.figures
         self._transport: asyncio.Transport | None = None
         self._session: ClientSession | None = None
         self._login: ConnectionLogin | None = None
@@ -63,7 +65,7 @@ class ClientConnection(asyncio.Protocol):
         self._reads = self._wanted = True
         self._connecting: asyncio.Task[None] | None = None
         self._abort: asyncio.TimerHandle | None = None
-        self.last_active_s = self._loop.time()
+        self.last_active_s = self._now_s()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Admit the client, or turn it away if there are too many."""
@@ -101,8 +103,8 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Split the bytes into frames, and hand them to the SASL machine or the session."""
-        self.last_active_s = self._loop.time()
-        self._port.figures.incoming_bytes += len(data)
+        self.last_active_s = self._now_s()
+        self._figures.incoming_bytes += len(data)
         if not (self._deaf or self._closed or self._gone):
             self._take_bytes(data)
 
@@ -260,9 +262,12 @@ class ClientConnection(asyncio.Protocol):
         """Send a frame to the client; bytes that it has not taken are counted."""
         transport = self._transport
         if transport is not None and not self._closed:
-            self.last_active_s = self._loop.time()
-            self._port.figures.outgoing_bytes += len(frame)
-            write_sliced(transport, frame)
+            self.last_active_s = self._now_s()
+            self._figures.outgoing_bytes += len(frame)
+            if len(frame) <= SLICE_BYTES:
+                transport.write(frame)
+            else:
+                write_sliced(transport, frame)
             if not self._reads:
                 self._answers.hold(transport.get_write_buffer_size())
             elif self._answers.held_bytes:

@@ -76,10 +76,16 @@ class ConnectionLogin:
 
     def receive(self, frame: bytes) -> None:
         """Take a frame of the first login."""
-        if self._port.is_throttled(self._owner.host):
-            self._owner.refuse(THROTTLED)
+        owner = self._owner
+        if self._port.is_throttled(owner.host):
+            owner.refuse(THROTTLED)
+            return
+        effects = self._machine.receive(frame)
+        if len(effects) == 1 and isinstance(effects[0], SendFrame):
+            # most frames of a login do not end it
+            owner.write(effects[0].data)
         else:
-            self._perform_all(self._machine.receive(frame))
+            self._perform_all(effects)
 
     @property
     def is_verifying(self) -> bool:
@@ -128,10 +134,6 @@ class ConnectionLogin:
         self._cancel()
 
     def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
-        if len(effects) == 1 and isinstance(effects[0], SendFrame):
-            # most frames of a login do not end it
-            self._owner.write(effects[0].data)
-            return
         if not self._is_recorded(effects):
             self._owner.close(LOG_IS_FULL)
             return
@@ -141,11 +143,11 @@ class ConnectionLogin:
     def _is_recorded(self, effects: tuple[SaslEffect, ...]) -> bool:
         """Record and count the login that these effects end, if any; return whether it may take effect."""
         port, host = self._port, self._owner.host
-        if any(map(_is_guess, effects)):
-            port.login_failed(host)
         login = login_among(effects, self._machine, port.name, port.security_protocol, host)
         if login is None:
             return True
+        if login.failure is not None and any(map(_is_guess, effects)):
+            port.login_failed(host)
         is_recorded = port.observer.login_ended(login)
         succeeded = is_recorded and login.failure is None
         port.metrics.authenticated(login.mechanism, succeeded, login.is_reauthentication)
@@ -155,12 +157,12 @@ class ConnectionLogin:
         """Carry out an effect of the SASL machine."""
         owner, port = self._owner, self._port
         match effect:
-            case SendFrame(frame):
-                owner.write(frame)
+            case SendFrame():
+                owner.write(effect.data)
+            case Authenticated():
+                owner.admitted(effect.principal)
             case RunBeside():
                 self._cancel = port.login_threads.run(effect, self._resume)
-            case Authenticated(principal=principal):
-                owner.admitted(principal)
             case ProofRefused(reason=reason):
                 LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
             case Fail(response=frame, reason=reason, delay_ms=delay_ms, was_announced=was_announced):
