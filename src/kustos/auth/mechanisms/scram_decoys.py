@@ -32,9 +32,11 @@ ALPHABETS: Final = (
 """Alphabets of salts; a salt belongs to the first that holds all its bytes. Kafka's tools use the second,
 librdkafka the last."""
 
-PURPOSES_KEPT_MAX: Final = 256
-"""Purposes of a kind of name whose start is hashed once: a form has one or two, and there are more forms only
-where those of the users change."""
+PURPOSES_KEPT_MAX: Final = 64
+"""Purposes of a kind of name whose start is hashed once: each block of a salt is one, and few salts have many
+blocks."""
+
+_CHANCES: Final = 2**64 + 1
 
 _PAIRS: Final = {each.size: struct.Struct(f">{each.size // 2}H") for each in ScramHash}
 """Size of a hash → what cuts it into pairs of bytes."""
@@ -149,41 +151,53 @@ class ScramDecoys:
 
     def credential(self, scram_hash: ScramHash, username: str, *, is_token: bool = False) -> ServerCredential:
         """Return the decoy of a name, or of a delegation token's id, with the same work for every name."""
-        derived = partial(self._derivations[scram_hash, is_token].derived, username.encode())
+        derivation, name = self._derivations[scram_hash, is_token], username.encode()
         forms = _KAFKA_FORMS if is_token else self._forms(scram_hash) or _KAFKA_FORMS
-        # most nodes have one form, which wins every race
-        form, *others = forms
-        if others:
-            form = min([(_arrival(each, count, derived), each) for each, count in forms.items()])[1]
+        form = derivation.form(name, forms)
         stored_key, server_key = self._keys[scram_hash]
-        return _DecoyCredential(form.salt(derived), stored_key, server_key, form.iterations)
+        salt = form.salt(partial(derivation.derived, name))
+        return _DecoyCredential(salt, stored_key, server_key, form.iterations)
 
 
 class _Derivation:
     """Hashes the names of one kind at one mechanism, for several purposes."""
 
-    __slots__ = ("_begun", "_kind", "_mechanism", "_secret")
+    __slots__ = ("_begun", "_forms", "_kind", "_mechanism", "_race", "_secret")
 
     def __init__(self, secret: bytes, scram_hash: ScramHash, kind: bytes) -> None:
         self._secret = KeyedHash(scram_hash.hash_name, secret)
         self._kind = kind
         self._mechanism = scram_hash.mechanism_name.encode()
         self._begun: dict[bytes, KeyedHash] = {}
+        self._forms: Forms = {}
+        self._race: list[tuple[KeyedHash, int, CredentialForm]] = []
+        """The forms, with what makes their random numbers and how common they are."""
 
     def derived(self, name: bytes, purpose: bytes) -> bytes:
         """Return the hash of a name for a purpose."""
         begun = self._begun.get(purpose)
-        return (begun or self._begin(purpose)).digest(name)
+        if begun is None:
+            if len(self._begun) >= PURPOSES_KEPT_MAX:
+                self._begun.clear()
+            begun = self._begun[purpose] = self._begin(purpose)
+        return begun.digest(name)
 
     def _begin(self, purpose: bytes) -> KeyedHash:
-        if len(self._begun) >= PURPOSES_KEPT_MAX:
-            self._begun.clear()
-        start = b"%b\0%b\0%b\0" % (self._kind, purpose, self._mechanism)
-        begun = self._begun[purpose] = self._secret.begun(start)
-        return begun
+        return self._secret.begun(b"%b\0%b\0%b\0" % (self._kind, purpose, self._mechanism))
 
+    def form(self, name: bytes, forms: Forms) -> CredentialForm:
+        """Return the form of a name: the first to arrive, with a chance in proportion to how common it is.
 
-def _arrival(form: CredentialForm, count: int, derived: Callable[[bytes], bytes]) -> float:
-    """Return when a form arrives in the race for a name; its chance to win is in proportion to its count."""
-    chance = (int.from_bytes(derived(form.text)[:8]) + 1) / (2**64 + 1)
-    return -math.log(chance) / count
+        `forms` are replaced whole when users come or go, and never changed.
+        """
+        if forms is not self._forms:
+            self._race = [(self._begin(form.text), count, form) for form, count in forms.items()]
+            self._forms = forms
+        if len(self._race) == 1:
+            # most nodes have one form, which wins every race
+            return self._race[0][2]
+        arrivals = [
+            (-math.log((int.from_bytes(keyed.digest(name)[:8]) + 1) / _CHANCES) / count, form)
+            for keyed, count, form in self._race
+        ]
+        return min(arrivals)[1]

@@ -7,8 +7,7 @@ authenticated, that connection makes room for the newcomer: silence must not loc
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
@@ -42,8 +41,7 @@ def connections_within(descriptors: int) -> int:
     return max(1, (descriptors - DESCRIPTORS_RESERVED) // DESCRIPTORS_PER_CONNECTION)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     host: str
     is_open: bool
     """Whether nobody has to authenticate here, so that a link follows at once."""

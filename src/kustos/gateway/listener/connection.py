@@ -275,8 +275,12 @@ class ClientConnection(asyncio.Protocol):
 
     def read_more(self, wanted: bool) -> None:
         """Read the socket, or leave it unread."""
+        is_held = self._incoming.is_held
+        if wanted == self._wanted and not is_held:
+            # as after most requests: whatever else decides about reading sees to it by itself
+            return
         self._wanted = wanted
-        if wanted and self._incoming.is_held:
+        if wanted and is_held:
             self._weigh()
         self._read()
 
@@ -344,7 +348,8 @@ class ClientConnection(asyncio.Protocol):
             return
         self._incoming.drop()
         self._lingers = has_unsent(self._transport)
-        self.read_more(True)
+        self._wanted = True
+        self._read()
         if session is None or not session.drain():
             self.close(STOPS)
         else:
