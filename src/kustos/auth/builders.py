@@ -124,7 +124,7 @@ class ListenerPrincipals:
             authorization_id=proven.authorization_id,
         )
         built, flag = self._built(context), proven.token_authenticated
-        return built if built.token_authenticated is flag else replace(built, token_authenticated=flag)
+        return built if built.token_authenticated is flag else _flagged(built, flag)
 
     def _built(self, context: AuthenticationContext) -> KafkaPrincipal:
         """Return what the builder returns, validated."""
@@ -174,6 +174,11 @@ def configured(
 @lru_cache(maxsize=USERS_KEPT_MAX)
 def _user(name: str) -> KafkaPrincipal:
     return KafkaPrincipal(KafkaPrincipal.USER_TYPE, name)
+
+
+@lru_cache(maxsize=USERS_KEPT_MAX)
+def _flagged(principal: KafkaPrincipal, token_authenticated: bool) -> KafkaPrincipal:
+    return replace(principal, token_authenticated=token_authenticated)
 
 
 def refuse_wildcard(principal: KafkaPrincipal) -> KafkaPrincipal:

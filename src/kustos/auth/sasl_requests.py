@@ -40,8 +40,11 @@ SaslAuthenticate and ApiVersions have no lists, and no tagged fields so far."""
 HANDSHAKE_ANSWERS_KEPT_MAX: Final = 256
 """Encoded answers to SaslHandshake: two versions and three error codes for each listener's mechanisms."""
 
-ANSWER_CODECS_KEPT_MAX: Final = 64
-"""Codecs that are found without a search: those of the login's three APIs are ten."""
+CODECS_KEPT_MAX: Final = 64
+"""Codecs of requests, and of answers, that are found without a search: the three APIs of logins have ten."""
+
+TOKENS: Final = frozenset({int(ApiKey.SASL_AUTHENTICATE)})
+"""The requests with the tokens of a login."""
 
 OPENINGS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
 """The requests before the tokens of a login. Their bodies name a library and a mechanism, so thousands of
@@ -83,15 +86,10 @@ def read_request(frame: bytes, only: frozenset[int]) -> SaslRequest:
     and cannot cause expensive work. Other requests are returned without a body.
     """
     api_key, api_version, _ = peek_api(frame)
-    versions = codec_versions(api_key)
-    if versions is None:
-        raise MalformedMessageError(f"unknown API key {api_key}")
-    if not versions[0] <= api_version <= versions[1]:
-        if api_key != ApiKey.API_VERSIONS:
-            raise MalformedMessageError(f"version {api_version} of {api_name(api_key)} is not supported")
+    codec = _codec(api_key, api_version)
+    if codec is None:
         header = read_request_header(frame, api_version >= _API_VERSIONS_FLEXIBLE_SINCE)
         return SaslRequest(api_key, api_version, header.correlation_id, None)
-    codec = request_codec(api_key, api_version)
     header = read_request_header(frame, codec.flexible)
     body = None
     if api_key in only:
@@ -99,6 +97,22 @@ def read_request(frame: bytes, only: frozenset[int]) -> SaslRequest:
         if end != len(frame):
             raise codec.bytes_follow(len(frame) - end)
     return SaslRequest(api_key, api_version, header.correlation_id, body)
+
+
+@lru_cache(maxsize=CODECS_KEPT_MAX)
+def _codec(api_key: int, api_version: int) -> MessageCodec | None:
+    """Return the codec of a request, None for an ApiVersions of an unknown version.
+
+    Raise `MalformedMessageError` for an unknown API, and for another one's unknown version.
+    """
+    versions = codec_versions(api_key)
+    if versions is None:
+        raise MalformedMessageError(f"unknown API key {api_key}")
+    if versions[0] <= api_version <= versions[1]:
+        return request_codec(api_key, api_version)
+    if api_key != ApiKey.API_VERSIONS:
+        raise MalformedMessageError(f"version {api_version} of {api_name(api_key)} is not supported")
+    return None
 
 
 def read_opening(frame: bytes) -> SaslRequest:
@@ -129,7 +143,7 @@ def _checked(request: SaslRequest) -> SaslRequest:
 def token_in(frame: bytes) -> bytes | None:
     """Return the token of a SaslAuthenticate, None if it is none or cannot be read."""
     try:
-        body = read_request(frame, frozenset({int(ApiKey.SASL_AUTHENTICATE)})).body
+        body = read_request(frame, TOKENS).body
     except MalformedMessageError:
         return None
     return None if body is None else bytes(body.auth_bytes)
@@ -141,7 +155,7 @@ def answer(request: SaslRequest, body: bytes) -> bytes:
     return response_frame(request.api_key, codec, request.correlation_id, body)
 
 
-@lru_cache(maxsize=ANSWER_CODECS_KEPT_MAX)
+@lru_cache(maxsize=CODECS_KEPT_MAX)
 def _answer_codec(api_key: int, api_version: int) -> MessageCodec:
     """Return the codec of the answer: of version 0 if the request's version is unknown (KIP-511)."""
     versions = codec_versions(api_key) or (0, 0)
@@ -175,7 +189,7 @@ def _handshake_body(version: int, code: SaslErrorCode, mechanisms: tuple[str, ..
 
 def token_answer(request: SaslRequest, token: bytes, session_lifetime_ms: int = 0) -> bytes:
     """Return the frame that answers a SaslAuthenticate with a token; version 0 has no lifetime."""
-    codec = response_codec(ApiKey.SASL_AUTHENTICATE, request.api_version)
+    codec = response_codec(request.api_key, request.api_version)
     lifetime = {} if request.api_version == 0 else {"session_lifetime": session_lifetime_ms}
     return answer(request, codec.encode(codec.root(auth_bytes=token, **lifetime)))
 

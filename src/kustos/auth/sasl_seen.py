@@ -25,6 +25,7 @@ JUDGEMENTS: Final = (SaslAuthenticationError, SaslMechanismError)
 NO_JUDGEMENTS: Final = (PrincipalBuilderError, CallbackError, UnverifiedCredentialsError)
 """Of these: the peer proved who it is and has no principal, or nobody could say."""
 
+_VERSIONS: Final = SaslEvent.VERSIONS
 _LENGTH: Final = struct.Struct(">i")
 
 
@@ -51,7 +52,7 @@ def understand_versions(request: SaslRequest) -> Seen:
         return Seen(SaslEvent.VERSIONS_UNSUPPORTED, request)
     if not request.names_software:
         return Seen(SaslEvent.VERSIONS_INVALID, request)
-    return Seen(SaslEvent.VERSIONS, request)
+    return Seen(_VERSIONS, request)
 
 
 def refused(

@@ -54,7 +54,9 @@ with each client's id."""
 KNOWN_MAX_BYTES: Final = 192
 """The largest that is kept: the names of libraries and clients are short, and clients choose them."""
 
-_API_VERSIONS: Final = ApiKey.API_VERSIONS.to_bytes(2, "big")
+# looked up once: every session asks for them
+_KEY: Final = int(ApiKey.API_VERSIONS)
+_KEY_BYTES: Final = _KEY.to_bytes(2, "big")
 
 ZERO_FEATURES_SINCE: Final = 4
 """Earlier clients cannot read a feature whose lowest version is 0, so it is omitted (KIP-584)."""
@@ -112,15 +114,14 @@ class OfferedApis:
 
         Every session of most clients begins with one. A guard answers the same, and what is not in order.
         """
-        if frame[:2] != _API_VERSIONS or not MINIMUM_HEADER_SIZE <= len(frame) <= KNOWN_MAX_BYTES:
+        if frame[:2] != _KEY_BYTES or not MINIMUM_HEADER_SIZE <= len(frame) <= KNOWN_MAX_BYTES:
             return None
         version = _version_in_order(without_correlation_id(frame))
-        lowest, highest = self.versions.get(ApiKey.API_VERSIONS, (0, -1))
+        lowest, highest = self.versions.get(_KEY, (0, -1))
         if version is None or not lowest <= version <= highest:
             return None
-        codec = response_codec(ApiKey.API_VERSIONS, version)
         body = self._bodies.get(version) or self.body(version)
-        return response_frame(ApiKey.API_VERSIONS, codec, correlation_id_of(frame), body)
+        return response_frame(_KEY, response_codec(_KEY, version), correlation_id_of(frame), body)
 
 
 @lru_cache(maxsize=KNOWN_MAX)

@@ -191,7 +191,12 @@ class FrameReader:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the frames completed by these bytes, in order; raise `FrameLengthError`."""
-        if self._parts:
+        if not self._parts and len(data) >= LENGTH_BYTES:
+            size = len(data) - LENGTH_BYTES
+            if size <= self.limit and size == _LENGTH.unpack_from(data)[0]:
+                # one whole frame, as most reads bring
+                return [data[LENGTH_BYTES:]]
+        elif self._parts:
             self._keep(data)
             self._size += len(data)
             if self._size < self._needed:

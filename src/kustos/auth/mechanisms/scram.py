@@ -223,8 +223,10 @@ class ScramServer:
             token = self._token.find()
             if token is not None:
                 return Proven(last, token.owner_name, token.expires_at_ms, token_authenticated=True)
-        elif self._is_real and self._lookup(self._username, self._hash) == self._credential:
-            return Proven(last, self._username)
+        elif self._is_real:
+            found = self._lookup(self._username, self._hash)
+            if found is self._credential or found == self._credential:
+                return Proven(last, self._username)
         raise SaslMechanismError("invalid client credentials")
 
 

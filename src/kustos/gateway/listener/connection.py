@@ -151,18 +151,19 @@ class ClientConnection(asyncio.Protocol):
 
     def _authenticate(self, frames: list[bytes]) -> None:
         for at, frame in enumerate(frames):
-            if self._closed or self._login is None:
+            login = self._login
+            if self._closed or login is None:
                 return
             if self._session is not None:
                 self._session.take([frame])
-            elif self._login.is_verifying:
+            elif login.is_verifying:
                 # after SaslHandshake 0 a client of GSSAPI waits for no answer to its last token
                 self._incoming.held = frames[at:]
                 self.read_more(False)
                 self._weigh()
                 return
             elif not self._deaf:
-                self._login.receive(frame)
+                login.receive(frame)
 
     def verified(self, go_on: Callable[[], None]) -> None:
         """Let a login go on after work off the loop, then take what came meanwhile."""

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 SASL_HANDSHAKE: Final = b"\x00\x11"
 """The first two bytes of a SaslHandshake: its API key."""
 
+# looked up once: every frame asks for them
+_VERIFYING: Final = SaslState.VERIFYING
+_COMPLETE: Final = SaslState.COMPLETE
+
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 
@@ -90,7 +94,7 @@ class ConnectionLogin:
     @property
     def is_verifying(self) -> bool:
         """Whether work off the loop has to end before the next frame is taken."""
-        return self._machine.state is SaslState.VERIFYING
+        return self._machine.state is _VERIFYING
 
     def oversized(self) -> None:
         """Take a frame that is longer than a login may send."""
@@ -99,14 +103,14 @@ class ConnectionLogin:
     def wants(self, frame: bytes) -> bool:
         """Whether a frame of a live session may belong to a re-authentication, or came too late."""
         machine = self._machine
-        return machine.state is not SaslState.COMPLETE or frame[:2] == SASL_HANDSHAKE or machine.is_expired()
+        return machine.state is not _COMPLETE or frame[:2] == SASL_HANDSHAKE or machine.is_expired()
 
     def take(self, frame: bytes, principal: KafkaPrincipal) -> bool:
         """Handle such a frame in the session of a principal; return whether that was all."""
         machine, port = self._machine, self._port
         if machine.state is SaslState.AUTHENTICATE and self._is_throttled_guess(frame):
             self._perform_all((Close(THROTTLED.reason),))
-        elif machine.state is not SaslState.COMPLETE:
+        elif machine.state is not _COMPLETE:
             self._perform_all(machine.receive(frame))
         elif frame[:2] == SASL_HANDSHAKE:
             effects = machine.begin_reauthentication(frame)
