@@ -1,5 +1,6 @@
 """Reading requests from unauthenticated peers, and writing their answers."""
 
+import struct
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -7,6 +8,7 @@ from typing import Final, NamedTuple
 from kustos.auth.errors import SaslErrorCode
 from kustos.wire import (
     MINIMUM_HEADER_SIZE,
+    NO_TAGS,
     ApiKey,
     MalformedMessageError,
     Message,
@@ -42,6 +44,11 @@ HANDSHAKE_ANSWERS_KEPT_MAX: Final = 256
 
 CODECS_KEPT_MAX: Final = 64
 """Codecs of requests, and of answers, that are found without a search: the three APIs of logins have ten."""
+
+TOKEN_SIZES_KEPT_MAX: Final = 64
+"""Sizes of answered tokens whose surroundings are kept: a mechanism has one or two."""
+
+_LIFETIME: Final = struct.Struct(">q")
 
 TOKENS: Final = frozenset({int(ApiKey.SASL_AUTHENTICATE)})
 """The requests with the tokens of a login."""
@@ -189,9 +196,18 @@ def _handshake_body(version: int, code: SaslErrorCode, mechanisms: tuple[str, ..
 
 def token_answer(request: SaslRequest, token: bytes, session_lifetime_ms: int = 0) -> bytes:
     """Return the frame that answers a SaslAuthenticate with a token; version 0 has no lifetime."""
-    codec = response_codec(request.api_key, request.api_version)
-    lifetime = {} if request.api_version == 0 else {"session_lifetime": session_lifetime_ms}
-    return answer(request, codec.encode(codec.root(auth_bytes=token, **lifetime)))
+    before, tags = _around_token(request.api_version, len(token))
+    lifetime = b"" if request.api_version == 0 else _LIFETIME.pack(session_lifetime_ms)
+    return answer(request, b"".join((before, token, lifetime, tags)))
+
+
+@lru_cache(maxsize=TOKEN_SIZES_KEPT_MAX)
+def _around_token(api_version: int, size: int) -> tuple[bytes, bytes]:
+    """Return what the codec writes before a token of this size, and behind the lifetime that follows it."""
+    codec = response_codec(ApiKey.SASL_AUTHENTICATE, api_version)
+    body, tags = codec.encode(codec.new(auth_bytes=bytes(size))), NO_TAGS if codec.flexible else b""
+    lifetime_bytes = 0 if api_version == 0 else _LIFETIME.size
+    return body[: len(body) - len(tags) - lifetime_bytes - size], tags
 
 
 def token_refusal(request: SaslRequest, text: str) -> bytes:

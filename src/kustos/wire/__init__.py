@@ -19,6 +19,7 @@ from kustos.wire.errors import (
 from kustos.wire.frames import (
     LENGTH_BYTES,
     MINIMUM_HEADER_SIZE,
+    NO_TAGS,
     FrameLengthError,
     FrameReader,
     RequestHeader,
@@ -66,6 +67,7 @@ __all__ = [
     "LENGTH_END",
     "MAGIC",
     "MINIMUM_HEADER_SIZE",
+    "NO_TAGS",
     "ZERO_UUID",
     "AlikeFrames",
     "ApiKey",
