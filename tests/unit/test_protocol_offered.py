@@ -3,7 +3,7 @@
 import pytest
 
 from kustos.protocol import OfferedApis
-from kustos.protocol.api_versions import KNOWN_BODY_MAX_BYTES
+from kustos.protocol.api_versions import KNOWN_MAX_BYTES
 from kustos.wire import ApiKey, Message, request_codec, response_codec
 from testkit.sasl import request, response, versions_request
 
@@ -66,7 +66,7 @@ NOT_IN_ORDER = {
     "a version below all": b"\0\x12\xff\xff" + versions_request(0)[4:],
     "an invalid name": versions_request(4, name="-a-"),
     "no name": versions_request(4, name=""),
-    "a long name": versions_request(4, name="n" * KNOWN_BODY_MAX_BYTES),
+    "a long name": versions_request(4, name="n" * KNOWN_MAX_BYTES),
     "bytes behind it": versions_request(4) + b"\0",
     "half a body": versions_request(4)[:-3],
     "half a header": versions_request(4)[:6],

@@ -87,7 +87,8 @@ from kustos.auth.mechanisms.scram import OwnedToken, ScramServer, TokenLogin, To
 from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
 from kustos.auth.mechanisms.scram_keys import ScramHash
 from kustos.auth.sasl_client import ClientRequest, SaslClientMachine, client_mechanism
-from kustos.auth.sasl_server import SASL_HANDSHAKE, ApiVersionsBody, SaslServerMachine
+from kustos.auth.sasl_requests import SASL_HANDSHAKE, ApiVersionsBody
+from kustos.auth.sasl_server import SaslServerMachine
 from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS, SaslState, sasl_server_diagram
 from kustos.auth.settings import (
     DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,

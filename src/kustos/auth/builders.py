@@ -8,6 +8,7 @@ wrong raises `PrincipalBuilderError`, and the connection is closed without a pri
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Final
 
 from kustos.acl import ANONYMOUS, EVERY_PRINCIPAL, KafkaPrincipal
@@ -69,16 +70,21 @@ class DefaultKafkaPrincipalBuilder(KafkaPrincipalBuilder):
     def build(self, context: AuthenticationContext) -> KafkaPrincipal:
         """Return the principal; raise `NoMatchingRuleError` if no rule gives one."""
         match context:
+            case SaslAuthenticationContext():
+                return self.of_login(context.mechanism, context.authorization_id)
             case SslAuthenticationContext(distinguished_name=str(name)):
                 return _user(self._map_certificate(name))
-            case SaslAuthenticationContext(mechanism="GSSAPI"):
-                return _user(self._shorten_kerberos(context.authorization_id))
-            case SaslAuthenticationContext():
-                return _user(context.authorization_id)
             case PlaintextAuthenticationContext() | SslAuthenticationContext():
                 return ANONYMOUS
         raise PrincipalBuilderError(f"there is no principal for a `{type(context).__name__}`")
 
+    def of_login(self, mechanism: str, authorization_id: str) -> KafkaPrincipal:
+        """Return the principal of a SASL login, for which no more of its context is needed."""
+        return _user(self._shorten_kerberos(authorization_id) if mechanism == "GSSAPI" else authorization_id)
+
+
+USERS_KEPT_MAX: Final = 4_096
+"""Principals of proven names that are kept, some 200 bytes each: the same users come again and again."""
 
 PLAIN_NAMES: Final = DefaultKafkaPrincipalBuilder(str, str)
 """Without rules: every name stays as it is."""
@@ -95,37 +101,41 @@ class ListenerPrincipals:
     def without_login(self, client_address: str) -> KafkaPrincipal:
         """Return the principal of a client of a listener without authentication."""
         name = self.listener_name
-        return self._built(PlaintextAuthenticationContext(listener_name=name, client_address=client_address))
+        context = PlaintextAuthenticationContext(listener_name=name, client_address=client_address)
+        return self._built(partial(self.builder.build, context))
 
     def of_certificate(
         self, client_address: str, distinguished_name: str | None, certificate: bytes | None
     ) -> KafkaPrincipal:
         """Return the principal of a TLS client; None and None if it showed no certificate."""
-        return self._built(
-            SslAuthenticationContext(
-                listener_name=self.listener_name,
-                client_address=client_address,
-                distinguished_name=distinguished_name,
-                certificate=certificate,
-            )
+        context = SslAuthenticationContext(
+            listener_name=self.listener_name,
+            client_address=client_address,
+            distinguished_name=distinguished_name,
+            certificate=certificate,
         )
+        return self._built(partial(self.builder.build, context))
 
     def of_login(self, client_address: str, mechanism: str, proven: Proven) -> KafkaPrincipal:
         """Return the principal of a SASL login; the flag of delegation tokens is that of the login."""
-        context = SaslAuthenticationContext(
-            listener_name=self.listener_name,
-            client_address=client_address,
-            security_protocol=self.security_protocol,
-            mechanism=mechanism,
-            authorization_id=proven.authorization_id,
-        )
-        built, flag = self._built(context), proven.token_authenticated
-        return built if built.token_authenticated is flag else replace(built, token_authenticated=flag)
+        if type(self.builder) is DefaultKafkaPrincipalBuilder:
+            build = partial(self.builder.of_login, mechanism, proven.authorization_id)
+        else:
+            context = SaslAuthenticationContext(
+                listener_name=self.listener_name,
+                client_address=client_address,
+                security_protocol=self.security_protocol,
+                mechanism=mechanism,
+                authorization_id=proven.authorization_id,
+            )
+            build = partial(self.builder.build, context)
+        built, flag = self._built(build), proven.token_authenticated
+        return built if built.token_authenticated is flag else _flagged(built, flag)
 
-    def _built(self, context: AuthenticationContext) -> KafkaPrincipal:
+    def _built(self, build: Callable[[], object]) -> KafkaPrincipal:
         """Return what the builder returns, validated."""
         try:
-            found: object = self.builder.build(context)
+            found = build()
         except (NoMatchingRuleError, PrincipalBuilderError) as error:
             raise PrincipalBuilderError(str(error)) from None
         except Exception as error:
@@ -167,8 +177,14 @@ def configured(
     return builder
 
 
+@lru_cache(maxsize=USERS_KEPT_MAX)
 def _user(name: str) -> KafkaPrincipal:
     return KafkaPrincipal(KafkaPrincipal.USER_TYPE, name)
+
+
+@lru_cache(maxsize=USERS_KEPT_MAX)
+def _flagged(principal: KafkaPrincipal, token_authenticated: bool) -> KafkaPrincipal:
+    return replace(principal, token_authenticated=token_authenticated)
 
 
 def refuse_wildcard(principal: KafkaPrincipal) -> KafkaPrincipal:
@@ -177,7 +193,8 @@ def refuse_wildcard(principal: KafkaPrincipal) -> KafkaPrincipal:
     In an ACL it matches everyone, so no user may have that name: Kafka lets such a user log in and then fails
     each of its requests.
     """
-    if str(principal) == EVERY_PRINCIPAL:
+    # the name first: it is all that most principals are asked for
+    if principal.name == "*" and str(principal) == EVERY_PRINCIPAL:
         raise PrincipalBuilderError("a user named `*` may not log in: `User:*` means everybody in ACLs")
     return principal
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth.mechanisms.base import Beside, MechanismStep
@@ -17,8 +18,7 @@ class SendFrame:
     data: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Authenticated:
+class Authenticated(NamedTuple):
     """The session belongs to this principal from now on; send the effects before it in the tuple first.
 
     `session_lifetime_ms` is the lifetime reported to the client, 0 if none. From `expires_at_ms` on, by the

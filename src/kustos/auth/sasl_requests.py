@@ -1,11 +1,14 @@
 """Reading requests from unauthenticated peers, and writing their answers."""
 
+import struct
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kustos.auth.errors import SaslErrorCode
 from kustos.wire import (
+    MINIMUM_HEADER_SIZE,
+    NO_TAGS,
     ApiKey,
     MalformedMessageError,
     Message,
@@ -14,11 +17,15 @@ from kustos.wire import (
     api_constant,
     api_name,
     codec_versions,
+    correlation_id_of,
+    names_software,
     peek_api,
     read_request_header,
     request_codec,
     response_codec,
     response_frame,
+    with_correlation_id,
+    without_correlation_id,
 )
 
 _API_VERSIONS_FLEXIBLE_SINCE: Final = 3
@@ -35,18 +42,39 @@ SaslAuthenticate and ApiVersions have no lists, and no tagged fields so far."""
 HANDSHAKE_ANSWERS_KEPT_MAX: Final = 256
 """Encoded answers to SaslHandshake: two versions and three error codes for each listener's mechanisms."""
 
-ANSWER_CODECS_KEPT_MAX: Final = 64
-"""Codecs that are found without a search: those of the login's three APIs are ten."""
+CODECS_KEPT_MAX: Final = 64
+"""Codecs of requests, and of answers, that are found without a search: the three APIs of logins have ten."""
+
+TOKEN_SIZES_KEPT_MAX: Final = 64
+"""Sizes of answered tokens whose surroundings are kept: a mechanism has one or two."""
+
+_LIFETIME: Final = struct.Struct(">q")
+
+TOKENS: Final = frozenset({int(ApiKey.SASL_AUTHENTICATE)})
+"""The requests with the tokens of a login."""
+
+SASL_HANDSHAKE: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
+"""The first two bytes of a SaslHandshake: its API key."""
+
+NO_REQUEST_HINT: Final = (
+    "not a Kafka request: another protocol than the listener's, a client older than KIP-43, or no client"
+)
+
+ApiVersionsBody = Callable[[int], bytes]
+"""Version of the request (0 to 4) → the encoded body of the listener's ApiVersions response."""
 
 OPENINGS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
 """The requests before the tokens of a login. Their bodies name a library and a mechanism, so thousands of
 clients send the same few, and none holds a secret."""
 
-OPENINGS_KEPT_MAX: Final = 256
-"""Bodies of them that are kept as they were read: a library, or a mechanism, has one for each version."""
+OPENINGS_KEPT_MAX: Final = 1_024
+"""Those that are kept as they were read, some 600 bytes each: a library has one for each version and each
+client's id."""
 
-OPENING_MAX_BYTES: Final = 128
-"""The largest body that is kept: names of libraries and mechanisms are short, and strangers choose them."""
+OPENING_MAX_BYTES: Final = 192
+"""The largest that is kept: names of libraries, mechanisms and clients are short. Strangers choose them."""
+
+_OPENING_KEYS: Final = frozenset(api_key.to_bytes(2, "big") for api_key in OPENINGS)
 
 
 class SaslRequest(NamedTuple):
@@ -59,6 +87,8 @@ class SaslRequest(NamedTuple):
     api_version: int
     correlation_id: int
     body: Message | None
+    names_software: bool = True
+    """Whether an ApiVersions names its client's software as it must (KIP-511)."""
 
     @property
     def api_name(self) -> str:
@@ -73,37 +103,64 @@ def read_request(frame: bytes, only: frozenset[int]) -> SaslRequest:
     and cannot cause expensive work. Other requests are returned without a body.
     """
     api_key, api_version, _ = peek_api(frame)
-    versions = codec_versions(api_key)
-    if versions is None:
-        raise MalformedMessageError(f"unknown API key {api_key}")
-    if not versions[0] <= api_version <= versions[1]:
-        if api_key != ApiKey.API_VERSIONS:
-            raise MalformedMessageError(f"version {api_version} of {api_name(api_key)} is not supported")
+    codec = _codec(api_key, api_version)
+    if codec is None:
         header = read_request_header(frame, api_version >= _API_VERSIONS_FLEXIBLE_SINCE)
         return SaslRequest(api_key, api_version, header.correlation_id, None)
-    codec = request_codec(api_key, api_version)
     header = read_request_header(frame, codec.flexible)
     body = None
     if api_key in only:
-        if api_key in OPENINGS and len(frame) - header.body_offset <= OPENING_MAX_BYTES:
-            body = _opening(api_key, api_version, frame[header.body_offset :])
-        else:
-            body, end, _ = codec.read(frame, header.body_offset, ITEMS_PER_REQUEST_MAX)
-            if end != len(frame):
-                raise codec.bytes_follow(len(frame) - end)
+        body, end, _ = codec.read(frame, header.body_offset, ITEMS_PER_REQUEST_MAX)
+        if end != len(frame):
+            raise codec.bytes_follow(len(frame) - end)
     return SaslRequest(api_key, api_version, header.correlation_id, body)
 
 
+@lru_cache(maxsize=CODECS_KEPT_MAX)
+def _codec(api_key: int, api_version: int) -> MessageCodec | None:
+    """Return the codec of a request, None for an ApiVersions of an unknown version.
+
+    Raise `MalformedMessageError` for an unknown API, and for another one's unknown version.
+    """
+    versions = codec_versions(api_key)
+    if versions is None:
+        raise MalformedMessageError(f"unknown API key {api_key}")
+    if versions[0] <= api_version <= versions[1]:
+        return request_codec(api_key, api_version)
+    if api_key != ApiKey.API_VERSIONS:
+        raise MalformedMessageError(f"version {api_version} of {api_name(api_key)} is not supported")
+    return None
+
+
+def read_opening(frame: bytes) -> SaslRequest:
+    """Return the request in a frame before the tokens, of which only `OPENINGS` have bodies.
+
+    Raise `MalformedMessageError`.
+    """
+    if frame[:2] not in _OPENING_KEYS or not MINIMUM_HEADER_SIZE <= len(frame) <= OPENING_MAX_BYTES:
+        return _checked(read_request(frame, OPENINGS))
+    known = _opening(without_correlation_id(frame))
+    return SaslRequest(
+        known.api_key, known.api_version, correlation_id_of(frame), known.body, known.names_software
+    )
+
+
 @lru_cache(maxsize=OPENINGS_KEPT_MAX)
-def _opening(api_key: int, api_version: int, body: bytes) -> Message:
-    """Return the body of one of `OPENINGS`, which nobody changes; raise `MalformedMessageError`."""
-    return request_codec(api_key, api_version).decode(body, 0, ITEMS_PER_REQUEST_MAX).message
+def _opening(rest: bytes) -> SaslRequest:
+    """Return one of `OPENINGS`, whose body nobody changes; raise `MalformedMessageError`."""
+    return _checked(read_request(with_correlation_id(rest), OPENINGS))
+
+
+def _checked(request: SaslRequest) -> SaslRequest:
+    """Return the request, with whether it names its software."""
+    is_named = request.api_key != ApiKey.API_VERSIONS or request.body is None or names_software(request.body)
+    return request if is_named else request._replace(names_software=False)
 
 
 def token_in(frame: bytes) -> bytes | None:
     """Return the token of a SaslAuthenticate, None if it is none or cannot be read."""
     try:
-        body = read_request(frame, frozenset({int(ApiKey.SASL_AUTHENTICATE)})).body
+        body = read_request(frame, TOKENS).body
     except MalformedMessageError:
         return None
     return None if body is None else bytes(body.auth_bytes)
@@ -115,7 +172,7 @@ def answer(request: SaslRequest, body: bytes) -> bytes:
     return response_frame(request.api_key, codec, request.correlation_id, body)
 
 
-@lru_cache(maxsize=ANSWER_CODECS_KEPT_MAX)
+@lru_cache(maxsize=CODECS_KEPT_MAX)
 def _answer_codec(api_key: int, api_version: int) -> MessageCodec:
     """Return the codec of the answer: of version 0 if the request's version is unknown (KIP-511)."""
     versions = codec_versions(api_key) or (0, 0)
@@ -149,9 +206,18 @@ def _handshake_body(version: int, code: SaslErrorCode, mechanisms: tuple[str, ..
 
 def token_answer(request: SaslRequest, token: bytes, session_lifetime_ms: int = 0) -> bytes:
     """Return the frame that answers a SaslAuthenticate with a token; version 0 has no lifetime."""
-    codec = response_codec(ApiKey.SASL_AUTHENTICATE, request.api_version)
-    lifetime = {} if request.api_version == 0 else {"session_lifetime": session_lifetime_ms}
-    return answer(request, codec.encode(codec.root(auth_bytes=token, **lifetime)))
+    before, tags = _around_token(request.api_version, len(token))
+    lifetime = b"" if request.api_version == 0 else _LIFETIME.pack(session_lifetime_ms)
+    return answer(request, b"".join((before, token, lifetime, tags)))
+
+
+@lru_cache(maxsize=TOKEN_SIZES_KEPT_MAX)
+def _around_token(api_version: int, size: int) -> tuple[bytes, bytes]:
+    """Return what the codec writes before a token of this size, and behind the lifetime that follows it."""
+    codec = response_codec(ApiKey.SASL_AUTHENTICATE, api_version)
+    body, tags = codec.encode(codec.new(auth_bytes=bytes(size))), NO_TAGS if codec.flexible else b""
+    lifetime_bytes = 0 if api_version == 0 else _LIFETIME.size
+    return body[: len(body) - len(tags) - lifetime_bytes - size], tags
 
 
 def token_refusal(request: SaslRequest, text: str) -> bytes:

@@ -17,7 +17,6 @@ from kustos.auth.errors import (
 from kustos.auth.mechanisms.base import Beside, MechanismStep
 from kustos.auth.sasl_requests import SaslRequest, token_answer
 from kustos.auth.sasl_table import SaslEvent
-from kustos.wire import names_software
 
 AnyStep = Callable[[], MechanismStep | Beside]
 """Returns a step of a mechanism, or raises its refusal."""
@@ -26,6 +25,7 @@ JUDGEMENTS: Final = (SaslAuthenticationError, SaslMechanismError)
 NO_JUDGEMENTS: Final = (PrincipalBuilderError, CallbackError, UnverifiedCredentialsError)
 """Of these: the peer proved who it is and has no principal, or nobody could say."""
 
+_VERSIONS: Final = SaslEvent.VERSIONS
 _LENGTH: Final = struct.Struct(">i")
 
 
@@ -50,9 +50,9 @@ def understand_versions(request: SaslRequest) -> Seen:
     """Return what an ApiVersions request is."""
     if request.body is None:
         return Seen(SaslEvent.VERSIONS_UNSUPPORTED, request)
-    if not names_software(request.body):
+    if not request.names_software:
         return Seen(SaslEvent.VERSIONS_INVALID, request)
-    return Seen(SaslEvent.VERSIONS, request)
+    return Seen(_VERSIONS, request)
 
 
 def refused(

@@ -5,12 +5,12 @@ classified as one event (`_understand*`), then the table of `sasl_table` names t
 and the action makes the effects. Until a mechanism is agreed on, only ApiVersions and SaslHandshake are read,
 afterwards only SaslAuthenticate; of any other request only the header is read. After SaslHandshake v1 tokens
 travel in SaslAuthenticate (KIP-152); after v0 they are bare frames and a refusal has no text. Every doubt
-ends in FAILED, and FAILED accepts nothing.
-
-Every rejected credential, whatever the reason, is answered after the same delay.
+ends in FAILED, and FAILED accepts nothing. Every rejected credential, whatever the reason, is answered after
+the same delay.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from kustos.acl import KafkaPrincipal
@@ -29,10 +29,15 @@ from kustos.auth.errors import SaslErrorCode, SaslMechanismError
 from kustos.auth.mechanisms import Beside, Challenge, Claimant, MechanismFactory, Proven, ServerMechanism
 from kustos.auth.mechanisms.base import NOBODY
 from kustos.auth.sasl_requests import (
+    NO_REQUEST_HINT,
+    SASL_HANDSHAKE,
+    TOKENS,
+    ApiVersionsBody,
     ErrorBody,
     SaslRequest,
     answer,
     handshake_answer,
+    read_opening,
     read_request,
     state_refusal,
     token_in,
@@ -52,20 +57,11 @@ from kustos.auth.settings import (
 from kustos.runtime import Clock
 from kustos.wire import ApiKey, MalformedMessageError
 
-ApiVersionsBody = Callable[[int], bytes]
-"""Version of the request (0 to 4) → the encoded body of the listener's ApiVersions response."""
-
-SASL_HANDSHAKE: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
-"""The first two bytes of a SaslHandshake: its API key."""
-
-_BEFORE_TOKENS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
-_AMID_TOKENS: Final = frozenset({int(ApiKey.SASL_AUTHENTICATE)})
+# members are looked up once: in an enumeration that takes longer than to compare them
+_API_VERSIONS, _HANDSHAKE = int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)
+_AGREES, _CONTINUES, _ACCEPTED = SaslEvent.HANDSHAKE, SaslEvent.PROOF_CONTINUES, SaslEvent.PROOF_ACCEPTED
 _ENDS: Final = frozenset({SaslState.FAILED, SaslState.COMPLETE})
 """Where an exchange is over."""
-
-_INITIAL_HINT: Final = (
-    "not a Kafka request: another protocol than the listener's, a client older than KIP-43, or no client"
-)
 
 
 class SaslServerMachine:
@@ -99,10 +95,9 @@ class SaslServerMachine:
         self._frames = 0
         self._exchange: ServerMechanism | None = None
         self._waiting: SaslRequest | None = None
-        self._mechanism = ""
+        self._mechanism = self._requested = ""
         self._claimed_name: str | None = None
         self._proven: Claimant | None = None
-        self._requested = ""
         self._in_requests = False
         self._principal: KafkaPrincipal | None = None
         self._expires_at_ms: int | None = None
@@ -139,11 +134,8 @@ class SaslServerMachine:
 
     def wants(self, frame: bytes) -> bool:
         """Return whether a frame of a live session may belong to a re-authentication, or came too late."""
-        return (
-            self._state is not SaslState.COMPLETE
-            or frame[:2] == SASL_HANDSHAKE
-            or (self._expires_at_ms is not None and self.is_expired())
-        )
+        is_over = self._expires_at_ms is not None and self.is_expired()
+        return is_over or self._state is not SaslState.COMPLETE or frame[:2] == SASL_HANDSHAKE
 
     def is_expired(self, in_ms: int = 0) -> bool:
         """Return whether the session expires within `in_ms`: then any frame but a SaslHandshake closes it."""
@@ -155,13 +147,14 @@ class SaslServerMachine:
         Return no effects once the machine has failed. The caller enforces the frame limit
         (`max_receive_size`), see `oversized`.
         """
-        if self._state is SaslState.FAILED:
+        understand = _UNDERSTAND.get(self._state)
+        if understand is None:
             return ()
         self._frames += 1
         if self._frames > FRAMES_PER_AUTHENTICATION:
             reason = f"more than {FRAMES_PER_AUTHENTICATION} frames"
             return self._follow(Seen(SaslEvent.TOO_MANY_FRAMES, reason=reason))
-        return self._follow(_UNDERSTAND[self._state](self, frame))
+        return self._follow(understand(self, frame))
 
     def resume(self, outcome: LoginStep) -> tuple[SaslEffect, ...]:
         """Return what to do now that the step of a `RunBeside` has ended; `outcome` returns or raises it."""
@@ -211,13 +204,13 @@ class SaslServerMachine:
 
     def _understand_handshake(self, frame: bytes) -> Seen:
         try:
-            request = read_request(frame, _BEFORE_TOKENS)
+            request = read_opening(frame)
         except MalformedMessageError as error:
-            hint = _INITIAL_HINT if self._state is SaslState.INITIAL else str(error)
+            hint = NO_REQUEST_HINT if self._state is SaslState.INITIAL else str(error)
             return Seen(SaslEvent.UNREADABLE, reason=hint)
-        if request.api_key == ApiKey.API_VERSIONS:
+        if request.api_key == _API_VERSIONS:
             return understand_versions(request)
-        if request.api_key != ApiKey.SASL_HANDSHAKE or request.body is None:
+        if request.api_key != _HANDSHAKE or request.body is None:
             return Seen(SaslEvent.OTHER_API, reason=f"{request.api_name} request during SASL handshake")
         mechanism = request.body.mechanism
         if mechanism not in self._factories:
@@ -225,16 +218,16 @@ class SaslServerMachine:
         self._requested = mechanism
         if self._reauthenticating and mechanism != self._mechanism:
             return Seen(SaslEvent.HANDSHAKE_CHANGED_MECHANISM, request)
-        return Seen(SaslEvent.HANDSHAKE, request)
+        return Seen(_AGREES, request)
 
     def _understand_token(self, frame: bytes) -> Seen:
         if not self._in_requests:
             return self._step(None, frame)
         try:
-            request = read_request(frame, _AMID_TOKENS)
+            request = read_request(frame, TOKENS)
         except MalformedMessageError as error:
             return Seen(SaslEvent.UNREADABLE, reason=str(error))
-        if request.api_key != ApiKey.SASL_AUTHENTICATE or request.body is None:
+        if request.body is None:
             reason = f"{request.api_name} request during SASL authentication"
             return Seen(SaslEvent.OTHER_API, request, reason=reason)
         return self._step(request, request.body.auth_bytes)
@@ -244,7 +237,7 @@ class SaslServerMachine:
         exchange = self._exchange
         if exchange is None:
             return Seen(SaslEvent.UNREADABLE, reason="no exchange is under way")
-        return self._judge(exchange, request, lambda: exchange.respond(token))
+        return self._judge(exchange, request, partial(exchange.respond, token))
 
     def _judge(self, exchange: ServerMechanism, request: SaslRequest | None, take: AnyStep) -> Seen:
         """Return what a step of the mechanism means; every kind of refusal is one event."""
@@ -253,14 +246,14 @@ class SaslServerMachine:
                 step = take()
             finally:
                 self._claimed_name = (exchange.claimed_name or "")[:CLAIMED_NAME_MAX_CHARACTERS] or None
+            if isinstance(step, Challenge):
+                return Seen(_CONTINUES, request, step)
             if isinstance(step, Beside):
                 return Seen(SaslEvent.PROOF_PENDING, request, step)
-            if isinstance(step, Challenge):
-                return Seen(SaslEvent.PROOF_CONTINUES, request, step)
             principal = self._principal_of(step)
         except Exception as error:  # noqa: BLE001 - fail closed: a broken credential store must deny
             return refused(request, error, self._mechanism, is_reauthentication=self._reauthenticating)
-        return Seen(SaslEvent.PROOF_ACCEPTED, request, step, principal)
+        return Seen(_ACCEPTED, request, step, principal)
 
     def _principal_of(self, step: Proven) -> KafkaPrincipal:
         expires_at_ms = step.credential_expires_at_ms
@@ -311,7 +304,7 @@ class SaslServerMachine:
     def _agree(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if seen.request is None:
             return self._close(seen, row)
-        if row.target is SaslState.AUTHENTICATE:
+        if seen.event is _AGREES:
             self._mechanism = self._requested
             self._exchange = self._factories[self._mechanism]()
         self._in_requests = seen.request.api_version >= 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from kustos.runtime import Clock
 
@@ -45,8 +45,7 @@ class SaslServerSettings:
             raise ValueError("`sasl.server.max.receive.size` is not positive, use 524288")
 
 
-@dataclass(frozen=True, slots=True)
-class SessionLife:
+class SessionLife(NamedTuple):
     """The lifetime of a session: as reported to the client, and when we end it (monotonic clock)."""
 
     lifetime_ms: int
@@ -61,10 +60,7 @@ def session_life(clock: Clock, credential_expires_at_ms: int | None, max_reauth_
     """
     if credential_expires_at_ms is None and max_reauth_ms <= 0:
         return SessionLife(0, None)
-    bounds = [_INT64_MAX]
+    lifetime_ms = min(max_reauth_ms, _INT64_MAX) if max_reauth_ms > 0 else _INT64_MAX
     if credential_expires_at_ms is not None:
-        bounds.append(credential_expires_at_ms - clock.wall_ms())
-    if max_reauth_ms > 0:
-        bounds.append(max_reauth_ms)
-    lifetime_ms = max(0, min(bounds))
+        lifetime_ms = max(0, min(lifetime_ms, credential_expires_at_ms - clock.wall_ms()))
     return SessionLife(lifetime_ms, clock.monotonic_ms() + lifetime_ms)

@@ -8,16 +8,21 @@ from kustos.protocol.codes import INVALID_REQUEST, NONE, UNSUPPORTED_VERSION
 from kustos.protocol.rows import TABLE
 from kustos.protocol.steps import Row
 from kustos.wire import (
+    MINIMUM_HEADER_SIZE,
     ApiKey,
     MalformedMessageError,
     Message,
+    UnsupportedMessageError,
     codec_versions,
+    correlation_id_of,
     names_software,
     peek_api,
     read_request_header,
     request_codec,
     response_codec,
     response_frame,
+    with_correlation_id,
+    without_correlation_id,
 )
 
 LOCAL_APIS: Final = frozenset(
@@ -42,11 +47,16 @@ PRODUCE_ADVERTISED_MINIMUM: Final = 0
 """Kafka advertises Produce from 0 for librdkafka, though 3 is the lowest it reads (KIP-896)."""
 
 
-BODIES_KNOWN_MAX: Final = 64
-"""Bodies of ApiVersions that are known to be in order: each version of a client library sends one."""
+KNOWN_MAX: Final = 1_024
+"""ApiVersions that are known to be in order, some 300 bytes each: each version of a client library sends one
+with each client's id."""
 
-KNOWN_BODY_MAX_BYTES: Final = 128
-"""The largest that is kept: the names of libraries are short, and clients choose them."""
+KNOWN_MAX_BYTES: Final = 192
+"""The largest that is kept: the names of libraries and clients are short, and clients choose them."""
+
+# looked up once: every session asks for them
+_KEY: Final = int(ApiKey.API_VERSIONS)
+_KEY_BYTES: Final = _KEY.to_bytes(2, "big")
 
 ZERO_FEATURES_SINCE: Final = 4
 """Earlier clients cannot read a feature whose lowest version is 0, so it is omitted (KIP-584)."""
@@ -104,23 +114,27 @@ class OfferedApis:
 
         Every session of most clients begins with one. A guard answers the same, and what is not in order.
         """
-        try:
-            api_key, version, correlation_id = peek_api(frame)
-            lowest, highest = self.versions.get(ApiKey.API_VERSIONS, (0, -1))
-            if api_key != ApiKey.API_VERSIONS or not lowest <= version <= highest:
-                return None
-            body_at = read_request_header(frame, request_codec(api_key, version).flexible).body_offset
-            if len(frame) - body_at > KNOWN_BODY_MAX_BYTES or not _is_in_order(version, frame[body_at:]):
-                return None
-        except MalformedMessageError:
+        if frame[:2] != _KEY_BYTES or not MINIMUM_HEADER_SIZE <= len(frame) <= KNOWN_MAX_BYTES:
             return None
-        return response_frame(api_key, response_codec(api_key, version), correlation_id, self.body(version))
+        version = _version_in_order(without_correlation_id(frame))
+        lowest, highest = self.versions.get(_KEY, (0, -1))
+        if version is None or not lowest <= version <= highest:
+            return None
+        body = self._bodies.get(version) or self.body(version)
+        return response_frame(_KEY, response_codec(_KEY, version), correlation_id_of(frame), body)
 
 
-@lru_cache(maxsize=BODIES_KNOWN_MAX)
-def _is_in_order(version: int, body: bytes) -> bool:
-    """Return whether the body of an ApiVersions names its software rightly; raise `MalformedMessageError`."""
-    return names_software(request_codec(ApiKey.API_VERSIONS, version).decode(body).message)
+@lru_cache(maxsize=KNOWN_MAX)
+def _version_in_order(rest: bytes) -> int | None:
+    """Return the version of an ApiVersions that can be read and names its software rightly, else None."""
+    frame = with_correlation_id(rest)
+    try:
+        api_key, version, _ = peek_api(frame)
+        codec = request_codec(api_key, version)
+        body_at = read_request_header(frame, codec.flexible).body_offset
+        return version if names_software(codec.decode(frame, body_at).message) else None
+    except (MalformedMessageError, UnsupportedMessageError):
+        return None
 
 
 def common_versions(row: Row, upstream: tuple[int, int] | None) -> tuple[int, int] | None:

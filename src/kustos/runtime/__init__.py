@@ -2,6 +2,7 @@
 
 from kustos.runtime.clock import Clock, PacedCounts, SystemClock, stopwatch_ns
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_nonce, random_text
+from kustos.runtime.keyed_hash import KeyedHash, keyed_digest
 from kustos.runtime.process import (
     collect_seldom,
     descriptor_limit,
@@ -44,6 +45,7 @@ __all__ = [
     "Entropy",
     "FileSystemStorage",
     "FixedFile",
+    "KeyedHash",
     "PacedCounts",
     "Storage",
     "StorageLock",
@@ -57,6 +59,7 @@ __all__ = [
     "freeze_objects",
     "garbage_collection_paused",
     "is_out_of_descriptors",
+    "keyed_digest",
     "listed",
     "quoted",
     "raise_descriptor_limit",

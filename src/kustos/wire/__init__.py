@@ -12,16 +12,21 @@ from kustos.wire.codec import (
 )
 from kustos.wire.frames import (
     LENGTH_BYTES,
+    MINIMUM_HEADER_SIZE,
+    NO_TAGS,
     FrameLengthError,
     FrameReader,
     RequestHeader,
+    correlation_id_of,
     peek_api,
     read_request_header,
     read_response_header,
     request_frame,
     response_frame,
     response_header_is_flexible,
+    with_correlation_id,
     with_length,
+    without_correlation_id,
 )
 from kustos.wire.items import ItemReader
 from kustos.wire.message import Message, converted
@@ -68,6 +73,8 @@ __all__ = [
     "LENGTH_BYTES",
     "LENGTH_END",
     "MAGIC",
+    "MINIMUM_HEADER_SIZE",
+    "NO_TAGS",
     "ZERO_UUID",
     "AlikeFrames",
     "ApiKey",
@@ -97,6 +104,7 @@ __all__ = [
     "batch_of",
     "codec_versions",
     "converted",
+    "correlation_id_of",
     "encoded_batch_of",
     "is_one_plain_batch",
     "names_software",
@@ -116,5 +124,7 @@ __all__ = [
     "uuid_text",
     "uvarint",
     "whole_records",
+    "with_correlation_id",
     "with_length",
+    "without_correlation_id",
 ]

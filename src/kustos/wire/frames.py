@@ -21,6 +21,9 @@ API_KEY_END: Final = LENGTH_BYTES + 2
 _LENGTH: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _CORRELATION_ID: Final = struct.Struct(">i")
+_RESPONSE: Final = struct.Struct(">ii")
+_CORRELATION_ID_AT: Final = 4
+_CORRELATION_ID_END: Final = 8
 MINIMUM_HEADER_SIZE: Final = _HEADER.size
 
 NO_TAGS: Final = b"\0"
@@ -94,6 +97,22 @@ def peek_api(frame: bytes) -> tuple[int, int, int]:
     return api_key, api_version, correlation_id
 
 
+def correlation_id_of(frame: bytes) -> int:
+    """Return the correlation id of a request that is as long as a header."""
+    number: int = _CORRELATION_ID.unpack_from(frame, _CORRELATION_ID_AT)[0]
+    return number
+
+
+def without_correlation_id(frame: bytes) -> bytes:
+    """Return the bytes of a request that all requests like it share."""
+    return frame[:_CORRELATION_ID_AT] + frame[_CORRELATION_ID_END:]
+
+
+def with_correlation_id(rest: bytes) -> bytes:
+    """Return a request of these shared bytes; its correlation id is 0."""
+    return rest[:_CORRELATION_ID_AT] + _CORRELATION_ID.pack(0) + rest[_CORRELATION_ID_AT:]
+
+
 def request_frame(
     codec: MessageCodec, api_key: int, correlation_id: int, client_id: str | None, body: bytes
 ) -> bytes:
@@ -111,10 +130,10 @@ def response_header_is_flexible(api_key: int, codec: MessageCodec) -> bool:
 
 def response_frame(api_key: int, codec: MessageCodec, correlation_id: int, body: bytes) -> bytes:
     """Return a whole response, length prefix included."""
-    tags = b"\0" if response_header_is_flexible(api_key, codec) else b""
-    return b"".join(
-        (_LENGTH.pack(4 + len(tags) + len(body)), _CORRELATION_ID.pack(correlation_id), tags, body)
-    )
+    # `response_header_is_flexible`, inlined: every answer comes by here
+    if codec.flexible and api_key != API_VERSIONS:
+        return _RESPONSE.pack(4 + len(NO_TAGS) + len(body), correlation_id) + NO_TAGS + body
+    return _RESPONSE.pack(4 + len(body), correlation_id) + body
 
 
 def read_response_header(frame: bytes, flexible: bool) -> tuple[int, int]:

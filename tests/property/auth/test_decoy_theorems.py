@@ -1,5 +1,7 @@
 """Decoys look like existing users, and stay the same as far as possible."""
 
+import hmac
+import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.auth import FormCount, Forms, ScramDecoys, ScramHash
-from kustos.auth.mechanisms.scram_decoys import ALPHABETS, FORMS_MAX, KAFKA_FORM, CredentialForm
+from kustos.auth.mechanisms.scram_decoys import (
+    ALPHABETS,
+    FORMS_MAX,
+    KAFKA_FORM,
+    PURPOSES_KEPT_MAX,
+    CredentialForm,
+)
+from kustos.runtime import base36_text
 
 SECRETS = st.binary(min_size=32, max_size=32)
 FORM = st.builds(
@@ -43,6 +52,47 @@ def test_every_decoy_has_a_form_of_the_users_whatever_order_they_are_counted_in(
         assert made == ScramDecoys(secret, lambda _: other).credential(scram_hash, name)
         form = CredentialForm.of(made)
         assert form in forms or form.alphabet < max(each.alphabet for each in forms)
+
+
+def stated_decoy(secret: bytes, forms: Forms, scram_hash: ScramHash, name: str) -> tuple[int, bytes]:
+    """Return rounds and salt of a decoy as they are defined: other nodes with the secret show the same."""
+
+    def derived(purpose: bytes) -> bytes:
+        text = b"\0".join((b"user", purpose, scram_hash.mechanism_name.encode(), name.encode()))
+        return hmac.digest(secret, text, scram_hash.hash_name)
+
+    def arrival(form: CredentialForm) -> float:
+        chance = (int.from_bytes(derived(repr(form).encode())[:8]) + 1) / (2**64 + 1)
+        return -math.log(chance) / forms[form]
+
+    form = min(forms, key=lambda each: (arrival(each), each))
+    if not form.salt_size:
+        return form.iterations, base36_text(derived(b"salt")).encode()
+    letters, salt = ALPHABETS[form.alphabet], b""
+    while len(salt) < form.salt_size:
+        block = derived(f"salt {len(salt)}".encode())
+        salt += bytes(
+            letters[int.from_bytes(block[at : at + 2]) % len(letters)] for at in range(0, len(block), 2)
+        )
+    return form.iterations, salt[: form.salt_size]
+
+
+@given(secret=st.binary(min_size=32, max_size=200), forms=FORMS, scram_hash=HASHES, names=NAMES)
+def test_a_decoy_is_what_secret_mechanism_and_name_state(
+    secret: bytes, forms: dict[CredentialForm, int], scram_hash: ScramHash, names: list[str]
+) -> None:
+    decoys = ScramDecoys(secret, lambda _: forms)
+    for name in names:
+        made = decoys.credential(scram_hash, name)
+        assert (made.iterations, made.salt) == stated_decoy(secret, forms, scram_hash, name)
+
+
+def test_what_is_kept_for_the_blocks_of_long_salts_is_bounded() -> None:
+    forms = {CredentialForm(4096, 3, 3 * PURPOSES_KEPT_MAX * 16): 1}
+    decoys = ScramDecoys(b"s" * 32, lambda _: forms)
+    made = decoys.credential(ScramHash.SHA_256, "ghost")
+    assert (made.iterations, made.salt) == stated_decoy(b"s" * 32, forms, ScramHash.SHA_256, "ghost")
+    assert len(decoys._derivations[ScramHash.SHA_256, False]._begun) <= PURPOSES_KEPT_MAX
 
 
 @given(secret=SECRETS, forms=FORMS, scram_hash=HASHES, names=NAMES, came=FORM)

@@ -41,6 +41,20 @@ def test_names_and_proofs_are_those_of_the_grammar() -> None:
         assert accepts(ClientFinal, b"c=QQ==,r=x,p=%b" % data) == bool(OLD_BASE64.fullmatch(data)), text
 
 
+def test_the_proof_is_what_comes_last() -> None:
+    message = ClientFinal.parse(b"c=biws,r=x,p=QQ==,e=v,p=Ug==")
+    assert (message.proof, message.without_proof) == (b"R", b"c=biws,r=x")
+    for text in (
+        b"c=biws,r=x,p=QQ==,e=v",
+        b"c=biws,r=x",
+        b"c=biws,r=x,p",
+        b"p=QQ==",
+        b",p=QQ==",
+        b"c=biws,r=x,p=Q,Q=",
+    ):
+        assert not accepts(ClientFinal, text), text
+
+
 def test_what_a_stranger_can_have_read_is_bounded() -> None:
     first, final = b"n,,n=a,r=%b", b"c=biws,r=%b,p=QQ=="
     for message_type, form in ((ClientFirst, first), (ClientFinal, final)):

@@ -3,7 +3,16 @@
 import pytest
 
 from kustos.auth import Fail, SaslServerMachine, SaslServerSettings, SendFrame
-from kustos.auth.sasl_requests import ITEMS_PER_REQUEST_MAX, SaslRequest, token_answer
+from kustos.auth.sasl_requests import (
+    ITEMS_PER_REQUEST_MAX,
+    OPENING_MAX_BYTES,
+    OPENINGS,
+    SaslRequest,
+    _opening,
+    read_opening,
+    read_request,
+    token_answer,
+)
 from kustos.protocol import TABLE, refusal_body
 from kustos.wire import codec_versions, request_codec, request_frame, response_codec, response_frame
 from kustos.wire.frames import HEADER_TAGS_MAX
@@ -72,3 +81,30 @@ def test_an_answer_to_a_token_is_what_the_codec_writes(version: int, size: int) 
         fields = {"session_lifetime": lifetime_ms} if version else {}
         expected = codec.encode(codec.new(auth_bytes=secret, **fields))
         assert token_answer(asked, secret, lifetime_ms) == response_frame(36, codec, 5, expected)
+
+
+@pytest.mark.parametrize("client_id", ["c", "x" * OPENING_MAX_BYTES])
+@pytest.mark.parametrize("number", [0, 1, -1, 2**31 - 1])
+@pytest.mark.parametrize("version", [0, 2, 3, 4])
+def test_an_opening_is_read_as_any_request_whatever_is_kept_of_it(
+    version: int, number: int, client_id: str
+) -> None:
+    for api_key, fields in (
+        (18, {"client_software_name": "kustos", "client_software_version": "1"} if version > 2 else {}),
+        (18, {"client_software_name": "no name", "client_software_version": "1"} if version > 2 else {}),
+        (17, {"mechanism": "PLAIN"}),
+    ):
+        codec = request_codec(api_key, version if api_key == 18 else version // 4)
+        frame = request_frame(codec, api_key, number, client_id, codec.encode(codec.new(**fields)))[4:]
+        for _ in range(2):
+            request = read_opening(frame)
+            assert request._replace(names_software=True) == read_request(frame, OPENINGS)
+            assert request.names_software == (fields.get("client_software_name") != "no name")
+
+
+def test_only_openings_are_kept_and_no_tokens_that_come_too_early() -> None:
+    codec = request_codec(36, 2)
+    frame = request_frame(codec, 36, 1, "c", codec.encode(codec.new(auth_bytes=b"\0alice\0s3cret")))[4:]
+    kept = _opening.cache_info().currsize
+    assert read_opening(frame).body is None
+    assert _opening.cache_info().currsize == kept

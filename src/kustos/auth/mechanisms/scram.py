@@ -11,7 +11,6 @@ time, of one that never did, and of an id that no token has. So the time of a re
 whole exchange costs hashing, and it counts as a failed login of its client's network.
 """
 
-import base64
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,6 +42,7 @@ from kustos.auth.mechanisms.scram_messages import (
     ServerFinal,
     ServerFirst,
     escape_name,
+    in_base64,
 )
 from kustos.runtime import Entropy, random_nonce
 
@@ -190,7 +190,7 @@ class ScramServer:
 
     def _read_final(self, token: bytes, first: ServerFirst) -> ClientFinal:
         message = ClientFinal.parse(token)
-        if not hmac.compare_digest(message.nonce.encode(), first.nonce.encode()):
+        if not hmac.compare_digest(message.nonce, first.nonce):
             raise SaslMechanismError("the nonce of the client's final message is not the server's")
         return message
 
@@ -223,8 +223,10 @@ class ScramServer:
             token = self._token.find()
             if token is not None:
                 return Proven(last, token.owner_name, token.expires_at_ms, token_authenticated=True)
-        elif self._is_real and self._lookup(self._username, self._hash) == self._credential:
-            return Proven(last, self._username)
+        elif self._is_real:
+            found = self._lookup(self._username, self._hash)
+            if found is self._credential or found == self._credential:
+                return Proven(last, self._username)
         raise SaslMechanismError("invalid client credentials")
 
 
@@ -301,7 +303,7 @@ class ScramClient:
         signature = self._hash.hmac(self._hash.digest(client_key), signed)
         self._expected = self._hash.hmac(self._hash.hmac(salted, b"Server Key"), signed)
         self._password = b""
-        proof = base64.b64encode(exclusive_or(client_key, signature))
+        proof = in_base64(exclusive_or(client_key, signature))
         return final.without_proof + b",p=" + proof
 
     def _verify(self, token: bytes, expected: bytes) -> None:

@@ -10,13 +10,15 @@ change their form.
 
 import hmac
 import math
+import struct
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Self
 
 from kustos.auth.mechanisms.scram_keys import MIN_ITERATIONS, ScramHash, ServerCredential
-from kustos.runtime import base36_text
+from kustos.runtime import KeyedHash, base36_text
 
 FORMS_MAX: Final = 32
 """Most forms that decoys use, the most common ones first: each costs a hash in every login."""
@@ -29,6 +31,15 @@ ALPHABETS: Final = (
 )
 """Alphabets of salts; a salt belongs to the first that holds all its bytes. Kafka's tools use the second,
 librdkafka the last."""
+
+PURPOSES_KEPT_MAX: Final = 64
+"""Purposes of a kind of name whose start is hashed once: each block of a salt is one, and few salts have many
+blocks."""
+
+_CHANCES: Final = 2**64 + 1
+
+_PAIRS: Final = {each.size: struct.Struct(f">{each.size // 2}H") for each in ScramHash}
+"""Size of a hash → what cuts it into pairs of bytes."""
 
 KAFKA_TEXT_SIZES: Final = range(20, 27)
 """Sizes in bytes of a salt made by Kafka's tools, 130 random bits in base 36: nearly always 25 or 26, with a
@@ -62,14 +73,14 @@ class CredentialForm:
         """Return a salt of this form; `derived` returns the hash for a purpose."""
         if not self.salt_size:
             return base36_text(derived(b"salt")).encode()
-        letters = ALPHABETS[self.alphabet]
-        digits = bytearray()
-        while len(digits) < self.salt_size:
+        letters, salt = ALPHABETS[self.alphabet], b""
+        count = len(letters)
+        while (missing := self.salt_size - len(salt)) > 0:
+            block = derived(b"salt %d" % len(salt))
             # two bytes for each letter, so that all are almost equally likely
-            block = derived(b"salt %d" % len(digits))
-            pairs = zip(block[::2], block[1::2], strict=True)
-            digits += bytes(letters[(first << 8 | second) % len(letters)] for first, second in pairs)
-        return bytes(digits[: self.salt_size])
+            pairs = _PAIRS[len(block)].unpack(block)
+            salt += bytes([letters[pair % count] for pair in pairs[:missing]])
+        return salt
 
 
 KAFKA_FORM: Final = CredentialForm()
@@ -77,6 +88,8 @@ KAFKA_FORM: Final = CredentialForm()
 
 Forms = Mapping[CredentialForm, int]
 """Form → how many users have it."""
+
+_KAFKA_FORMS: Final[Forms] = {KAFKA_FORM: 1}
 
 
 class FormCount:
@@ -115,7 +128,7 @@ class ScramDecoys:
     same, and no password is known for them. Raise ValueError for a secret of less than 32 bytes.
     """
 
-    __slots__ = ("_forms", "_keyed", "_keys")
+    __slots__ = ("_derivations", "_forms", "_keys")
 
     MINIMUM_SECRET_SIZE: Final = 32
 
@@ -123,8 +136,11 @@ class ScramDecoys:
         if len(secret) < self.MINIMUM_SECRET_SIZE:
             raise ValueError(f"the decoy secret is shorter than {self.MINIMUM_SECRET_SIZE} bytes")
         self._forms = forms
-        # a copy takes half as long as a new one
-        self._keyed = {each: hmac.new(secret, digestmod=each.hash_name) for each in ScramHash}
+        self._derivations = {
+            (each, is_token): _Derivation(secret, each, kind)
+            for each in ScramHash
+            for is_token, kind in ((False, b"user"), (True, b"token"))
+        }
         self._keys = {
             each: [hmac.digest(secret, purpose, each.hash_name) for purpose in (b"stored key", b"server key")]
             for each in ScramHash
@@ -135,26 +151,53 @@ class ScramDecoys:
 
     def credential(self, scram_hash: ScramHash, username: str, *, is_token: bool = False) -> ServerCredential:
         """Return the decoy of a name, or of a delegation token's id, with the same work for every name."""
-        kind = b"token" if is_token else b"user"
-
-        keyed = self._keyed[scram_hash]
-        name = f"\0{scram_hash.mechanism_name}\0{username}".encode()
-
-        def derived(purpose: bytes) -> bytes:
-            made = keyed.copy()
-            made.update(b"%b\0%b%b" % (kind, purpose, name))
-            return made.digest()
-
-        forms = {KAFKA_FORM: 1} if is_token else self._forms(scram_hash) or {KAFKA_FORM: 1}
-        # most nodes have one form, which wins every race
-        form, *others = forms
-        if others:
-            form = min((_arrival(each, count, derived), each) for each, count in forms.items())[1]
+        derivation, name = self._derivations[scram_hash, is_token], username.encode()
+        forms = _KAFKA_FORMS if is_token else self._forms(scram_hash) or _KAFKA_FORMS
+        form = derivation.form(name, forms)
         stored_key, server_key = self._keys[scram_hash]
-        return _DecoyCredential(form.salt(derived), stored_key, server_key, form.iterations)
+        salt = form.salt(partial(derivation.derived, name))
+        return _DecoyCredential(salt, stored_key, server_key, form.iterations)
 
 
-def _arrival(form: CredentialForm, count: int, derived: Callable[[bytes], bytes]) -> float:
-    """Return when a form arrives in the race for a name; its chance to win is in proportion to its count."""
-    chance = (int.from_bytes(derived(form.text)[:8]) + 1) / (2**64 + 1)
-    return -math.log(chance) / count
+class _Derivation:
+    """Hashes the names of one kind at one mechanism, for several purposes."""
+
+    __slots__ = ("_begun", "_forms", "_kind", "_mechanism", "_race", "_secret")
+
+    def __init__(self, secret: bytes, scram_hash: ScramHash, kind: bytes) -> None:
+        self._secret = KeyedHash(scram_hash.hash_name, secret)
+        self._kind = kind
+        self._mechanism = scram_hash.mechanism_name.encode()
+        self._begun: dict[bytes, KeyedHash] = {}
+        self._forms: Forms = {}
+        self._race: list[tuple[KeyedHash, int, CredentialForm]] = []
+        """The forms, with what makes their random numbers and how common they are."""
+
+    def derived(self, name: bytes, purpose: bytes) -> bytes:
+        """Return the hash of a name for a purpose."""
+        begun = self._begun.get(purpose)
+        if begun is None:
+            if len(self._begun) >= PURPOSES_KEPT_MAX:
+                self._begun.clear()
+            begun = self._begun[purpose] = self._begin(purpose)
+        return begun.digest(name)
+
+    def _begin(self, purpose: bytes) -> KeyedHash:
+        return self._secret.begun(b"%b\0%b\0%b\0" % (self._kind, purpose, self._mechanism))
+
+    def form(self, name: bytes, forms: Forms) -> CredentialForm:
+        """Return the form of a name: the first to arrive, with a chance in proportion to how common it is.
+
+        `forms` are replaced whole when users come or go, and never changed.
+        """
+        if forms is not self._forms:
+            self._race = [(self._begin(form.text), count, form) for form, count in forms.items()]
+            self._forms = forms
+        if len(self._race) == 1:
+            # most nodes have one form, which wins every race
+            return self._race[0][2]
+        arrivals = [
+            (-math.log((int.from_bytes(keyed.digest(name)[:8]) + 1) / _CHANCES) / count, form)
+            for keyed, count, form in self._race
+        ]
+        return min(arrivals)[1]

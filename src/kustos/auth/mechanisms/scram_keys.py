@@ -1,9 +1,10 @@
 """The arithmetic of SCRAM (RFC 5802 section 3), and the credential that a server keeps."""
 
 import hashlib
-import hmac
 from enum import Enum, unique
 from typing import Final, Protocol
+
+from kustos.runtime import keyed_digest
 
 MIN_ITERATIONS: Final = 4096
 """RFC 7677 section 4; less is refused on both sides, as in Kafka."""
@@ -23,7 +24,8 @@ class ScramHash(Enum):
         """The SASL name, such as `SCRAM-SHA-256`."""
         self.code: Final = {"sha256": 1, "sha512": 2}[hash_name]
         """Kafka's code of the mechanism in requests and records."""
-        self.size: Final = hashlib.new(hash_name).digest_size
+        self._new: Final = getattr(hashlib, hash_name)
+        self.size: Final = self._new().digest_size
         """Bytes of a key, proof or signature."""
 
     # members are singletons; `Enum` hashes their names in Python
@@ -31,11 +33,12 @@ class ScramHash(Enum):
 
     def digest(self, data: bytes) -> bytes:
         """Return the hash."""
-        return hashlib.new(self.hash_name, data).digest()
+        digest: bytes = self._new(data).digest()
+        return digest
 
     def hmac(self, key: bytes, data: bytes) -> bytes:
         """Return the keyed hash."""
-        return hmac.digest(key, data, self.hash_name)
+        return keyed_digest(self.hash_name, key, data)
 
     def salted_password(self, password: bytes, salt: bytes, iterations: int) -> bytes:
         """Return RFC 5802's SaltedPassword; the password is UTF-8 without SASLprep, as in Kafka."""

@@ -6,10 +6,10 @@ extensions of its last, so a client that sends them fails at the proof. The exte
 are kept as sent; Kafka puts two or more in a hash map's order.
 """
 
-import base64
 import re
+from binascii import a2b_base64, b2a_base64
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from kustos.auth.errors import AuthError
 
@@ -38,10 +38,10 @@ _SERVER_FIRST: Final = re.compile(
     _RESERVED + rb"r=(?P<nonce>" + _PRINTABLE + rb"),s=(?P<salt>" + _BASE64 + rb")"
     rb",i=(?P<iterations>[0-9]{1,10})" + _EXTENSIONS,
 )
-_CLIENT_FINAL: Final = re.compile(
-    rb"c=(?P<channel>" + _BASE64 + rb"),r=(?P<nonce>" + _PRINTABLE + rb")" + _EXTENSIONS + rb""
-    rb",p=(?P<proof>" + _BASE64 + rb")",
+_BEFORE_PROOF: Final = re.compile(
+    rb"c=(?P<channel>" + _BASE64 + rb"),r=(?P<nonce>" + _PRINTABLE + rb")" + _EXTENSIONS
 )
+_PROOF: Final = re.compile(_BASE64)
 _SERVER_FINAL: Final = re.compile(
     rb"(?:e=(?P<error>" + _VALUE_SAFE + rb"))|(?:v=(?P<signature>" + _BASE64 + rb"))" + _EXTENSIONS,
 )
@@ -67,18 +67,22 @@ def _unescape_name(saslname: str) -> str:
 
 def _decoded(text: bytes) -> bytes | None:
     """Return the bytes of a text that `_BASE64` matches, None if it is not padded to whole groups of four."""
-    return None if len(text) % 4 else base64.b64decode(text)
+    return None if len(text) % 4 else a2b_base64(text)
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFirst:
+def in_base64(data: bytes) -> bytes:
+    """Return the bytes in base 64."""
+    return b2a_base64(data, newline=False)
+
+
+class ClientFirst(NamedTuple):
     """The client's first message; `bare` is its part of the auth message."""
 
     authorization_id: str
     username: str
     nonce: str
     extensions: tuple[tuple[str, str], ...]
-    bare: bytes = field(repr=False)
+    bare: bytes
 
     @classmethod
     def parse(cls, message: bytes) -> "ClientFirst":
@@ -86,16 +90,18 @@ class ClientFirst:
         match = None if len(message) > MESSAGE_MAX_BYTES else _CLIENT_FIRST.fullmatch(message)
         if match is None:
             raise ScramSyntaxError("invalid SCRAM client first message format")
-        authzid, saslname, nonce, extensions = match.group("authzid", "saslname", "nonce", "extensions")
-        if not (is_escaped(saslname) and is_escaped(authzid or b"")):
-            raise ScramSyntaxError("invalid SCRAM client first message format")
+        authzid, saslname, nonce, extensions = match.groups()
+        username, authorization_id = saslname.decode(), (authzid or b"").decode()
+        if b"=" in saslname or "=" in authorization_id:
+            if not (is_escaped(saslname) and is_escaped(authzid or b"")):
+                raise ScramSyntaxError("invalid SCRAM client first message format")
+            username = _unescape_name(username)
         pairs = extensions and tuple(
             (name, value)
             for name, _, value in (pair.partition("=") for pair in extensions.decode().split(",")[1:])
         )
         bare = b"n=" + saslname + b",r=" + nonce + extensions
-        name = _unescape_name(saslname.decode())
-        return cls((authzid or b"").decode(), name, nonce.decode(), pairs or (), bare)
+        return cls(authorization_id, username, nonce.decode(), pairs or (), bare)
 
     @property
     def is_token(self) -> bool:
@@ -122,8 +128,7 @@ class ServerFirst:
 
     def encode(self) -> bytes:
         """Return the message."""
-        salt = base64.b64encode(self.salt).decode()
-        return f"r={self.nonce},s={salt},i={self.iterations}".encode()
+        return b"r=%b,s=%b,i=%d" % (self.nonce.encode(), in_base64(self.salt), self.iterations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +142,11 @@ class ClientFinal:
     @classmethod
     def parse(cls, message: bytes) -> "ClientFinal":
         """Return the parsed message; raise `ScramSyntaxError`."""
-        match = None if len(message) > MESSAGE_MAX_BYTES else _CLIENT_FINAL.fullmatch(message)
+        # an extension may be named `p`, too, and no proof has a comma: cut here, no pattern has to go back
+        before, _, shown = message.rpartition(b",p=")
+        match = None if len(message) > MESSAGE_MAX_BYTES else _BEFORE_PROOF.fullmatch(before)
         channel = None if match is None else _decoded(match["channel"])
-        proof = None if match is None else _decoded(match["proof"])
+        proof = None if _PROOF.fullmatch(shown) is None else _decoded(shown)
         if match is None or channel is None or proof is None:
             raise ScramSyntaxError("invalid SCRAM client final message format")
         return cls(channel, match["nonce"].decode(), proof)
@@ -147,11 +154,11 @@ class ClientFinal:
     @property
     def without_proof(self) -> bytes:
         """The part of the auth message."""
-        return b"c=" + base64.b64encode(self.channel_binding) + b",r=" + self.nonce.encode()
+        return b"c=" + in_base64(self.channel_binding) + b",r=" + self.nonce.encode()
 
     def encode(self) -> bytes:
         """Return the message."""
-        return self.without_proof + b",p=" + base64.b64encode(self.proof)
+        return self.without_proof + b",p=" + in_base64(self.proof)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,4 +181,4 @@ class ServerFinal:
 
     def encode(self) -> bytes:
         """Return the message."""
-        return b"v=" + base64.b64encode(self.signature) if self.error is None else f"e={self.error}".encode()
+        return b"v=" + in_base64(self.signature) if self.error is None else f"e={self.error}".encode()

@@ -7,8 +7,7 @@ authenticated, that connection makes room for the newcomer: silence must not loc
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
@@ -44,8 +43,7 @@ def connections_within(descriptors: int) -> int:
     return max(1, (descriptors - DESCRIPTORS_RESERVED) // DESCRIPTORS_PER_CONNECTION)
 
 
-@dataclass(frozen=True, slots=True)
-class _Admitted:
+class _Admitted(NamedTuple):
     host: str
     is_open: bool
     """Whether nobody has to authenticate here, so that a link follows at once."""
@@ -192,7 +190,7 @@ class Admission:
     def is_throttled(self, host: str) -> bool:
         """Return whether clients of this address may not log in now."""
         # called for every frame of a login; mostly none has failed lately
-        return len(self._throttle) > 0 and self._throttle.is_throttled(host, self._clock())
+        return bool(self._throttle.full_at_s) and self._throttle.is_throttled(host, self._clock())
 
 
 def _end_late(connection: "ClientConnection") -> None:

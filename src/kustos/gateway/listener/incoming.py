@@ -28,7 +28,11 @@ class Incoming:
         `owner`: who has what is held, None for a stranger.
         """
         self.share.belong_to(owner)
-        self.reader = FrameReader(limit, limit_of)
+        if owner is None and self.reader.is_empty:
+            # nothing has come yet, so one reader is enough until there is a session
+            self.reader.limit = limit
+        else:
+            self.reader = FrameReader(limit, limit_of)
 
     @property
     def waits(self) -> bool:

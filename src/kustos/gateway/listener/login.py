@@ -34,6 +34,10 @@ from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
 if TYPE_CHECKING:
     from kustos.gateway.listener.port import Port
 
+# looked up once: every frame asks for them
+_VERIFYING: Final = SaslState.VERIFYING
+_COMPLETE: Final = SaslState.COMPLETE
+
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 
@@ -76,15 +80,21 @@ class ConnectionLogin:
 
     def receive(self, frame: bytes) -> None:
         """Take a frame of the first login."""
-        if self._port.is_throttled(self._owner.host):
-            self._owner.refuse(THROTTLED)
+        owner = self._owner
+        if self._port.is_throttled(owner.host):
+            owner.refuse(THROTTLED)
+            return
+        effects = self._machine.receive(frame)
+        if len(effects) == 1 and isinstance(effects[0], SendFrame):
+            # most frames of a login do not end it
+            owner.write(effects[0].data)
         else:
-            self._perform_all(self._machine.receive(frame))
+            self._perform_all(effects)
 
     @property
     def is_verifying(self) -> bool:
         """Whether work off the loop has to end before the next frame is taken."""
-        return self._machine.state is SaslState.VERIFYING
+        return self._machine.state is _VERIFYING
 
     def oversized(self) -> None:
         """Take a frame that is longer than a login may send."""
@@ -95,7 +105,7 @@ class ConnectionLogin:
         machine, port = self._machine, self._port
         if machine.state is SaslState.AUTHENTICATE and self._is_throttled_guess(frame):
             self._perform_all((Close(THROTTLED.reason),))
-        elif machine.state is not SaslState.COMPLETE:
+        elif machine.state is not _COMPLETE:
             self._perform_all(machine.receive(frame))
         elif frame[:2] == SASL_HANDSHAKE:
             effects = machine.begin_reauthentication(frame)
@@ -123,10 +133,6 @@ class ConnectionLogin:
         self._cancel()
 
     def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
-        if len(effects) == 1 and isinstance(effects[0], SendFrame):
-            # most frames of a login do not end it
-            self._owner.write(effects[0].data)
-            return
         if not self._is_recorded(effects):
             self._owner.close(LOG_IS_FULL)
             return
@@ -136,11 +142,11 @@ class ConnectionLogin:
     def _is_recorded(self, effects: tuple[SaslEffect, ...]) -> bool:
         """Record and count the login that these effects end, if any; return whether it may take effect."""
         port, host = self._port, self._owner.host
-        if any(map(_is_guess, effects)):
-            port.login_failed(host)
         login = login_among(effects, self._machine, port.name, port.security_protocol, host)
         if login is None:
             return True
+        if login.failure is not None and any(map(_is_guess, effects)):
+            port.login_failed(host)
         is_recorded = port.observer.login_ended(login)
         succeeded = is_recorded and login.failure is None
         port.metrics.authenticated(login.mechanism, succeeded, login.is_reauthentication)
@@ -150,12 +156,12 @@ class ConnectionLogin:
         """Carry out an effect of the SASL machine."""
         owner, port = self._owner, self._port
         match effect:
-            case SendFrame(frame):
-                owner.write(frame)
+            case SendFrame():
+                owner.write(effect.data)
+            case Authenticated():
+                owner.admitted(effect.principal)
             case RunBeside():
                 self._cancel = port.login_threads.run(effect, self._resume)
-            case Authenticated(principal=principal):
-                owner.admitted(principal)
             case ProofRefused(reason=reason):
                 LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
             case Fail(response=frame, reason=reason, delay_ms=delay_ms, was_announced=was_announced):

@@ -59,9 +59,8 @@ class Port:
         self.metrics: Final = gateway.parts.metrics
         self.figures: Final = gateway.parts.metrics.listener(plan.name)
         self.is_shadow: Final = plan.mode is AuthorizationMode.SHADOW
-        self.context_authorizer: Final = (
-            None if plan.mode is AuthorizationMode.OFF else gateway.parts.context_authorizer
-        )
+        self._decides: Final = plan.mode is not AuthorizationMode.OFF
+        self.context_authorizer: Final = gateway.parts.context_authorizer if self._decides else None
         self.answers: Final = gateway.parts.answers
         self.requests: Final = gateway.parts.requests
         self.large_turns: Final = gateway.parts.large_turns
@@ -153,7 +152,7 @@ class Port:
 
     def decider(self, principal: KafkaPrincipal, host: str) -> Decider:
         """Return the decider of one connection; raise `AuthorizerError` if it cannot be decided about."""
-        if self.plan.mode is AuthorizationMode.OFF:
+        if not self._decides:
             return OpenDecider()
         try:
             return self._gateway.parts.decider(principal, host)

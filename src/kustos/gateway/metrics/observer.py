@@ -97,7 +97,7 @@ class GatewayObserver:
             return True
         security, time_ms = self.audit.security, self.audit.now_ms
         if login.failure is None and self.audit.is_full:
-            security.count(replace(login, failure=LOG_IS_FULL).event(time_ms))
+            security.count(login._replace(failure=LOG_IS_FULL).event(time_ms))
             return False
         if login.failure is None:
             security.admit(login.event(time_ms))

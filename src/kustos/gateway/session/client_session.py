@@ -196,18 +196,18 @@ class ClientSession:
 
     def _open(self, frame: bytes, is_large: bool) -> None:
         started_s = self._loop.time()
-        repetition = None if is_large or self._observer.refuses else self._guard.repetition(frame)
+        known = self._services.answer_versions(frame) if frame[:2] == API_VERSIONS else None
+        repetition = None if known or is_large or self._observer.refuses else self._guard.repetition(frame)
         if repetition is not None and self._repeat(repetition, started_s):
             self._turn.give_back(len(frame))
             return
         try:
-            known = self._services.answer_versions(frame) if frame[:2] == API_VERSIONS else None
             opened = known or (self._guard.open_in_turns(frame) if is_large else self._guard.open(frame))
         except RefusedFrameError as refusal:
             self._fail(str(refusal))
             return
         if isinstance(opened, bytes):
-            self._slots.answer(Slot(ApiKey.API_VERSIONS, started_s), opened)
+            self._slots.answer(ApiKey.API_VERSIONS, started_s, opened)
             return
         limit_answer(opened, self._answers.reserve)
         slot = Slot(opened.row.api_key, started_s, opened, is_large=is_large)

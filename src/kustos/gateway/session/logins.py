@@ -1,7 +1,6 @@
 """Reads the outcome of a login from the SASL machine's effects, before they take effect."""
 
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth import Authenticated, Close, Fail, ProofRefused, SaslEffect, SaslServerMachine
@@ -19,8 +18,7 @@ class Refused(Protocol):
         """The reason, in one sentence."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Login:
+class Login(NamedTuple):
     """How a login ended: with a `principal`, or with the reason of its `failure`."""
 
     listener_name: str
@@ -70,6 +68,8 @@ def live_login(
     )
 
 
+_FAILURES: Final = (ProofRefused, Fail, Close)
+
 CERTIFICATE_LOGIN: Final = "SSL"
 """The label of a login by a certificate, among those of SASL mechanisms."""
 
@@ -98,20 +98,19 @@ def login_among(
     host: str,
 ) -> Login | None:
     """Return the login that these effects of a machine complete, None if there is none."""
-    principal: KafkaPrincipal | None = None
-    failure: str | None = None
-    is_reauthentication = machine.is_reauthenticating
     for effect in effects:
-        match effect:
-            case Authenticated():
-                principal, is_reauthentication = effect.principal, effect.is_reauthentication
-            case Fail(was_announced=True):
+        principal: KafkaPrincipal | None = None
+        failure: str | None = None
+        is_reauthentication = machine.is_reauthenticating
+        if isinstance(effect, Authenticated):
+            principal, is_reauthentication = effect.principal, effect.is_reauthentication
+        elif isinstance(effect, _FAILURES):
+            if isinstance(effect, Fail) and effect.was_announced:
                 # it has ended before
                 return None
-            case ProofRefused() | Fail() | Close():
-                failure = effect.reason
-            case _:
-                continue
+            failure = effect.reason
+        else:
+            continue
         return Login(
             listener_name=listener_name,
             security_protocol=security_protocol,

@@ -295,6 +295,7 @@ class RequestShare:
 
     __slots__ = (
         "_budget",
+        "_key",
         "_owner",
         "_parked_bytes",
         "counted_bytes",
@@ -307,7 +308,9 @@ class RequestShare:
 
     def __init__(self, budget: RequestBudget, go_on: Callable[[], object], end: Callable[[], object]) -> None:
         self._budget: Final = budget
+        self._key: Hashable | None = None
         self._owner: RequestOwner | None = None
+        """Whoever has the key, from the first byte that counts: few connections ever hold so much."""
         self._parked_bytes = 0
         self.go_on = go_on
         self.end = end
@@ -335,7 +338,7 @@ class RequestShare:
     def belong_to(self, key: Hashable | None) -> None:
         """Hold nothing, and from now on for the owner with this key; None: for a stranger."""
         self.hold(0)
-        self._owner = None if key is None else self._budget.owner(key)
+        self._key, self._owner = key, None
 
     def hold(self, size_bytes: int, *, is_unfinished: bool = False, has_finished: bool = False) -> bool:
         """Hold bytes in place of those before; return False for a stranger that gets no more.
@@ -343,8 +346,15 @@ class RequestShare:
         `is_unfinished`: the client has to send more before anything can be given back. `has_finished`: a
         frame became whole since the last call, so that an unfinished one has just begun.
         """
-        budget, owner = self._budget, self._owner
         counted_bytes = size_bytes if size_bytes > FLOOR_BYTES else 0
+        if not (counted_bytes or self.counted_bytes):
+            # what does not count changes nothing for anybody
+            self.held_bytes = size_bytes
+            return True
+        budget = self._budget
+        if self._owner is None and self._key is not None:
+            self._owner = budget.owner(self._key)
+        owner = self._owner
         change_bytes = counted_bytes - self.counted_bytes
         budget.count(change_bytes, is_stranger=owner is None)
         self.held_bytes, self.counted_bytes = size_bytes, counted_bytes

@@ -98,10 +98,15 @@ class Slots:
         """Take a request, behind the others."""
         self.in_flight.append(slot)
 
-    def answer(self, slot: Slot, answer: bytes) -> None:
+    def answer(self, api_key: int, started_s: float, answer: bytes) -> None:
         """Take a request with its answer."""
-        self.in_flight.append(slot)
-        self.finish(slot, answer)
+        if self.in_flight:
+            slot = Slot(api_key, started_s)
+            self.in_flight.append(slot)
+            self.finish(slot, answer)
+        else:
+            self._observer.answered(api_key, self._now_s() - started_s)
+            self._write(answer)
 
     def finish(self, slot: Slot, answer: bytes) -> None:
         """Count the answer to a request, and send it when its turn comes."""

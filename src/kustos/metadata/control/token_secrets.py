@@ -6,13 +6,14 @@ a SCRAM login in the name of the token id.
 
 import base64
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from kustos.metadata.image import Change, DelegationTokenRemoved, DelegationTokenSet, MetadataImage
 from kustos.metadata.records import DelegationTokenRecord
 from kustos.metadata.scram import MIN_ITERATIONS, ScramCredential, ScramMechanism, scram_credential
-from kustos.runtime import Entropy, base36_text
+from kustos.runtime import Entropy, KeyedHash, base36_text
 
 CREDENTIALS_KEPT_MAX: Final = 10_000
 """SCRAM credentials of tokens kept, about 500 bytes each; to compute one takes 4096 hash rounds."""
@@ -25,11 +26,13 @@ class TokenSecret:
     """`delegation.token.secret.key`; it never shows in a text form."""
 
     _key: bytes = field(repr=False)
-    _salts_key: bytes = field(init=False, repr=False, compare=False)
-    """Under which salts are derived: the HMAC of a text that is not a token's id, and is never shown."""
+    _salts: Mapping[ScramMechanism, KeyedHash] = field(init=False, repr=False, compare=False)
+    """Derive the salts; their key is the HMAC of a text that is not a token's id, and is never shown."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_salts_key", self.hmac("\0kustos salts"))
+        salts = KeyedHash("sha512", self.hmac("\0kustos salts"))
+        begun = {each: salts.begun(b"salt\0%b\0" % each.mechanism_name.encode()) for each in ScramMechanism}
+        object.__setattr__(self, "_salts", begun)
 
     @classmethod
     def of(cls, text: str | None) -> "TokenSecret | None":
@@ -49,8 +52,7 @@ class TokenSecret:
 
     def salt(self, token_id: str, mechanism: ScramMechanism) -> bytes:
         """Return the salt of a token's credential, in the form of Kafka's tools."""
-        name = b"\0".join((b"salt", mechanism.mechanism_name.encode(), token_id.encode()))
-        return base36_text(hmac.digest(self._salts_key, name, "sha512")).encode()
+        return base36_text(self._salts[mechanism].digest(token_id.encode())).encode()
 
     def nobodys_keys(self, mechanism: ScramMechanism) -> tuple[bytes, bytes]:
         """Return a stored key and a server key that no password has."""
