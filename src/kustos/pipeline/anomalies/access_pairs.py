@@ -3,9 +3,9 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import ActivityScope, is_grown_up
+from kustos.pipeline.anomalies.activity import ActivityScope, days_with, is_grown_up
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
-from kustos.pipeline.anomalies.sweeps import in_days_before
+from kustos.pipeline.anomalies.sweeps import in_days_before, usual
 from kustos.pipeline.anomalies.tails import negative_binomial_surprise, rarity
 
 PAIR = ["principal", "resource_type", "resource_name"]
@@ -47,15 +47,10 @@ def first_seen(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
     """
     parameters = scope.parameters
     allowed = fresh.filter("is_allowed")
-    before = (
-        allowed.filter(scope.is_history())
-        .groupBy("principal")
-        .agg(sql.count_distinct("day").alias("novel_days"))
-    )
-    novelty = rarity(sql.coalesce("novel_days", sql.lit(0)), sql.col("looks"))
+    novelty = rarity(sql.col("novel_days"), sql.col("looks"))
     surprising = (
-        allowed.filter(scope.is_judged() & (sql.col("used_days") < parameters.habit_days))
-        .join(before, "principal", "left")
+        allowed.withColumn("novel_days", days_with(scope.is_history(), "principal"))
+        .filter(scope.is_judged() & (sql.col("used_days") < parameters.habit_days))
         .withColumn("surprise", novelty - sql.col("affinity") * parameters.affinity_weight)
         .filter(sql.col("surprise") >= parameters.first_seen_surprise)
     )
@@ -71,7 +66,7 @@ def first_seen(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
             "all_names"
         ),
         sql.slice(sql.sort_array(sql.collect_set("resource_name")), 1, NAMES_MAX).alias("names"),
-        sql.max(sql.coalesce("novel_days", sql.lit(0))).alias("novel_days"),
+        sql.max("novel_days").alias("novel_days"),
         sql.max("looks").alias("looks"),
     )
     reason = sql.format_string(
@@ -110,12 +105,12 @@ def enumeration(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
     )
     is_today = sql.col("tried_on") == sql.col("day")
     by_day = (
-        in_days_before(fresh.filter(is_tried), scope)
+        in_days_before(fresh.filter(is_tried).repartition("principal"), scope)
         .groupBy("principal", "day")
         .agg(
             sql.count(sql.lit(1)).alias("topics"),
             sql.count_if(is_today).alias("topics_today"),
-            sql.count_distinct("tried_on").alias("tried_days"),
+            sql.size(sql.collect_set("tried_on")).alias("tried_days"),
             sql.count_if(~sql.col("is_allowed")).alias("denied_topics"),
             sql.sum("event_count").alias("attempts"),
             sql.sum(sql.when(is_today, sql.col("event_count"))).alias("event_count"),
@@ -124,28 +119,18 @@ def enumeration(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
             sql.max("active_days").alias("active_days"),
             sql.slice(sql.sort_array(sql.collect_set("resource_name")), 1, NAMES_MAX).alias("names"),
         )
-    )
-    history = (
-        by_day.filter(scope.is_history())
-        .groupBy("principal")
-        .agg(
-            sql.sum("topics").alias("topics_before"),
-            sql.sum(sql.col("topics") * sql.col("topics")).alias("squares_before"),
-        )
+        .filter("topics_today > 0")
     )
     least = parameters.enumerated_topics
     became_many = (sql.col("topics") >= least) & (
         (sql.col("topics_today") >= least) | (sql.col("topics") - sql.col("topics_today") < least)
     )
-    judged = by_day.filter(scope.is_judged() & became_many).join(history, "principal", "left")
-    looks = sql.greatest(sql.col("active_days"), sql.lit(1))
-    mean = (sql.coalesce("topics_before", sql.lit(0)) + 0.5) / looks
-    variance = (sql.coalesce("squares_before", sql.lit(0)) + 0.5) / looks + mean
-    surprising = judged.withColumn("mean", mean).withColumn(
-        "surprise", negative_binomial_surprise(sql.col("topics"), mean, variance)
-    )
-    found = surprising.filter(sql.col("surprise") >= parameters.enumeration_surprise).withColumns(
-        {"resource_type": sql.lit("TOPIC"), "resource_name": sql.lit(None).cast("string")}
+    found = (
+        by_day.withColumns(usual("topics", scope))
+        .filter(scope.is_judged() & became_many)
+        .withColumn("surprise", negative_binomial_surprise(*map(sql.col, ("topics", "mean", "variance"))))
+        .filter(sql.col("surprise") >= parameters.enumeration_surprise)
+        .withColumns({"resource_type": sql.lit("TOPIC"), "resource_name": sql.lit(None).cast("string")})
     )
     reason = sql.format_string(
         "tried %d topics new to it (%s) on %d days, %d of them denied, %.1f times each; usual are %.1f",

@@ -159,20 +159,36 @@ def prefixes(name: Column) -> Column:
     ).otherwise(sql.array().cast("array<string>"))
 
 
+def only(name: str) -> Column:
+    """Return the value of a column that all rows of a group share, null if there are several."""
+    return sql.when(sql.min(name) == sql.max(name), sql.min(name))
+
+
+def days_with(condition: Column, *keys: str, day: str = "day") -> Column:
+    """Return on how many days rows with the same keys meet a condition, for each row."""
+    days = sql.collect_set(sql.when(condition, sql.col(day)))
+    return sql.size(days.over(Window.partitionBy(*keys)))
+
+
 def pairs(days: DataFrame) -> DataFrame:
     """Return each principal's resources: first day of any use, of an allowed one, of anybody's use.
 
     Uses as a super user are left out: no ACL grants them.
     """
-    allowed = sql.when(sql.col("is_allowed"), sql.col("day"))
-    mine = (
-        days.filter(~sql.col("is_super") & sql.col("resource_name").isNotNull())
-        .groupBy("principal", "resource_type", "resource_name")
-        .agg(sql.min("day").alias("first_day"), sql.min(allowed).alias("allowed_since"))
+    resource = ["resource_type", "resource_name"]
+    mine = sql.when(~sql.col("is_super"), sql.col("day"))
+    return (
+        days.filter(sql.col("resource_name").isNotNull())
+        .groupBy("principal", *resource)
+        .agg(
+            sql.min("day").alias("used_since"),
+            sql.min(mine).alias("first_day"),
+            sql.min(sql.when(sql.col("is_allowed"), mine)).alias("allowed_since"),
+        )
+        .withColumn("known_since", sql.min("used_since").over(Window.partitionBy(*resource)))
+        .filter(sql.col("first_day").isNotNull())
+        .drop("used_since")
     )
-    known = days.filter(sql.col("resource_name").isNotNull())
-    everybody = known.groupBy("resource_type", "resource_name").agg(sql.min("day").alias("known_since"))
-    return mine.join(everybody, ["resource_type", "resource_name"])
 
 
 def affinity(pairs: DataFrame) -> DataFrame:

@@ -1,9 +1,9 @@
 """Bursts of denials: an attacker who tries operations, or a service that retries what it has no right to."""
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import GOVERNING, ActivityScope, hours_in
+from kustos.pipeline.anomalies.activity import GOVERNING, ActivityScope, hours_in, only
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import negative_binomial_surprise
 
@@ -34,17 +34,24 @@ def attempts(days: DataFrame) -> DataFrame:
             sql.max("last_time").alias("last_time"),
         )
     )
-    return by_hour.groupBy(*ATTEMPT, "day").agg(
-        sql.sum("denied").alias("denied"),
-        sql.max("denied").alias("worst_hour"),
-        sql.collect_set("hour").alias("denied_hours"),
-        sql.min("first_time").alias("first_time"),
-        sql.max("last_time").alias("last_time"),
+    return (
+        by_hour.repartition(*ATTEMPT)
+        .groupBy(*ATTEMPT, "day")
+        .agg(
+            sql.sum("denied").alias("denied"),
+            sql.max("denied").alias("worst_hour"),
+            sql.collect_set("hour").alias("denied_hours"),
+            sql.min("first_time").alias("first_time"),
+            sql.max("last_time").alias("last_time"),
+        )
     )
 
 
-def _spread(value: Column) -> Column:
-    quartiles = sql.percentile(value, sql.array(sql.lit(0.25), sql.lit(0.75)))
+def _quartiles(value: Column) -> Column:
+    return sql.percentile(value, sql.array(sql.lit(0.25), sql.lit(0.75)))
+
+
+def _spread(quartiles: Column) -> Column:
     return (quartiles[1] - quartiles[0]) / QUARTILES_APART
 
 
@@ -53,18 +60,13 @@ def excess(tried: DataFrame, scope: ActivityScope) -> DataFrame:
 
     Denials on several days of the history are a habit, described by their median and quartiles.
     """
-    usual = (
-        tried.filter(scope.is_history())
-        .groupBy(*ATTEMPT)
-        .agg(
-            sql.count(sql.lit(1)).alias("denied_days"),
-            sql.median("denied").alias("usual"),
-            _spread(sql.col("denied")).alias("spread"),
-            sql.median("worst_hour").alias("usual_hour"),
-            _spread(sql.col("worst_hour")).alias("spread_hour"),
-        )
-        .filter(sql.col("denied_days") >= scope.parameters.habit_days)
-    )
+    alike = Window.partitionBy(*ATTEMPT)
+    is_habit = sql.count_if(scope.is_history()).over(alike) >= scope.parameters.habit_days
+    usual = {}
+    for name, end in (("denied", ""), ("worst_hour", "_hour")):
+        before = sql.when(scope.is_history(), sql.col(name))
+        usual[f"usual{end}"] = sql.when(is_habit, sql.median(before).over(alike))
+        usual[f"spread{end}"] = sql.when(is_habit, _spread(_quartiles(before).over(alike)))
 
     def surprise(count: str, mean: str, deviation: str) -> Column:
         return negative_binomial_surprise(
@@ -75,7 +77,7 @@ def excess(tried: DataFrame, scope: ActivityScope) -> DataFrame:
         surprise("denied", "usual", "spread"), surprise("worst_hour", "usual_hour", "spread_hour")
     )
     return (
-        tried.join(usual, ATTEMPT, "left")
+        tried.withColumns(usual)
         .filter(sql.col("usual").isNull() | (swing >= HABIT_SURPRISE))
         .withColumn(
             "excess",
@@ -94,7 +96,7 @@ def without_swept(tried: DataFrame, swept: DataFrame, scope: ActivityScope) -> D
     """
     marked = swept.select("principal", "day").distinct().withColumn("is_swept", sql.lit(True))
     is_part = sql.col("is_swept").isNotNull() & (sql.col("denied") <= scope.parameters.attempts_per_name)
-    return tried.join(marked, ["principal", "day"], "left").filter(~is_part).drop("is_swept")
+    return tried.join(sql.broadcast(marked), ["principal", "day"], "left").filter(~is_part).drop("is_swept")
 
 
 def denied_days(days: DataFrame, known: DataFrame, swept: DataFrame, scope: ActivityScope) -> DataFrame:
@@ -105,7 +107,7 @@ def denied_days(days: DataFrame, known: DataFrame, swept: DataFrame, scope: Acti
     """
     pair = ["principal", "resource_type", "resource_name"]
     familiar = known.select(*pair, "allowed_since", "affinity")
-    tried = without_swept(excess(scope.keep(attempts(days)), scope), swept, scope)
+    tried = without_swept(excess(attempts(days), scope), swept, scope)
     over = tried.filter(sql.col("excess") > 0).join(familiar, pair, "left")
     is_own = sql.coalesce(sql.col("allowed_since") < sql.col("day"), sql.lit(False)) | (
         sql.coalesce("affinity", sql.lit(0.0)) >= FAMILIAR_AFFINITY
@@ -113,21 +115,19 @@ def denied_days(days: DataFrame, known: DataFrame, swept: DataFrame, scope: Acti
     asked = sql.nullif(sql.col("resource_name"), sql.lit(""))  # no name: the question was for any
     name = sql.concat_ws(" ", "operation", "resource_type", asked)
     is_governing = sql.col("operation").isin(*GOVERNING)
-    things = sql.count(sql.lit(1))
+    things, resource = sql.count(sql.lit(1)), sql.struct("resource_type", "resource_name")
     retried = sql.collect_set(sql.when(sql.col("excess") > scope.parameters.attempts_per_name, name))
     named = over.groupBy("principal", "day").agg(
         sql.sum("excess").alias("excess"),
         things.alias("things"),
         sql.size(sql.array_distinct(sql.flatten(sql.collect_list("denied_hours")))).alias("hours"),
-        sql.count_distinct("operation").alias("operations"),
-        sql.count_distinct(sql.when(is_governing, sql.col("operation"))).alias("governing_operations"),
-        sql.count_distinct("resource_type", "resource_name").alias("resources"),
+        sql.size(sql.collect_set("operation")).alias("operations"),
+        sql.size(sql.collect_set(sql.when(is_governing, sql.col("operation")))).alias("governing_operations"),
+        sql.size(sql.collect_set(resource)).alias("resources"),
         (sql.count_if(is_own) / things).alias("own_share"),
         (sql.count_if(is_governing) / things).alias("governing_share"),
-        sql.when(sql.count_distinct("resource_type") == 1, sql.min("resource_type")).alias("resource_type"),
-        sql.when(sql.count_distinct("resource_type", "resource_name") == 1, sql.min("resource_name")).alias(
-            "resource_name"
-        ),
+        only("resource_type").alias("resource_type"),
+        sql.when(sql.min(resource) == sql.max(resource), sql.min("resource_name")).alias("resource_name"),
         sql.min("first_time").alias("first_time"),
         sql.max("last_time").alias("last_time"),
         sql.sort_array(retried).alias("retried"),
@@ -154,7 +154,7 @@ def bursts(days: DataFrame, known: DataFrame, swept: DataFrame, scope: ActivityS
         .agg(
             sql.count(sql.lit(1)).alias("looks"),
             sql.median(sql.ln("excess")).alias("center"),
-            _spread(sql.ln("excess")).alias("width"),
+            _spread(_quartiles(sql.ln("excess"))).alias("width"),
         )
         .select(
             sql.when(sql.col("looks") >= parameters.denials_days_min, sql.col("center"))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.access_pairs import enumeration, first_seen, unfamiliar
 from kustos.pipeline.anomalies.activity import (
@@ -74,7 +75,8 @@ def find_anomalies(
     everybody, known = keep(principals(days, scope)), keep(known_pairs(days, scope))
     fresh = keep(unfamiliar(days, known, everybody, scope))
     tours = keep(enumeration(fresh, scope))
-    met = first_seen(fresh, scope).join(tours.select("principal", "day"), ["principal", "day"], "left_anti")
+    toured = sql.broadcast(tours.select("principal", "day"))
+    met = first_seen(fresh, scope).join(toured, ["principal", "day"], "left_anti")
     swept = keep(sweeps(days, everybody, scope).unionByName(probed_rights(days, scope)))
     found = tours
     for more in (
@@ -83,8 +85,8 @@ def find_anomalies(
         new_hosts(days, everybody, scope),
         denial_bursts(days, known, tours.unionByName(swept), scope),
         unusual_hours(days, everybody, scope),
-        super_user_use(days, scope),
-        dormant_waking(days, scope),
+        super_user_use(days, everybody, scope),
+        dormant_waking(days, everybody, scope),
     ):
         found = found.unionByName(more)
     if security_events is not None:

@@ -7,7 +7,7 @@ from kustos.pipeline.anomalies.activity import ActivityScope
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 
 
-def dormant_waking(days: DataFrame, scope: ActivityScope) -> DataFrame:
+def dormant_waking(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind DORMANT_WAKING: the first day after a long silence.
 
     By the rate of its active days before, a silence of that length must be improbable (Poisson), and no
@@ -15,10 +15,11 @@ def dormant_waking(days: DataFrame, scope: ActivityScope) -> DataFrame:
     be on leave, and comes back to where it was before.
     """
     parameters = scope.parameters
-    began = days.agg(sql.min("day").alias("began"))
+    began = everybody.agg(sql.min("principal_first_day").alias("began"))
     since = sql.min("day").over(Window.partitionBy("principal", "wide_network"))
     active = (
-        days.withColumn("network_since", since)
+        days.repartition("principal")
+        .withColumn("network_since", since)
         .groupBy("principal", "day")
         .agg(
             sql.min("first_time").alias("first_time"),

@@ -2,11 +2,12 @@
 
 from datetime import timedelta
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import ActivityScope, network
+from kustos.pipeline.anomalies.activity import ActivityScope, days_with, network
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, plain, quoted
+from kustos.pipeline.anomalies.sweeps import in_days_before
 from kustos.pipeline.queries import logins as queries
 
 SOURCE = ["claimed_name", "host"]
@@ -69,22 +70,18 @@ def guessed(days: DataFrame, scope: ActivityScope) -> DataFrame:
     many = days.filter(
         (sql.col("failed") >= least) & sql.col("claimed_name").isNotNull() & ~sql.col("is_home")
     )
-    near = many.withColumn("wide_network", network(sql.col("host"), is_wide=True))
-    before = near.filter(scope.is_history())
-    here, around = ([*SOURCE], ["claimed_name", "wide_network"])
+    near = many.withColumn("wide_network", network(sql.col("host"), is_wide=True)).repartition("claimed_name")
+    is_before = scope.is_history() & sql.col("host").isNotNull()
 
-    def habits(keys: list[str], name: str) -> DataFrame:
-        seen = before.groupBy(*keys).agg(sql.count_distinct("day").alias(name))
-        return seen.filter(sql.col(name) >= scope.parameters.habit_days)
+    def is_habit(*keys: str) -> Column:
+        return days_with(is_before, *keys) >= scope.parameters.habit_days
 
-    judged = (
-        near.filter(scope.is_judged())
-        .join(habits(here, "days_here"), here, "left")
-        .join(habits(around, "days_around"), around, "left")
-        .filter(
-            sql.col("days_here").isNull()
-            & (sql.col("days_around").isNull() | (sql.col("failed_before") >= least))
-        )
+    judged = near.withColumns(
+        {"is_habit": is_habit(*SOURCE), "is_near_habit": is_habit("claimed_name", "wide_network")}
+    ).filter(
+        scope.is_judged()
+        & ~sql.col("is_habit")
+        & (~sql.col("is_near_habit") | (sql.col("failed_before") >= least))
     )
     is_in = sql.col("failed_before") >= least
     facts = (
@@ -94,7 +91,7 @@ def guessed(days: DataFrame, scope: ActivityScope) -> DataFrame:
     slowly = guessed_slowly(days, scope).join(
         judged.select("claimed_name", "day"), ["claimed_name", "day"], "left_anti"
     )
-    together = here_and_there.unionByName(slowly.select(*facts))
+    together = scope.keep(here_and_there.unionByName(slowly.select(*facts)))
     columns = _finding(together, "failed", least).withColumn(
         "principal", sql.concat(sql.lit("User:"), sql.col("claimed_name"))
     )
@@ -130,6 +127,7 @@ def guessed_slowly(days: DataFrame, scope: ActivityScope) -> DataFrame:
     least = parameters.failed_logins_min
     by_day = (
         days.filter((sql.col("failed") < least) & sql.col("claimed_name").isNotNull() & ~sql.col("is_home"))
+        .repartition("claimed_name")
         .groupBy("claimed_name", "day")
         .agg(
             sql.sum("failed").alias("failed"),
@@ -140,32 +138,21 @@ def guessed_slowly(days: DataFrame, scope: ActivityScope) -> DataFrame:
             sql.slice(sql.sort_array(sql.collect_set("host")), 1, NAMES_MAX).alias("hosts"),
         )
     )
-    former = by_day.select(
-        "claimed_name",
-        sql.col("day").alias("tried_on"),
-        sql.col("failed").alias("failed_then"),
-        sql.col("hosts").alias("hosts_then"),
-    )
-    age = sql.date_diff("day", "tried_on")
+    is_today = sql.col("tried_on") == sql.col("day")
+    today = ("succeeded", "got_in", "first_time", "last_time")
     sums = (
-        by_day.join(former, "claimed_name")
-        .filter((age >= 0) & (age < parameters.sweep_days))
-        .groupBy("claimed_name", "day", "succeeded", "got_in", "first_time", "last_time")
+        in_days_before(by_day, scope)
+        .groupBy("claimed_name", "day")
         .agg(
-            sql.sum("failed_then").alias("failed"),
-            sql.size(sql.array_distinct(sql.flatten(sql.collect_list("hosts_then")))).alias("addresses"),
+            *(sql.max(sql.when(is_today, sql.col(name))).alias(name) for name in today),
+            sql.sum("failed").alias("failed"),
+            sql.size(sql.array_distinct(sql.flatten(sql.collect_list("hosts")))).alias("addresses"),
         )
-        .filter((sql.col("failed") >= least) & (sql.col("addresses") > 1))
-    )
-    habits = (
-        sums.filter(scope.is_history())
-        .groupBy("claimed_name")
-        .agg(sql.count(sql.lit(1)).alias("days_before"))
-        .filter(sql.col("days_before") >= parameters.habit_days)
+        .filter(sql.col("got_in").isNotNull() & (sql.col("failed") >= least) & (sql.col("addresses") > 1))
     )
     return (
-        sums.filter(scope.is_judged())
-        .join(habits, "claimed_name", "left_anti")
+        sums.withColumn("days_before", days_with(scope.is_history(), "claimed_name"))
+        .filter(scope.is_judged() & (sql.col("days_before") < parameters.habit_days))
         .withColumns(
             {
                 "host": sql.lit(None).cast("string"),

@@ -3,47 +3,33 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import ActivityScope, is_grown_up
+from kustos.pipeline.anomalies.activity import ActivityScope, days_with, is_grown_up
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import rarity
 
 
-def _company(arrivals: DataFrame, scope: ActivityScope) -> DataFrame:
+def _company(scope: ActivityScope) -> Column:
     """Return for each arrival how many other principals came to the network within days."""
-    other = arrivals.select(
-        "network", sql.col("principal").alias("other"), sql.col("first_day").alias("other_day")
-    )
-    near = sql.abs(sql.date_diff("first_day", "other_day")) <= scope.parameters.company_days
-    return (
-        arrivals.select("network", "principal", "first_day")
-        .join(other, "network")
-        .filter((sql.col("principal") != sql.col("other")) & near)
-        .groupBy("network", "principal")
-        .agg(sql.count_distinct("other").alias("company"))
-    )
+    days = scope.parameters.company_days
+    near = Window.partitionBy("network").orderBy(sql.unix_date("first_day")).rangeBetween(-days, days)
+    return sql.size(sql.collect_set("principal").over(near)) - 1
 
 
 def arrivals(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return each principal's networks with their first day, and the facts that make them less surprising."""
-    networks = scope.keep(
-        days.groupBy("principal", "network", "wide_network").agg(
-            sql.min("day").alias("first_day"), sql.count_distinct("day").alias("used_days")
-        )
-    )
     ranges = Window.partitionBy("principal", "wide_network")
     total = everybody.agg(sql.count(sql.lit(1)).alias("principals"))
-    residents = (
-        networks.filter(scope.is_history("first_day"))
-        .groupBy("network")
-        .agg(sql.count(sql.lit(1)).alias("residents"))
-    )
+    residents = sql.count_if(scope.is_history("first_day")).over(Window.partitionBy("network"))
     return (
-        networks.withColumn("is_range_known", sql.min("first_day").over(ranges) < sql.col("first_day"))
+        days.groupBy("principal", "network", "wide_network")
+        .agg(sql.min("day").alias("first_day"), sql.size(sql.collect_set("day")).alias("used_days"))
+        .withColumn("is_range_known", sql.min("first_day").over(ranges) < sql.col("first_day"))
+        .withColumn("residents", residents)
         .join(everybody, "principal")
         .filter(is_grown_up(scope, "first_day"))
-        .join(residents, "network", "left")
+        .withColumn("company", _company(scope))
         .crossJoin(sql.broadcast(total))
-        .withColumn("resident_share", sql.coalesce("residents", sql.lit(0)) / sql.col("principals"))
+        .withColumn("resident_share", sql.col("residents") / sql.col("principals"))
     )
 
 
@@ -67,26 +53,14 @@ def new_hosts(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> Da
     came at the same time; and not at all if the principal stays there.
     """
     parameters = scope.parameters
-    came = scope.keep(arrivals(days, everybody, scope))
-    before = (
-        came.filter(scope.is_history("first_day"))
-        .groupBy("principal")
-        .agg(
-            sql.count_distinct("first_day").alias("days_of_networks"),
-            sql.count_distinct(sql.when(~sql.col("is_range_known"), sql.col("first_day"))).alias(
-                "days_of_ranges"
-            ),
-        )
-    )
-    novel = sql.when(sql.col("is_range_known"), sql.col("days_of_networks")).otherwise(
-        sql.col("days_of_ranges")
+    is_before = scope.is_history("first_day")
+    novel = sql.when(sql.col("is_range_known"), days_with(is_before, "principal", day="first_day")).otherwise(
+        days_with(is_before & ~sql.col("is_range_known"), "principal", day="first_day")
     )
     judged = (
-        came.filter(scope.is_judged("first_day") & (sql.col("used_days") < parameters.habit_days))
-        .join(_company(came, scope), ["network", "principal"], "left")
-        .join(before, "principal", "left")
-        .fillna(0, ["company", "days_of_networks", "days_of_ranges"])
+        arrivals(days, everybody, scope)
         .withColumn("novel_days", novel)
+        .filter(scope.is_judged("first_day") & (sql.col("used_days") < parameters.habit_days))
     )
     surprising = judged.withColumn(
         "surprise", rarity(sql.col("novel_days"), sql.col("looks")) - _discount(scope)

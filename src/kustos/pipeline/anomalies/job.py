@@ -1,6 +1,7 @@
 """The search for anomalies over the tables: keeps what earlier runs found, and says what became of it."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from kustos.pipeline.anomalies import Suppression, Window
     from kustos.pipeline.tables import Tables
+    from kustos.pipeline.triage import State
 
 ANOMALY_STEPS: Final = ("looking for anomalies", "summing up")
 
@@ -36,7 +38,7 @@ def run_anomalies(
     """
     from kustos.pipeline.anomalies import find_anomalies, kept, suppressed_by
     from kustos.pipeline.schemas import CLUSTER
-    from kustos.pipeline.triage import merged, of_cluster, states_of
+    from kustos.pipeline.triage import merged, of_cluster, states_of, stored_states
 
     progress(ANOMALY_STEPS[0])
     now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
@@ -63,27 +65,23 @@ def run_anomalies(
 
     tables.update("find-anomalies", rows_after, is_kept=True)
     progress(ANOMALY_STEPS[1])
-    return _sums(tables.read(spark, "finding_states"), window, now, limit, with_suppressed=with_suppressed)
+    return _sums(stored_states(tables), window, now, limit, with_suppressed=with_suppressed)
 
 
 def _sums(
-    states: "DataFrame", window: "Window", now: datetime, limit: int, *, with_suppressed: bool
+    states: "Iterable[State]", window: "Window", now: datetime, limit: int, *, with_suppressed: bool
 ) -> dict[str, Any]:
-    from pyspark.sql import functions as sql
-
     # a finding is of these days if it was first or last seen on one, or before and after them
-    seen = states.filter(
-        (sql.col("last_day") >= sql.lit(window.start)) & (sql.col("first_day") < sql.lit(window.end))
-    )
-    shown = seen if with_suppressed else seen.filter("state <> 'SUPPRESSED'")
-    kinds = shown.groupBy("kind").count().collect()
-    by_state = seen.groupBy("state").count().collect()
-    order = sql.array_position(sql.array(*map(sql.lit, ("HIGH", "MEDIUM", "LOW"))), sql.col("severity"))
-    is_open = sql.when(sql.col("state") == "OPEN", 0).otherwise(1)
-    gravest = shown.orderBy(is_open, order, sql.desc("score"), "first_time", "finding_id").limit(limit)
+    seen = [row for row in states if row["last_day"] >= window.start and row["first_day"] < window.end]
+    shown = [row for row in seen if with_suppressed or row["state"] != "SUPPRESSED"]
+
+    def gravity(row: "State") -> tuple[Any, ...]:
+        severity = ("HIGH", "MEDIUM", "LOW").index(row["severity"])
+        return row["state"] != "OPEN", severity, -row["score"], row["first_time"], row["finding_id"]
+
     return {
-        "kinds": {row["kind"]: int(row["count"]) for row in sorted(kinds)},
-        "states": {row["state"]: int(row["count"]) for row in sorted(by_state)},
-        "new": shown.filter(sql.col("recorded_at") == sql.lit(now)).count(),
-        "findings": [row.asDict(recursive=True) for row in gravest.collect()],
+        "kinds": dict(sorted(Counter(row["kind"] for row in shown).items())),
+        "states": dict(sorted(Counter(row["state"] for row in seen).items())),
+        "new": sum(row["recorded_at"] == now for row in shown),
+        "findings": sorted(shown, key=gravity)[:limit],
     }

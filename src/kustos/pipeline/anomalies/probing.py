@@ -24,6 +24,7 @@ def refusals(days: DataFrame, scope: ActivityScope) -> DataFrame:
             sql.min("first_time").alias("first_time"),
             sql.max("last_time").alias("last_time"),
         )
+        .repartition("principal")
         .withColumn("known_days", sql.date_diff("day", first))
         .filter(
             ~sql.col("is_allowed")
@@ -47,13 +48,13 @@ def probed_rights(days: DataFrame, scope: ActivityScope) -> DataFrame:
         .groupBy("principal", "day")
         .agg(
             sql.sort_array(sql.collect_set("operation")).alias("operations"),
-            (sql.count_distinct("operation") + sql.count_distinct(governing)).alias("weight"),
+            (sql.size(sql.collect_set("operation")) + sql.size(sql.collect_set(governing))).alias("weight"),
             sql.sum(sql.when(is_today, sql.col("event_count"))).alias("event_count"),
             sql.min(sql.when(is_today, sql.col("first_time"))).alias("first_time"),
             sql.max(sql.when(is_today, sql.col("last_time"))).alias("last_time"),
             sql.slice(sql.sort_array(sql.collect_set(name)), 1, NAMES_MAX).alias("names"),
         )
-        .filter(scope.is_judged() & (sql.col("weight") >= least))
+        .filter(scope.is_judged() & sql.col("event_count").isNotNull() & (sql.col("weight") >= least))
         .withColumns(
             {
                 "surprise": sql.ln(sql.col("weight") / sql.lit(float(least))) + sql.lit(1.0),

@@ -1,47 +1,39 @@
 """Super users: rights that no ACL limits, used in a way that is new."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import ActivityScope
+from kustos.pipeline.anomalies.activity import ActivityScope, days_with, only
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import rarity
 
 
-def super_user_use(days: DataFrame, scope: ActivityScope) -> DataFrame:
+def super_user_use(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind SUPER_USER_USE: one for a principal and day.
 
     A day is surprising if on it a use (an operation on a resource type) occurred that began in the window and
     did not become a habit; a principal's first use as a super user counts too.
     """
     parameters = scope.parameters
-    used = days.filter("is_super")
-    began = days.agg(sql.min("day").alias("began"))
-    uses = used.groupBy("principal", "operation", "resource_type").agg(
-        sql.min("day").alias("first_day"), sql.count_distinct("day").alias("used_days")
-    )
-    before = used.groupBy("principal").agg(
-        sql.count_distinct(sql.when(scope.is_history(), sql.col("day"))).alias("super_days")
-    )
+    began = everybody.agg(sql.min("principal_first_day").alias("began"))
+    use = ("principal", "operation", "resource_type")
     # a first use as a super user is rated by all recorded days: the longer without one, the more surprising
     watched = sql.date_diff("day", "began")
     looks = sql.when(sql.col("super_days") > 0, sql.col("super_days")).otherwise(watched)
-    fresh = (
-        uses.filter(scope.is_judged("first_day") & (sql.col("used_days") < parameters.habit_days))
-        .join(before, "principal")
-        .crossJoin(sql.broadcast(began))
-    )
     grouped = (
-        used.join(fresh, ["principal", "operation", "resource_type"])
+        days.filter("is_super")
+        .withColumn("super_days", days_with(scope.is_history(), "principal"))
+        .withColumn("first_day", sql.min("day").over(Window.partitionBy(*use)))
+        .withColumn("used_days", days_with(sql.lit(True), *use))
+        .filter(scope.is_judged("first_day") & (sql.col("used_days") < parameters.habit_days))
+        .crossJoin(sql.broadcast(began))
         .filter(watched >= parameters.learning_days)
         .withColumn("surprise", rarity(sql.lit(0), looks))
         .filter(sql.col("surprise") >= parameters.super_user_surprise)
         .groupBy("principal", "day")
         .agg(
             sql.min("resource_type").alias("resource_type"),
-            sql.when(sql.count_distinct("resource_name") == 1, sql.min("resource_name")).alias(
-                "resource_name"
-            ),
+            only("resource_name").alias("resource_name"),
             sql.min("first_time").alias("first_time"),
             sql.max("last_time").alias("last_time"),
             sql.sum("event_count").alias("event_count"),

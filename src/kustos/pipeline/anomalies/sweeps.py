@@ -1,9 +1,9 @@
 """Sweeps: an administrative operation tried over many names, each once or a few times."""
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import GOVERNING, ActivityScope
+from kustos.pipeline.anomalies.activity import GOVERNING, ActivityScope, only
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import negative_binomial_surprise
 
@@ -23,6 +23,7 @@ def tries(days: DataFrame, scope: ActivityScope) -> DataFrame:
             & (sql.col("resource_type") != "CLUSTER")
             & sql.col("resource_name").isNotNull()
         )
+        .repartition("principal")  # these are few, and all that follows is about one principal at a time
         .groupBy(*TRIED, "day")
         .agg(
             sql.sum("event_count").alias("event_count"),
@@ -39,11 +40,15 @@ def tries(days: DataFrame, scope: ActivityScope) -> DataFrame:
 
 
 def in_days_before(tried: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return for each principal and day with rows those of the day and of the days before, by `tried_on`."""
-    days = tried.select("principal", "day").distinct()
-    age = sql.date_diff("day", "tried_on")
-    together = tried.withColumnRenamed("day", "tried_on").join(days, "principal")
-    return together.filter((age >= 0) & (age < scope.parameters.sweep_days))
+    """Return each row for its day, `tried_on`, and for the days after it in which a sweep may go on.
+
+    A caller leaves out days on which nothing was tried.
+    """
+    last = sql.date_add("tried_on", scope.parameters.sweep_days - 1)
+    # `explode` would make a `day` that is never null: as the first in a union with days that may be, Spark
+    # loses track of it when the rows of the union are kept and read twice
+    days = sql.explode_outer(sql.sequence("tried_on", last))
+    return tried.withColumnRenamed("day", "tried_on").withColumn("day", days)
 
 
 def swept(tried: DataFrame, scope: ActivityScope) -> DataFrame:
@@ -54,19 +59,27 @@ def swept(tried: DataFrame, scope: ActivityScope) -> DataFrame:
         in_days_before(tried, scope)
         .groupBy("principal", "day")
         .agg(
-            sql.count_distinct(name).alias("tried"),
-            sql.count_distinct(sql.when(sql.col("is_denied"), name)).alias("denied_names"),
-            sql.count_distinct("tried_on").alias("tried_days"),
+            sql.size(sql.collect_set(name)).alias("tried"),
+            sql.size(sql.collect_set(sql.when(sql.col("is_denied"), name))).alias("denied_names"),
+            sql.size(sql.collect_set("tried_on")).alias("tried_days"),
             sql.sum(sql.when(is_today, sql.col("event_count"))).alias("event_count"),
             sql.min(sql.when(is_today, sql.col("first_time"))).alias("first_time"),
             sql.max(sql.when(is_today, sql.col("last_time"))).alias("last_time"),
             sql.sort_array(sql.collect_set("operation")).alias("operations"),
-            sql.when(sql.count_distinct("resource_type") == 1, sql.min("resource_type")).alias(
-                "resource_type"
-            ),
+            only("resource_type").alias("resource_type"),
             sql.slice(sql.sort_array(sql.collect_set("resource_name")), 1, NAMES_MAX).alias("names"),
         )
+        .filter(sql.col("event_count").isNotNull())
     )
+
+
+def usual(count: str, scope: ActivityScope) -> dict[str, Column]:
+    """Return `mean` and `variance` of a count by day, over a principal's active days of the history."""
+    before = sql.when(scope.is_history(), sql.col(count).cast("long"))
+    mine = Window.partitionBy("principal")
+    sums = [sql.coalesce(sql.sum(each).over(mine), sql.lit(0)) for each in (before, before * before)]
+    mean, squares = [(each + 0.5) / sql.greatest("active_days", sql.lit(1)) for each in sums]
+    return {"mean": mean, "variance": squares + mean}
 
 
 def sweeps(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
@@ -76,28 +89,16 @@ def sweeps(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataF
     is none. Some of the names must have been denied: all allowed are a deploy.
     """
     parameters = scope.parameters
-    counted = scope.keep(swept(tries(days, scope), scope))
-    history = (
-        counted.filter(scope.is_history())
-        .groupBy("principal")
-        .agg(
-            sql.sum("tried").alias("tried_before"),
-            sql.sum(sql.col("tried") * sql.col("tried")).alias("squares_before"),
-        )
-    )
-    looks = sql.greatest(sql.col("active_days"), sql.lit(1))
-    mean = (sql.coalesce("tried_before", sql.lit(0)) + 0.5) / looks
-    variance = (sql.coalesce("squares_before", sql.lit(0)) + 0.5) / looks + mean
     found = (
-        counted.filter(
+        swept(tries(days, scope), scope)
+        .join(everybody, "principal")
+        .withColumns(usual("tried", scope))
+        .filter(
             scope.is_judged()
             & (sql.col("tried") >= parameters.swept_names)
             & (sql.col("denied_names") >= parameters.swept_names_denied)
         )
-        .join(history, "principal", "left")
-        .join(everybody, "principal")
-        .withColumn("mean", mean)
-        .withColumn("surprise", negative_binomial_surprise(sql.col("tried"), sql.col("mean"), variance))
+        .withColumn("surprise", negative_binomial_surprise(*map(sql.col, ("tried", "mean", "variance"))))
         .filter(sql.col("surprise") >= parameters.enumeration_surprise)
         .withColumn("resource_name", sql.lit(None).cast("string"))
     )

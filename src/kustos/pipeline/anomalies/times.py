@@ -45,7 +45,6 @@ def judged_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) ->
     `exceptions`: on how many days of the history it came against its own week, or stayed away.
     """
     parameters = scope.parameters
-    at = scope.keep(habits(days, scope))
     weeks = sql.greatest(
         sql.floor(sql.date_diff(sql.lit(scope.window.start), "principal_first_day") / 7), sql.lit(1)
     )
@@ -54,9 +53,11 @@ def judged_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) ->
     )
     missed = sql.greatest(occurred - sql.col("near_weeks"), sql.lit(0))
     regular = (
-        at.join(everybody, "principal")
+        habits(days, scope)
+        .join(everybody, "principal")
         .groupBy(*HOUR)
         .agg(
+            sql.map_from_entries(sql.collect_list(sql.struct("weekday", "near_weeks"))).alias("by_weekday"),
             sql.sum("near_weeks").alias("near_days"),
             sql.sum(sql.least("near_weeks", missed)).alias("exceptions"),
             sql.count_if(sql.col("near_weeks") >= weeks * parameters.regular_share).alias("regular_weekdays"),
@@ -71,8 +72,8 @@ def judged_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) ->
         .join(everybody, "principal")
         .filter(is_grown_up(scope, "day") & (sql.col("active_days") > 0))
         .withColumn("weeks", weeks)
-        .join(at, ["principal", "weekday", "hour"], "left")
         .join(regular, HOUR, "left")
+        .withColumn("near_weeks", sql.try_element_at("by_weekday", sql.col("weekday")))
         .fillna(0, ["near_weeks", "near_days", "regular_weekdays", "exceptions"])
     )
 

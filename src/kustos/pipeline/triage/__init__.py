@@ -2,6 +2,7 @@
 
 from kustos.pipeline.triage.acknowledgements import (
     REASON_CHARACTERS_MAX,
+    State,
     acknowledge,
     matching_ids,
     reopen,
@@ -13,6 +14,7 @@ __all__ = [
     "REASON_CHARACTERS_MAX",
     "RESOLVED_AFTER_DAYS",
     "STATES",
+    "State",
     "acknowledge",
     "matching_ids",
     "merged",

@@ -20,6 +20,7 @@ NAME_CHARACTERS_MAX: Final = 200
 _SEVERITIES: Final = {"HIGH": 0, "MEDIUM": 1, "LOW": 2}
 
 State = dict[str, Any]
+"""A row of `finding_states`."""
 
 
 def stored_states(tables: "Tables") -> list[State]:
