@@ -1,7 +1,7 @@
 """Go modules that tests use: downloaded by Go once, checked against pinned digests, then used offline.
 
-helm and a server of S3 are built from two; two others hold the schemas of what Kubernetes and the
-Prometheus operator accept. A client of Kafka is a module of this repository.
+A server of S3 is built from one; two others hold the schemas of what Kubernetes and the Prometheus operator
+accept. A client of Kafka is a module of this repository.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ from testkit.paths import CACHE
 
 HOME = CACHE / "go"
 GO_TIMEOUT_S = 1_200
-"""helm is compiled in two minutes of two cores; ten times that means a dead network."""
+"""A server of S3 is compiled in a minute of two cores; twenty times that means a dead network."""
 
 
 class GoError(Exception):
@@ -118,9 +118,6 @@ def _go(*arguments: str, cwd: Path | None = None, cache: Path = HOME / "build") 
     return done.stdout
 
 
-HELM = GoModule(
-    path="helm.sh/helm/v3", version="v3.16.4", digest="h1:rBn/h9MACw+QlhxQTjpl8Ifx+VTWaYsw3rguGBYBzr0="
-)
 KUBERNETES = GoModule(
     path="k8s.io/kubernetes", version="v1.31.4", digest="h1:VQDX52gTQnq8C/jCo48AQuDsWbWMh9XXxhQRDYjgakw="
 )
