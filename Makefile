@@ -28,11 +28,11 @@ QUICK_SIDES := "property: $(QUICK) tests/property" "unit-1: $(QUICK) -p testkit.
 
 # sides of `make test`, the longest first; `rest` is what no other names, so none is left out
 # tests of clients mostly wait, so two processes share their files (`testkit/parts.py`)
-# `fuzz` searches each target for 10 s by the clock, one after the other; KUSTOS_FUZZ_S=60 as in CI takes ten
-# minutes, whatever runs beside it: so not at the end, where nothing would
+# `fuzz` searches each target for 10 s by the clock, four at a time; KUSTOS_FUZZ_S=60 as in CI takes two
+# minutes of all that other sides leave
 LONG_SIDES := 'pipeline: tests/pipeline' 'clients-2: -p testkit.parts --part=2/2 tests/e2e' 'clients-1: -p testkit.parts --part=1/2 tests/e2e'
 CONNECT_SIDE := 'connect: KUSTOS_TEST_SPARK=connect-short tests/pipeline'
-SHORT_SIDES := 'fuzz: tests/fuzz' 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'brokers: tests/conformance' 'quorum: tests/quorum'
+SHORT_SIDES := 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'brokers: tests/conformance' 'fuzz: tests/fuzz' 'quorum: tests/quorum'
 
 .PHONY: help setup demo test test-quick test-connect test-python check bench docs differential fuzz fuzz-soak mutation simulation faults score-anomalies soak lock clean
 

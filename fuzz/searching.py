@@ -19,17 +19,22 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 TABLE: Final = ROOT / "soak" / "fuzz.md"
 
 _DONE: Final = re.compile(r"^Done (\d+) runs in (\d+) second", re.MULTILINE)
+_BEGUN: Final = re.compile(r"^#(\d+)\s+INITED", re.MULTILINE)
 _EDGES: Final = re.compile(r"cov: (\d+) ft: (\d+)")
 _SEED: Final = re.compile(r"INFO: Seed: (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search that has ended; `find` has the end of its output if it found something, else it is empty."""
+    """A search that has ended; `find` has the end of its output if it found something, else it is empty.
+
+    `inputs` count those that it began with, too: seeds, earlier finds, and what other searches have kept.
+    """
 
     target: str
     commit: str
     seed: int
+    begun: int
     inputs: int
     seconds: int
     edges: int
@@ -66,7 +71,7 @@ def search(target: str, *options: str) -> Search:
         check=False,
     )
     said = done.stdout + done.stderr
-    counted, seed = _DONE.search(said), _SEED.search(said)
+    counted, seed, begun = _DONE.search(said), _SEED.search(said), _BEGUN.search(said)
     edges = _EDGES.findall(said)[-1:] or [("0", "0")]
     find = "" if done.returncode == 0 and counted is not None else said[-4_000:]
     inputs, seconds = (0, 0) if counted is None else map(int, counted.groups())
@@ -74,6 +79,7 @@ def search(target: str, *options: str) -> Search:
         target,
         commit,
         0 if seed is None else int(seed[1]),
+        0 if begun is None else int(begun[1]),
         inputs,
         seconds,
         int(edges[0][0]),

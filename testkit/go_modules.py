@@ -1,14 +1,13 @@
 """Go modules that tests use: downloaded by Go once, checked against pinned digests, then used offline.
 
-helm and a server of S3 are built from two; two others hold the schemas of what Kubernetes and the
-Prometheus operator accept. A client of Kafka is a module of this repository.
+A server of S3 is built from one; two others hold the schemas of what Kubernetes and the Prometheus operator
+accept. A client of Kafka is a module of this repository.
 """
 
 import fcntl
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from testkit.paths import CACHE
 
 HOME = CACHE / "go"
 GO_TIMEOUT_S = 1_200
-"""helm is compiled in two minutes of two cores; ten times that means a dead network."""
+"""A server of S3 is compiled in a minute of two cores; twenty times that means a dead network."""
 
 
 class GoError(Exception):
@@ -78,11 +77,8 @@ def _built(name: str, package: str, source: Callable[[], Path], *, optimized: bo
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists():
             fresh = made.with_name(f"{made.name}.new")
-            # a cache of its own, since other runs compile other programs at the same time
-            cache = HOME / "build" / made.name
             flags = () if optimized else UNOPTIMIZED
-            _go("build", "-mod=readonly", *flags, "-o", str(fresh), package, cwd=source(), cache=cache)
-            shutil.rmtree(cache)
+            _go("build", "-mod=readonly", *flags, "-o", str(fresh), package, cwd=source())
             fresh.rename(made)
     return made
 
@@ -92,6 +88,8 @@ def _environment() -> Mapping[str, str]:
     # writable, since everything in the cache may be deleted
     own = {
         "GOMODCACHE": str(HOME / "mod"),
+        # one for all, 350 MB: Go's own packages are a fifth of a server of S3
+        "GOCACHE": str(HOME / "build"),
         "GOFLAGS": "-modcacherw",
         "GOTOOLCHAIN": "local",
         "CGO_ENABLED": "0",
@@ -100,13 +98,13 @@ def _environment() -> Mapping[str, str]:
     return {**os.environ, **own}
 
 
-def _go(*arguments: str, cwd: Path | None = None, cache: Path = HOME / "build") -> str:
+def _go(*arguments: str, cwd: Path | None = None) -> str:
     HOME.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         # the package's own script names the interpreter of the environment that it was installed into
         [sys.executable, "-c", "from go import main; main()", *arguments],
         cwd=cwd or HOME,
-        env={**_environment(), "GOCACHE": str(cache)},
+        env=_environment(),
         capture_output=True,
         text=True,
         timeout=GO_TIMEOUT_S,
@@ -118,9 +116,6 @@ def _go(*arguments: str, cwd: Path | None = None, cache: Path = HOME / "build") 
     return done.stdout
 
 
-HELM = GoModule(
-    path="helm.sh/helm/v3", version="v3.16.4", digest="h1:rBn/h9MACw+QlhxQTjpl8Ifx+VTWaYsw3rguGBYBzr0="
-)
 KUBERNETES = GoModule(
     path="k8s.io/kubernetes", version="v1.31.4", digest="h1:VQDX52gTQnq8C/jCo48AQuDsWbWMh9XXxhQRDYjgakw="
 )

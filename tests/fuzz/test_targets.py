@@ -4,32 +4,55 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from zlib import crc32
 
 import pytest
 
-from fuzz.searching import search
+from fuzz.searching import Search, search
 from fuzz.targets import INCLUDED, SEARCHED
+from testkit import seeds
 from testkit.paths import ROOT
 
 # fewer where somebody works on a target
 SECONDS = int(os.environ.get("KUSTOS_FUZZ_S", "10"))
+AT_ONCE = 4
+"""Searches side by side: their time is that of a clock, and one alone would leave a core idle."""
+
 INPUTS_MIN = 1_000
 """Of a search: with fewer it hangs, whatever the machine does beside it."""
 
 
-@pytest.mark.parametrize("target", SEARCHED)
-def test_seeds_and_earlier_finds_hold(target: str) -> None:
-    found = search(target, "-runs=0")
-    assert found.find == ""
-    finds = ROOT / "fuzz" / "corpus" / target
-    # libFuzzer tries the empty input, too
-    assert found.inputs > (len(list(finds.iterdir())) if finds.is_dir() else 0) + 1
+@pytest.fixture(scope="module")
+def searches(request: pytest.FixtureRequest) -> Iterator[Mapping[str, Future[Search]]]:
+    """Begin a search of each target that a selected test looks at."""
+    wanted = {
+        item.callspec.params["target"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and "searches" in item.fixturenames
+    }
+    pool = ThreadPoolExecutor(AT_ONCE)
+    yield {
+        target: pool.submit(
+            search,
+            target,
+            f"-max_total_time={SECONDS}",
+            f"-seed={crc32(f'{seeds.seed_of_run()} {target}'.encode())}",
+        )
+        for target in SEARCHED
+        if target in wanted
+    }
+    pool.shutdown(cancel_futures=True)
 
 
 @pytest.mark.parametrize("target", SEARCHED)
-def test_a_search_finds_nothing(target: str, seed: int) -> None:
-    found = search(target, f"-max_total_time={SECONDS}", f"-seed={seed}")
+def test_a_search_finds_nothing(target: str, searches: Mapping[str, Future[Search]]) -> None:
+    found = searches[target].result()
     assert found.find == "", f"seed {found.seed}; put the input into fuzz/corpus/{target}"
+    # it begins with seeds and earlier finds, and libFuzzer tries the empty input, too
+    finds = ROOT / "fuzz" / "corpus" / target
+    assert found.begun > (len(list(finds.iterdir())) if finds.is_dir() else 0) + 1
     assert found.inputs > INPUTS_MIN
     assert found.edges > 0
 
