@@ -51,7 +51,7 @@ WORKERS: Final = 2
 ROUNDS: Final = 1 if QUICK else 5
 CROWD: Final = 200
 CROWD_LOGINS: Final = 1_000 if QUICK else 2_000
-"""Half a second of one process: at real-time priority Linux lets a core work for 0.95 s of each second at most
+"""Half a second of one process: at real-time priority Linux lets a core work for 0.95 s of each second
 (`sched_rt_runtime_us`), and a process that has one core alone would stand still for the rest."""
 
 CROWD_REST_S: Final = 0.6
