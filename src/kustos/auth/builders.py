@@ -7,8 +7,8 @@ wrong raises `PrincipalBuilderError`, and the connection is closed without a pri
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from kustos.acl import ANONYMOUS, EVERY_PRINCIPAL, KafkaPrincipal
@@ -83,9 +83,6 @@ class DefaultKafkaPrincipalBuilder(KafkaPrincipalBuilder):
         return _user(self._shorten_kerberos(authorization_id) if mechanism == "GSSAPI" else authorization_id)
 
 
-USERS_KEPT_MAX: Final = 4_096
-"""Principals of proven names that are kept, some 200 bytes each: the same users come again and again."""
-
 PLAIN_NAMES: Final = DefaultKafkaPrincipalBuilder(str, str)
 """Without rules: every name stays as it is."""
 
@@ -130,7 +127,9 @@ class ListenerPrincipals:
             )
             build = partial(self.builder.build, context)
         built, flag = self._built(build), proven.token_authenticated
-        return built if built.token_authenticated is flag else _flagged(built, flag)
+        if built.token_authenticated is flag:
+            return built
+        return KafkaPrincipal(built.principal_type, built.name, flag)
 
     def _built(self, build: Callable[[], object]) -> KafkaPrincipal:
         """Return what the builder returns, validated."""
@@ -177,14 +176,8 @@ def configured(
     return builder
 
 
-@lru_cache(maxsize=USERS_KEPT_MAX)
 def _user(name: str) -> KafkaPrincipal:
     return KafkaPrincipal(KafkaPrincipal.USER_TYPE, name)
-
-
-@lru_cache(maxsize=USERS_KEPT_MAX)
-def _flagged(principal: KafkaPrincipal, token_authenticated: bool) -> KafkaPrincipal:
-    return replace(principal, token_authenticated=token_authenticated)
 
 
 def refuse_wildcard(principal: KafkaPrincipal) -> KafkaPrincipal:
