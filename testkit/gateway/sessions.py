@@ -117,6 +117,8 @@ class World:
 
     acls: Sequence[AclBinding]
     linked: bool = True
+    principal: str = PRINCIPAL
+    """Whose turns it takes; what is decided is always decided for the same one."""
     revocation: RevocationSettings = field(
         default_factory=lambda: RevocationSettings(grace_ms=0, timeout_ms=1)
     )
@@ -151,7 +153,7 @@ class World:
         self.guard = self.make_guard(decider)
         self.in_flight = InFlight(self.log_in, tuple, self.revocation, sees_all_changes=self.sees_all_changes)
         services = SessionServices(cluster=self.cluster, local=self, observer=self, in_flight=self.in_flight)
-        place = self.large_turns.place(KafkaPrincipal.parse(PRINCIPAL))
+        place = self.large_turns.place(KafkaPrincipal.parse(self.principal))
         self.session = ClientSession(self, self.guard, services, AnswerBudget().share(), place)
         self.writes: list[int] = []
         """How many answers were written at a time."""

@@ -1,6 +1,7 @@
 """Theorems about sessions, for any order of events."""
 
 import asyncio
+import math
 from dataclasses import dataclass
 from random import Random
 from typing import Any, cast
@@ -9,6 +10,7 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kustos.gateway.session import large_turns
 from kustos.gateway.session.large_turns import PRODUCE
 from kustos.gateway.session.slots import PIPELINED_MAX
 from kustos.protocol import Decider, GiveWay, Guard, Opened, Outcome, RefusedFrameError, turns
@@ -22,6 +24,9 @@ from testkit.tap.frames import read_request
 
 FEW_ITEMS_PER_TURN = 16
 """Just enough for one topic with all its operations, which are decided in one turn."""
+
+WITHOUT_RESTS = patch.object(large_turns, "COSTLY_S", math.inf)
+"""Histories have turns of the event loop and no clock; on a busy machine any work may take long."""
 
 RUN_OF_PRODUCE = 0.3
 """The probability that a client pipelines several plain Produce requests in a row."""
@@ -235,12 +240,12 @@ def test_every_history_is_in_order_decided_late_and_handed_over_at_once(seed: in
 def test_requests_that_give_way_are_in_order_and_handed_over_only_if_still_allowed(
     seed: int, events: list[str]
 ) -> None:
-    with patch.object(turns, "ITEMS_PER_TURN", FEW_ITEMS_PER_TURN):
+    with patch.object(turns, "ITEMS_PER_TURN", FEW_ITEMS_PER_TURN), WITHOUT_RESTS:
         asyncio.run(history(seed, events, hurries=True))
 
 
 def test_histories_that_give_way_reach_what_they_are_about() -> None:
-    with patch.object(turns, "ITEMS_PER_TURN", FEW_ITEMS_PER_TURN):
+    with patch.object(turns, "ITEMS_PER_TURN", FEW_ITEMS_PER_TURN), WITHOUT_RESTS:
         worlds = [
             asyncio.run(history(seed, Random(seed).choices(EVENTS, k=30), hurries=True)) for seed in range(90)
         ]

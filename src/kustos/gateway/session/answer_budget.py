@@ -5,7 +5,8 @@ client may take it as slowly as it likes; the others pass while they arrive. A b
 less than was requested, and the client fetches the rest later (KIP-74). So a Fetch reserves room when it is
 opened, before anything is decided, and its `max_bytes` is lowered to what it got: a share of what is free, so
 that the first requests do not take all. Once the answer is there, the bytes that the client has not taken
-replace the reservation, and are given back when it takes them.
+replace the reservation, and are given back when it takes them. A large answer that waits for its turn to be
+read (`large_turns`) is held as well.
 
 A connection has one Fetch at a time, and none while its client does not read, so one number is all that is
 held for it, and the sum of these numbers is what is used.

@@ -24,6 +24,7 @@ from kustos.gateway.session.large_turns import API_VERSIONS, PRODUCE, QueuePlace
 from kustos.gateway.session.parts import (
     AUDIT_RETRY_S,
     INTERNAL_ERROR,
+    LARGE_ANSWER_BYTES,
     STOPS,
     SessionOwner,
     SessionServices,
@@ -136,16 +137,10 @@ class ClientSession:
     def _do_all(self) -> None:
         self._turn.begin()
         while not (self._closed or self._turn.is_spent):
-            if (
-                self._learnt
-                and self._can_decide()
-                and self._place.may_go_on(
-                    self._learnt[0][0].is_large, self._learnt[0][0].gave_way, self.go_on
-                )
-            ):
+            if self._learnt and self._can_decide() and self._learnt[0][0].may_go_on(self._place, self.go_on):
                 slot, result = self._learnt.popleft()
                 self._turn.take(0)
-                self._place.work(slot.is_large, self._advance, slot, result)
+                self._place.work(slot.is_large, self._advance, slot, result, may_cost=slot.gave_way)
             elif (
                 self._frames
                 and self._may_begin(frame := self._frames[0], is_login := self._owner.wants(frame))
@@ -259,7 +254,7 @@ class ClientSession:
                     self._conclude(slot, opened, stop.value)
                     return
                 if isinstance(effect, GiveWay):
-                    slot.gave_way = True
+                    slot.gave_way = slot.is_amid = True
                     self._learnt.append((slot, None))
                     return
                 slot.require_still_allowed()
@@ -307,7 +302,7 @@ class ClientSession:
 
     def _hold(self, slot: Slot, question: Coroutine[Any, Any, Any]) -> None:
         """Hold this request until the coroutine returns."""
-        slot.sent_s = self._loop.time()
+        slot.sent_s, slot.is_amid = self._loop.time(), False
         self._task = self._loop.create_task(question)
         self._task.add_done_callback(lambda done: self._take_result(slot, done))
 
@@ -333,14 +328,14 @@ class ClientSession:
         link = self.link
         if link is None or self._closed:
             raise UpstreamUnavailableError("upstream is gone")
-        slot.sent_s = self._loop.time()
+        slot.sent_s, slot.is_amid = self._loop.time(), False
         slot.admits_next = opened.row.pipelined
 
         def taken(answer: bytes) -> None:
             if not self._closed:
                 slot.upstream_s = (slot.upstream_s or 0.0) + self._loop.time() - slot.sent_s
                 try:
-                    self._place.work(slot.is_large, take, answer)
+                    self._place.work(slot.is_large, take, answer, may_cost=len(answer) >= LARGE_ANSWER_BYTES)
                 except WireError as error:
                     self._fail(f"upstream's answer cannot be read: {error}")
                 self.go_on()
@@ -348,12 +343,17 @@ class ClientSession:
         link.send(frame, owed(opened, taken, slot.stream))
 
     def _answered(self, slot: Slot, opened: Opened, ask: Ask, frame: bytes) -> None:
-        """Let the handler go on with upstream's answer; raise `WireError` if it is none."""
+        """Let the handler go on with upstream's answer, a large one in turns; raise `WireError` if none."""
         streamed = None if slot.stream is None else slot.stream.end(frame)
         if streamed is None and is_read_in_turns(opened, frame):
             self._throttle(opened.throttle_time_ms(frame, ask))
             opened.handler = answered_in_turns(opened, opened.handler, frame, ask)
-            self._advance(slot, None)
+            if slot.stream is None and not self._place.may_begin(True, self.go_on):
+                slot.gave_way = True
+                self._answers.hold(len(frame))
+                self._learnt.append((slot, None))
+            else:
+                self._advance(slot, None)
             return
         answer = streamed or read_answer(opened, frame, ask)
         self._throttle(answer.message.get("throttle_time"))

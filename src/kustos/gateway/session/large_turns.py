@@ -3,11 +3,15 @@
 Theory of operation. One request with ten thousand names takes the event loop a tenth of a second, and a
 client without any rights may send many of them, on many connections. So large requests are worked on in
 turns: a handler yields during its work (`GiveWay`), and a long turn is followed by a rest several times as
-long, in which small requests are worked on. A request that was begun goes on first; else principals take
-turns, and so do the connections of one principal, in order of arrival, so that more connections do not
-shorten the wait. A request waits for its first turn before it is read, so that reconnecting does not help.
-A small request may have a large answer, which nobody knows before: it waits once it has yielded, among the
-large ones that were not begun, so that many small ones do not keep large ones out.
+long, in which small requests are worked on. A request that had its turn and yielded goes on first; else
+principals take turns, and so do the connections of one principal, in order of arrival, so that more
+connections do not shorten the wait. A request waits for its first turn before it is read, so that
+reconnecting does not help. Whatever upstream answers, or what else was waited for, needs a new turn: many
+requests may have waited for it, and would all go first.
+
+A small request may have a large answer, which nobody knows before. Its work is followed by rests as well, and
+it waits among the large ones that were not begun: before its answer is read, unless nobody waits, and
+whenever it has yielded. So many small ones do not keep large ones out.
 
 A large Produce is mostly records, which cost nothing here: it waits only if its principal had costly requests
 recently.
@@ -85,29 +89,32 @@ class LargeTurns:
         return frame[:2] != PRODUCE or self._now_s() < self._costly.get(principal, 0.0)
 
     def has_come(
-        self, place: "QueuePlace", go_on: Callable[[], None], *, amid: bool, is_small: bool = False
+        self, place: "QueuePlace", go_on: Callable[[], None], *, amid: bool, goes_first: bool = False
     ) -> bool:
         """Return whether the turn has come; if not, queue the place: `go_on` is called when it may have.
 
-        `amid`: a request was begun already; it always yields for one turn of the loop. `is_small`: it did not
-        wait before.
+        `amid`: a request was begun already; it always yields for one turn of the loop. `goes_first`: it had
+        a turn, and nothing else was waited for since.
         """
         if place is self._granted:
             self._granted = None
             return True
         if not (amid or self._amid or self._waiting) and self._now_s() >= self._rest_ends_s:
             return True
-        line = self._amid if amid and not is_small else self._waiting.setdefault(place.principal, {})
+        line = self._amid if goes_first else self._waiting.setdefault(place.principal, {})
         line[place] = go_on
         self._arm()
         return False
 
-    def worked(self, principal: KafkaPrincipal, took_s: float) -> None:
-        """Rest after `took_s` of work on a large request."""
+    def worked(self, principal: KafkaPrincipal, took_s: float, *, is_large: bool = True) -> None:
+        """Rest after `took_s` of work on a large request, or on a small one with a large answer."""
         if took_s < COSTLY_S:
             return
         now_s = self._now_s()
         self._rest_ends_s = max(self._rest_ends_s, now_s + min(took_s * REST_PER_WORK, REST_MAX_S))
+        if not is_large:
+            # its Produce is not more likely to be costly
+            return
         self._costly.pop(principal, None)
         self._costly[principal] = now_s + COSTLY_FOR_S
         if len(self._costly) > COSTLY_MAX:
@@ -201,24 +208,31 @@ class QueuePlace:
         """Return whether a request may be begun: a large one only when its turn has come."""
         return not is_large or self._turns.has_come(self, go_on, amid=False)
 
-    def may_go_on(self, is_large: bool, gave_way: bool, go_on: Callable[[], None]) -> bool:
-        """Return whether a request may go on: a large one, or one that gave way, only when its turn comes."""
+    def may_go_on(
+        self, is_large: bool, gave_way: bool, go_on: Callable[[], None], *, is_amid: bool = True
+    ) -> bool:
+        """Return whether a request may go on: a large one, or one that gave way, only when its turn comes.
+
+        `is_amid`: it had a turn, and waited for nothing else since.
+        """
         if not (is_large or gave_way):
             return True
-        return self._turns.has_come(self, go_on, amid=True, is_small=not is_large)
+        return self._turns.has_come(self, go_on, amid=True, goes_first=is_large and is_amid)
 
-    def work(self, is_large: bool, work: Callable[..., None], *arguments: Any) -> None:
-        """Do a part of the work on a request; after one of a large request others wait."""
-        if not is_large:
+    def work(
+        self, is_large: bool, work: Callable[..., None], *arguments: Any, may_cost: bool = False
+    ) -> None:
+        """Do a part of the work on a request; after a large one, or if it `may_cost`, others wait."""
+        if not (is_large or may_cost):
             work(*arguments)
             return
         begun_s = time.perf_counter()
         work(*arguments)
-        self.worked(time.perf_counter() - begun_s)
+        self.worked(time.perf_counter() - begun_s, is_large=is_large)
 
-    def worked(self, took_s: float) -> None:
-        """Report how long the large request was worked on."""
-        self._turns.worked(self.principal, took_s)
+    def worked(self, took_s: float, *, is_large: bool = True) -> None:
+        """Report how long the request was worked on."""
+        self._turns.worked(self.principal, took_s, is_large=is_large)
 
     def leave(self) -> None:
         """Wait no more."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kustos.gateway.session.fetched_stream import FetchedStream
+from kustos.gateway.session.large_turns import QueuePlace
 from kustos.gateway.session.parts import Observer, SessionOwner
 from kustos.protocol import Opened, RefusedFrameError, RefuseRequestError, Unwrap
 from kustos.runtime import stopwatch_ns
@@ -36,6 +37,8 @@ class Slot:
     """Whether work on it waits for turns."""
     gave_way: bool = False
     """Whether others had their turn while it was being decided."""
+    is_amid: bool = False
+    """Whether it had a turn of its own and waited for nothing else since."""
     admits_next: bool = False
     """Whether another Produce may begin behind it: it is a Produce and was sent."""
     stream: FetchedStream | None = None
@@ -61,6 +64,10 @@ class Slot:
             return self.api_key not in LONG_POLLS
         topics = self.opened.exchange.request.get("topics", ())
         return any(partition.acknowledgement_batches for topic in topics for partition in topic.partitions)
+
+    def may_go_on(self, place: QueuePlace, go_on: Callable[[], None]) -> bool:
+        """Return whether its turn to go on has come; if not, `go_on` is called when it may have."""
+        return place.may_go_on(self.is_large, self.gave_way, go_on, is_amid=self.is_amid)
 
     def require_still_allowed(self) -> None:
         """Raise `RefusedFrameError` if the ACLs that allowed it changed while it gave way to others."""

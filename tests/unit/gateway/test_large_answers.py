@@ -1,0 +1,126 @@
+"""Large answers take turns as large requests do, however small their requests: who waits, what is held."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kustos.gateway.session import large_turns
+from kustos.protocol.exchange import ITEMS_PER_TURN
+from kustos.wire import PartReader
+from kustos.wire.api_keys import ApiKey
+from testkit.gateway.gateways import Caller, running_gateway
+from testkit.gateway.sessions import World, produce, request
+from testkit.protocol.random_requests import ALL_ALLOWED
+from testkit.waiting import wait_until
+from tests.unit.gateway.test_client import broker
+
+CROWD = 8
+MANY: dict[str, list[str]] = {f"group-{number}": [] for number in range(2 * ITEMS_PER_TURN)}
+LISTING = request(ApiKey.LIST_GROUPS, 4, 9)
+
+
+@pytest.fixture
+def any_work_is_costly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a rest follow any work that counts, and last until nobody remembers it."""
+    monkeypatch.setattr(large_turns, "COSTLY_S", 0.0)
+    monkeypatch.setattr(large_turns, "REST_PER_WORK", 1e12)
+    monkeypatch.setattr(large_turns, "REST_MAX_S", 3600.0)
+
+
+def listing(world: World) -> World:
+    """Let a session have requested a list of many groups, which was not answered yet."""
+    world.world.groups = dict(MANY)
+    world.session.take([LISTING])
+    assert world.forwarded
+    return world
+
+
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[PartReader]:
+    read, readers = PartReader.read, list[PartReader]()
+
+    def counting(self: PartReader, elements_max: int) -> int:
+        readers.append(self)
+        return read(self, elements_max)
+
+    monkeypatch.setattr(PartReader, "read", counting)
+    return readers
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Return once the loop has come to it; the test's own time limit holds."""
+    while not condition():  # noqa: ASYNC110 (nothing else tells)
+        await asyncio.sleep(0)
+
+
+async def test_answers_that_many_large_requests_waited_for_do_not_go_before_the_request_of_another() -> None:
+    """A principal may begin one request after another and have all of the answers at once."""
+    groups = request(ApiKey.DESCRIBE_GROUPS, 5, 1, groups=list(MANY))
+    first = World(ALL_ALLOWED, principal="User:mallory")
+    crowd = [first]
+    crowd += [
+        World(ALL_ALLOWED, principal="User:mallory", large_turns=first.large_turns) for _ in range(CROWD - 1)
+    ]
+    for each in crowd:
+        each.session.take([groups])
+    await until(lambda: all(each.forwarded for each in crowd))
+    honest = World(ALL_ALLOWED, principal="User:honest", large_turns=first.large_turns)
+    for each in crowd:
+        assert each.answer_one()
+    honest.session.take([groups])
+    await until(lambda: honest.forwarded)
+    # one may have been read at once, and one may have been ahead
+    assert sum(bool(each.answers) for each in crowd) <= 2
+    await until(lambda: all(each.answers for each in crowd))
+
+
+@pytest.mark.usefixtures("any_work_is_costly")
+async def test_the_work_on_a_large_answer_to_a_small_request_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the next answer is not even read before others had their rest, on however many connections."""
+    readers = counted_reads(monkeypatch)
+    first = listing(World(ALL_ALLOWED))
+    second = listing(World(ALL_ALLOWED, large_turns=first.large_turns))
+    for each in (first, second):
+        assert each.answer_one()
+    assert len({id(reader) for reader in readers}) == 1
+    assert not first.large_turns.must_wait(second.session._place.principal, produce(1) + bytes(4096))
+
+
+@pytest.mark.usefixtures("any_work_is_costly")
+async def test_what_is_forbidden_while_a_large_answer_waits_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large_turns, "REST_MAX_S", 0.01)
+    first = listing(World(ALL_ALLOWED))
+    second = World(ALL_ALLOWED, large_turns=first.large_turns)
+    for name in MANY:
+        second.world.create(name)
+    second.world.groups = {"group-one": list(MANY)}
+    second.session.take([request(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, 9, group_ids=["group-one"])])
+    for each in (first, second):
+        assert each.answer_one()
+    second.replace_acls([])
+    await until(lambda: second.closed or second.answers)
+    assert second.closed == ["the ACLs changed while a large request was decided"]
+    assert not second.answers
+
+
+@pytest.mark.usefixtures("any_work_is_costly")
+async def test_an_answer_that_waits_for_its_turn_is_held_against_the_budget_of_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made_broker = await broker()
+    made_broker.world.groups = dict(MANY)
+    async with running_gateway([made_broker]) as made:
+        callers: list[Any] = [await Caller.at(made.port) for _ in range(2)]
+        monkeypatch.setattr(large_turns, "REST_MAX_S", 0.5)
+        for caller in callers:
+            caller.send(LISTING)
+        await asyncio.to_thread(wait_until, lambda: made.answers.used_bytes, what="one waits")
+        assert made.answers.used_bytes >= 8 * len(MANY)
+        frames = [await caller.frame() for caller in callers]
+        assert [frame.count(b"group-") for frame in frames] == [len(MANY)] * 2
+        assert made.answers.used_bytes == 0
+        for caller in callers:
+            caller.close()
