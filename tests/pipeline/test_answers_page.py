@@ -47,7 +47,7 @@ def report_of(name: str) -> Report:
         files=1,
         lines=1,
         outcomes={"event": 1, "security_events": 0, "quarantined": 0, "duplicate": 0},
-        totals=Totals(1, 0, 0, 0, 0, 1, 1, at(0), at(10)),
+        totals=Totals(1, 0, 0, 0, 0, 1, 1, at(0), at(10), 1),
         denials=(),
         matrix=Matrix((name, "User:bob"), (("TOPIC", name),), {(name, ("TOPIC", name)): (1, 0)}),
         activity=chart_of([Bar(at(0), 1, 0)], 3600),

@@ -91,7 +91,7 @@ def report() -> Report:
     }
     return Report(
         files=1, lines=None, outcomes={"quarantined": 0},
-        totals=Totals(58_130, 1_234_570, 0, 0, 0, 3, 2, START, START + timedelta(days=31)),
+        totals=Totals(58_130, 1_234_570, 0, 0, 0, 3, 2, START, START + timedelta(days=31), 7),
         denials=(), matrix=Matrix(("User:a", "User:b", None), (("TOPIC", "t"), None), cells),
         activity=activity, denied_activity=denied, drill_down=(), reasons=(),
         logins=Logins(1, 1, 1, 1, logins, ()),

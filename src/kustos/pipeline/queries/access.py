@@ -1,5 +1,6 @@
 """Access by principal, operation and resource, counted: the sums behind the tables of the report."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Final
 
@@ -75,6 +76,7 @@ def totals(counts: DataFrame) -> DataFrame:
         sql.count_distinct(sql.struct("resource_type", "resource_name")).alias("resources"),
         sql.min("first_time").alias("first_time"),
         sql.max("last_time").alias("last_time"),
+        sql.count(sql.lit(1)).alias("accesses"),
     )
 
 
@@ -174,7 +176,7 @@ def news_totals(counts: DataFrame, since: datetime) -> DataFrame:
 
 
 def activity(events: DataFrame, bucket_seconds: int) -> DataFrame:
-    """Return allowed and denied of each bucket that has events, ordered by `bucket_start` (Unix seconds).
+    """Return allowed and denied of each bucket that has events, by `bucket_start` (Unix seconds), unordered.
 
     Probes are neither.
     """
@@ -188,7 +190,6 @@ def activity(events: DataFrame, bucket_seconds: int) -> DataFrame:
             sql.sum(sql.when(sql.col("decision") == "ALLOWED", one).otherwise(sql.lit(0))).alias("allowed"),
             _denied(one).alias("denied"),
         )
-        .orderBy("bucket_start")
     )
 
 
@@ -200,22 +201,22 @@ def activity_by_day(rollup: DataFrame, bucket_seconds: int) -> DataFrame:
         .withColumn("bucket_start", sql.floor(second / bucket_seconds) * bucket_seconds)
         .groupBy("bucket_start")
         .agg(_allowed().alias("allowed"), _denied().alias("denied"))
-        .orderBy("bucket_start")
     )
 
 
-def busiest_by_principal(counts: DataFrame, principals: DataFrame, limit: int) -> DataFrame:
-    """Return each of the `principals`' `limit` accesses but for probes, denied ones first, then by count."""
+def busiest_by_principal(counts: DataFrame, principals: Collection[str], limit: int) -> DataFrame:
+    """Return each of the `principals`' first `limit` accesses, with `place`: denied ones, then by count.
+
+    Probes are left out.
+    """
     order = Window.partitionBy("principal").orderBy(
         sql.col("decision") == "ALLOWED", sql.desc("event_count"), *GRAIN[1:]
     )
     return (
         _without_probes(counts)
-        .join(sql.broadcast(principals.select("principal").distinct()), "principal", "left_semi")
+        .filter(sql.col("principal").isin(*principals))
         .withColumn("place", sql.row_number().over(order))
         .filter(sql.col("place") <= limit)
-        .orderBy("principal", "place")
-        .drop("place")
     )
 
 

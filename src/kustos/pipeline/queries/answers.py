@@ -38,7 +38,7 @@ def _count(condition: Column) -> Column:
 
 
 def largest_flips(flips: DataFrame, limit: int) -> DataFrame:
-    """Return the `limit` largest of what is lost and of what is gained, lost first, by requests."""
+    """Return the `limit` largest of what is lost and of what is gained, each by its `place`."""
     is_allowed = (sql.col("kind") == "GAINED").alias("allowed")
     grouped = (
         flips.filter(is_flip_of_use() & (sql.col("kind") != "RULE_CHANGED"))
@@ -52,24 +52,23 @@ def largest_flips(flips: DataFrame, limit: int) -> DataFrame:
         )
     )
     order = Window.partitionBy("allowed").orderBy(sql.desc("requests"), *_WHAT)
-    return (
-        grouped.withColumn("place", sql.row_number().over(order))
-        .filter(sql.col("place") <= limit)
-        .orderBy("allowed", "place")
-        .drop("place")
-    )
+    return grouped.withColumn("place", sql.row_number().over(order)).filter(sql.col("place") <= limit)
 
 
 def grants_by_age(review: DataFrame) -> DataFrame:
-    """Return `age` (one of AGES) and `grants`, rows of the review that an ACL grants."""
+    """Return `age` (one of AGES) and how many rows of a review have it.
+
+    `grants` are those that an ACL grants, `dormant` all that are, `unknown` those of them without a use and
+    a time of their grant.
+    """
     days = sql.col("dormant_days")
     age = sql.when(sql.col("last_used").isNull(), sql.lit(AGES[-1]))
     for limit, label in zip(_AGE_DAYS, AGES, strict=False):
         age = age.when(days <= limit, sql.lit(label))
-    return (
-        review.filter(sql.size("granted_by") > 0)
-        .groupBy(age.otherwise(sql.lit(AGES[-2])).alias("age"))
-        .agg(sql.count(sql.lit(1)).alias("grants"))
+    return review.groupBy(age.otherwise(sql.lit(AGES[-2])).alias("age")).agg(
+        sql.count_if(sql.size("granted_by") > 0).alias("grants"),
+        sql.count_if("is_dormant").alias("dormant"),
+        sql.count_if(sql.col("is_dormant") & days.isNull()).alias("unknown"),
     )
 
 
@@ -196,14 +195,13 @@ def findings_by_safety(findings: DataFrame) -> DataFrame:
 
 
 def gravest_of_each_kind(findings: DataFrame, limit: int) -> DataFrame:
-    """Return the `limit` gravest findings of each kind."""
+    """Return the `limit` gravest findings of each kind, each with its `place` there."""
     is_settled = sql.coalesce(sql.col("state") != "OPEN", sql.lit(False))
     order = Window.partitionBy("kind").orderBy(is_settled, _gravity(), sql.desc("score"), "finding_id")
     return (
         findings.withColumn("place", sql.row_number().over(order))
         .filter(sql.col("place") <= limit)
-        .orderBy("kind", "place")
-        .select(*_FINDING)
+        .select("place", *_FINDING)
     )
 
 

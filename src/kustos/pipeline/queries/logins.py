@@ -38,15 +38,14 @@ def login_totals(logins: DataFrame) -> DataFrame:
 
 
 def login_activity(logins: DataFrame, bucket_seconds: int) -> DataFrame:
-    """Return succeeded and failed attempts of each bucket that has any, by `bucket_start` (Unix seconds).
+    """Return succeeded and failed attempts of each bucket that has any, unordered.
 
-    Attempts of one event count at the time of the last one, at most five minutes after the first.
+    `bucket_start` is in Unix seconds. Attempts of one event count at the time of the last one, at most five
+    minutes after the first.
     """
     bucket = sql.floor(sql.col("time_ms") / (bucket_seconds * 1000)) * bucket_seconds
-    return (
-        logins.groupBy(bucket.alias("bucket_start"))
-        .agg(succeeded_attempts().alias("succeeded"), failed_attempts().alias("failed"))
-        .orderBy("bucket_start")
+    return logins.groupBy(bucket.alias("bucket_start")).agg(
+        succeeded_attempts().alias("succeeded"), failed_attempts().alias("failed")
     )
 
 

@@ -37,10 +37,11 @@ class Matrix:
 
 
 def access_row(row: Any) -> AccessRow:
-    """Return a row of `access_counts`, but for `probe_count`."""
+    """Return a row of `access_counts`, but for `probe_count`, and its `place` if it has one."""
     values = row.asDict()
     listing = values.pop("listing_count")
     values.pop("cluster")
+    values.pop("place", None)
     values["attempts"] = values["event_count"] - listing
     return AccessRow(**{**values, "first_time": utc(row["first_time"]), "last_time": utc(row["last_time"])})
 

@@ -138,18 +138,20 @@ def utc(time: datetime | None) -> datetime | None:
 def collect_replayed(flips: DataFrame) -> Replayed:
     """Return the replay of a table `replay_flips`."""
     sums = answers.replay_totals(flips).collect()[0].asDict()
-    rows = answers.largest_flips(flips, FLIPS_SHOWN).collect()
-    return Replayed(**sums, flips=tuple(Flip(**_in_utc(row.asDict())) for row in rows))
+    rows = [_in_utc(row.asDict()) for row in answers.largest_flips(flips, FLIPS_SHOWN).collect()]
+    rows.sort(key=lambda row: (row["allowed"], row.pop("place")))
+    return Replayed(**sums, flips=tuple(Flip(**row) for row in rows))
 
 
 def collect_grants(review: DataFrame) -> Grants:
     """Return the grants of an `access_review` table."""
-    found = {row["age"]: int(row["grants"]) for row in answers.grants_by_age(review).collect()}
+    by_age = answers.grants_by_age(review).collect()
+    found = {row["age"]: int(row["grants"]) for row in by_age}
     dormant = answers.most_dormant(review, GRANTS_SHOWN).collect()
     return Grants(
         grants=sum(found.values()),
-        dormant=review.filter("is_dormant").count(),
-        unknown=review.filter("is_dormant and dormant_days is null").count(),
+        dormant=sum(int(row["dormant"]) for row in by_age),
+        unknown=sum(int(row["unknown"]) for row in by_age),
         ages=tuple((label, found.get(label, 0)) for label in answers.AGES),
         most_dormant=tuple(DormantGrant(**_in_utc(row.asDict())) for row in dormant),
     )
@@ -172,7 +174,8 @@ def collect_findings(
         sums["new"] = None
     findings = stated.filter("state is null or state <> 'SUPPRESSED'")
     counts = answers.findings_by_kind(findings).limit(KINDS_MAX).collect()
-    shown = _by_kind(answers.gravest_of_each_kind(findings, FINDINGS_SHOWN).collect())
+    gravest = answers.gravest_of_each_kind(findings, FINDINGS_SHOWN).collect()
+    shown = _by_kind(sorted(gravest, key=lambda row: row["place"]))
     plotted = _by_kind(answers.gravest_in_time(findings, FINDINGS_PLOTTED).collect())
     kinds = tuple(
         FindingGroup(
@@ -191,6 +194,7 @@ def _by_kind(rows: Iterable[Any]) -> Mapping[str, list[FindingRow]]:
     found: defaultdict[str, list[FindingRow]] = defaultdict(list)
     for row in rows:
         values = _in_utc(row.asDict())
+        values.pop("place", None)
         values["reason"] = values["reason"][:TEXT_MAX]
         found[values["kind"]].append(FindingRow(**values))
     return found

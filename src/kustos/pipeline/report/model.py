@@ -63,6 +63,8 @@ class Totals:
     resources: int
     first_time: datetime | None
     last_time: datetime | None
+    accesses: int
+    """Distinct accesses and decisions: rows of `access_counts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +152,9 @@ def collect_report(
     denials = access.top_denials(counts, TOP_DENIALS).collect()
     cells = access.access_matrix(counts, MATRIX_PRINCIPALS, MATRIX_RESOURCES)
     matrix = matrix_of(cells.collect())
-    shown = cells.filter("not other_principal")
-    drill = access.busiest_by_principal(counts, shown, DRILL_DOWN_ROWS).collect()
     by_principal: dict[str, list[AccessRow]] = {name: [] for name in matrix.principals if name is not None}
-    for row in drill:
+    drill = access.busiest_by_principal(counts, by_principal, DRILL_DOWN_ROWS).collect()
+    for row in sorted(drill, key=lambda row: row["place"]):
         by_principal[row["principal"]].append(access_row(row))
     reasons = access.quarantine_reasons(tables["quarantine"]).limit(MAXIMUM_REASONS).collect()
     by_day = width % DAY_SECONDS == 0 and "audit_rollup" in tables

@@ -134,10 +134,10 @@ def _events_by_cluster(tables: "Mapping[str, DataFrame]") -> dict[str, int]:
     """Return how many decisions each cluster has; one with logins alone has none."""
     from pyspark.sql import functions as sql
 
-    counted = tables["access_counts"].groupBy("cluster").agg(sql.sum("event_count").alias("n")).collect()
-    logins = tables["security_events"].select("cluster").distinct().collect()
-    names = {row["cluster"]: 0 for row in logins} | {row["cluster"]: int(row["n"]) for row in counted}
-    return dict(sorted(names.items()))
+    logins = tables["security_events"].select("cluster", sql.lit(0).alias("event_count"))
+    together = tables["access_counts"].select("cluster", "event_count").unionByName(logins)
+    counted = together.groupBy("cluster").agg(sql.sum("event_count").alias("n")).collect()
+    return dict(sorted((row["cluster"], int(row["n"])) for row in counted))
 
 
 def run_access_report(
@@ -201,7 +201,7 @@ def run_access_report(
             principals=report.totals.principals,
             resources=report.totals.resources,
             failed_logins=0 if report.logins is None else report.logins.failed,
-            access_rows=tables["access_counts"].count(),
+            access_rows=report.totals.accesses,
             report=str(out.resolve() / REPORT_NAME),
             cluster=chosen.name,
             warnings=limited(readable.said),
