@@ -130,16 +130,18 @@ def source_of(place: Place) -> "str | pa.NativeFile":
 
 
 @contextmanager
-def sink_of(place: Place) -> "Iterator[str | pa.NativeFile]":
+def sink_of(place: Place, *, is_lasting: bool = True) -> "Iterator[str | pa.NativeFile]":
     """Yield what Arrow's writers write a new file to; raise OSError.
 
-    A local file is brought to the disk; one in an object store is there as a whole at the end, or not at all.
+    A local file is brought to the disk if it is to last; one in an object store is there as a whole at the
+    end, or not at all.
     """
     if isinstance(place, Path):
         place.parent.mkdir(parents=True, exist_ok=True)
         with _named_errors(place):
             yield str(place)
-        sync(place)
+        if is_lasting:
+            sync(place)
         return
     with plain_errors(place), _files(place).open_output_stream(place.key) as sink:
         yield sink

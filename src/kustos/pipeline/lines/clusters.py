@@ -70,6 +70,7 @@ def clusters_of(
         declared = pc.fill_null(declared, input_of.name)
     if own.null_count == len(own):
         return pc.fill_null(declared, UNNAMED), None
+    own = own.cast(pa.string())
     nothing = pa.scalar(None, pa.string())
     named = pc.unique(own.drop_null()).to_pylist()
     malformed = [text for text in named if text != UNNAMED and not is_cluster_name(text)]

@@ -21,20 +21,25 @@ from pyarrow import json
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kustos.authorizer.audit import AUDIT_SCHEMA_VERSION, SECURITY_SCHEMA_VERSION
+from kustos.pipeline.columns.coded_texts import CODED, as_coded, coded_fields, is_among, repeated
 from kustos.pipeline.lines.generated_ids import EVENT_ID_BEGIN
-from kustos.pipeline.lines.json_forms import EVENT, LineForm
+from kustos.pipeline.lines.json_forms import DISTINCT, EVENT, PLAIN_EVENT, LineForm
 from kustos.pipeline.lines.json_grammar import DECISIONS, JSON, read_line
 from kustos.pipeline.lines.kafka_grammar import MAXIMUM_TIME_MS
 from kustos.pipeline.lines.text_pieces import Numbers, flags_of, in_order
 from kustos.pipeline.schemas import ANY_EVENT_SCHEMA, REQUIRED_FIELDS
 
-PARSED_TYPE: Final = pa.struct(
+_PLAIN_TYPE: Final = pa.struct(
     [*to_arrow_schema(ANY_EVENT_SCHEMA), ("source_format", pa.string()), ("reason", pa.string())]
 )
-"""The result for each line: the fields of its event and `source_format`, or the `reason` why it is none."""
+PARSED_TYPE: Final = pa.struct(coded_fields(list(_PLAIN_TYPE), (*DISTINCT, "reason")))
+"""The result for each line: the fields of its event and `source_format`, or the `reason` why it is none.
+
+Texts are codes, but for ids and reasons."""
 
 _ENVELOPE: Final = json.ParseOptions(
-    explicit_schema=pa.schema([("event", EVENT), ("end", pa.bool_())]), unexpected_field_behavior="error"
+    explicit_schema=pa.schema([("event", PLAIN_EVENT), ("end", pa.bool_())]),
+    unexpected_field_behavior="error",
 )
 _SECURITY_BEGIN: Final = f'{{"schema_version":{SECURITY_SCHEMA_VERSION},'
 """The beginning of a security event as kustos writes it; others only take more time."""
@@ -87,7 +92,7 @@ def _read_by_arrow(texts: pa.Array) -> pa.StructArray:
 def _pieces(texts: pa.Array) -> Iterator[pa.StructArray]:
     events = _values(texts)
     if events is not None:
-        yield _checked(texts, events)
+        yield _checked(texts, as_coded(events, EVENT))
     elif len(texts) <= HALVED_LINES_MIN:
         yield _one_by_one(texts)
     else:
@@ -97,13 +102,13 @@ def _pieces(texts: pa.Array) -> Iterator[pa.StructArray]:
 
 
 def _one_by_one(texts: pa.Array) -> pa.StructArray:
-    return pa.array([read_line(text) for text in texts.to_pylist()], PARSED_TYPE)
+    return as_coded(pa.array([read_line(text) for text in texts.to_pylist()], _PLAIN_TYPE), PARSED_TYPE)
 
 
 def _values(texts: pa.Array) -> pa.StructArray | None:
-    """Return the values of lines if each is an event of kustos' schema, None if any may not be."""
+    """Return the values of lines (PLAIN_EVENT) if each is of kustos' schema, None if one may not be."""
     if not len(texts):
-        return pa.array([], EVENT)
+        return pa.array([], PLAIN_EVENT)
     try:
         joined = pc.binary_join_element_wise(_HEAD, texts, _TAIL, "")
         _, offsets, values = joined.buffers()
@@ -122,7 +127,7 @@ def _checked(texts: pa.Array, events: pa.StructArray) -> pa.StructArray:
     """Return the events of values with the right types, or the reasons why they are invalid."""
     count = len(events)
     found = dict(zip((field.name for field in events.type), events.flatten(), strict=True))
-    found["source_format"] = pa.repeat(JSON, count)
+    found["source_format"] = repeated(JSON, CODED, count)
     fields = [found.get(field.name, pa.nulls(count, field.type)) for field in PARSED_TYPE]
     parsed = pa.StructArray.from_arrays(fields, fields=list(PARSED_TYPE))
     is_valid = _are_valid(events)
@@ -143,7 +148,7 @@ def _are_valid(events: pa.StructArray) -> Numbers:
     for passed in (
         pc.equal(_field(events, "schema_version"), AUDIT_SCHEMA_VERSION),
         pc.invert(pc.starts_with(_field(events, "event_id"), EVENT_ID_BEGIN)),
-        pc.is_in(_field(events, "decision"), pa.array(DECISIONS)),
+        is_among(_field(events, "decision"), DECISIONS),
         pc.and_(pc.greater_equal(time_ms, 0), pc.less_equal(time_ms, MAXIMUM_TIME_MS)),
     ):
         is_valid &= flags_of(passed.fill_null(False))

@@ -1,17 +1,18 @@
 """Lines of JSON in one form, read in columns: the same names in the same order and spacing, other values.
 
 Theory of operation. What writes a log writes each line alike. One line is the model: cut at its marks, the
-commas before a name, it gives the text before and after each value. A line with as many marks, and with the
-model's text at all these places, is the model with other values, if what lies between is valid JSON by
-itself. Values that are the model's are compared and no more, a few different ones are parsed once each as
-`json_grammar` does, and many different ones must be text without a quote or an escape, plain digits, or null.
-A line that differs in any of this is not read here.
+commas before a name, it gives the text before and after each value. A sample of lines shows which values
+vary. What lies between these is the same text in every line, and is compared in one piece, where the value
+before it ends: a text at its next quote, any other value at its next comma, brace or space, and either after
+as many bytes as it has in all lines of the sample. So a line whose pieces all follow one another up to its
+end is the model with other values, if each of these is valid JSON by itself: text without a quote, an escape
+or a control character, a whole number, true, false or null. A few different ones are parsed once each as
+`json_grammar` does. A line that differs in any of this is not read here.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Final, Self
 
 import numpy as np
@@ -20,20 +21,27 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from kustos.pipeline.columns.coded_texts import CODED, as_coded, coded_by, coded_fields, repeated
 from kustos.pipeline.lines.json_grammar import typed_value
 from kustos.pipeline.lines.json_values import MalformedError, read_object
-from kustos.pipeline.lines.text_pieces import Marks, Numbers, Text
+from kustos.pipeline.lines.text_pieces import Numbers, Text, flags_of
 from kustos.pipeline.schemas import EVENT_SCHEMA, relaxed
 
+DISTINCT: Final = ("event_id",)
+"""Texts with nearly no equal ones, of which codes save nothing."""
+
 _SCHEMA: Final = relaxed(EVENT_SCHEMA)
-EVENT: Final = pa.struct(list(to_arrow_schema(_SCHEMA)))
+PLAIN_EVENT: Final = pa.struct(list(to_arrow_schema(_SCHEMA)))
 """A decision, all fields of which may be null."""
+
+EVENT: Final = pa.struct(coded_fields(list(PLAIN_EVENT), DISTINCT))
+"""The same with codes in place of texts."""
 
 MODEL_CHARACTERS_MAX: Final = 65_536
 """A longer line is no model: it is rare, and finding its values costs less than reading them."""
 
-SAMPLE: Final = 16
-"""Lines by which a value is expected to be that of all lines, which is then checked."""
+SAMPLE: Final = 32
+"""Lines that show which values vary. Where they miss one, the next form reads the lines that differ there."""
 
 SAMPLED_VALUES: Final = 256
 DISTINCT_SHARE: Final = 4
@@ -42,8 +50,10 @@ DISTINCT_SHARE: Final = 4
 _DIGITS_MAX: Final = {pa.int32(): 9, pa.int64(): 18}
 """Whole numbers of so many digits fit into the type, whatever they are."""
 
-_QUOTE, _COMMA, _SPACE, _BACKSLASH, _ZERO, _NINE = b'", \\09'
+_QUOTE, _SPACE, _BACKSLASH, _ZERO, _NINE = b'" \\09'
 _NULL: Final = b"null"
+_GOLDEN: Final = 0.6180339887498949
+"""Multiples of the golden section lie everywhere between whole numbers, in step with no period."""
 
 _PIECE: Final = re.compile(
     rb'(?P<before>[,{ ]*(?:"(?P<name>[^"\\]*)" ?: ?[{ ]*)+)'
@@ -70,10 +80,10 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class LineForm:
-    """A form of lines: the places of their values, between marks; `is_spaced`: these have a space."""
+    """A form of lines: the places of their values, between marks."""
 
     places: tuple[_Place, ...]
-    is_spaced: bool
+    mark: bytes
 
     @classmethod
     def of(cls, line: str) -> Self | None:
@@ -84,8 +94,8 @@ class LineForm:
             values = list(_values_by_path(read_object(line), _SCHEMA))
         except MalformedError:
             return None
-        is_spaced = ', "' in line
-        pieces = [_PIECE.fullmatch(each) for each in _cut(line.encode(), b', "' if is_spaced else b',"')]
+        mark = b', "' if ', "' in line else b',"'
+        pieces = [_PIECE.fullmatch(each) for each in _cut(line.encode(), mark)]
         if len(pieces) != len(values):
             return None
         places = []
@@ -93,7 +103,7 @@ class LineForm:
             if piece is None or piece["name"].decode() != path[-1]:
                 return None
             places.append(_Place(path, piece["before"], piece["after"], piece[0], value))
-        return cls(tuple(places), is_spaced)
+        return cls(tuple(places), mark)
 
     def read(self, texts: pa.Array) -> tuple[Numbers, pa.StructArray]:
         """Return the numbers of lines that have this form, and their EVENT.
@@ -101,58 +111,67 @@ class LineForm:
         `texts` are strings, none of them null, each beginning with a brace.
         """
         text = Text.of(texts)
-        marks = self._marks(text)
-        has_form = marks.counts == len(self.places) - 1
-        has_form[_rows_with_odd_bytes(text)] = False
+        varying, fixed = self._varying(texts)
+        *before, last = self._between(varying)
+        at, has_form = text.starts, np.ones(len(texts), dtype=bool)
+        bounds = []
+        for number, what in zip(varying, before, strict=True):
+            has_form &= text.has(at, what)
+            starts = np.where(has_form, at + len(what), text.ends)
+            at = np.minimum(starts + fixed[number], text.ends) if number in fixed else _ends(text, starts)
+            bounds.append((starts, at))
+        has_form &= text.has(at, last) & (at + len(last) == text.ends)
         rows = np.flatnonzero(has_form)
-        if not len(rows):
-            return rows, pa.array([], EVENT)
-        bounds = np.vstack([text.starts[rows], marks.of(rows, len(self.places) - 1), text.ends[rows]])
-        constant, has_form = self._compared(text, bounds)
-        if not has_form.all():
-            rows, bounds = rows[has_form], bounds[:, has_form]
-        columns: dict[_Path, pa.Array] = {}
+        columns = {
+            place.path: repeated(place.value, _type_of(place.path), len(rows)) for place in self.places
+        }
         is_valid: Numbers = np.ones(len(rows), dtype=bool)
-        for number, place in enumerate(self.places):
-            if number in constant:
-                columns[place.path] = pa.repeat(pa.scalar(place.value, _type_of(place.path)), len(rows))
-                continue
-            starts, ends = bounds[number] + len(place.before), bounds[number + 1] - len(place.after)
-            columns[place.path], is_value = _values(text, starts, ends, place.path)
+        for number, (starts, ends) in zip(varying, bounds, strict=True):
+            path = self.places[number].path
+            columns[path], is_value = _values(text, starts[rows], ends[rows], path)
             is_valid &= is_value
         events = _nested(EVENT, (), columns, len(rows))
         if is_valid.all():
             return rows, events
         return rows[is_valid], events.filter(pa.array(is_valid))
 
-    def _marks(self, text: Text) -> Marks:
-        places = np.flatnonzero(text.data == _COMMA)
-        after = text.at(places + 1)
-        if self.is_spaced:
-            return Marks(text, places[(after == _SPACE) & (text.at(places + 2) == _QUOTE)])
-        return Marks(text, places[after == _QUOTE])
+    def _varying(self, texts: pa.Array) -> tuple[list[int], dict[int, int]]:
+        """Return the places where a sample of lines has another piece than the model.
 
-    def _compared(self, text: Text, bounds: Numbers) -> tuple[set[int], Numbers]:
-        """Return the places where all lines have the model's value, and which lines have the form."""
-        lengths = np.diff(bounds, axis=0)
-        shortest = np.array([len(place.before) + len(place.after) + 1 for place in self.places])
-        has_form: Numbers = np.all(lengths >= shortest[:, None], axis=0)
-        own = np.array([len(place.piece) for place in self.places])
-        usual = np.flatnonzero((lengths == own[:, None]).all(axis=1)).tolist()
-        usual = [number for number in usual if self._is_usual(text, bounds[number], number)]
-        constant: set[int] = set()
-        for run in _runs(usual):
-            if text.has(bounds[run[0]], b"".join(self.places[number].piece for number in run)).all():
-                constant.update(run)
+        And of those where each of them has as many bytes, the number of bytes that the value has.
+        """
+        drawn = (np.arange(1, SAMPLE + 1) * _GOLDEN % 1 * len(texts)).astype(np.int64)
+        pieces = [place.piece for place in self.places]
+        found, unequal = set[int](), set[int]()
+        for line in texts.take(pa.array(drawn)).cast(pa.binary()).to_pylist():
+            own = list(_cut(line, self.mark))
+            if len(own) == len(pieces):
+                found.update(number for number, piece in enumerate(pieces) if piece != own[number])
+                unequal.update(number for number in found if len(pieces[number]) != len(own[number]))
+        places = [(number, self.places[number]) for number in sorted(found)]
+        lengths = {number: len(each.piece) - len(each.before) - len(each.after) for number, each in places}
+        return sorted(found), {number: lengths[number] for number in found - unequal}
+
+    def _between(self, varying: Iterable[int]) -> Iterator[bytes]:
+        """Yield the texts before, between and after the values of these places."""
+        held, chosen = b"", set(varying)
         for number, place in enumerate(self.places):
-            if number not in constant:
-                has_form &= text.has(bounds[number], place.before)
-                has_form &= text.has(bounds[number + 1] - len(place.after), place.after)
-        return constant, has_form
+            if number in chosen:
+                yield held + place.before
+                held = place.after
+            else:
+                held += place.piece
+        yield held
 
-    def _is_usual(self, text: Text, starts: Numbers, number: int) -> bool:
-        """Return whether a sample of lines has the model's piece, in place of one as long."""
-        return bool(text.has(starts[:: max(1, len(starts) // SAMPLE)], self.places[number].piece).all())
+
+def _ends(text: Text, starts: Numbers) -> Numbers:
+    """Return where the values that begin there end; the end of the line where they do not."""
+    is_text = text.at(starts) == _QUOTE
+    quoted = np.minimum(text.first_of(b'"', starts + 1) + 1, text.ends) if is_text.any() else text.ends
+    if is_text.all():
+        return quoted
+    ends: Numbers = np.where(is_text, quoted, text.first_of(b",} ", starts))
+    return ends
 
 
 def _cut(line: bytes, mark: bytes) -> Iterator[bytes]:
@@ -179,47 +198,45 @@ def _values_by_path(values: Mapping[str, Any], schema: StructType) -> Iterator[t
             yield (name,), typed_value(value, kind)
 
 
-def _runs(numbers: Iterable[int]) -> Iterator[list[int]]:
-    """Yield ascending numbers in runs of adjacent ones."""
-    for _, run in groupby(enumerate(numbers), key=lambda one: one[1] - one[0]):
-        yield [number for _, number in run]
-
-
-def _rows_with_odd_bytes(text: Text) -> Numbers:
-    """Return the lines with a backslash or a control character; between values these are valid, but rare."""
-    is_odd = text.data == _BACKSLASH
-    if text.data.min() < _SPACE:
-        is_odd |= text.data < _SPACE
-    elif not is_odd.any():
-        return np.array([], np.int64)
-    return text.rows_of(np.flatnonzero(is_odd))
-
-
 def _values(text: Text, starts: Numbers, ends: Numbers, path: _Path) -> tuple[pa.Array, Numbers]:
     """Return the values between these bounds, and which of them are surely right."""
-    sample = text.between(starts[:SAMPLED_VALUES], ends[:SAMPLED_VALUES])
-    if len(pc.unique(sample)) * DISTINCT_SHARE <= len(sample):
-        coded = text.between(starts, ends).dictionary_encode()
-        if len(coded.dictionary) * DISTINCT_SHARE <= len(starts):
-            values, are_valid = _parsed(coded.dictionary.to_pylist(), path)
-            found = pa.array(values, _type_of(path)).take(coded.indices)
-            return found, np.array(are_valid, dtype=bool)[coded.indices.to_numpy()]
-    is_null = (ends - starts == len(_NULL)) & text.has(starts, _NULL)
-    kind = _type_of(path)
-    if kind == pa.string():
-        return _texts(text, starts, ends, is_null)
+    pieces, kind = text.between(starts, ends), _type_of(path)
+    if len(pc.unique(pieces[:SAMPLED_VALUES])) * DISTINCT_SHARE > min(len(pieces), SAMPLED_VALUES):
+        values, are_valid = _read(pieces, kind)
+        return as_coded(values, kind), are_valid
+    coded = pieces.dictionary_encode()
+    distinct = coded.dictionary
+    if len(distinct) * DISTINCT_SHARE > len(pieces):
+        values, are_valid = _read(pieces, kind)
+        return as_coded(values, kind), are_valid
+    values, are_valid = _read(distinct, kind)
+    if kind == CODED:
+        return coded_by(values, coded.indices), are_valid[coded.indices.to_numpy()]
+    if kind != pa.string() and not are_valid.all():
+        others = pa.array(~are_valid)
+        parsed, are_valid[~are_valid] = _parsed(distinct.filter(others), path)
+        values = pc.replace_with_mask(values, others, parsed)
+    return values.take(coded.indices), are_valid[coded.indices.to_numpy()]
+
+
+def _read(pieces: pa.Array, kind: pa.DataType) -> tuple[pa.Array, Numbers]:
+    """Return different values without a parser: texts, not as codes, whole numbers from 0 up, and null."""
+    text = Text.of(pieces)
+    is_null = flags_of(pc.equal(pieces, _NULL.decode()))
+    if kind in (pa.string(), CODED):
+        return _texts(text, is_null)
     if kind in _DIGITS_MAX:
-        return _numbers(text, starts, ends, is_null, kind)
-    return pa.nulls(len(starts), kind), is_null
+        return _numbers(text, is_null, kind)
+    return pa.nulls(len(pieces), kind), is_null
 
 
-def _parsed(texts: list[str], path: _Path) -> tuple[list[Any], list[bool]]:
+def _parsed(texts: pa.Array, path: _Path) -> tuple[pa.Array, Numbers]:
     """Return what each text means as the value of a field, and whether it is one."""
     kind: Any = _SCHEMA
     for name in path:
         kind = kind[name].dataType
     values, are_valid = [], []
-    for text in texts:
+    for text in texts.to_pylist():
         value = None
         try:
             found = read_object(f'{{"value":{text}}}')
@@ -229,23 +246,26 @@ def _parsed(texts: list[str], path: _Path) -> tuple[list[Any], list[bool]]:
             is_valid = False
         values.append(value)
         are_valid.append(is_valid)
-    return values, are_valid
+    return pa.array(values, _type_of(path)), np.array(are_valid, dtype=bool)
 
 
-def _texts(text: Text, starts: Numbers, ends: Numbers, is_null: Numbers) -> tuple[pa.Array, Numbers]:
+def _texts(text: Text, is_null: Numbers) -> tuple[pa.Array, Numbers]:
     """Return quoted texts without their quotes."""
+    starts, ends = text.starts, text.ends
     is_quoted = (ends - starts >= 2) & (text.at(starts) == _QUOTE) & (text.at(ends - 1) == _QUOTE)
     found = text.between(starts + is_quoted, np.where(is_quoted, ends - 1, starts), ~is_quoted)
-    is_quoted[Text.of(found).rows_of(np.flatnonzero(Text.of(found).data == _QUOTE))] = False
+    inner = Text.of(found)
+    is_odd = (inner.data == _QUOTE) | (inner.data == _BACKSLASH) | (inner.data < _SPACE)
+    is_quoted[inner.rows_of(np.flatnonzero(is_odd))] = False
     return found, is_quoted | is_null
 
 
-def _numbers(
-    text: Text, starts: Numbers, ends: Numbers, is_null: Numbers, kind: pa.DataType
-) -> tuple[pa.Array, Numbers]:
+def _numbers(text: Text, is_null: Numbers, kind: pa.DataType) -> tuple[pa.Array, Numbers]:
     """Return whole numbers from 0 up."""
+    starts, ends = text.starts, text.ends
     lengths = ends - starts
-    is_number = (lengths == 1) | ((lengths <= _DIGITS_MAX[kind]) & (text.at(starts) != _ZERO))
+    is_number = (lengths > 0) & (lengths <= _DIGITS_MAX[kind])
+    is_number &= (lengths == 1) | (text.at(starts) != _ZERO)
     written = Text.of(text.between(starts, np.where(is_number, ends, starts)))
     is_number[written.rows_of(np.flatnonzero((written.data < _ZERO) | (written.data > _NINE)))] = False
     digits = text.between(starts, np.where(is_number, ends, starts), ~is_number)

@@ -8,10 +8,12 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from kustos.pipeline.columns.coded_texts import CODED, as_coded, coded_fields
 from kustos.pipeline.lines import json_columns, kafka_columns
 from kustos.pipeline.lines.clusters import UNDECLARED, DeclaredCluster, clusters_of
 from kustos.pipeline.lines.layouts import Layout, compiled
 from kustos.pipeline.lines.text_pieces import Numbers, flags_of, in_order
+from kustos.pipeline.lines.topic_records import placed
 from kustos.pipeline.schemas import ANY_EVENT_SCHEMA, AUDIT_EVENTS_SCHEMA
 
 MAXIMUM_LINE_CHARACTERS: Final = 262_144
@@ -30,23 +32,33 @@ PARSED_SCHEMA: Final = StructType(
 )
 """The result of `read_lines`: the fields of the event or the `reason`, and the line's place."""
 
-_PARSED: Final = to_arrow_schema(PARSED_SCHEMA, timezone="UTC")
+PLAIN: Final = ("event_id", "reason", "line", "line_key")
+"""Columns of text that have no codes: with nearly no equal values, or nearly none."""
+
+_PARSED: Final = pa.schema(coded_fields(list(to_arrow_schema(PARSED_SCHEMA, timezone="UTC")), PLAIN))
 
 
 def read_lines(
-    lines: pa.RecordBatch, time_zone: str = "UTC", cluster: DeclaredCluster = UNDECLARED
+    lines: pa.RecordBatch,
+    time_zone: str = "UTC",
+    cluster: DeclaredCluster = UNDECLARED,
+    topic: str | None = None,
 ) -> pa.RecordBatch:
     """Return lines (INPUT_LINES_SCHEMA, or LINES_SCHEMA) parsed as PARSED_SCHEMA, in their order.
 
+    Texts come as codes (`coded_texts`), but for those of PLAIN.
     `time_zone` (an IANA name) is that of brokers whose log lines have none. A null line is an empty one.
-    `cluster` is that of lines which are not declared to be of any.
+    `cluster` is that of lines which are not declared to be of any. `topic`: the lines are records of this one
+    (`topic_records`).
     """
+    if topic is not None:
+        lines = placed(lines, topic)
     text = pc.fill_null(lines["line"].cast(pa.string()), "")
     faults = _faults(text, lines)
     is_read = flags_of(faults.is_null())
     is_json = flags_of(pc.starts_with(text.cast(pa.binary()), b"{")) & is_read
     parsed = _parsed_lines(_as_kafkas(text, lines), is_json, is_read, time_zone)
-    file = lines["file"].cast(pa.string())
+    file = _texts(lines["file"])
     columns = dict(zip((field.name for field in parsed.type), parsed.flatten(), strict=True))
     declared = _column_or_nulls(lines, "cluster", pa.string())
     clusters, foreign = clusters_of(columns["cluster_id"], declared, cluster)
@@ -58,7 +70,8 @@ def read_lines(
     columns["reason"] = pc.coalesce(faults, columns["reason"])
     columns |= {"source_file": file, "line": text, "log": _log(lines, file)}
     columns["position"] = _column_or_nulls(lines, "position", pa.int64())
-    return pa.RecordBatch.from_arrays([columns[field.name] for field in _PARSED], schema=_PARSED)
+    arrays = [as_coded(columns[field.name], field.type) for field in _PARSED]
+    return pa.RecordBatch.from_arrays(arrays, schema=_PARSED)
 
 
 def _where_null(reasons: pa.Array, column: pa.Array) -> pa.Array:
@@ -134,16 +147,23 @@ def _as_parsed_type(kafka: pa.StructArray) -> pa.StructArray:
     is_event = parsed["time_ms"].is_valid()
     parsed["source_format"] = pc.if_else(is_event, KAFKA, pa.scalar(None, pa.string()))
     fields = list(json_columns.PARSED_TYPE)
-    arrays = [parsed[f.name] if f.name in parsed else pa.nulls(len(kafka), f.type) for f in fields]
+    arrays = [
+        as_coded(parsed[f.name], f.type) if f.name in parsed else pa.nulls(len(kafka), f.type) for f in fields
+    ]
     return pa.StructArray.from_arrays(arrays, fields=fields)
 
 
 def _log(lines: pa.RecordBatch, file: pa.Array) -> pa.Array:
     """Return the log of each line; if the input has none, the file, without `.gz` of a compressed copy."""
+    if "log" in lines.schema.names and not lines["log"].null_count:
+        return _texts(lines["log"])
     log = _column_or_nulls(lines, "log", pa.string())
-    if not log.null_count:
-        return log
     return pc.coalesce(log, pc.replace_substring_regex(file, r"\.gz$", ""))
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    """Return a column of texts of any type as texts, or codes as they are."""
+    return column if column.type == CODED else column.cast(pa.string())
 
 
 def _column_or_nulls(lines: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final, Self
 
 import numpy as np
@@ -11,7 +12,8 @@ import pyarrow.compute as pc
 Numbers = np.ndarray[Any, np.dtype[Any]]
 
 
-_BLOCK_BYTES: Final = 1 << 17
+_WINDOWS: Final = (32, 256)
+"""Bytes that are searched at a time, of all texts at once: few values are longer than the first."""
 
 
 @dataclass(slots=True)
@@ -47,34 +49,54 @@ class Text:
         last = len(self.data) - len(what)
         if last < 0 or not what:
             return np.full(len(places), not what)
-        # each place as one value of so many bytes; a block of them stays in the processor's cache
-        values = np.ndarray((last + 1,), np.dtype((np.void, len(what))), buffer=self.data, strides=(1,))
-        block = max(1, _BLOCK_BYTES // len(what))
-        starts = range(0, len(places), block)
-        found = [_are(values[np.minimum(places[start : start + block], last)], what) for start in starts]
-        return np.concatenate([np.array([], dtype=bool), *found])
+        starts = np.minimum(places, last)
+        pieces = self._pieces(starts, starts + len(what), pa.binary())
+        # Arrow compares bytes where they are, in a fifth of the time that their copies would take
+        found: Numbers = flags_of(pc.equal(pieces, pa.scalar(what, pa.binary())))
+        return found[::2]
+
+    def first_of(self, marks: bytes, places: Numbers) -> Numbers:
+        """Return the first place with one of these bytes, from one in each text on, or the text's end."""
+        found: Numbers = self.ends.astype(np.int64)
+        left: Any = slice(None)  # at first all
+        for width in _WINDOWS:
+            last = len(self.data) - width
+            if last < 0:
+                break
+            windows = np.ndarray((last + 1,), np.dtype((np.void, width)), buffer=self.data, strides=(1,))
+            own = places[left]
+            content = windows[np.minimum(own, last)].view(np.uint8).reshape(-1, width)
+            is_mark = reduce(np.logical_or, [content == mark for mark in marks])
+            at = is_mark.argmax(axis=1)
+            is_found = (is_mark[:, 0] | (at > 0)) & (own <= last)
+            found[left] = np.where(is_found, own + at, found[left])
+            others = np.flatnonzero(~is_found)
+            left = others if isinstance(left, slice) else left[others]
+            if not len(left):
+                break
+        rows = np.arange(len(places))[left]
+        for row in rows[places[rows] < self.ends[rows]].tolist():  # long ones, and the last of all texts
+            rest = self.data[places[row] : self.ends[row]].tobytes()
+            ends = [rest.find(bytes([mark])) for mark in marks]
+            found[row] = places[row] + min((end for end in ends if end >= 0), default=len(rest))
+        nearest: Numbers = np.minimum(found, self.ends)
+        return nearest
 
     def between(self, starts: Numbers, ends: Numbers, mask: Numbers | None = None) -> pa.Array:
         """Return copies of the bytes from each start to its end, both ascending; null where `mask` is."""
+        pieces = self._pieces(starts, ends, pa.string())
+        return pieces.take(pa.array(np.arange(0, 2 * len(starts), 2), mask=mask))
+
+    def _pieces(self, starts: Numbers, ends: Numbers, kind: pa.DataType) -> pa.Array:
+        """Return the bytes from each start to its end, and between two of them what lies there; no copies."""
         offsets = np.empty(2 * len(starts), dtype=np.int32)
         offsets[0::2], offsets[1::2] = starts, ends
-        pieces = pa.Array.from_buffers(
-            pa.string(), max(0, len(offsets) - 1), [None, pa.py_buffer(offsets), self.buffer]
-        )
-        return pieces.take(pa.array(np.arange(0, len(offsets), 2), mask=mask))
+        buffers = [None, pa.py_buffer(offsets), self.buffer]
+        return pa.Array.from_buffers(kind, max(0, len(offsets) - 1), buffers)
 
     def rows_of(self, places: Numbers) -> Numbers:
         """Return the number of the line in which each place lies, of all lines in order."""
         return np.searchsorted(self.starts, places, side="right") - 1
-
-
-def _are(values: Numbers, what: bytes) -> Numbers:
-    """Return which values, of as many bytes each, are this one."""
-    # all bytes at once take a tenth of the time of value by value
-    if (values.view(np.uint8).reshape(-1, len(what)) == np.frombuffer(what, np.uint8)).all():
-        return np.ones(len(values), dtype=bool)
-    found: Numbers = values == np.void(what)
-    return found
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from kustos.pipeline.lines.clusters import UNDECLARED, DeclaredCluster
+from kustos.pipeline.lines.topic_records import lines_of_records
 from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.tables.deduplication.keys import MILLISECONDS_OF_A_DAY
 from kustos.pipeline.tables.deduplication.of_runs import Outcomes, deduplicate_lines
@@ -58,6 +59,7 @@ class IngestOptions:
     `look_around_ms`: stored events are compared from this long before the earliest new one to this long after
     the latest. A copy has the same time; a forgery, with the same id and another content, may have another.
     `retention`: events of days that it drops are too late, too; `drop_expired` drops them.
+    `topic`: the lines are records of this one (`lines.topic_records`).
     """
 
     time_zone: str = "UTC"
@@ -67,6 +69,7 @@ class IngestOptions:
     with_rollup: bool = True
     look_around_ms: int = 3_600_000
     retention: Retention | None = None
+    topic: str | None = None
 
 
 def ingest(
@@ -200,14 +203,17 @@ class _Run:
         )
 
     def _staged_lines(self, lines: DataFrame) -> StagedLines:
+        topic = self._options.topic
         if self._options.keep_raw:
             place = self._change.place(AUDIT_RAW)
+            if topic is not None:
+                lines, topic = lines_of_records(lines, topic), None
             raw = write_rows(lines, place, self._change.mark, stored_schema(AUDIT_RAW), day=self._today)
             self._change.add(AUDIT_RAW, raw)
             lines = read_parquet(self._spark, place, [file.name for file in raw], lines.schema)
             self._append(AUDIT_RAW)
         folder, options = self._change.stage(_IDENTIFIED), self._options
-        return stage_lines(lines, folder, time_zone=options.time_zone, cluster=options.cluster)
+        return stage_lines(lines, folder, time_zone=options.time_zone, cluster=options.cluster, topic=topic)
 
     def _stored(self, staged: StagedLines) -> StoredFiles:
         """Return the files that may have copies of the lines: events of their days and span, by the log."""

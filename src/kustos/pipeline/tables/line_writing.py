@@ -12,16 +12,16 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kustos.pipeline.places import Place, in_parallel, source_of
+from kustos.pipeline.places import Place, in_parallel
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, CLUSTER, QUARANTINE_SCHEMA, SECURITY_EVENTS_SCHEMA
 from kustos.pipeline.tables.deduplication.of_runs import Outcomes
 from kustos.pipeline.tables.deduplication.outcomes import EVENT, QUARANTINED
 from kustos.pipeline.tables.delta import NewFile, dictionary_paths, new_name, write_file
-from kustos.pipeline.tables.staging import CODED_TEXTS, StagedFile, StagedLines
+from kustos.pipeline.tables.staged_files import LINE, Group, StagedReader
+from kustos.pipeline.tables.staging import StagedFile, StagedLines
 from kustos.pipeline.tables.writing import in_tasks, written_files
 
 FEW_LINES: Final = 20_000
@@ -43,7 +43,7 @@ _EVENTS: Final = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
 _QUARANTINE: Final = to_arrow_schema(QUARANTINE_SCHEMA)
 _SECURITY: Final = to_arrow_schema(SECURITY_EVENTS_SCHEMA, timezone="UTC")
 _READ: Final = list(dict.fromkeys((*_EVENTS.names, *_SECURITY.names, "line_key", "day")))
-_LINES: Final = ("source_file", "line", "day", CLUSTER)
+_LINES: Final = ("source_file", LINE, "day", CLUSTER)
 _NOT_CODED: Final = ("event_id", "time_ms", "first_time_ms", "time")
 
 
@@ -140,8 +140,7 @@ class _Writer:
         """Write the lines of a piece; return the written files."""
         of_file = [(number, self.outcomes.of_file(number)) for number in piece.numbers]
         events = pa.concat_tables([self._events(*each, piece) for each in of_file])
-        is_decision = events["event_type"].is_null()
-        decisions, others = events.filter(is_decision), events.filter(pc.invert(is_decision))
+        decisions, others = _decisions_and_others(events)
         places = self.places
         written = [("events", file) for file in self._write_by_day(decisions, _EVENTS, places.events)]
         written += [("security", file) for file in self._write_by_day(others, _SECURITY, places.security)]
@@ -163,34 +162,20 @@ class _Writer:
 
         return in_parallel(list(parts_by_day(events)), write)
 
-    def _read(
-        self, number: int, columns: Sequence[str], piece: _Piece, codes: Sequence[str] = ()
-    ) -> pa.Table:
+    def _read(self, number: int, columns: Sequence[str], piece: _Piece) -> pa.Table:
         """Return columns of the lines of a staged file that the piece has, and their `row`.
 
-        Columns of text come as text, those of `codes` as dictionaries.
+        Columns of text come as codes, but for those with nearly no equal values.
         """
-        found, start = [], 0
-        with parquet.ParquetFile(source_of(self.files[number]), read_dictionary=codes) as content:
-            groups = [
-                group for group in range(content.num_row_groups) if _may_have(content.metadata, group, piece)
-            ]
-            starts = np.cumsum(
-                [0, *(content.metadata.row_group(n).num_rows for n in range(content.num_row_groups))]
-            )
-            for group in groups:
-                table = content.read_row_group(group, list(columns), use_threads=False)
-                start = int(starts[group])
-                rows = np.arange(start, start + table.num_rows)
-                found.append(_of_piece(table.append_column("row", pa.array(rows)), piece))
-            if not found:
-                empty = content.schema_arrow.empty_table().select(columns)
-                return empty.append_column("row", pa.array([], pa.int64()))
-        return pa.concat_tables(found)
+        with StagedReader.of(self.files[number]) as content:
+            groups = [group for group in content.groups if _may_have(group, piece)]
+            # without one, any group has the columns
+            found = [_of_piece(content.read(group, columns), piece) for group in groups]
+            return pa.concat_tables(found or [content.read(content.groups[0], columns).slice(0, 0)])
 
     def _events(self, number: int, outcomes: pa.Table, piece: _Piece) -> pa.Table:
         """Return the events of a staged file, with `day`."""
-        table = self._read(number, _READ, piece, CODED_TEXTS)
+        table = self._read(number, _READ, piece)
         places = pc.index_in(table["row"], value_set=outcomes["row"].combine_chunks())
         if table["event_id"].null_count:
             occurrences = outcomes["occurrence"].take(places).fill_null(1).cast(pa.string())
@@ -210,16 +195,25 @@ class _Writer:
         table = self._read(number, _LINES, piece)
         places = pc.index_in(table["row"], value_set=held["row"].combine_chunks())
         table, held = table.filter(places.is_valid()), held.take(places.drop_null())
-        lines = [each.decode(errors="replace") for each in table["line"].cast(pa.binary()).to_pylist()]
+        lines = [each.decode(errors="replace") for each in table[LINE].cast(pa.binary()).to_pylist()]
         columns = {
-            "file": table["source_file"].to_pylist(),
+            "file": table["source_file"].cast(pa.string()),
             "reason": held["reason"],
             "line": [line[:MAXIMUM_QUARANTINED_CHARACTERS] for line in lines],
             "line_length": [len(line) for line in lines],
             "line_id": held["line_id"],
-            CLUSTER: table[CLUSTER],
+            CLUSTER: table[CLUSTER].cast(pa.string()),
         }
         return pa.table(columns, schema=_QUARANTINE)
+
+
+def _decisions_and_others(events: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the decisions among events, which nearly always are all of them, and the others."""
+    types = events["event_type"]
+    if types.null_count == len(types):
+        return events, events.slice(0, 0)
+    is_decision = types.is_null()
+    return events.filter(is_decision), events.filter(pc.invert(is_decision))
 
 
 def _write_events(
@@ -244,17 +238,13 @@ def parts_by_day(rows: pa.Table) -> Iterator[tuple[date, pa.Table]]:
         start += count
 
 
-def _may_have(footer: parquet.FileMetaData, number: int, piece: _Piece) -> bool:
+def _may_have(group: Group, piece: _Piece) -> bool:
     """Return whether a group of rows of a staged file may have lines of the piece."""
     if piece.first is None or piece.last is None or piece.with_others:
         return True
-    group = footer.row_group(number)
-    for place in range(group.num_columns):
-        column = group.column(place)
-        if column.path_in_schema == "day" and column.statistics is not None:
-            found = column.statistics
-            return bool(found.has_min_max and found.min <= piece.last and piece.first <= found.max)
-    return True
+    if group.first_day is None or group.last_day is None:
+        return False
+    return bool(group.first_day <= piece.last and piece.first <= group.last_day)
 
 
 def _of_piece(table: pa.Table, piece: _Piece) -> pa.Table:

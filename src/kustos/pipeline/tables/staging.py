@@ -1,10 +1,9 @@
-"""Staging of lines: each task writes its parsed lines with their keys into a Parquet file.
+"""Staging of lines: each task writes its parsed lines with their keys into a file (`staged_files`).
 
 Lines are read and parsed once. Of the files others read the columns that they need.
 """
 
 import json
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -12,20 +11,18 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kustos.pipeline.lines.clusters import UNDECLARED, DeclaredCluster
 from kustos.pipeline.lines.line_columns import read_lines
-from kustos.pipeline.places import Place, make_folder, sink_of
+from kustos.pipeline.places import Place, make_folder
 from kustos.pipeline.tables.deduplication.keys import IDENTIFIED, identified
-from kustos.pipeline.tables.delta import dictionary_paths
+from kustos.pipeline.tables.key_numbers import numbers_of_keys
+from kustos.pipeline.tables.staged_files import StagedWriter, staged_writer
 from kustos.runtime import SystemEntropy
 
 _SUMS: Final = ("lines", "rows", "total_bytes", "key_bytes")
@@ -39,20 +36,10 @@ _FOUND_SCHEMA: Final = StructType(
 _FOUND: Final = to_arrow_schema(_FOUND_SCHEMA)
 _KEYS: Final = ("event_id", "line_key", "source_file", "reason")
 """Columns of text by which lines are compared."""
-_DISTINCT: Final = ("line", "event_id", "line_key", "position", "part")
-"""Columns with nearly no equal values, where a dictionary saves nothing."""
+KEY_NUMBER: Final = "key_number"
+"""The column of a number that equal keys have in common, and others nearly never."""
 
-PARTS: Final = 1 << 16
-"""Lines are distinguished by a number below this, so that those of one key come into one bucket of some."""
-
-STAGED: Final = IDENTIFIED.append(pa.field("part", pa.int32()))
-
-CODED_TEXTS: Final = [
-    field.name for field in STAGED if field.type == pa.string() and field.name not in _DISTINCT
-]
-"""Columns of text of which a file has codes, and which are read as such at half the cost.
-
-Those within a struct are not: Arrow fails where such a column has more than one dictionary."""
+STAGED: Final = IDENTIFIED.append(pa.field(KEY_NUMBER, pa.uint64()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +80,12 @@ class StagedLines:
 
 
 def stage_lines(
-    lines: DataFrame, folder: Place, *, time_zone: str, cluster: DeclaredCluster = UNDECLARED
+    lines: DataFrame,
+    folder: Place,
+    *,
+    time_zone: str,
+    cluster: DeclaredCluster = UNDECLARED,
+    topic: str | None = None,
 ) -> StagedLines:
     """Write each line, parsed and with its key, below `folder`, which must not exist; read `lines` once.
 
@@ -102,7 +94,7 @@ def stage_lines(
     make_folder(folder)
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _staged(batches, folder, time_zone, cluster)
+        return _staged(batches, folder, time_zone, cluster, topic)
 
     found = lines.mapInArrow(stage, _FOUND_SCHEMA).collect()
     return staged_of([row.asDict() for row in found], folder)
@@ -126,36 +118,35 @@ def _days(text: str) -> dict[date, int]:
 
 
 def _staged(
-    batches: Iterable[pa.RecordBatch], folder: Place, time_zone: str, cluster: DeclaredCluster = UNDECLARED
+    batches: Iterable[pa.RecordBatch],
+    folder: Place,
+    time_zone: str,
+    cluster: DeclaredCluster = UNDECLARED,
+    topic: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Write the lines of a task into one file; yield its statistics, nothing if there is no line."""
-    file = f"{SystemEntropy().uuid().hex}.parquet"
-    names = dictionary_paths(STAGED, _DISTINCT)
+    file = f"{SystemEntropy().uuid().hex}.lines"
     found: Counter[str] = Counter()
     days: Counter[int] = Counter()
     spans: list[int] = []
-    opened = ExitStack()
-    writer: parquet.ParquetWriter | None = None
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        if writer is None:
-            sink = opened.enter_context(sink_of(folder / file))
-            writer = parquet.ParquetWriter(sink, STAGED, use_dictionary=names, write_statistics=["day"])
-        rows = identified(read_lines(batch, time_zone, cluster))
-        parts = parts_of_keys(pc.coalesce(rows["event_id"], rows["line_key"]))
-        writer.write_batch(pa.RecordBatch.from_arrays([*rows.columns, pa.array(parts)], schema=STAGED))
-        found["lines"] += batch.num_rows
-        found["rows"] += rows.num_rows
-        found["total_bytes"] += rows.nbytes
-        found["key_bytes"] += rows.select(_KEYS).nbytes
-        span = pc.min_max(rows["time_ms"]).as_py()
-        spans += [each for each in span.values() if each is not None]
-        for day, count in _days_of(rows):
-            days[day] += count
+    with ExitStack() as opened:
+        writer: StagedWriter | None = None
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            writer = writer or opened.enter_context(staged_writer(folder / file))
+            rows = identified(read_lines(batch, time_zone, cluster, topic))
+            numbers = pa.array(numbers_of_keys(pc.coalesce(rows["event_id"], rows["line_key"])))
+            writer.write(rows.append_column(KEY_NUMBER, numbers))
+            found["lines"] += batch.num_rows
+            found["rows"] += rows.num_rows
+            found["total_bytes"] += rows.nbytes
+            found["key_bytes"] += rows.select(_KEYS).nbytes
+            span = pc.min_max(rows["time_ms"]).as_py()
+            spans += [each for each in span.values() if each is not None]
+            for day, count in _days_of(rows):
+                days[day] += count
     if writer is not None:
-        writer.close()
-        opened.close()
         times = {"first_time_ms": min(spans, default=None), "last_time_ms": max(spans, default=None)}
         found_here = {"file": file, "days": json.dumps(days), **found, **times}
         yield pa.RecordBatch.from_pylist([found_here], schema=_FOUND)
@@ -165,24 +156,3 @@ def _days_of(rows: pa.RecordBatch) -> Iterator[tuple[int, int]]:
     """Yield each day, in days since 1970, and how many events are of it."""
     counts = pc.value_counts(rows["day"].cast(pa.int32()).drop_null())
     yield from zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)
-
-
-_TAIL_BYTES: Final = 16
-
-
-def parts_of_keys(keys: pa.Array) -> npt.NDArray[np.int32]:
-    """Return a number below PARTS for each key, by its last bytes, which vary most; equal for equal keys."""
-    _, offsets_buffer, data = keys.buffers()
-    ends = np.frombuffer(offsets_buffer, np.int32)[keys.offset : keys.offset + len(keys) + 1]
-    lengths = np.diff(ends)
-    found = np.zeros(len(keys), np.uint64)
-    is_long = lengths >= _TAIL_BYTES
-    if is_long.any():
-        count = data.size - 7
-        words = np.ndarray((count,), np.dtype("<u8"), buffer=data, strides=(1,))
-        at = ends[1:][is_long]
-        mixed = words[at - 8] * np.uint64(0x9E3779B97F4A7C15) ^ words[at - _TAIL_BYTES]
-        found[is_long] = mixed * np.uint64(0xC2B2AE3D27D4EB4F)
-    for row in np.flatnonzero(~is_long):
-        found[row] = zlib.crc32(keys[int(row)].as_py().encode()) << 32  # none of a broker is so short
-    return (found >> np.uint64(48)).astype(np.int32)

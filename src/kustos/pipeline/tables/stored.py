@@ -14,6 +14,7 @@ from kustos.pipeline.lines.generated_ids import EVENT_ID_BEGIN
 from kustos.pipeline.places import Place, in_parallel, source_of
 from kustos.pipeline.schemas import CLUSTER, CONTENT_SCHEMA
 from kustos.pipeline.tables.deduplication.outcomes import STORED, content_digests, in_cluster
+from kustos.pipeline.tables.key_numbers import Sieve, numbers_of_keys
 
 CHUNK_ROWS_MAX: Final = 1 << 20
 """Ids looked up at a time, some 50 MB: fewer would look up one file after the other."""
@@ -40,11 +41,20 @@ class StoredFiles:
     def files_with(self, wanted: pa.Array) -> tuple[set[StoredFile], pa.Array]:
         """Return the files of events with any of these ids in the span, and the ids that they have."""
         found, known = set[StoredFile](), [pa.array([], pa.string())]
-        for files in _chunks(self.events if len(wanted) else ()):
-            ids = in_parallel(files, lambda file: self._rows_of(file, ["event_id"])["event_id"])
+        if not len(wanted):
+            return found, known[0]
+        # most stored ids are not wanted, and most wanted ones not stored: a sieve costs each a fifth of what
+        # comparing their texts does
+        wanted_numbers = numbers_of_keys(wanted)
+        sieve = Sieve(wanted_numbers)
+        for files in _chunks(self.events):
+            ids = in_parallel(files, lambda file: sieve.kept(self._rows_of(file, ["event_id"])["event_id"]))
             numbers = pa.concat_arrays([pa.repeat(n, len(part)) for n, part in enumerate(ids)])
             texts = pa.concat_arrays(ids)
-            rows = pc.indices_nonzero(pc.is_in(texts, value_set=wanted))
+            if not len(texts):
+                continue
+            is_near = Sieve(numbers_of_keys(texts)).lets_through(wanted_numbers)
+            rows = pc.indices_nonzero(pc.is_in(texts, value_set=wanted.filter(pa.array(is_near))))
             known.append(texts.take(rows))
             found.update(files[number] for number in pc.unique(numbers.take(rows)).to_pylist())
         return found, pa.concat_arrays(known)

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -116,7 +116,7 @@ def _run(
     batches = Batches(
         stream_name(checkpoint, settings, tables, identity),
         tables,
-        options.ingest,
+        replace(options.ingest, topic=settings.topic),
         stop=stop,
         refresh_interval_ms=options.refresh_interval_ms,
         on_batch=on_batch,

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.errors import PipelineError
+from kustos.pipeline.lines.topic_records import PARTITION, lines_of_records
 from kustos.pipeline.run.topic.failures import kafka_failure
 from kustos.pipeline.run.topic.settings import SECRET_KEYS, TopicSettings
+from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 
 REDACTION: Final = f"{SECRET_KEYS.pattern}|url"
 """Options whose values Spark redacts in plans; by default it would show `sasl.jaas.config`."""
@@ -28,20 +30,22 @@ def read_topic(spark: SparkSession, settings: TopicSettings) -> DataFrame:
     failures, in an action, into one.
     """
     check_topic(spark, settings)
-    return _whole(spark, settings).transform(as_lines, settings.layout)
+    lines = lines_of_records(_records(_whole(spark, settings), settings.layout), settings.topic)
+    unknown = [field for field in INPUT_LINES_SCHEMA if field.name not in lines.columns]
+    lines = lines.withColumns({each.name: sql.lit(None).cast(each.dataType) for each in unknown})
+    return lines.select(INPUT_LINES_SCHEMA.fieldNames())
 
 
 def stream_topic(spark: SparkSession, settings: TopicSettings) -> DataFrame:
-    """Return the topic as it grows; raise `KafkaInputError` if there is none.
+    """Return the topic's records as it grows, as `lines.topic_records` takes them; raise `KafkaInputError`.
 
-    The columns are those of INPUT_LINES_SCHEMA, but for the ones that are null in every line: each would cost
-    a line more than a tenth of a microsecond on its way to Python.
+    Each column would cost a line more than a tenth of a microsecond on its way to Python, so there are none
+    that are null in every line, and none that another one gives.
     """
     check_topic(spark, settings)
     options = {**settings.options(), "maxOffsetsPerTrigger": str(settings.maximum_records)}
     records = spark.readStream.format("kafka").options(**options).load()
-    unknown = ["fault", "cluster"] if settings.layout else ["fault", "cluster", "layout"]
-    return as_lines(records, settings.layout).drop(*unknown)
+    return _records(records, settings.layout)
 
 
 def check_topic(spark: SparkSession, settings: TopicSettings) -> None:
@@ -61,32 +65,18 @@ def _whole(spark: SparkSession, settings: TopicSettings) -> DataFrame:
     return spark.read.format("kafka").options(**{**settings.options(), **ends}).load()
 
 
-def as_lines(records: DataFrame, layout: str | None = None) -> DataFrame:
-    """Return Kafka's records as INPUT_LINES_SCHEMA; a record without a value is a blank line.
+def _records(records: DataFrame, layout: str | None = None) -> DataFrame:
+    """Return Kafka's records as `lines.topic_records` takes them.
 
-    An appender of log4j ends each record as its layout ends a line (`%n`): that end is not part of the line.
     `layout` is log4j's pattern of the lines; JSON, and lines in Kafka's own layout, are read beside them.
-
-    For a topic the partition is the log, and the offset the position in it: the same record is the same line
-    in every read, and equal lines at two offsets are two lines.
     """
-    place = sql.concat_ws("-", "topic", sql.col("partition").cast("string"))
-    return records.select(
-        place.alias("file"),
-        sql.coalesce(_without_end(sql.col("value")).cast("string"), sql.lit("")).alias("line"),
-        sql.concat(sql.lit("topic:"), place).alias("log"),
+    found = records.select(
+        # as it is: not every record is UTF-8
+        sql.col("value").cast("string").alias("line"),
+        PARTITION,
         sql.col("offset").alias("position"),
-        sql.lit(None).cast("string").alias("fault"),
-        sql.lit(layout).cast("string").alias("layout"),
-        sql.lit(None).cast("string").alias("cluster"),
     )
-
-
-def _without_end(value: Column) -> Column:
-    """Return bytes without the line feed that ends them, and a carriage return before it."""
-    ends = sql.when(sql.endswith(value, sql.lit(b"\r\n")), 2).when(sql.endswith(value, sql.lit(b"\n")), 1)
-    # as bytes: not every record is UTF-8, and one that is not is quarantined as it is
-    return sql.substring(value, sql.lit(1), sql.length(value) - sql.coalesce(ends, sql.lit(0)))
+    return found.withColumn("layout", sql.lit(layout)) if layout else found
 
 
 @contextmanager

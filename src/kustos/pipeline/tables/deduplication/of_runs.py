@@ -29,7 +29,8 @@ from kustos.pipeline.tables.deduplication.outcomes import (
     outcomes,
     without_known_lines,
 )
-from kustos.pipeline.tables.staging import CODED_TEXTS, PARTS, StagedLines
+from kustos.pipeline.tables.staged_files import StagedReader
+from kustos.pipeline.tables.staging import KEY_NUMBER, StagedLines
 from kustos.pipeline.tables.stored import StoredFile, StoredFiles
 from kustos.runtime import SystemEntropy
 
@@ -51,7 +52,14 @@ SUSPECTS_AT_ONCE: Final = 4_096
 FILE_ROWS: Final = 65_536
 """Outcomes in a group of rows of a file, of which a task reads those of its lines."""
 
-_KEYS: Final = ["event_id", "line_key", "reason", "time_ms"]
+_SHOWN: Final = (KEY_NUMBER, "reason", "time_ms")
+_KEYS: Final = ("event_id", "line_key")
+"""Texts that only stored events are compared with."""
+
+_BUCKET_BITS: Final = 16
+_BUCKET_SHIFT: Final = np.uint64(64 - _BUCKET_BITS)
+"""The first bits of a key's number choose its bucket: many more than there are buckets."""
+
 _SUSPECT: Final = list(
     dict.fromkeys(
         (
@@ -170,22 +178,27 @@ class _Buckets:
 
     def _keys_of(self, file: Place, number: int) -> pa.Table:
         """Return the columns that show suspects, and the row, of the bucket's lines."""
-        columns = _KEYS if self.count == 1 else [*_KEYS, "part"]
-        table = _read(file, columns)
-        table = table.append_column("row", pa.array(np.arange(table.num_rows)))
+        columns = [*_SHOWN, *(_KEYS if self.stored.events else ())]
+        with StagedReader.of(file) as content:
+            return pa.concat_tables(
+                self._of_bucket(content.read(group, columns), number) for group in content.groups
+            )
+
+    def _of_bucket(self, keys: pa.Table, number: int) -> pa.Table:
         if self.count == 1:
-            return table
-        bucket = table["part"].to_numpy() * self.count // PARTS
-        return table.filter(pa.array(bucket == number)).drop_columns("part")
+            return keys
+        bucket = (keys[KEY_NUMBER].to_numpy() >> _BUCKET_SHIFT).astype(np.int64) * self.count >> _BUCKET_BITS
+        return keys.filter(pa.array(bucket == number))
 
     def _marked(self, keys: pa.Table) -> tuple[Any, set[StoredFile]]:
         """Return whether each line may be no new event, and the files that have first lines' ids."""
-        key = pc.coalesce(keys["event_id"], keys["line_key"])
-        counts = pc.value_counts(key)
-        values, numbers = counts.field("values"), counts.field("counts")
         conditions, files = [keys["reason"].is_valid()], set[StoredFile]()
-        if len(values) < len(key):
-            conditions.append(pc.is_in(key, value_set=values.filter(pc.greater(numbers, 1))))
+        # lines of equal keys have equal numbers, and the few others with an equal one are judged as well
+        numbers = keys[KEY_NUMBER].to_numpy()
+        ordered = np.sort(numbers)
+        repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+        if len(repeated):
+            conditions.append(pc.is_in(keys[KEY_NUMBER], value_set=pa.array(np.unique(repeated))))
         if self.stored.events:
             # of equal lines of a log the first one is stored before the others
             first = pc.binary_join_element_wise(keys["line_key"], "1", "-")
@@ -199,21 +212,19 @@ class _Buckets:
     def _suspects(self, number: int, rows: Any) -> Iterator[pa.Table]:
         """Yield these rows of a staged file as `outcomes` takes them."""
         held: list[pa.Table] = []
-        start = given = 0
-        source = source_of(self.files[number])
-        with parquet.ParquetFile(source, read_dictionary=CODED_TEXTS) as content:
-            for group in range(content.num_row_groups):
-                end = start + content.metadata.row_group(group).num_rows
-                wanted = rows[(rows >= start) & (rows < end)]
+        given = 0
+        with StagedReader.of(self.files[number]) as content:
+            for group in content.groups:
+                end = group.first_row + group.rows
+                wanted = rows[(rows >= group.first_row) & (rows < end)]
                 if len(wanted):
-                    read = content.read_row_group(group, _SUSPECT, use_threads=False)
-                    held.append(read.take(pa.array(wanted - start)))
-                start = end
+                    read = content.read(group, _SUSPECT)
+                    held.append(read.take(pa.array(wanted - group.first_row)))
                 count = sum(table.num_rows for table in held)
                 if count >= SUSPECTS_AT_ONCE or (count and count == len(rows) - given):
                     [batch] = pa.concat_tables(held).combine_chunks().to_batches()
                     found = pa.table(suspects(batch, number, self.secret))
-                    yield found.set_column(1, "row", pa.array(rows[given : given + count]))
+                    yield found.set_column(1, "row", batch["row"])
                     held, given = [], given + count
 
 
