@@ -25,8 +25,10 @@ PLANNED_ONCE: Final = {
 USERS_PLANS: Final = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
+    "spark.sql.codegen.factoryMode": "FALLBACK",
 }
-"""How Spark plans for users, where a test wants that of a session with `PLANNED_ONCE`."""
+"""How Spark plans and computes for users, where a test wants that of a session of `PLANNED_ONCE` and
+`INTERPRETED`."""
 
 SMALL_BUFFERS: Final = {
     "spark.broadcast.blockSize": "64k",  # each stage is a broadcast, and takes a whole block
@@ -42,7 +44,8 @@ INTERPRETED: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",  # compiling each projection costs more, too
     "spark.sql.ui.explainMode": "simple",  # else a text of several pages is made of each plan, for nobody
 }
-"""For a session of many small jobs, which interprets expressions. Over Connect generated code is tested."""
+"""For a session of many small jobs, which interprets expressions. Commands, and a file of nearly each folder
+by `USERS_PLANS`, test generated code."""
 
 SETTINGS: Final = {
     **TINY,

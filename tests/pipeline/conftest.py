@@ -53,7 +53,9 @@ def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     if IS_CONNECT:
         lent = open_session(
-            "kustos tests", remote=request.getfixturevalue("spark_server"), settings=TINY | PLANNED_ONCE
+            "kustos tests",
+            remote=request.getfixturevalue("spark_server"),
+            settings=TINY | INTERPRETED | PLANNED_ONCE,
         )
     else:
         lent = open_session("kustos tests", settings=at_start() | INTERPRETED | PLANNED_ONCE)
