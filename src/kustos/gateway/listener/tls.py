@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from kustos.gateway.listener.connection import ClientConnection
     from kustos.gateway.listener.port import Port
 
-READ_BYTES: Final = 65_536
-"""How much is decrypted at once; a record has 16 KiB at most (RFC 8446, section 5.1)."""
+READ_BYTES: Final = 16_384
+"""How much is decrypted at once: a record has no more (RFC 8446, section 5.1)."""
 
 UNREAD_MAX_BYTES: Final = 2**20
 """How much may wait in the socket's own buffer: four slices of an answer. Only a client that demands new keys

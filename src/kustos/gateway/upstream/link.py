@@ -54,8 +54,8 @@ class UpstreamLink(asyncio.Protocol):
     """Takes over an authenticated connection to a broker and carries one client's requests over it."""
 
     __slots__ = (
-        "_awaited", "_burst", "_in_flight", "_is_throttled", "_may_be_muted", "_owner", "_reader", "_reads",
-        "_renewal", "_replicas_keep_up", "_state_timer", "_throttled_before", "_transport",
+        "_awaited", "_burst", "_in_flight", "_is_throttled", "_loop", "_may_be_muted", "_owner", "_reader",
+        "_reads", "_renewal", "_replicas_keep_up", "_state_timer", "_throttled_before", "_transport",
         "_unthrottle_timer", "_writes", "broker", "flush", "is_closed", "is_cut",
     )  # fmt: skip
 
@@ -74,6 +74,7 @@ class UpstreamLink(asyncio.Protocol):
         self.is_cut = False
         """Whether no more answers will come, owed or not."""
         self._transport: Final = transport
+        self._loop: Final = asyncio.get_running_loop()
         self._burst: Final = Burst(transport.writelines)
         self._burst.begin()
         self.flush: Final = self._burst.flush
@@ -123,7 +124,7 @@ class UpstreamLink(asyncio.Protocol):
             awaited.tail = frame[-1:]
             frame = frame[:-1]
         if awaited.waits_for_replicas:
-            awaited.sent_s = asyncio.get_running_loop().time()
+            awaited.sent_s = self._loop.time()
         self._awaited.append(awaited)
         self._burst.add(frame)
 
@@ -142,8 +143,7 @@ class UpstreamLink(asyncio.Protocol):
         self._throttled_before = throttle_time_ms != 0
         if throttle_time_ms:
             self._is_throttled = True
-            loop = asyncio.get_running_loop()
-            self._unthrottle_timer = loop.call_later(throttle_time_ms / 1000, self._unthrottle)
+            self._unthrottle_timer = self._loop.call_later(throttle_time_ms / 1000, self._unthrottle)
         elif self._awaited and self._awaited[0].tail and not self._awaited[0].is_unsent and self._may_begin():
             # at once, while the answer is still being read
             self._complete()
@@ -176,7 +176,7 @@ class UpstreamLink(asyncio.Protocol):
         self._read(self._reads)
         if self._awaited and not self.is_closed:
             self._awaited[0].is_unsent = False
-            self._awaited[0].sent_s = asyncio.get_running_loop().time()
+            self._awaited[0].sent_s = self._loop.time()
             self._begin_next()
             self._owner.upstream_writable()
 
@@ -231,7 +231,7 @@ class UpstreamLink(asyncio.Protocol):
             self._check_order(frame)
         awaited = self._awaited.popleft()
         if awaited.waits_for_replicas:
-            took_s = asyncio.get_running_loop().time() - awaited.sent_s
+            took_s = self._loop.time() - awaited.sent_s
             self._replicas_keep_up = took_s < REPLICATED_SOON_S
         if awaited.answered is not None:
             awaited.mark_answered()
@@ -261,7 +261,7 @@ class UpstreamLink(asyncio.Protocol):
         for awaited in reversed(self._awaited):
             if not awaited.tail and not awaited.is_still_allowed():
                 if awaited.answered is None:
-                    awaited.answered = asyncio.get_running_loop().create_future()
+                    awaited.answered = self._loop.create_future()
                 return awaited.answered
         return None
 
@@ -336,7 +336,7 @@ class UpstreamLink(asyncio.Protocol):
         # if the network failed, the broker may not know
         self.is_cut = True
         if self._awaited:
-            self._state_timer = asyncio.get_running_loop().call_later(CUT_REMEMBERED_S, self.forget)
+            self._state_timer = self._loop.call_later(CUT_REMEMBERED_S, self.forget)
         self._lose("upstream closed the connection" if exc is None else str(exc))
         self._owner.upstream_ended()
 
@@ -371,11 +371,10 @@ class UpstreamLink(asyncio.Protocol):
         """Wait for the next answer, longer if the broker throttles, then cut the link."""
         if self._state_timer is not None:
             self._state_timer.cancel()
-        loop = asyncio.get_running_loop()
         throttled_s = 0.0
         if self._is_throttled and self._unthrottle_timer is not None:
-            throttled_s = max(0.0, self._unthrottle_timer.when() - loop.time())
-        self._state_timer = loop.call_later(throttled_s + DRAIN_S, self.cut)
+            throttled_s = max(0.0, self._unthrottle_timer.when() - self._loop.time())
+        self._state_timer = self._loop.call_later(throttled_s + DRAIN_S, self.cut)
 
     def _finish(self) -> None:
         """Close once everything written is sent, or after a while if upstream does not read it."""
@@ -385,4 +384,4 @@ class UpstreamLink(asyncio.Protocol):
             self._state_timer.cancel()
         if not self._transport.is_closing():
             self._transport.close()
-            self._state_timer = asyncio.get_running_loop().call_later(LAST_REQUESTS_S, self._transport.abort)
+            self._state_timer = self._loop.call_later(LAST_REQUESTS_S, self._transport.abort)

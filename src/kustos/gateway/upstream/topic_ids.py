@@ -52,10 +52,11 @@ class _WaitingQuery:
 
 
 class TopicIds:
-    """The names of topic ids, for one event loop. `query` queries upstream."""
+    """The names of topic ids, for the running event loop. `query` queries upstream."""
 
     def __init__(self, query: QueryNames) -> None:
         self._query: Final = query
+        self._now_s: Final = asyncio.get_running_loop().time
         self.known_ids = 0
         """Ids whose names were known when a request named them, since the start."""
         self.queried_ids = 0
@@ -70,7 +71,7 @@ class TopicIds:
 
     def known(self, topic_ids: Iterable[bytes]) -> dict[bytes, str] | None:
         """Return the names of these ids, None if upstream must be queried."""
-        now = asyncio.get_running_loop().time()
+        now = self._now_s()
         found: dict[bytes, str] = {}
         for topic_id in topic_ids:
             kept = self._names.get(topic_id)
@@ -92,7 +93,7 @@ class TopicIds:
 
     def learn(self, named: Mapping[bytes, str], requested: Iterable[bytes]) -> None:
         """Keep these names, and record that the other requested ids have none."""
-        now = asyncio.get_running_loop().time()
+        now = self._now_s()
         if len(self._names) + len(named) > TOPIC_IDS_MAX:
             self._names.clear()
         self._names |= {topic_id: (name, now + NAME_TTL_S) for topic_id, name in named.items()}
@@ -138,7 +139,7 @@ class TopicIds:
 
     def _next_part(self) -> list[_WaitingQuery]:
         """Return the callers with ids in the next request; those with more go to the end of the queue."""
-        now = asyncio.get_running_loop().time()
+        now = self._now_s()
         part: dict[_WaitingQuery, None] = {}
         room = IDS_PER_QUERY
         while self._queue and room > 0:
