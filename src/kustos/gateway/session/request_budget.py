@@ -324,10 +324,11 @@ class RequestShare:
 
     def buffer(self) -> memoryview:
         """Return where the next read arrives; a small one where its frame would have to wait."""
-        budget, owner = self._budget, self._owner
+        budget = self._budget
         buffer = budget.read_buffer
         if budget.used_bytes <= budget.max_bytes or self is budget.first:
             return buffer
+        owner = self._found_owner()
         if owner is None:
             # it may log in within this read
             return buffer[:FLOOR_BYTES]
@@ -352,9 +353,7 @@ class RequestShare:
             self.held_bytes = size_bytes
             return True
         budget = self._budget
-        if self._owner is None and self._key is not None:
-            self._owner = budget.owner(self._key)
-        owner = self._owner
+        owner = self._found_owner()
         change_bytes = counted_bytes - self.counted_bytes
         budget.count(change_bytes, is_stranger=owner is None)
         self.held_bytes, self.counted_bytes = size_bytes, counted_bytes
@@ -375,6 +374,12 @@ class RequestShare:
         if grows:
             budget.grow(self, owner)
         return True
+
+    def _found_owner(self) -> RequestOwner | None:
+        """Return whoever has the key, None for a stranger."""
+        if self._owner is None and self._key is not None:
+            self._owner = self._budget.owner(self._key)
+        return self._owner
 
     def close(self) -> None:
         """Give everything back; nothing is held from now on."""
