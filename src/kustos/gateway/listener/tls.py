@@ -161,14 +161,18 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def _decrypt(self, data: bytes | memoryview) -> None:
         self._incoming.write(data)
-        parts: list[bytes] = []
+        # what was read is in OpenSSL's hands now, so its place is free
+        buffer, filled_bytes = self._port.requests.read_buffer, 0
         reason = None
         try:
-            while part := self._object.read(READ_BYTES):
-                parts.append(part)
+            while size_bytes := cast("int", self._object.read(READ_BYTES, buffer[filled_bytes:])):
+                filled_bytes += size_bytes
                 if not (self._incoming.pending or self._object.pending()):
                     # asking in vain costs an exception
                     break
+                if filled_bytes > len(buffer) - READ_BYTES:
+                    self._client.data_received(buffer[:filled_bytes])
+                    filled_bytes = 0
             else:
                 reason = "the client closed the connection"
         except ssl.SSLWantReadError:
@@ -176,8 +180,8 @@ class TlsTransport(asyncio.BufferedProtocol):
         except ssl.SSLError as error:
             reason = f"TLS is broken: {(error.reason or 'no reason given').lower().replace('_', ' ')}"
         self._flush()
-        if parts:
-            self._client.data_received(parts[0] if len(parts) == 1 else b"".join(parts))
+        if filled_bytes:
+            self._client.data_received(buffer[:filled_bytes])
         if reason is not None:
             self._client.close(reason, logged=not self._is_closing and reason.startswith("TLS"))
         elif self._socket.get_write_buffer_size() > UNREAD_MAX_BYTES:
