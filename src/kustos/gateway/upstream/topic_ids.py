@@ -12,6 +12,7 @@ upstream that it is gone.
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -52,11 +53,11 @@ class _WaitingQuery:
 
 
 class TopicIds:
-    """The names of topic ids, for the running event loop. `query` queries upstream."""
+    """The names of topic ids, for one event loop. `query` queries upstream."""
 
     def __init__(self, query: QueryNames) -> None:
         self._query: Final = query
-        self._now_s: Final = asyncio.get_running_loop().time
+        self._now_s: Final = time.monotonic
         self.known_ids = 0
         """Ids whose names were known when a request named them, since the start."""
         self.queried_ids = 0
