@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import AuditInputError, LinesLostError
 from kustos.pipeline.run import run_access_report
-from kustos.pipeline.tables import line_writing
+from kustos.pipeline.tables import line_writer
 from tests.pipeline.events import event_line, kafka_line, login_line
 
 pytestmark = pytest.mark.usefixtures("users_plans")
@@ -104,8 +104,8 @@ def test_a_damaged_gzip_stops_the_run_by_name_and_keeps_the_former_output(
 def test_a_stage_that_loses_a_line_is_found_out(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nothing = line_writing._QUARANTINE.empty_table()
-    monkeypatch.setattr(line_writing._Writer, "_quarantined", lambda *_: nothing)
+    nothing = line_writer._QUARANTINE.empty_table()
+    monkeypatch.setattr(line_writer._Writer, "_quarantined", lambda *_: nothing)
     audit, out = audit_folder(tmp_path / "audit"), tmp_path / "out"
     with pytest.raises(LinesLostError, match="8 lines were read but"):
         run_access_report(spark, audit, out)

@@ -14,7 +14,7 @@ from kustos.acl.forms import texts_of
 from kustos.authorizer import Decision, Questioner
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.findings.candidates import decided, held_acls
-from kustos.pipeline.findings.existing import NOTHING_KNOWN
+from kustos.pipeline.findings.existing_names import NOTHING_KNOWN
 from kustos.pipeline.findings.table import acl_findings
 from kustos.pipeline.review.deciding_acls import with_deciding_acls
 from kustos.pipeline.schemas import LINES_SCHEMA

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from kustos.acl import AclBinding
 from kustos.acl.forms import texts_of
 from kustos.pipeline.deciding import AclsInForce
-from kustos.pipeline.findings.existing import Existing
+from kustos.pipeline.findings.existing_names import Existing
 from kustos.pipeline.findings.table import acl_findings, removable_together
 from kustos.pipeline.review.period import bindings_of
 from kustos.pipeline.schemas import FINDINGS_SCHEMA, SCRAM_CREDENTIAL_HISTORY_SCHEMA

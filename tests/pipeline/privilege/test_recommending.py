@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from kustos.acl import PatternType, ResourcePattern, ResourceType
 from kustos.pipeline.privilege import PrivilegeOptionError, PrivilegeOptions
 from kustos.pipeline.privilege.group import solved_group
-from kustos.pipeline.privilege.grouping import grouped_rows
+from kustos.pipeline.privilege.group_rows import grouped_rows
 from kustos.pipeline.privilege.legitimate import Legitimate, distinct_accesses, known_names
 from kustos.pipeline.privilege.recommendations import recommend
 from kustos.pipeline.schemas import RECOMMENDATIONS_SCHEMA

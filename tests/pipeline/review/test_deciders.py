@@ -10,7 +10,7 @@ from kustos.acl.forms import texts_of
 from kustos.analysis import Rules
 from kustos.authorizer import Decision, StandardAuthorizer
 from kustos.pipeline.review.deciders import Deciders, Life, RecordedDecision
-from kustos.pipeline.review.matching import Matcher, Question
+from kustos.pipeline.review.matcher import Matcher, Question
 from testkit.acls.small_sets import acl_sets, authorizer_of, probes, rules
 from testkit.review_rows import acl
 

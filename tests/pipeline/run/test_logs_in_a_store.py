@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.places import StorePath
 from kustos.pipeline.run import find_new_files, run_access_report, run_pipeline
-from kustos.pipeline.run.files import content, packing, pieces
+from kustos.pipeline.run.files import compression, content, pieces
 from kustos.pipeline.tables import Tables
 from testkit.object_store import ObjectStore
 from tests.pipeline.events import event_line, kafka_line
@@ -71,7 +71,7 @@ def test_logs_there_are_taken_in_as_those_on_a_disk(
             opened.append(place)
             return content.open_bytes(place, part_bytes)
 
-        patch.setattr(packing, "open_bytes", open_bytes)
+        patch.setattr(compression, "open_bytes", open_bytes)
         assert not find_new_files(files, there).new
     assert {each.name for each in opened} == {"archive.zip", "server.log"}, "others are known by their state"
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.run.files import pieces
-from kustos.pipeline.run.files.packing import Packing, members_of, packing_of, split_place, unpacked
+from kustos.pipeline.run.files.compression import Packing, members_of, packing_of, split_place, unpacked
 from kustos.pipeline.run.files.pieces import TASK_BYTES_MAX, Readable, lines_of, tasks_of, whole_bytes
 from tests.pipeline.events import event_line, kafka_line
 

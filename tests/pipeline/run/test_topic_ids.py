@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.errors import StreamError
 from kustos.pipeline.run.stream import StreamOptions, run_stream
 from kustos.pipeline.run.stream.identity import IDENTITY, stream_checkpoint, stream_name
-from kustos.pipeline.run.stream.running import CHECKPOINTS
+from kustos.pipeline.run.stream.job import CHECKPOINTS
 from kustos.pipeline.run.topic import TopicIdentity, TopicSettings, read_topic, topic_ids
 from kustos.pipeline.tables import RunSummary, Tables
 from testkit.kafka import KafkaNode, NodeFactory, NodeSettings, make_topics

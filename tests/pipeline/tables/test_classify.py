@@ -12,7 +12,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from kustos.pipeline.lines.line_columns import MAXIMUM_LINE_CHARACTERS
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, LINES_SCHEMA
 from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, ingest
-from kustos.pipeline.tables.line_writing import MAXIMUM_QUARANTINED_CHARACTERS
+from kustos.pipeline.tables.line_writer import MAXIMUM_QUARANTINED_CHARACTERS
 from tests.pipeline.events import event, event_line, kafka_line
 from tests.pipeline.lines import lines as random_lines
 from tests.pipeline.lines.parsing import parsed

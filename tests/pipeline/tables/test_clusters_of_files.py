@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kustos.pipeline.tables import Tables, clusters, compact_tables, delta, reading
+from kustos.pipeline.tables import Tables, clusters, compact_tables, delta, parquet_reader
 from kustos.pipeline.tables.statistics import CLUSTER_CHARACTERS_MAX
 from kustos.pipeline.tables.store import stored_schema
 from tests.pipeline.tables.filling import fill
@@ -37,7 +37,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         found[place.parent.name.removeprefix("day=")] += 1
         return str(place)
 
-    for module in (clusters, reading):
+    for module in (clusters, parquet_reader):
         monkeypatch.setattr(module, "source_of", source_of)
         monkeypatch.setattr(module, "stamp_of", lambda _: id(found))  # forgets what other tests opened
     return found

@@ -17,7 +17,7 @@ from kustos.pipeline.tables import (
     Tables,
     TablesError,
     ingest,
-    line_writing,
+    line_writer,
     refresh_rollup,
 )
 from kustos.pipeline.tables.transaction import data_files
@@ -166,8 +166,8 @@ def test_lines_with_a_place_are_known_by_it_and_faults_are_quarantined(
 def test_a_run_that_loses_a_line_changes_nothing(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nothing = line_writing._QUARANTINE.empty_table()
-    monkeypatch.setattr(line_writing._Writer, "_quarantined", lambda *_: nothing)
+    nothing = line_writer._QUARANTINE.empty_table()
+    monkeypatch.setattr(line_writer._Writer, "_quarantined", lambda *_: nothing)
     with pytest.raises(LinesLostError, match="2 lines were read but 1 accounted for"):
         ingest(spark, lines_of(spark, event_line(1), "junk"), Tables(tmp_path), "a")
     assert data_files(tmp_path) == ()

@@ -8,7 +8,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.schemas.events import LINES_SCHEMA
-from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, ingest, line_writing, stored, writing
+from kustos.pipeline.tables import (
+    IngestOptions,
+    RunSummary,
+    Tables,
+    ingest,
+    line_writer,
+    parquet_writer,
+    stored,
+)
 from kustos.pipeline.tables.rollup import days
 from tests.pipeline.events import event_line
 
@@ -30,10 +38,10 @@ class Runs:
         self.opened: Counter[str] = Counter()
         self.tasks: list[int] = []
         self._spark = spark
-        self._honest = writing.in_tasks
+        self._honest = parquet_writer.in_tasks
         patch.setattr(stored, "source_of", self._source_of)
         patch.setattr(days, "in_tasks", self._in_tasks)
-        patch.setattr(line_writing, "in_tasks", self._in_tasks)
+        patch.setattr(line_writer, "in_tasks", self._in_tasks)
 
     def _source_of(self, place: Path) -> Any:
         self.opened[place.parent.name] += 1

@@ -33,7 +33,7 @@ from kustos.pipeline.tables import (
     TablesError,
     compact_tables,
     drop_expired,
-    line_writing,
+    line_writer,
 )
 from kustos.pipeline.tables import transaction as transactions
 from kustos.pipeline.tables.deduplication import of_runs
@@ -88,7 +88,7 @@ def test_short_and_long_runs_there_write_the_tables_that_they_write_on_a_disk(
         if more:
             add_more(audit)
             monkeypatch.setattr(of_runs, "BUCKET_LINES_MAX", 2)
-            monkeypatch.setattr(line_writing, "FEW_LINES", 0)
+            monkeypatch.setattr(line_writer, "FEW_LINES", 0)
             monkeypatch.setattr(days, "DRIVER_FILES_MAX", 0)
         summaries = [
             run_pipeline(near, tables=tables, audit=audit, options=options) for tables in (there, here)

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.lines.generated_ids import line_digest
 from kustos.pipeline.lines.line_columns import read_lines
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
-from kustos.pipeline.tables import IngestOptions, Tables, ingest, line_writing
+from kustos.pipeline.tables import IngestOptions, Tables, ingest, line_writer
 from kustos.pipeline.tables.deduplication.keys import identified, suspects
 from kustos.pipeline.tables.deduplication.outcomes import STORED, SUSPECTS, content_digests, outcomes
 from tests.pipeline.events import event_line, kafka_line, login_line
@@ -186,10 +186,10 @@ def test_many_buckets_and_many_tasks_end_as_one(
     options = IngestOptions(with_rollup=False, watermark_days=random.choice([None, 2]))
     alone = outcome(spark, tmp_path_factory.mktemp("alone"), runs, options)
     assert sum(told[0] for told in alone[0]) == len(alone[4])
-    monkeypatch.setattr(line_writing, "FEW_LINES", 0)
+    monkeypatch.setattr(line_writer, "FEW_LINES", 0)
     for limit in (50, 1):  # by staged file, then by day
-        monkeypatch.setattr(line_writing, "PIECES_MAX", limit)
-        monkeypatch.setattr(line_writing, "TASK_EVENTS", 30)
+        monkeypatch.setattr(line_writer, "PIECES_MAX", limit)
+        monkeypatch.setattr(line_writer, "TASK_EVENTS", 30)
         with compared(list(LIMITS)[1]):
             assert outcome(spark, tmp_path_factory.mktemp("many"), runs, options) == alone
 

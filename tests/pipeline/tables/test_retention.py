@@ -26,7 +26,7 @@ from kustos.pipeline.tables import (
     refresh_rollup,
     would_drop,
 )
-from kustos.pipeline.tables.retention import kept_from
+from kustos.pipeline.tables.upkeep import kept_from
 from tests.pipeline.events import event_line, login_line
 from tests.pipeline.tables.dying import deaths
 from tests.pipeline.tables.filling import fill, folder_of

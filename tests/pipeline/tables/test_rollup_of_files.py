@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kustos.pipeline.columns import file_parts
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA
-from kustos.pipeline.tables.reading import read_parquet
+from kustos.pipeline.tables.parquet_reader import read_parquet
 from kustos.pipeline.tables.rollup import columns
 from kustos.pipeline.tables.rollup import days as module
 from kustos.pipeline.tables.rollup.days import DayFiles, write_rollup

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kustos.pipeline.columns.coded_texts import CODED
+from kustos.pipeline.columns.codes import CODED
 from kustos.pipeline.tables.staged_files import StagedReader, staged_writer
 
 SCHEMA = pa.schema(

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from kustos.pipeline.lines.generated_ids import line_digest
 from kustos.pipeline.tables.deduplication.of_runs import deduplicate_lines
 from kustos.pipeline.tables.deduplication.outcomes import EVENT
-from kustos.pipeline.tables.line_writing import Places, write_lines
+from kustos.pipeline.tables.line_writer import Places, write_lines
 from kustos.pipeline.tables.staging import _staged, staged_of
 from kustos.pipeline.tables.stored import StoredFile, StoredFiles
 from tests.pipeline.events import event_line, kafka_line

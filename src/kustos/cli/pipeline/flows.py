@@ -81,7 +81,7 @@ def flows(
         raise usage_error(f"`{out}` has none of the endings .dot, .graphml and .json")
     check_writable(out)
     from kustos.pipeline.reach import edges, flow_paths
-    from kustos.pipeline.tables.reading import within_days
+    from kustos.pipeline.tables.parquet_reader import within_days
 
     with working("flows", configuration.spark, steps=2) as (spark, step):
         step("finding who feeds whom")

@@ -21,7 +21,7 @@ from kustos.pipeline.anomalies.failed_logins import failed_logins
 from kustos.pipeline.anomalies.findings import without
 from kustos.pipeline.anomalies.hosts import new_hosts
 from kustos.pipeline.anomalies.parameters import SUPPRESSIONS_MAX, AnomalyParameters, Suppression, Window
-from kustos.pipeline.anomalies.probing import probed_rights
+from kustos.pipeline.anomalies.probed_rights import probed_rights
 from kustos.pipeline.anomalies.super_users import super_user_use
 from kustos.pipeline.anomalies.sweeps import sweeps
 from kustos.pipeline.anomalies.times import unusual_hours

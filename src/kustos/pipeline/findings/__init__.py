@@ -1,6 +1,6 @@
 """Unused, redundant, shadowed and orphaned ACLs: each with its evidence and whether it is safe to remove."""
 
-from kustos.pipeline.findings.existing import NOTHING_KNOWN, Existing
+from kustos.pipeline.findings.existing_names import NOTHING_KNOWN, Existing
 from kustos.pipeline.findings.kinds import Cause, FindingKind, FindingSeverity
 from kustos.pipeline.findings.supports import carried, safe_together, supports
 from kustos.pipeline.findings.table import UNUSED_DAYS, acl_findings, removable_together

@@ -21,7 +21,7 @@ from kustos.analysis import Rules, necessity
 from kustos.analysis.lint import acl_text, lint
 from kustos.pipeline.columns.probes import ACCESS, PROBE
 from kustos.pipeline.deciding import AclsInForce
-from kustos.pipeline.findings.existing import Existing
+from kustos.pipeline.findings.existing_names import Existing
 from kustos.pipeline.findings.kinds import Cause, FindingKind, FindingSeverity, breadth, severity_of
 from kustos.pipeline.review.deciding_acls import names_acl
 from kustos.pipeline.review.period import ACL_COLUMNS

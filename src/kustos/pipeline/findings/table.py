@@ -19,7 +19,7 @@ from pyspark.sql import functions as sql
 from kustos.acl import EVERY_PRINCIPAL
 from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.findings.candidates import FOUND_SCHEMA, decided, deleted_users, held_acls, last_seen
-from kustos.pipeline.findings.existing import NOTHING_KNOWN, Existing
+from kustos.pipeline.findings.existing_names import NOTHING_KNOWN, Existing
 from kustos.pipeline.findings.kinds import Cause, FindingKind
 from kustos.pipeline.findings.supports import carried, safe_together, supports
 from kustos.pipeline.review.deciding_acls import with_deciding_acls

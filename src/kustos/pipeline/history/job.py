@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.progress import Progress, silent
-from kustos.pipeline.tables.reading import within_days
+from kustos.pipeline.tables.parquet_reader import within_days
 from kustos.pipeline.tables.store import Tables
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pyarrow import json
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kustos.authorizer.audit import AUDIT_SCHEMA_VERSION, SECURITY_SCHEMA_VERSION
-from kustos.pipeline.columns.coded_texts import CODED, as_coded, coded_fields, is_among, repeated
+from kustos.pipeline.columns.codes import CODED, as_coded, coded_fields, is_among, repeated
 from kustos.pipeline.lines.generated_ids import EVENT_ID_BEGIN
 from kustos.pipeline.lines.json_forms import DISTINCT, EVENT, PLAIN_EVENT, LineForm
 from kustos.pipeline.lines.json_grammar import DECISIONS, JSON, read_line

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kustos.pipeline.columns.coded_texts import CODED, as_coded, coded_by, coded_fields, repeated
+from kustos.pipeline.columns.codes import CODED, as_coded, coded_by, coded_fields, repeated
 from kustos.pipeline.lines.json_grammar import typed_value
 from kustos.pipeline.lines.json_values import MalformedError, read_object
 from kustos.pipeline.lines.text_pieces import Numbers, Text, flags_of

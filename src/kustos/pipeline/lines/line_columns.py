@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from kustos.pipeline.columns.coded_texts import CODED, as_coded, coded_fields
+from kustos.pipeline.columns.codes import CODED, as_coded, coded_fields
 from kustos.pipeline.lines import json_columns, kafka_columns
 from kustos.pipeline.lines.clusters import UNDECLARED, DeclaredCluster, clusters_of
 from kustos.pipeline.lines.layouts import Layout, compiled
@@ -46,7 +46,7 @@ def read_lines(
 ) -> pa.RecordBatch:
     """Return lines (INPUT_LINES_SCHEMA, or LINES_SCHEMA) parsed as PARSED_SCHEMA, in their order.
 
-    Texts come as codes (`coded_texts`), but for those of PLAIN.
+    Texts come as codes (`columns.codes`), but for those of PLAIN.
     `time_zone` (an IANA name) is that of brokers whose log lines have none. A null line is an empty one.
     `cluster` is that of lines which are not declared to be of any. `topic`: the lines are records of this one
     (`topic_records`).

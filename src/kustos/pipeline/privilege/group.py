@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.pipeline.privilege.ceiling import PrincipalCeiling
-from kustos.pipeline.privilege.grouping import DENIAL, USE
+from kustos.pipeline.privilege.group_rows import DENIAL, USE
 from kustos.pipeline.privilege.options import PrivilegeOptions
 from kustos.pipeline.privilege.solver import least_privilege
 from kustos.pipeline.privilege.values import (
@@ -64,7 +64,7 @@ def solved_group(
     ceiling: PrincipalCeiling | None = None,
     rows_max: int = GROUP_ROWS_MAX,
 ) -> pa.RecordBatch:
-    """Return the rows of the table `recommendations` for one group of `grouping.grouped_rows`.
+    """Return the rows of the table `recommendations` for one group of `group_rows.grouped_rows`.
 
     A group of more than `rows_max` rows is not solved, and all its uses are UNSERVED.
     """

@@ -11,7 +11,7 @@ from kustos.acl import WILDCARD, PatternType, ResourcePattern
 from kustos.pipeline.deciding import is_by_super_user
 from kustos.pipeline.privilege.options import PrivilegeOptionError
 from kustos.pipeline.schemas import QUESTION_COLUMNS
-from kustos.pipeline.tables.reading import within_days
+from kustos.pipeline.tables.parquet_reader import within_days
 
 ALLOWED: Final = "ALLOWED"
 DENIED: Final = "DENIED"

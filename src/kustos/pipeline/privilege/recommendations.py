@@ -13,7 +13,7 @@ from kustos.pipeline.deciding import AclsInForce, ShippedAcls, ship
 from kustos.pipeline.deciding.acl_set import parts_of_content
 from kustos.pipeline.privilege.ceiling import Ceiling
 from kustos.pipeline.privilege.group import RECOMMENDED, solved_group
-from kustos.pipeline.privilege.grouping import GROUP, GROUP_ACCESSES, grouped_rows
+from kustos.pipeline.privilege.group_rows import GROUP, GROUP_ACCESSES, grouped_rows
 from kustos.pipeline.privilege.legitimate import EVERY_USE, Legitimate, distinct_accesses, known_names
 from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions
 from kustos.pipeline.privilege.values import RecommendedAcl

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kustos.pipeline.deciding import AclsInForce, ship
+from kustos.pipeline.replay.flips import flips_by_kind, flips_by_principal, flips_by_resource, top_flips
 from kustos.pipeline.replay.of_files import ROLLUP, flips_of_rows
-from kustos.pipeline.replay.summaries import flips_by_kind, flips_by_principal, flips_by_resource, top_flips
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

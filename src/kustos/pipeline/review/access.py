@@ -21,7 +21,7 @@ from kustos.analysis import necessity
 from kustos.authorizer import RuleKind
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls, decide, ship
 from kustos.pipeline.review.changes import Flipped, ReplayFunction
-from kustos.pipeline.review.matching import NOBODY
+from kustos.pipeline.review.matcher import NOBODY
 from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until, with_team
 from kustos.pipeline.review.recorded_questions import NUMBERED_ACL_SCHEMA, numbered, rules_of, with_matching
 from kustos.pipeline.schemas import (

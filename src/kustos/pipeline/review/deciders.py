@@ -18,7 +18,7 @@ from kustos.acl import KafkaPrincipal
 from kustos.acl.forms import texts_of
 from kustos.authorizer import StandardAuthorizer
 from kustos.authorizer.index import PROBED_NAME, visit_order
-from kustos.pipeline.review.matching import Matcher, Question
+from kustos.pipeline.review.matcher import Matcher, Question
 
 MOMENTS_MAX: Final = 1_000
 """Changes of matching ACLs tried within one record's time; beyond it every matching ACL counts."""

@@ -25,7 +25,7 @@ from kustos.pipeline.deciding import AclsInForce, ShippedAcls, ship
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.history.judgement import TOLERANCE_MS
 from kustos.pipeline.review.deciders import ALWAYS, Deciders, Life, RecordedDecision
-from kustos.pipeline.review.matching import Question
+from kustos.pipeline.review.matcher import Question
 from kustos.pipeline.review.period import ACL_COLUMNS
 from kustos.pipeline.review.recorded_questions import matcher_of, numbered
 from kustos.pipeline.schemas import QUESTION_COLUMNS

@@ -29,7 +29,7 @@ from kustos.pipeline.columns.probes import LISTING
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls
 from kustos.pipeline.review.access import DORMANT_DAYS, with_dormancy
 from kustos.pipeline.review.entitlements import Breadth, Effect, breadth_of, entitlements
-from kustos.pipeline.review.matching import Naming
+from kustos.pipeline.review.matcher import Naming
 from kustos.pipeline.review.period import ACL_COLUMNS, in_force, until, with_team
 from kustos.pipeline.review.recorded_questions import matcher_of, numbered, rules_of
 from kustos.pipeline.schemas import ACL_SCHEMA, ENTITLEMENTS_SCHEMA

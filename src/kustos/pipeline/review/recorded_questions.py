@@ -15,7 +15,7 @@ from kustos.acl.forms import texts_of
 from kustos.analysis import Rules
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls
 from kustos.pipeline.deciding.acl_set import authorizer_of_content
-from kustos.pipeline.review.matching import Matcher, Question
+from kustos.pipeline.review.matcher import Matcher, Question
 from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
 
 _NUMBERS: Final = ArrayType(IntegerType())

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from kustos.pipeline.files import TABLE_MARKER, check_replaceable, list_audit_files, publish, staging
 from kustos.pipeline.places import Place, spark_path, spark_paths_read
 from kustos.pipeline.progress import Progress, silent
+from kustos.pipeline.run.files.line_reader import check_time_zone, readable_files, reading
 from kustos.pipeline.run.files.pieces import read_pieces
-from kustos.pipeline.run.files.reading import check_time_zone, readable_files, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +74,7 @@ def write_tables(
     from kustos.pipeline.tables.deduplication.of_runs import deduplicate_lines
     from kustos.pipeline.tables.deduplication.outcomes import DUPLICATE, EVENT, QUARANTINED
     from kustos.pipeline.tables.delta import new_name, write_file
-    from kustos.pipeline.tables.line_writing import Places, write_lines
+    from kustos.pipeline.tables.line_writer import Places, write_lines
     from kustos.pipeline.tables.staging import stage_lines
     from kustos.pipeline.tables.stored import StoredFiles
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kustos.pipeline.places import Place
 from kustos.pipeline.progress import Progress, silent
+from kustos.pipeline.run.files.line_reader import check_time_zone, read_located_lines, reading
 from kustos.pipeline.run.files.new_files import (
     FoundFile,
     FoundFiles,
@@ -15,7 +16,6 @@ from kustos.pipeline.run.files.new_files import (
     with_layouts,
 )
 from kustos.pipeline.run.files.pieces import DamagedFileError
-from kustos.pipeline.run.files.reading import check_time_zone, read_located_lines, reading
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
 
 if TYPE_CHECKING:

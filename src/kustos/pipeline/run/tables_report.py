@@ -65,7 +65,7 @@ def run_tables_report(
     from kustos.pipeline.report.model import collect_report
     from kustos.pipeline.report.news import last_event_of, last_finding_of
     from kustos.pipeline.report.render import render_report
-    from kustos.pipeline.tables.reading import within_days
+    from kustos.pipeline.tables.parquet_reader import within_days
 
     if not tables.days("audit_rollup"):
         raise AuditInputError(f"no run has filled the tables in `{tables.folder}`, see `kustos pipeline run`")
@@ -120,7 +120,7 @@ def _others(
     """Return how many events each other cluster has, by what rows name it by."""
     from pyspark.sql import functions as sql
 
-    from kustos.pipeline.tables.reading import within_days
+    from kustos.pipeline.tables.parquet_reader import within_days
 
     others = [each for each in tables.clusters() if each not in tables.chosen_cluster.ids]
     if not others:

@@ -9,14 +9,13 @@ from kustos.pipeline.errors import (
 )
 from kustos.pipeline.lines.clusters import DeclaredCluster
 from kustos.pipeline.tables.clusters import Cluster
-from kustos.pipeline.tables.compaction import compact_tables
 from kustos.pipeline.tables.conversion import Converted, convert_tables
 from kustos.pipeline.tables.ingest import IngestOptions, ingest
-from kustos.pipeline.tables.retention import Dropped, Retention, drop_expired, would_drop
 from kustos.pipeline.tables.rollup.days import refresh_rollup
 from kustos.pipeline.tables.runs import InputFile
 from kustos.pipeline.tables.store import Tables
 from kustos.pipeline.tables.summary import RunSummary, limited
+from kustos.pipeline.tables.upkeep import Dropped, Retention, compact_tables, drop_expired, would_drop
 
 __all__ = [
     "Cluster",

@@ -21,8 +21,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kustos.pipeline.errors import TablesDamagedError, TablesError
 from kustos.pipeline.places import Place
 from kustos.pipeline.tables import delta
-from kustos.pipeline.tables.locking import run_lock
-from kustos.pipeline.tables.reading import with_unknown_columns
+from kustos.pipeline.tables.locks import run_lock
+from kustos.pipeline.tables.parquet_reader import with_unknown_columns
 from kustos.pipeline.tables.runs import (
     FORMER_LEDGER,
     INPUTS,

@@ -13,9 +13,9 @@ from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.tables.deduplication.keys import MILLISECONDS_OF_A_DAY
 from kustos.pipeline.tables.deduplication.of_runs import Outcomes, deduplicate_lines
 from kustos.pipeline.tables.deduplication.outcomes import DUPLICATE, EVENT, QUARANTINED, TOO_LATE
-from kustos.pipeline.tables.line_writing import Places, write_lines
-from kustos.pipeline.tables.reading import count_of, read_parquet
-from kustos.pipeline.tables.retention import Retention, closed_before, kept_from
+from kustos.pipeline.tables.line_writer import Places, write_lines
+from kustos.pipeline.tables.parquet_reader import count_of, read_parquet
+from kustos.pipeline.tables.parquet_writer import write_rows
 from kustos.pipeline.tables.rollup.days import days_to_rebuild, roll_up
 from kustos.pipeline.tables.runs import RUN, InputFile
 from kustos.pipeline.tables.staging import StagedLines, stage_lines
@@ -30,7 +30,7 @@ from kustos.pipeline.tables.store import (
 from kustos.pipeline.tables.stored import StoredFile, StoredFiles
 from kustos.pipeline.tables.summary import RunSummary, check_no_line_lost, limited
 from kustos.pipeline.tables.transaction import Transaction, Write
-from kustos.pipeline.tables.writing import write_rows
+from kustos.pipeline.tables.upkeep import Retention, closed_before, kept_from
 from kustos.runtime import Clock, SystemClock
 
 STEPS: Final = (

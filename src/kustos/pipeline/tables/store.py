@@ -52,7 +52,8 @@ from kustos.pipeline.tables.delta import (
     open_table,
     write_file,
 )
-from kustos.pipeline.tables.reading import check_schemas, read_parquet
+from kustos.pipeline.tables.parquet_reader import check_schemas, read_parquet
+from kustos.pipeline.tables.parquet_writer import write_rows
 from kustos.pipeline.tables.runs import (
     INPUTS,
     RUNS,
@@ -63,7 +64,6 @@ from kustos.pipeline.tables.runs import (
     read_state,
 )
 from kustos.pipeline.tables.transaction import Transaction, Write, transaction
-from kustos.pipeline.tables.writing import write_rows
 from kustos.runtime import reason_of
 
 AUDIT_RAW, AUDIT_EVENTS, AUDIT_ROLLUP, QUARANTINE = "audit_raw", "audit_events", "audit_rollup", "quarantine"

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, Self
 
 from kustos.pipeline.errors import LinesLostError
-from kustos.pipeline.tables.retention import Dropped
+from kustos.pipeline.tables.upkeep import Dropped
 
 WARNINGS_MAX: Final = 20
 """Warnings kept of a run; a folder in disorder has one for each of its files."""

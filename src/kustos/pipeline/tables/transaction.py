@@ -35,7 +35,7 @@ from kustos.pipeline.places import (
 )
 from kustos.pipeline.tables import delta
 from kustos.pipeline.tables.commits import landing_of
-from kustos.pipeline.tables.locking import run_lock
+from kustos.pipeline.tables.locks import run_lock
 from kustos.pipeline.tables.runs import (
     INPUTS,
     INPUTS_SCHEMA,

@@ -10,10 +10,7 @@ from kustos.pipeline.files import are_nested, list_audit_files
 from kustos.pipeline.lines.clusters import UNNAMED
 from kustos.pipeline.places import FileState, Place, StorePath
 from kustos.pipeline.run.files.beginnings import Beginning, read_beginning
-from kustos.pipeline.run.files.content import FIRST_BYTES
-from kustos.pipeline.run.files.formats import UnknownFormatError, layout_of
-from kustos.pipeline.run.files.logs import Logs, family_of, is_numbered, is_packed_by_name
-from kustos.pipeline.run.files.packing import (
+from kustos.pipeline.run.files.compression import (
     DAMAGE,
     IN_ARCHIVE,
     Packing,
@@ -22,6 +19,9 @@ from kustos.pipeline.run.files.packing import (
     split_place,
     unpacked,
 )
+from kustos.pipeline.run.files.content import FIRST_BYTES
+from kustos.pipeline.run.files.formats import UnknownFormatError, layout_of
+from kustos.pipeline.run.files.logs import Logs, family_of, is_numbered, is_packed_by_name
 from kustos.pipeline.run.files.pieces import Readable, whole_bytes
 from kustos.runtime import reason_of
 

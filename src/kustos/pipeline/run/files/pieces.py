@@ -17,8 +17,8 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.places import Place
 from kustos.pipeline.run.files.beginnings import Beginning, read_beginning
+from kustos.pipeline.run.files.compression import DAMAGE, Packing, unpacked
 from kustos.pipeline.run.files.content import FIRST_BYTES, open_bytes
-from kustos.pipeline.run.files.packing import DAMAGE, Packing, unpacked
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -26,10 +26,10 @@ from kustos.pipeline.run.files.beginnings import (
     LINE_BYTES_MAX,
     is_stamped,
 )
+from kustos.pipeline.run.files.compression import unpacked
 from kustos.pipeline.run.files.content import FIRST_BYTES
 from kustos.pipeline.run.files.logs import are_apart
 from kustos.pipeline.run.files.new_files import FoundFile
-from kustos.pipeline.run.files.packing import unpacked
 from kustos.pipeline.run.files.pieces import file_of
 from kustos.pipeline.run.files.shared_beginnings import Overlap, overlap_of
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, DateType, StringType, StructField, StructType
 
-from kustos.pipeline.columns.coded_texts import coded_fields
+from kustos.pipeline.columns.codes import coded_fields
 from kustos.pipeline.lines.generated_ids import EVENT_ID_BEGIN, line_digest
 from kustos.pipeline.lines.line_columns import PARSED_SCHEMA, PLAIN
 from kustos.pipeline.tables.deduplication.outcomes import SUSPECTS, content_digests

@@ -15,7 +15,7 @@ from kustos.pipeline.columns.probes import ways_of_access
 from kustos.pipeline.lines.clusters import UNNAMED
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, CLUSTER, ROLLUP_GRAIN
 from kustos.pipeline.tables.deduplication.keys import MILLISECONDS_OF_A_DAY
-from kustos.pipeline.tables.rollup.spilling import spilled_groups
+from kustos.pipeline.tables.rollup.spill_files import spilled_groups
 
 MILLISECONDS_OF_AN_HOUR: Final = 3_600_000
 HOURS_OF_A_DAY: Final = 24

@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.columns.file_parts import FilePart, parts_of
 from kustos.pipeline.places import Place, in_parallel, size_of
 from kustos.pipeline.tables.delta import NewFile, new_name, write_file
-from kustos.pipeline.tables.line_writing import parts_by_day
+from kustos.pipeline.tables.line_writer import parts_by_day
+from kustos.pipeline.tables.parquet_writer import in_tasks, write_batches, written_files
 from kustos.pipeline.tables.rollup.columns import rolled_up_parts
 from kustos.pipeline.tables.runs import UPKEEP, State
 from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_ROLLUP, Tables, stored_schema
 from kustos.pipeline.tables.transaction import Transaction, Write
-from kustos.pipeline.tables.writing import in_tasks, write_batches, written_files
 
 TASK_BYTES_MAX: Final = 512 << 20
 """The largest day for a single task, some eight million events; several tasks share a larger one."""

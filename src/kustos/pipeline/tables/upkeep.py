@@ -1,11 +1,12 @@
-"""Retention: drops old rows, by whole days, in one commit, and keeps them from being ingested again.
+"""Upkeep of the tables: drops rows older than their retention, and compacts days of many small files.
 
-Events and roll-up are dropped by their days, lines of `quarantine` and `audit_raw` by the day of ingestion.
-From then on the days are closed: `runs` has the bound (`closed_before`), and a repeated or late event of such
-a day is quarantined as too late. Otherwise it would be counted again in a roll-up that is kept for longer.
-Their files are removed when no reader may need them any more.
+Old rows are dropped by whole days, in one commit: events and roll-up by their days, lines of `quarantine` and
+`audit_raw` by the day of ingestion. From then on the days are closed: `runs` has the bound (`closed_before`),
+and a repeated or late event of such a day is quarantined as too late. Otherwise it would be counted again in
+a roll-up that is kept for longer. Files are removed when no reader may need them any more.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -17,14 +18,24 @@ from kustos.pipeline.tables.runs import UPKEEP, State
 from kustos.pipeline.tables.store import (
     AUDIT_EVENTS,
     AUDIT_ROLLUP,
+    GROWING,
     LINES,
     SECURITY_EVENTS,
     Tables,
     rows_of,
     stored_schema,
 )
-from kustos.pipeline.tables.transaction import Write
+from kustos.pipeline.tables.transaction import Compaction, Write
 from kustos.runtime import Clock, SystemClock
+
+MOST_FILES: Final = 32
+"""Files of a day above which a run compacts it: opening one costs some milliseconds."""
+
+MAXIMUM_DAYS: Final = 64
+"""Days compacted in one transaction; the next run compacts the next ones."""
+
+FILE_BYTES: Final = 128 * 1024 * 1024
+"""About the size of a compacted file."""
 
 _EVENTS: Final = (AUDIT_EVENTS, SECURITY_EVENTS)
 
@@ -131,3 +142,30 @@ class _Expired:
     def _rows(self, table: str) -> int:
         days = set(self.by_table[table])
         return rows_of([file for file in self._files[table] if file.day in days])
+
+
+def compact_tables(tables: Tables, *, most_files: int = MOST_FILES) -> tuple[str, ...]:
+    """Compact each day of more than `most_files` files; return the days as `TABLE/day=DAY`.
+
+    Rows do not change, and columns that this version does not know stay. A kill at any moment leaves either
+    the old files or the new ones. Files that no reader needs any more are removed. Raises `TablesInUseError`
+    if another run is writing.
+    """
+    changes = [
+        Compaction(table=table, days=days, file_bytes=FILE_BYTES)
+        for table in sorted(GROWING)
+        if (days := _crowded_days(tables, table, most_files))
+    ]
+    if not changes:
+        return ()
+    with tables.transaction() as change:
+        change.commit("compact", UPKEEP, changes)
+    for one in changes:
+        vacuum(tables.place(one.table))
+    return tuple(f"{one.table}/day={day}" for one in changes for day in one.days)
+
+
+def _crowded_days(tables: Tables, table: str, most_files: int) -> tuple[str, ...]:
+    counts = Counter(file.day for file in tables.snapshot(table))
+    crowded = sorted(day for day, count in counts.items() if day is not None and count > most_files)
+    return tuple(crowded[:MAXIMUM_DAYS])

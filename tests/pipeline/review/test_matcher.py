@@ -10,7 +10,7 @@ from kustos.analysis import Probe, Rules
 from kustos.analysis.explain import names
 from kustos.authorizer import Decision, StandardAuthorizer
 from kustos.authorizer.index.cells import ALLOWS, DENIES, binding_mask
-from kustos.pipeline.review.matching import NOBODY, Matcher, Question
+from kustos.pipeline.review.matcher import NOBODY, Matcher, Question
 from testkit.acls.small_sets import acl_sets, authorizer_of, probes, rules, subjects
 
 questions = probes.map(

@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.files import AuditFiles
 from kustos.pipeline.places import FileState
+from kustos.pipeline.run.files.compression import Packing
 from kustos.pipeline.run.files.logs import Logs
 from kustos.pipeline.run.files.new_files import FoundFile, described, layout_at, places_of
-from kustos.pipeline.run.files.packing import Packing
 from kustos.pipeline.run.files.pieces import DamagedFileError, Readable, read_pieces
 
 if TYPE_CHECKING:

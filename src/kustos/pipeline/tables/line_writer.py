@@ -20,9 +20,9 @@ from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, CLUSTER, QUARANTINE_SCH
 from kustos.pipeline.tables.deduplication.of_runs import Outcomes
 from kustos.pipeline.tables.deduplication.outcomes import EVENT, QUARANTINED
 from kustos.pipeline.tables.delta import NewFile, dictionary_paths, new_name, write_file
+from kustos.pipeline.tables.parquet_writer import in_tasks, written_files
 from kustos.pipeline.tables.staged_files import LINE, Group, StagedReader
 from kustos.pipeline.tables.staging import StagedFile, StagedLines
-from kustos.pipeline.tables.writing import in_tasks, written_files
 
 FEW_LINES: Final = 20_000
 """So few lines the driver writes faster than Spark plans tasks, and into one file a day."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kustos.pipeline.tables.rollup.spilling import BUCKETS, spilled_groups
+from kustos.pipeline.tables.rollup.spill_files import BUCKETS, spilled_groups
 
 KEYS = ("principal", "resource_name")
 TEXTS = st.sampled_from([None, "", "a", "b", "ab", "User:ä", "*"])
