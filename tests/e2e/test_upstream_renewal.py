@@ -26,8 +26,8 @@ pytestmark = pytest.mark.slow
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 PACKAGE = "org.apache.kafka.common.security"
 OAUTH_MODULE = f"{PACKAGE}.oauthbearer.OAuthBearerLoginModule"
-SESSION_MS = 2_000
-"""A broker refuses a login within a second of the last."""
+SESSION_MS = 3_000
+"""A broker refuses a login within a second of the last, and a busy machine may be late by a tenth of this."""
 
 RENEWALS = 3
 PACE_S = 0.02
@@ -38,7 +38,7 @@ USERS = {"admin": "admin-secret"}
 
 
 class Upstream:
-    """A broker whose sessions last two seconds, behind a tap."""
+    """A broker whose sessions last three seconds, behind a tap."""
 
     def __init__(self, directory: Path, kdc: Kdc, tap: Tap) -> None:
         self.tap = tap
