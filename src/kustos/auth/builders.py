@@ -8,7 +8,6 @@ wrong raises `PrincipalBuilderError`, and the connection is closed without a pri
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 from kustos.acl import ANONYMOUS, EVERY_PRINCIPAL, KafkaPrincipal
@@ -70,17 +69,15 @@ class DefaultKafkaPrincipalBuilder(KafkaPrincipalBuilder):
     def build(self, context: AuthenticationContext) -> KafkaPrincipal:
         """Return the principal; raise `NoMatchingRuleError` if no rule gives one."""
         match context:
-            case SaslAuthenticationContext():
-                return self.of_login(context.mechanism, context.authorization_id)
             case SslAuthenticationContext(distinguished_name=str(name)):
                 return _user(self._map_certificate(name))
+            case SaslAuthenticationContext(mechanism="GSSAPI"):
+                return _user(self._shorten_kerberos(context.authorization_id))
+            case SaslAuthenticationContext():
+                return _user(context.authorization_id)
             case PlaintextAuthenticationContext() | SslAuthenticationContext():
                 return ANONYMOUS
         raise PrincipalBuilderError(f"there is no principal for a `{type(context).__name__}`")
-
-    def of_login(self, mechanism: str, authorization_id: str) -> KafkaPrincipal:
-        """Return the principal of a SASL login, for which no more of its context is needed."""
-        return _user(self._shorten_kerberos(authorization_id) if mechanism == "GSSAPI" else authorization_id)
 
 
 PLAIN_NAMES: Final = DefaultKafkaPrincipalBuilder(str, str)
@@ -98,8 +95,7 @@ class ListenerPrincipals:
     def without_login(self, client_address: str) -> KafkaPrincipal:
         """Return the principal of a client of a listener without authentication."""
         name = self.listener_name
-        context = PlaintextAuthenticationContext(listener_name=name, client_address=client_address)
-        return self._built(partial(self.builder.build, context))
+        return self._built(PlaintextAuthenticationContext(listener_name=name, client_address=client_address))
 
     def of_certificate(
         self, client_address: str, distinguished_name: str | None, certificate: bytes | None
@@ -111,30 +107,26 @@ class ListenerPrincipals:
             distinguished_name=distinguished_name,
             certificate=certificate,
         )
-        return self._built(partial(self.builder.build, context))
+        return self._built(context)
 
     def of_login(self, client_address: str, mechanism: str, proven: Proven) -> KafkaPrincipal:
         """Return the principal of a SASL login; the flag of delegation tokens is that of the login."""
-        if type(self.builder) is DefaultKafkaPrincipalBuilder:
-            build = partial(self.builder.of_login, mechanism, proven.authorization_id)
-        else:
-            context = SaslAuthenticationContext(
-                listener_name=self.listener_name,
-                client_address=client_address,
-                security_protocol=self.security_protocol,
-                mechanism=mechanism,
-                authorization_id=proven.authorization_id,
-            )
-            build = partial(self.builder.build, context)
-        built, flag = self._built(build), proven.token_authenticated
+        context = SaslAuthenticationContext(
+            listener_name=self.listener_name,
+            client_address=client_address,
+            security_protocol=self.security_protocol,
+            mechanism=mechanism,
+            authorization_id=proven.authorization_id,
+        )
+        built, flag = self._built(context), proven.token_authenticated
         if built.token_authenticated is flag:
             return built
         return KafkaPrincipal(built.principal_type, built.name, flag)
 
-    def _built(self, build: Callable[[], object]) -> KafkaPrincipal:
+    def _built(self, context: AuthenticationContext) -> KafkaPrincipal:
         """Return what the builder returns, validated."""
         try:
-            found = build()
+            found: object = self.builder.build(context)
         except (NoMatchingRuleError, PrincipalBuilderError) as error:
             raise PrincipalBuilderError(str(error)) from None
         except Exception as error:

@@ -23,7 +23,7 @@ from kustos.protocol.exchange import Addresses, ContextAuthorizer, Decider, Exch
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.interpreter import handle
 from kustos.protocol.limits import frame_bytes_max, items_max
-from kustos.protocol.repeated import CORRELATION_ID_AT, HEADER_BYTES, RepeatedRequests, Repetition
+from kustos.protocol.repeated import RepeatedRequests, Repetition
 from kustos.protocol.rows import OWN_APIS, TABLE
 from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.steps import RefuseRequestError, Row
@@ -40,6 +40,7 @@ from kustos.wire import (
     UnsupportedMessageError,
     api_name,
     codec_versions,
+    correlation_id_of,
     names_software,
     peek_api,
     read_request_header,
@@ -202,8 +203,7 @@ class Guard:
         shape = self.repeated.find(frame, self.decider.version)
         if shape is None or shape.answers is None:
             return None
-        correlation_id = int.from_bytes(frame[CORRELATION_ID_AT:HEADER_BYTES], "big", signed=True)
-        return Repetition(shape, frame, shape.answers, self.decider, correlation_id)
+        return Repetition(shape, frame, shape.answers, self.decider, correlation_id_of(frame))
 
     def reopen(self, repetition: Repetition) -> Opened:
         """Return a repetition that was sent, to be given its answer: one that must be read."""

@@ -25,10 +25,16 @@ def keyed_digest(hash_name: str, key: bytes, text: bytes) -> bytes:
 
     What it returns may be secret: compare it with `hmac.compare_digest`.
     """
+    new, inner, outer = _prepared(hash_name, key)
+    digest: bytes = new(outer + new(inner + text).digest()).digest()
+    return digest
+
+
+def _prepared(hash_name: str, key: bytes) -> tuple[Callable[[bytes], Any], bytes, bytes]:
+    """Return the function, and what it hashes of the key before the text and before the hash of that."""
     new, block_bytes = _FUNCTIONS[hash_name]
     padded = (key if len(key) <= block_bytes else new(key).digest()).ljust(block_bytes, b"\0")
-    digest: bytes = new(padded.translate(_OUTER) + new(padded.translate(_INNER) + text).digest()).digest()
-    return digest
+    return new, padded.translate(_INNER), padded.translate(_OUTER)
 
 
 class KeyedHash:
@@ -37,10 +43,9 @@ class KeyedHash:
     __slots__ = ("_inner", "_outer")
 
     def __init__(self, hash_name: str, key: bytes) -> None:
-        new, block_bytes = _FUNCTIONS[hash_name]
-        padded = (key if len(key) <= block_bytes else new(key).digest()).ljust(block_bytes, b"\0")
-        self._inner: Any = new(padded.translate(_INNER))
-        self._outer: Any = new(padded.translate(_OUTER))
+        new, inner, outer = _prepared(hash_name, key)
+        self._inner: Any = new(inner)
+        self._outer: Any = new(outer)
 
     def __repr__(self) -> str:
         return "KeyedHash()"

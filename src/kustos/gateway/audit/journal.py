@@ -211,12 +211,9 @@ class AuditKeeper:
 
     def keep(self, entry: Entry, waiting: int) -> tuple[Entry, Callable[[], object]]:
         """Return the entry, and the callback for each sink that has written it; raise `AuditJournalError`."""
-        if isinstance(entry, AuditEntry) and entry.lines is not None:
-            lines = entry.lines
-        else:
-            lines = tuple(self._events.json_lines(entry, self._lines))
-            if isinstance(entry, AuditEntry):
-                entry = entry._replace(lines=lines)
+        lines = tuple(self._events.json_lines(entry, self._lines))
+        if isinstance(entry, AuditEntry) and entry.lines is None:
+            entry = entry._replace(lines=lines)
         ticket = self.journal.put("\n".join(lines).encode(), waiting)
         return entry, partial(self.journal.done, ticket)
 

@@ -190,7 +190,7 @@ class Admission:
     def is_throttled(self, host: str) -> bool:
         """Return whether clients of this address may not log in now."""
         # called for every frame of a login; mostly none has failed lately
-        return bool(self._throttle.full_at_s) and self._throttle.is_throttled(host, self._clock())
+        return len(self._throttle) > 0 and self._throttle.is_throttled(host, self._clock())
 
 
 def _end_late(connection: "ClientConnection") -> None:

@@ -45,7 +45,6 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._session: ClientSession | None = None
         self._login: ConnectionLogin | None = None
-        self._requests: Final = port.requests
         share = port.requests.share(self._read, lambda: self.close(TOO_SLOW))
         self._incoming: Final = Incoming(share, port.settings.socket_request_max_bytes)
         self._answers: Final = port.answers.share()
@@ -102,7 +101,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take the bytes of a read."""
-        self.data_received(self._requests.read_buffer[:nbytes])
+        self.data_received(self._port.requests.read_buffer[:nbytes])
 
     def data_received(self, data: bytes | memoryview) -> None:
         """Split the bytes into frames, and hand them to the SASL machine or the session."""

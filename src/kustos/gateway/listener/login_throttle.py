@@ -42,8 +42,7 @@ class LoginThrottle:
     def __init__(self, limits: FailedLoginLimits) -> None:
         self._limits = limits
         self._interval_s = self._allowed_s = self._emptied_s = 0.0
-        self.full_at_s: dict[str, float] = {}
-        """When the bucket of each network is full again."""
+        self._full_at_s: dict[str, float] = {}
         self._measure(limits)
 
     def _measure(self, limits: FailedLoginLimits) -> None:
@@ -58,19 +57,19 @@ class LoginThrottle:
             return
         former_s, self._limits = self._interval_s, limits
         self._measure(limits)
-        taken = {network: (at_s - now_s) / former_s for network, at_s in self.full_at_s.items()}
-        self.full_at_s = {
+        taken = {network: (at_s - now_s) / former_s for network, at_s in self._full_at_s.items()}
+        self._full_at_s = {
             network: now_s + min(tokens * self._interval_s, self._emptied_s)
             for network, tokens in taken.items()
             if tokens > 0 and limits.burst
         }
 
     def __len__(self) -> int:
-        return len(self.full_at_s)
+        return len(self._full_at_s)
 
     def is_throttled(self, host: str, now_s: float) -> bool:
         """Return whether clients of this host's network may not log in now."""
-        full_at_s = self.full_at_s.get(network_of(host))
+        full_at_s = self._full_at_s.get(network_of(host))
         if full_at_s is None or full_at_s - now_s <= self._allowed_s:
             return False
         # other limits may have come since it failed
@@ -81,14 +80,14 @@ class LoginThrottle:
         if self._allowed_s == math.inf or self._limits.unlimited.holds(host):
             return
         network = network_of(host)
-        known = self.full_at_s.get(network)
-        if known is None and len(self.full_at_s) >= NETWORKS_MAX:
+        known = self._full_at_s.get(network)
+        if known is None and len(self._full_at_s) >= NETWORKS_MAX:
             self._make_room()
         full_at_s = max(now_s, now_s if known is None else known) + self._interval_s
         # logins that began before the last token was taken may fail later: an empty bucket is empty
-        self.full_at_s[network] = min(full_at_s, now_s + self._emptied_s)
+        self._full_at_s[network] = min(full_at_s, now_s + self._emptied_s)
 
     def _make_room(self) -> None:
-        found = self.full_at_s
+        found = self._full_at_s
         for network in heapq.nsmallest(FORGOTTEN_AT_ONCE, found, key=found.__getitem__):
             del found[network]

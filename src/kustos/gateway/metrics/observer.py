@@ -74,12 +74,11 @@ class GatewayObserver:
         """
         record, sums = self.audit.recorder(context, decided), DecisionSums.of(decided)
         api_key, metrics, trial = context.request_type, self.metrics, self.trial
-        has_offset = decided[0].decision is not NOBODY_ASKED
         count = partial(metrics.add, api_key, sums, repeated=1)
 
         def again(correlation_id: int, latency_us: int) -> Callable[[], None]:
             if trial.state is None:
-                record(correlation_id, self.acl_offset() if has_offset else NO_OFFSET, latency_us)
+                record(correlation_id, self._acl_offset_of(decided), latency_us)
                 return count
             self.decided(replace(context, correlation_id=correlation_id), list(decided), latency_us)
             return partial(metrics.add, api_key, NO_DECISIONS, repeated=1)

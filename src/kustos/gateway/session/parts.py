@@ -78,16 +78,27 @@ def owed(opened: Opened, take: Callable[[bytes], None], stream: AnswerStream | N
     exchange = opened.exchange
     number, is_still_allowed = exchange.header.correlation_id, exchange.is_still_allowed
     if opened.row.pipelined:
-        by_the_leader = exchange.request.acks in ACKS_OF_THE_LEADER
-        return Awaited(number, take, is_still_allowed, by_the_leader, not by_the_leader)
+        return _owed_to_producer(number, take, is_still_allowed, exchange.request.acks)
     return Awaited(number, take, is_still_allowed, stream=stream)
 
 
 def owed_again(repetition: Repetition, take: Callable[[bytes], None]) -> Awaited:
     """Return the answer that upstream owes for a repetition of a Produce."""
-    by_the_leader = repetition.shape.request.acks in ACKS_OF_THE_LEADER
-    number, is_still_allowed = repetition.correlation_id, repetition.is_still_allowed
-    return Awaited(number, take, is_still_allowed, by_the_leader, not by_the_leader)
+    acks = repetition.shape.request.acks
+    return _owed_to_producer(repetition.correlation_id, take, repetition.is_still_allowed, acks)
+
+
+def _owed_to_producer(
+    correlation_id: int, take: Callable[[bytes], None], is_still_allowed: Callable[[], bool], acks: int
+) -> Awaited:
+    by_the_leader = acks in ACKS_OF_THE_LEADER
+    return Awaited(
+        correlation_id,
+        take,
+        is_still_allowed,
+        answered_at_once=by_the_leader,
+        waits_for_replicas=not by_the_leader,
+    )
 
 
 def read_answer(opened: Opened, frame: bytes, ask: Ask = OWN_REQUEST) -> UpstreamAnswer:

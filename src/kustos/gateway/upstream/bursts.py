@@ -47,8 +47,7 @@ class Burst:
     def end(self) -> None:
         """Send what was gathered; what comes from now on is sent at once."""
         self._gathers = False
-        if self._frames:
-            self.flush()
+        self.flush()
 
     def flush(self) -> None:
         """Send what was gathered."""

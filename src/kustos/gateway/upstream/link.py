@@ -106,6 +106,11 @@ class UpstreamLink(asyncio.Protocol):
         awaited = self._awaited
         return self._writes and not (self._is_throttled or (awaited and awaited[-1].tail))
 
+    @property
+    def _is_torn(self) -> bool:
+        """Whether the broker is idle and lacks the last byte of the next request."""
+        return bool(self._awaited) and bool(self._awaited[0].tail)
+
     def send(self, frame: bytes, awaited: Awaited) -> None:
         """Send a frame with the next `flush`; the broker begins with it once it has answered those before.
 
@@ -144,7 +149,7 @@ class UpstreamLink(asyncio.Protocol):
         if throttle_time_ms:
             self._is_throttled = True
             self._unthrottle_timer = self._loop.call_later(throttle_time_ms / 1000, self._unthrottle)
-        elif self._awaited and self._awaited[0].tail and not self._awaited[0].is_unsent and self._may_begin():
+        elif self._is_torn and not self._awaited[0].is_unsent and self._may_begin():
             # at once, while the answer is still being read
             self._complete()
 
@@ -156,7 +161,7 @@ class UpstreamLink(asyncio.Protocol):
 
     def _begin_next(self) -> None:
         """Complete the pipelined request, or send nothing more if it is no longer allowed."""
-        if not (self._awaited and self._awaited[0].tail) or self.is_closed or self._is_throttled:
+        if self.is_closed or not self._is_torn or self._is_throttled:
             return
         if self._awaited[0].is_unsent:
             self._renew()
@@ -250,7 +255,7 @@ class UpstreamLink(asyncio.Protocol):
 
     def _check_order(self, frame: bytes) -> None:
         """Raise `MalformedMessageError` unless a frame answers the request that is next."""
-        if not self._awaited or self._awaited[0].tail:
+        if not self._awaited or self._is_torn:
             raise MalformedMessageError("an answer came that nobody waits for")
         awaited = self._awaited[0]
         if len(frame) < 4 or int.from_bytes(frame[:4], "big", signed=True) != awaited.correlation_id:

@@ -218,14 +218,11 @@ def repeated(value: Any, kind: pa.DataType, count: int) -> pa.Array:
 def coded_by(texts: pa.Array, codes: pa.Array) -> pa.Array:
     """Return a column by the texts of its codes, any of which may be null."""
     if texts.null_count:
-        codes = pa.array(np.arange(len(texts)), pa.int32(), mask=~_flags(texts.is_valid())).take(codes)
+        is_null = texts.is_null().to_numpy(zero_copy_only=False)
+        codes = pa.array(np.arange(len(texts)), pa.int32(), mask=is_null).take(codes)
     return pa.DictionaryArray.from_arrays(codes, texts.fill_null(""))
 
 
 def is_among(column: pa.Array, words: Sequence[str]) -> pa.Array:
     """Return whether each text of a column of codes is one of these words; null for a null."""
     return pc.is_in(column.dictionary, value_set=pa.array(words)).take(column.indices)
-
-
-def _flags(column: pa.Array) -> Any:
-    return column.to_numpy(zero_copy_only=False)
