@@ -27,12 +27,13 @@ QUICK := -m 'not slow' --hypothesis-profile=quick
 QUICK_SIDES := "property: $(QUICK) tests/property" "unit-1: $(QUICK) -p testkit.parts --part=1/2 tests/unit" "unit-2: $(QUICK) -p testkit.parts --part=2/2 tests/unit"
 
 # sides of `make test`, the longest first; `rest` is what no other names, so none is left out
-# tests of clients mostly wait, so two processes share their files (`testkit/parts.py`)
+# tests of clients mostly wait, and one process of the pipeline's would outlast all others on one core, so two
+# processes share the files of each (`testkit/parts.py`)
 # `fuzz` searches each target for 10 s by the clock, four at a time; KUSTOS_FUZZ_S=60 as in CI takes two
 # minutes of all that other sides leave
-LONG_SIDES := 'pipeline: tests/pipeline' 'clients-2: -p testkit.parts --part=2/2 tests/e2e' 'clients-1: -p testkit.parts --part=1/2 tests/e2e'
+LONG_SIDES := 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'pipeline-1: -p testkit.parts --part=1/2 tests/pipeline' 'pipeline-2: -p testkit.parts --part=2/2 tests/pipeline' 'clients-2: -p testkit.parts --part=2/2 tests/e2e' 'clients-1: -p testkit.parts --part=1/2 tests/e2e'
 CONNECT_SIDE := 'connect: KUSTOS_TEST_SPARK=connect-short tests/pipeline'
-SHORT_SIDES := 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'brokers: tests/conformance' 'fuzz: tests/fuzz' 'quorum: tests/quorum'
+SHORT_SIDES := 'brokers: tests/conformance' 'fuzz: tests/fuzz' 'quorum: tests/quorum'
 
 .PHONY: help setup demo test test-quick test-connect test-python check bench docs differential fuzz fuzz-soak mutation simulation faults score-anomalies soak lock clean
 

@@ -35,10 +35,15 @@ def json_log(random: Random, node: int) -> list[str]:
 
 
 def kafka_log(random: Random, node: int) -> list[str]:
-    """Make a broker's log: some lines equal to one another, and to lines of other brokers."""
-    begin = kafka_line(time=f"2026-11-20 00:00:00,{node:03d}")
+    """Make a broker's log: some lines equal to one another, and to lines of other brokers.
+
+    Its clock was set back once. Time that goes back often, among equal lines, would be exports that overlap:
+    which, the lines to come show, and what an earlier run counted it cannot take back (it says its doubt).
+    """
+    begin, late = (kafka_line(time=f"2026-11-20 0{hour}:00:00,{node:03d}") for hour in (0, 3))
     times = [f"2026-11-{random.choice([20, 21])} 04:00:00,00{random.randrange(4)}" for _ in range(30)]
-    return [begin, *(kafka_line(time=time, principal=f"User:u{time[-1]}") for time in times), "[note"]
+    lines = (kafka_line(time=time, principal=f"User:u{time[-1]}") for time in sorted(times))
+    return [begin, *lines, late, "[note"]
 
 
 def lay_out(folder: Path, logs: list[list[str]], random: Random, share: float) -> None:
