@@ -21,7 +21,7 @@ from kustos.analysis.policy import (
 )
 from kustos.analysis.policy_file import POLICY_VERSION, parse_policy
 from kustos.analysis.regions import REGIONS_MAX, Change, Direction, PrincipalSet, Probe, Region, operations_of
-from kustos.analysis.sentences import SentenceError, parse_sentence
+from kustos.analysis.sentence_file import SentenceFile
 from kustos.analysis.trial import (
     CandidateLoad,
     DifferenceCount,
@@ -73,7 +73,7 @@ __all__ = [
     "Rest",
     "Rules",
     "ScopeExplanation",
-    "SentenceError",
+    "SentenceFile",
     "ShownChanges",
     "Site",
     "SmallestChange",
@@ -94,7 +94,6 @@ __all__ = [
     "necessity",
     "operations_of",
     "parse_policy",
-    "parse_sentence",
     "verify",
     "what_can",
     "who_can",

@@ -15,20 +15,18 @@ and only count with `super_users: true`.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import yaml
 
 from kustos.acl import EVERY_PRINCIPAL, AclBinding, AclOperation, PatternType, ResourcePattern, ResourceType
 from kustos.analysis import (
     ANYWHERE,
-    PolicyError,
     PolicyPrincipals,
     Region,
     Rules,
-    SentenceError,
+    SentenceFile,
     Site,
-    parse_sentence,
     who_can,
 )
 from kustos.pipeline.deciding import AclsInForce
@@ -39,11 +37,11 @@ DUTIES_VERSION: Final = 1
 DUTIES_MAX: Final = 1_000
 """Duties of one file: each analyses the whole set of ACLs twice."""
 
-DUTIES_CHARACTERS_MAX: Final = 4_194_304
 REGIONS_MAX: Final = 100_000
 """Regions of one side; more would be unreadable."""
 
 _KEYS: Final = ("id", "whoever", "must_not", "but", "reason", "super_users")
+_NEEDED_KEYS: Final = ("whoever", "must_not")
 EVERYONE: Final = PolicyPrincipals((), is_everyone_but=True)
 NOBODY: Final = PolicyPrincipals(())
 
@@ -94,92 +92,40 @@ class Breach:
 
 def parse_duties(text: str, file: str = "duties") -> tuple[Duty, ...]:
     """Return the duties of a file's text; raise `PolicyError` with the line, the value and the rule."""
-    if len(text) > DUTIES_CHARACTERS_MAX:
-        raise PolicyError(
-            file, 1, f"{text[:16]}...", f"a file has at most {DUTIES_CHARACTERS_MAX} characters"
-        )
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        line = 1 if error.problem_mark is None else error.problem_mark.line + 1
-        raise PolicyError(file, line, str(error.problem), "this is not YAML") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise PolicyError(file, 1, str(error).splitlines()[0], "this is not YAML") from None
-    return _DutyReader(file).duties(root)
+    reader = SentenceFile(text, file)
+    found: dict[str, Duty] = {}
+    for number, node in enumerate(reader.entries(DUTIES_VERSION, "duties", DUTIES_MAX), start=1):
+        duty = _duty(reader, node, number)
+        if duty.duty_id in found:
+            raise reader.wrong(node, duty.duty_id, "another duty has this id")
+        found[duty.duty_id] = duty
+    return tuple(found.values())
 
 
-class _DutyReader:
-    def __init__(self, file: str) -> None:
-        self._file = file
+def _duty(reader: SentenceFile, node: yaml.Node, number: int) -> Duty:
+    fields = reader.mapping(node, _KEYS)
+    for key in _NEEDED_KEYS:
+        if key not in fields:
+            raise reader.wrong(node, key, "is missing")
+    exempt = NOBODY
+    if "but" in fields:
+        exempt = reader.sentence(fields["but"], f"{reader.text(fields['but'])} DESCRIBE cluster").principals
+    return Duty(
+        duty_id=reader.text(fields["id"]) if "id" in fields else f"duty {number}",
+        whoever=_side(reader, fields["whoever"]),
+        must_not=_side(reader, fields["must_not"]),
+        exempt=exempt,
+        reason=reader.text(fields["reason"]) if "reason" in fields else None,
+        counts_super_users=reader.flag(fields.get("super_users")),
+    )
 
-    def _wrong(self, node: yaml.Node | None, value: str, rule: str) -> PolicyError:
-        return PolicyError(self._file, 1 if node is None else node.start_mark.line + 1, value, rule)
 
-    def duties(self, root: yaml.Node | None) -> tuple[Duty, ...]:
-        fields = self._mapping(root, ("version", "duties"), ("version", "duties"))
-        if self._text(fields["version"]) != str(DUTIES_VERSION):
-            raise self._wrong(fields["version"], "version", f"the version is {DUTIES_VERSION}")
-        listed = fields["duties"]
-        if not isinstance(listed, yaml.SequenceNode) or not 1 <= len(listed.value) <= DUTIES_MAX:
-            raise self._wrong(listed, "duties", f"here should be a list of 1 to {DUTIES_MAX} duties")
-        found: dict[str, Duty] = {}
-        for number, node in enumerate(listed.value, start=1):
-            duty = self._duty(node, number)
-            if duty.duty_id in found:
-                raise self._wrong(node, duty.duty_id, "another duty has this id")
-            found[duty.duty_id] = duty
-        return tuple(found.values())
-
-    def _duty(self, node: yaml.Node, number: int) -> Duty:
-        fields = self._mapping(node, _KEYS, ("whoever", "must_not"))
-        exempt = NOBODY
-        if "but" in fields:
-            exempt = self._sentence(fields["but"], f"{self._text(fields['but'])} DESCRIBE cluster").principals
-        flag = self._text(fields["super_users"]) if "super_users" in fields else "false"
-        if flag not in {"true", "false"}:
-            raise self._wrong(fields["super_users"], flag, "here should be `true` or `false`")
-        return Duty(
-            duty_id=self._text(fields["id"]) if "id" in fields else f"duty {number}",
-            whoever=self._side(fields["whoever"]),
-            must_not=self._side(fields["must_not"]),
-            exempt=exempt,
-            reason=self._text(fields["reason"]) if "reason" in fields else None,
-            counts_super_users=flag == "true",
-        )
-
-    def _side(self, node: yaml.Node) -> DutySide:
-        text = self._text(node)
-        sentence = self._sentence(node, f"everyone {text}")
-        if sentence.principals != EVERYONE or sentence.hosts != ANYWHERE:
-            raise self._wrong(node, text, "a side of a duty names neither principals nor hosts")
-        return DutySide(sentence.operations, sentence.resource_type, sentence.sites, text)
-
-    def _sentence(self, node: yaml.Node, text: str) -> Any:
-        try:
-            return parse_sentence(text)
-        except SentenceError as error:
-            raise self._wrong(node, error.value, error.rule) from error
-
-    def _mapping(
-        self, node: yaml.Node | None, keys: tuple[str, ...], needed: tuple[str, ...]
-    ) -> dict[str, yaml.Node]:
-        if not isinstance(node, yaml.MappingNode):
-            raise self._wrong(node, "", f"here should be a mapping with {', '.join(keys)}")
-        fields: dict[str, yaml.Node] = {}
-        for key_node, value in node.value:
-            key = self._text(key_node)
-            if key not in keys or key in fields:
-                raise self._wrong(key_node, key, f"there are {', '.join(keys)} here, each once")
-            fields[key] = value
-        for key in needed:
-            if key not in fields:
-                raise self._wrong(node, key, "is missing")
-        return fields
-
-    def _text(self, node: yaml.Node) -> str:
-        if not isinstance(node, yaml.ScalarNode) or not node.value:
-            raise self._wrong(node, "", "here should be a text")
-        return str(node.value)
+def _side(reader: SentenceFile, node: yaml.Node) -> DutySide:
+    text = reader.text(node)
+    sentence = reader.sentence(node, f"everyone {text}")
+    if sentence.principals != EVERYONE or sentence.hosts != ANYWHERE:
+        raise reader.wrong(node, text, "a side of a duty names neither principals nor hosts")
+    return DutySide(sentence.operations, sentence.resource_type, sentence.sites, text)
 
 
 def breaches(acls: AclsInForce, duties: Iterable[Duty]) -> Iterator[Breach]:
