@@ -1,5 +1,7 @@
 """What is in a folder is read, passed over with a word, or refused; nothing is half replaced."""
 
+import errno
+import fcntl
 import os
 import tempfile
 from pathlib import Path
@@ -72,6 +74,20 @@ def test_one_run_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
     with staging(out, audit) as folder:
         assert folder.is_dir()
     assert not folder.exists()
+
+
+def test_a_report_into_a_file_system_without_locks_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", without_locks)
+    with (
+        pytest.raises(ReportOutputError, match="no locks available; take a file system with locks"),
+        staging(tmp_path / "out", tmp_path / "audit"),
+    ):
+        pass
 
 
 def test_what_is_no_finished_table_is_not_replaced(tmp_path: Path) -> None:

@@ -33,7 +33,6 @@ SHORT_MODULES = {
     "src/kustos/pipeline/lines/generated_ids.py": "the ids that `lines`, `tables` and `run` share",
     "src/kustos/pipeline/replay/job.py": "the `job` of an analysis, as others have theirs",
     "src/kustos/pipeline/spreadsheet.py": "the cells that commands and `review` share",
-    "src/kustos/pipeline/tables/locks.py": "`transaction`, which it serves, is near its limit",
     "src/kustos/protocol/codes.py": "a table of Kafka's",
     "src/kustos/runtime/entropy.py": "the only home of randomness",
     "src/kustos/server/oauth.py": "the key sets that listeners share",

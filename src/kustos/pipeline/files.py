@@ -1,4 +1,4 @@
-"""Which files are read, their lines, and how a finished table takes the place of the former one."""
+"""Which files are read, the locks of folders that are written, and how a table replaces the former one."""
 
 import fcntl
 import os
@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kustos.pipeline.errors import AuditInputError, ReportOutputError
+from kustos.pipeline.errors import (
+    AuditInputError,
+    PipelineError,
+    ReportOutputError,
+    TablesError,
+    TablesInUseError,
+)
 from kustos.pipeline.places import FileState, Place, StorePath, state_of, states_below
 from kustos.runtime import reason_of
 
@@ -17,6 +23,7 @@ MAXIMUM_FILES: Final = 100_000
 """Each file is a path in the driver's plan; beyond this, report on one period at a time."""
 
 _LOCK_NAME: Final = ".kustos-report.lock"
+_RUN_LOCK_NAME: Final = "_lock"
 _STAGING_NAME: Final = ".kustos-report-staging"
 _FORMER_SUFFIX: Final = ".former"
 TABLE_MARKER: Final = "_SUCCESS"
@@ -147,6 +154,45 @@ def are_nested(one: Place, other: Place) -> bool:
 
 
 @contextmanager
+def _locked(folder: Path, name: str, failure: type[PipelineError], in_use: PipelineError) -> Iterator[None]:
+    """Hold the lock of a folder, a file of this name in it; raise `in_use` at once if another process does.
+
+    Raises a `failure` for a folder that cannot be written or locked.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / name).open("w")
+    except OSError as error:
+        raise failure(f"cannot write to `{folder}`: {reason_of(error)}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise in_use from error
+        except OSError as error:  # such as ENOLCK, of network file systems without a lock daemon
+            raise failure(
+                f"cannot lock `{folder}`: {reason_of(error)}; take a file system with locks, such as a disk "
+                "of this machine"
+            ) from error
+        yield
+
+
+@contextmanager
+def run_lock(folder: Place) -> Iterator[None]:
+    """Lock the tables against other runs, or raise `TablesInUseError` at once; a store has no locks.
+
+    Raises `TablesError` for a folder that cannot be written or locked: on a disk what a killed run left is
+    removed at once, and without the lock it could be what another run writes.
+    """
+    if isinstance(folder, StorePath):
+        yield
+        return
+    in_use = TablesInUseError(f"another run is writing to the tables in `{folder}`, wait for it")
+    with _locked(folder, _RUN_LOCK_NAME, TablesError, in_use):
+        yield
+
+
+@contextmanager
 def staging(out: Path, audit: Place) -> Iterator[Path]:
     """Lock the output folder and yield an empty folder in it, removed at the end.
 
@@ -156,16 +202,8 @@ def staging(out: Path, audit: Place) -> Iterator[Path]:
     out = out.resolve()
     if isinstance(audit, Path) and are_nested(out, audit.resolve()):
         raise ReportOutputError(f"output folder `{out}` and audit folder `{audit}` must lie apart")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        lock = (out / _LOCK_NAME).open("w")
-    except OSError as error:
-        raise ReportOutputError(f"cannot write to `{out}`: {reason_of(error)}") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ReportOutputError(f"another report is being written to `{out}`, wait for it") from error
+    in_use = ReportOutputError(f"another report is being written to `{out}`, wait for it")
+    with _locked(out, _LOCK_NAME, ReportOutputError, in_use):
         folder = out / _STAGING_NAME
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()

@@ -19,9 +19,9 @@ from pyarrow import parquet
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kustos.pipeline.errors import TablesDamagedError, TablesError
+from kustos.pipeline.files import run_lock
 from kustos.pipeline.places import Place
 from kustos.pipeline.tables import delta
-from kustos.pipeline.tables.locks import run_lock
 from kustos.pipeline.tables.parquet_reader import with_unknown_columns
 from kustos.pipeline.tables.runs import (
     FORMER_LEDGER,

@@ -24,6 +24,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from kustos.pipeline.errors import TablesDamagedError, TablesError, TablesInUseError
+from kustos.pipeline.files import run_lock
 from kustos.pipeline.places import (
     Place,
     in_parallel,
@@ -35,7 +36,6 @@ from kustos.pipeline.places import (
 )
 from kustos.pipeline.tables import delta
 from kustos.pipeline.tables.commits import landing_of
-from kustos.pipeline.tables.locks import run_lock
 from kustos.pipeline.tables.runs import (
     INPUTS,
     INPUTS_SCHEMA,
