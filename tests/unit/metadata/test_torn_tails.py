@@ -190,6 +190,22 @@ def test_zeros_that_fill_no_sector_are_damage(moved: int, spared: int) -> None:
             read(hole, recovery_point=recovery_point)
 
 
+@pytest.mark.parametrize("moved", range(1, LENGTH_END + 1))
+def test_a_hole_that_ends_amid_an_offset_is_torn_only_where_nothing_was_acknowledged(moved: int) -> None:
+    """The checksum covers neither offset nor length: the batch behind the hole looks whole."""
+    offset, head = 0x01010101_01010101, SECTOR_SIZE_BYTES - moved
+    first = next(
+        batch
+        for size in range(SECTOR_SIZE_BYTES)
+        if len(batch := data_batch(offset, value=b"\x01\x07\x00" + bytes(size)).encode()) == head
+    )
+    hole = first + bytes(moved) + data_batch(offset + 1).encode()[moved:]
+    assert read(hole, next_offset=offset, epoch=1, recovery_point=offset + 1) == [offset]
+    for recovery_point in (None, offset + 2):
+        with pytest.raises(LogDamagedError):
+            read(hole, next_offset=offset, epoch=1, recovery_point=recovery_point)
+
+
 def test_few_zeros_at_the_end_are_unwritten_only_where_nothing_was_acknowledged() -> None:
     for size in (UNWRITTEN_MIN_BYTES - 1, UNWRITTEN_MIN_BYTES):
         value = b"\x01\x07\x00" + b"x" * 500

@@ -56,19 +56,26 @@ def dump_file(file: MetadataFile, storage: Storage) -> Iterator[DumpedBatch | To
     """
     recovery_point = recovery_point_of(file.path.parent, storage) if file.kind is FileKind.SEGMENT else None
     data, position, next_offset, epoch = file.read(storage), 0, file.base_offset or 0, UNKNOWN_EPOCH
+
+    def is_torn() -> bool:
+        return file.kind is FileKind.SEGMENT and is_unfinished_write(
+            data, position, next_offset, epoch, recovery_point
+        )
+
     while position < len(data):
         try:
             batch, end = read_batch(data, position)
         except CorruptBatchError as error:
-            if file.kind is FileKind.SEGMENT and is_unfinished_write(
-                data, position, next_offset, epoch, recovery_point
-            ):
+            if is_torn():
                 yield TornBytes(position, len(data) - position)
                 return
             raise LogDamagedError(
                 f"`{file.path}` cannot be read from byte {position} on, where offset {next_offset} is due: "
                 f"{error}; `kustos metadata verify` says what to do"
             ) from error
+        if batch.base_offset != next_offset and is_torn():
+            yield TornBytes(position, len(data) - position)
+            return
         yield DumpedBatch(batch, position, end - position, tuple(_records(batch)))
         position, next_offset, epoch = end, batch.last_offset + 1, batch.partition_leader_epoch
 
