@@ -31,7 +31,7 @@ QUICK_SIDES := "property: $(QUICK) tests/property" "unit-1: $(QUICK) -p testkit.
 # processes share the files of each (`testkit/parts.py`)
 # `fuzz` searches each target for 10 s by the clock, four at a time; KUSTOS_FUZZ_S=60 as in CI takes two
 # minutes of all that other sides leave
-LONG_SIDES := 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'pipeline-1: -p testkit.parts --part=1/2 tests/pipeline' 'pipeline-2: -p testkit.parts --part=2/2 tests/pipeline' 'clients-2: -p testkit.parts --part=2/2 tests/e2e' 'clients-1: -p testkit.parts --part=1/2 tests/e2e'
+LONG_SIDES := 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'pipeline-1: -p testkit.parts --part=1/2 tests/pipeline' 'clients-2: -p testkit.parts --part=2/2 tests/e2e' 'clients-1: -p testkit.parts --part=1/2 tests/e2e' 'pipeline-2: -p testkit.parts --part=2/2 tests/pipeline'
 CONNECT_SIDE := 'connect: KUSTOS_TEST_SPARK=connect-short tests/pipeline'
 SHORT_SIDES := 'brokers: tests/conformance' 'fuzz: tests/fuzz' 'quorum: tests/quorum'
 
