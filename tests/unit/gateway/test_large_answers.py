@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from kustos.acl import KafkaPrincipal
 from kustos.gateway.session import large_turns
+from kustos.gateway.session.large_turns import COSTLY_S, REST_MAX_S, REST_PER_WORK, LargeTurns
 from kustos.protocol.exchange import ITEMS_PER_TURN
-from kustos.wire import PartReader
+from kustos.wire import ItemReader, PartReader
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller, running_gateway
-from testkit.gateway.sessions import World, produce, request
+from testkit.gateway.sessions import World, produce, request, request_struct
 from testkit.protocol.random_requests import ALL_ALLOWED
 from testkit.waiting import wait_until
 from tests.unit.gateway.test_client import broker
@@ -54,21 +56,36 @@ async def until(condition: Callable[[], object]) -> None:
         await asyncio.sleep(0)
 
 
-async def test_answers_that_many_large_requests_waited_for_do_not_go_before_the_request_of_another() -> None:
+def with_topics(world: World) -> World:
+    """Let there be many topics."""
+    for name in MANY:
+        world.world.create(name)
+    return world
+
+
+@pytest.mark.parametrize("api_key", [ApiKey.DESCRIBE_GROUPS, ApiKey.METADATA])
+async def test_answers_that_many_large_requests_waited_for_do_not_go_before_the_request_of_another(
+    api_key: ApiKey,
+) -> None:
     """A principal may begin one request after another and have all of the answers at once."""
-    groups = request(ApiKey.DESCRIBE_GROUPS, 5, 1, groups=list(MANY))
-    first = World(ALL_ALLOWED, principal="User:mallory")
+    topics = [request_struct(ApiKey.METADATA, 9, "MetadataRequestTopic", name=name) for name in MANY]
+    large = {
+        ApiKey.DESCRIBE_GROUPS: request(ApiKey.DESCRIBE_GROUPS, 5, 1, groups=list(MANY)),
+        ApiKey.METADATA: request(ApiKey.METADATA, 9, 1, topics=topics),
+    }[api_key]
+    first = with_topics(World(ALL_ALLOWED, principal="User:mallory"))
     crowd = [first]
     crowd += [
-        World(ALL_ALLOWED, principal="User:mallory", large_turns=first.large_turns) for _ in range(CROWD - 1)
+        with_topics(World(ALL_ALLOWED, principal="User:mallory", large_turns=first.large_turns))
+        for _ in range(CROWD - 1)
     ]
     for each in crowd:
-        each.session.take([groups])
+        each.session.take([large])
     await until(lambda: all(each.forwarded for each in crowd))
-    honest = World(ALL_ALLOWED, principal="User:honest", large_turns=first.large_turns)
+    honest = with_topics(World(ALL_ALLOWED, principal="User:honest", large_turns=first.large_turns))
     for each in crowd:
         assert each.answer_one()
-    honest.session.take([groups])
+    honest.session.take([large])
     await until(lambda: honest.forwarded)
     # one may have been read at once, and one may have been ahead
     assert sum(bool(each.answers) for each in crowd) <= 2
@@ -88,14 +105,56 @@ async def test_the_work_on_a_large_answer_to_a_small_request_counts(monkeypatch:
 
 
 @pytest.mark.usefixtures("any_work_is_costly")
+async def test_no_part_of_a_listing_of_topics_is_read_before_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its own handler reads the answer in turns."""
+    outline, readers = ItemReader.outline, list[ItemReader]()
+
+    def counting(self: ItemReader, bytes_max: int) -> tuple[list[tuple[Any, int]], int]:
+        readers.append(self)
+        return outline(self, bytes_max)
+
+    monkeypatch.setattr(ItemReader, "outline", counting)
+    first = with_topics(World(ALL_ALLOWED))
+    second = with_topics(World(ALL_ALLOWED, large_turns=first.large_turns))
+    for each in (first, second):
+        each.session.take([request(ApiKey.METADATA, 9, 9, topics=None)])
+        assert each.answer_one()
+    assert len({id(reader) for reader in readers}) == 1
+
+
+async def test_work_that_needs_no_turn_does_not_put_off_those_who_wait_for_theirs() -> None:
+    """Answers that pass while they arrive may be costly, and come all the time."""
+    now_s, timers, begun = 0.0, list[tuple[float, Callable[[], None]]](), list[float]()
+    queue = LargeTurns(lambda: now_s, lambda delay_s, then: timers.append((now_s + delay_s, then)))
+    consumer, other = (queue.place(KafkaPrincipal("User", name)) for name in ("consumer", "other"))
+
+    def begin() -> None:
+        if other.may_begin(True, begin):
+            begun.append(now_s)
+
+    consumer.worked(COSTLY_S, is_large=False)
+    begin()
+    while not begun and now_s < REST_MAX_S:
+        now_s += COSTLY_S
+        consumer.worked(COSTLY_S, is_large=False)
+        due = [timer for timer in timers if timer[0] <= now_s]
+        timers = [timer for timer in timers if timer not in due]
+        for _, then in due:
+            then()
+    assert begun
+    assert begun[0] <= COSTLY_S * (REST_PER_WORK + 1)
+
+
+@pytest.mark.usefixtures("any_work_is_costly")
 async def test_what_is_forbidden_while_a_large_answer_waits_is_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(large_turns, "REST_MAX_S", 0.01)
     first = listing(World(ALL_ALLOWED))
     second = World(ALL_ALLOWED, large_turns=first.large_turns)
-    for name in MANY:
-        second.world.create(name)
+    with_topics(second)
     second.world.groups = {"group-one": list(MANY)}
     second.session.take([request(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, 9, group_ids=["group-one"])])
     for each in (first, second):

@@ -31,7 +31,6 @@ from kustos.gateway.session.parts import (
     Upstream,
     answer_after_drain,
     answered_in_turns,
-    is_read_in_turns,
     known_of_cluster,
     owed,
     owed_again,
@@ -345,7 +344,7 @@ class ClientSession:
     def _answered(self, slot: Slot, opened: Opened, ask: Ask, frame: bytes) -> None:
         """Let the handler go on with upstream's answer, a large one in turns; raise `WireError` if none."""
         streamed = None if slot.stream is None else slot.stream.end(frame)
-        if streamed is None and is_read_in_turns(opened, frame):
+        if streamed is None and len(frame) >= LARGE_ANSWER_BYTES:
             self._throttle(opened.throttle_time_ms(frame, ask))
             opened.handler = answered_in_turns(opened, opened.handler, frame, ask)
             if slot.stream is None and not self._place.may_begin(True, self.go_on):

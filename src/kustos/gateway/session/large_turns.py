@@ -107,11 +107,16 @@ class LargeTurns:
         return False
 
     def worked(self, principal: KafkaPrincipal, took_s: float, *, is_large: bool = True) -> None:
-        """Rest after `took_s` of work on a large request, or on a small one with a large answer."""
+        """Rest after `took_s` of work on a large request, or on a small one with a large answer.
+
+        Whoever waits already has a turn at the end of an earlier rest. Work that needed no turn, such as to
+        pass a Fetch's answer on, does not put that off: it may come all the time.
+        """
         if took_s < COSTLY_S:
             return
         now_s = self._now_s()
-        self._rest_ends_s = max(self._rest_ends_s, now_s + min(took_s * REST_PER_WORK, REST_MAX_S))
+        if not (self._is_armed and (self._amid or self._waiting)):
+            self._rest_ends_s = max(self._rest_ends_s, now_s + min(took_s * REST_PER_WORK, REST_MAX_S))
         if not is_large:
             # its Produce is not more likely to be costly
             return
