@@ -145,8 +145,7 @@ class ClientSession:
                 and self._may_begin(frame := self._frames[0], is_login := self._owner.wants(frame))
                 and self._can_decide()
             ):
-                is_large = self._place.must_wait(frame)
-                if not self._place.may_begin(is_large, self.go_on):
+                if not self._place.may_begin(is_large := self._place.must_wait(frame), self.go_on):
                     break
                 self._turn.take(len(self._frames.popleft()))
                 if not (is_login and self._owner.take(frame)):
@@ -173,6 +172,9 @@ class ClientSession:
 
         Nothing is decided for a client that does not read: answers of our own would pile up.
         """
+        if not self._slots.in_flight:
+            # sent later, it would give back what the next request reserves
+            self._owner.outgoing.flush()
         if not self.client_reads:
             return False
         if self._observer.is_full:
@@ -309,8 +311,7 @@ class ClientSession:
         """Let a held request go on with the result of its coroutine."""
         self._task = None
         if task.cancelled():
-            # from outside; after `close` nobody needs to know
-            self._fail("the work that a request waited for was cancelled")
+            self._fail("the work that a request waited for was cancelled")  # not by `close`
         elif isinstance(error := task.exception(), UpstreamUnavailableError | RefusedFrameError):
             self._fail(str(error))
         elif error is not None and not self._closed:

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.awaited import AnswerStream, Awaited
+from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
 from kustos.protocol import (
@@ -149,6 +150,10 @@ class LocalApis(Protocol):
 
 class SessionOwner(Protocol):
     """The connection of a session: its socket, and its login."""
+
+    @property
+    def outgoing(self) -> Burst:
+        """Takes what is sent to the client."""
 
     def write(self, frame: bytes) -> None:
         """Send a whole frame to the client."""
