@@ -2,18 +2,26 @@
 
 import asyncio
 from collections.abc import Callable
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
 
 from kustos.acl import KafkaPrincipal
 from kustos.gateway.session import large_turns
-from kustos.gateway.session.large_turns import COSTLY_S, REST_MAX_S, REST_PER_WORK, LargeTurns
+from kustos.gateway.session.large_turns import (
+    COSTLY_S,
+    LARGE_FRAME_BYTES,
+    REST_MAX_S,
+    REST_PER_WORK,
+    LargeTurns,
+)
+from kustos.gateway.upstream.addresses import AddressRanges
 from kustos.protocol.exchange import ITEMS_PER_TURN
 from kustos.wire import ItemReader, PartReader
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller, running_gateway
-from testkit.gateway.sessions import World, produce, request, request_struct
+from testkit.gateway.sessions import World, heartbeat, produce, request, request_struct
 from testkit.protocol.random_requests import ALL_ALLOWED
 from testkit.waiting import wait_until
 from tests.unit.gateway.test_client import broker
@@ -101,7 +109,7 @@ async def test_the_work_on_a_large_answer_to_a_small_request_counts(monkeypatch:
     for each in (first, second):
         assert each.answer_one()
     assert len({id(reader) for reader in readers}) == 1
-    assert not first.large_turns.must_wait(second.session._place.principal, produce(1) + bytes(4096))
+    assert not first.large_turns.must_wait(second.session._place.owner, produce(1) + bytes(4096))
 
 
 @pytest.mark.usefixtures("any_work_is_costly")
@@ -181,5 +189,38 @@ async def test_an_answer_that_waits_for_its_turn_is_held_against_the_budget_of_a
         frames = [await caller.frame() for caller in callers]
         assert [frame.count(b"group-") for frame in frames] == [len(MANY)] * 2
         assert made.answers.used_bytes == 0
+        for caller in callers:
+            caller.close()
+
+
+@pytest.mark.usefixtures("any_work_is_costly")
+async def test_clients_without_a_name_take_turns_by_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else whoever can connect makes all others wait for each of its connections."""
+    monkeypatch.setattr(large_turns, "REST_MAX_S", 0.5)
+    balancer = AddressRanges((ip_network("127.0.0.1"),))
+    names = [f"group-number-{number}" for number in range(LARGE_FRAME_BYTES // 10)]
+    async with running_gateway([await broker()], proxies=balancer) as made:
+
+        async def came(address: str) -> Caller:
+            caller = await Caller.at(made.port)
+            caller.writer.write(f"PROXY TCP4 {address} 127.0.0.1 1 2\r\n".encode())
+            caller.send(heartbeat(0))
+            assert await caller.correlation_ids(1) == [0]
+            return caller
+
+        def begun() -> list[int]:
+            return [each.correlation_id for each in made.contexts if each.correlation_id]
+
+        def waiting() -> int:
+            return sum(map(len, made.gateway.parts.large_turns._waiting.values()))
+
+        callers = [await came("10.0.0.1") for _ in range(CROWD)]
+        callers.append(await came("10.0.0.2"))
+        for number, caller in enumerate(callers, start=1):
+            caller.send(request(ApiKey.DESCRIBE_GROUPS, 5, number, groups=names))
+            await until(lambda: len(set(begun())) + waiting() >= number)  # noqa: B023
+        before = len(set(begun()))
+        await until(lambda: len(callers) in begun())
+        assert len(dict.fromkeys(begun())) <= before + 2
         for caller in callers:
             caller.close()
