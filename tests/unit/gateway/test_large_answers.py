@@ -21,7 +21,7 @@ from kustos.protocol.exchange import ITEMS_PER_TURN
 from kustos.wire import ItemReader, PartReader
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller, running_gateway
-from testkit.gateway.sessions import World, heartbeat, produce, request, request_struct
+from testkit.gateway.sessions import World, deliver, heartbeat, produce, request, request_struct
 from testkit.protocol.random_requests import ALL_ALLOWED
 from testkit.waiting import wait_until
 from tests.unit.gateway.test_client import broker
@@ -191,6 +191,28 @@ async def test_an_answer_that_waits_for_its_turn_is_held_against_the_budget_of_a
         assert made.answers.used_bytes == 0
         for caller in callers:
             caller.close()
+
+
+async def test_a_large_answer_does_not_wait_until_upstream_throttles_no_more() -> None:
+    """Brokers answer at once and read nothing more for a while (KIP-219); the client waits by itself."""
+    world = listing(World(ALL_ALLOWED))
+    answer = world.world.answer(world.forwarded.popleft()) or b""
+    deliver(world.link, answer[:5] + (3_600_000).to_bytes(4, "big") + answer[9:])
+    await until(lambda: world.answers)
+    assert world.answers[0].count(b"group-") == len(MANY)
+
+
+async def test_what_a_request_asks_again_waits_until_upstream_throttles_no_more() -> None:
+    world = World(ALL_ALLOWED)
+    topic = request_struct(ApiKey.METADATA, 9, "MetadataRequestTopic", name="missing-topic")
+    world.session.take([request(ApiKey.METADATA, 9, 1, topics=[topic], allow_auto_topic_creation=True)])
+    answer = world.world.answer(world.forwarded.popleft()) or b""
+    deliver(world.link, answer[:5] + (3_600_000).to_bytes(4, "big") + answer[9:])
+    await world.settle()
+    assert (list(world.forwarded), world.answers, world.closed) == ([], [], [])
+    world.link._unthrottle()
+    assert world.answer_one()
+    assert world.correlation_ids() == [1]
 
 
 @pytest.mark.usefixtures("any_work_is_costly")
