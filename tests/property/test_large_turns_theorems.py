@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from itertools import count, pairwise
 
@@ -30,12 +30,12 @@ ROUNDING_S = 1e-9
 class Worked:
     """A turn that a connection took."""
 
-    principal: KafkaPrincipal
+    owner: Hashable
     begun_s: float
     ended_s: float
     is_first: bool
-    waited: frozenset[KafkaPrincipal]
-    """The principals waiting to begin when it began."""
+    waited: frozenset[Hashable]
+    """The owners waiting to begin when it began."""
 
 
 @dataclass
@@ -81,15 +81,15 @@ class Connection:
         self.has_asked = True
         if not self.requests or not self.may_work():
             return
-        begun_s, principal = self.loop.now_s, self.place.principal
+        begun_s, owner = self.loop.now_s, self.place.owner
         waited = {
-            each.place.principal
+            each.place.owner
             for each in self.everybody
             if each is not self and each.has_asked and each.requests and not each.part
         }
         self.loop.now_s += self.requests[0][self.part]
         is_first = self.part == 0
-        self.loop.worked.append(Worked(principal, begun_s, self.loop.now_s, is_first, frozenset(waited)))
+        self.loop.worked.append(Worked(owner, begun_s, self.loop.now_s, is_first, frozenset(waited)))
         self.place.worked(self.loop.now_s - begun_s)
         self.part += 1
         if self.part < len(self.requests[0]):
@@ -147,14 +147,14 @@ def test_nobody_begins_again_and_again_while_another_principal_waits_to_begin(
 ) -> None:
     begun = [each for each in worked_through(connections).worked if each.is_first]
     for waiting in PRINCIPALS:
-        since: Counter[KafkaPrincipal] = Counter()
+        since: Counter[Hashable] = Counter()
         for each in begun:
-            if each.principal == waiting or waiting not in each.waited:
+            if each.owner == waiting or waiting not in each.waited:
                 since.clear()
             else:
-                since[each.principal] += 1
+                since[each.owner] += 1
                 # it may have been ahead of the other one in the queue once
-                assert since[each.principal] <= 2
+                assert since[each.owner] <= 2
 
 
 @given(CONNECTIONS)

@@ -14,7 +14,7 @@ from kustos.wire import peek_api, read_request_header, request_codec, response_c
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller, RunningGateway, running_gateway
 from testkit.gateway.scripted_brokers import ScriptedBroker
-from testkit.gateway.sessions import fetch, heartbeat
+from testkit.gateway.sessions import fetch, heartbeat, produce
 from testkit.ports import LOOPBACK
 from testkit.waiting import wait_until
 
@@ -32,9 +32,17 @@ class FullBroker(ScriptedBroker):
     """Has as many records as a Fetch asks for; answers none while `is_silent`."""
 
     is_silent = False
+    produced = b""
+    """The answers to each Produce but the last, which come with that of the last."""
+    produces = 0
+    """How many of them come together."""
 
     def answer(self, frame: bytes) -> bytes | None:
         api_key, version, _ = peek_api(frame)
+        if api_key == ApiKey.PRODUCE:
+            self.produces -= 1
+            self.produced += super().answer(frame) or b""
+            return None if self.produces > 0 else self.produced
         if api_key != ApiKey.FETCH:
             return super().answer(frame)
         self.asked.append(api_key)
@@ -177,6 +185,20 @@ async def test_what_is_awaited_from_the_broker_stays_reserved_after_the_client_h
         assert budget.used_bytes == WANTED_BYTES, "the answer may still come"
         broker.stop()
         await until(lambda: budget.used_bytes == 0, "it is given back")
+
+
+async def test_answers_that_come_together_do_not_give_back_what_the_request_behind_them_reserves() -> None:
+    """Any number of clients would else be promised all of it."""
+    async with served() as (made, broker, budget):
+        broker.is_silent, broker.produces = True, 2
+        caller = await Caller.at(made.port)
+        caller.send(produce(1), produce(2), fetch(3, max_bytes=WANTED_BYTES))
+        assert await caller.correlation_ids(2) == [1, 2]
+        await until(lambda: broker.wanted, "its Fetch is with the broker")
+        assert budget.used_bytes == WANTED_BYTES
+        caller.close()
+        broker.stop()
+        await until(lambda: budget.used_bytes == 0, "all is given back")
 
 
 async def test_a_client_that_wants_less_than_nothing_is_no_credit() -> None:

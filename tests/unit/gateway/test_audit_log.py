@@ -1,13 +1,16 @@
 """The audit log loses nothing in mode `block`, and counts what it loses in mode `drop`."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.authorizer.audit import AUDITED_NAME_CHARACTERS_MAX, audited_name
+from kustos.gateway.audit import lanes
 from kustos.gateway.audit import log as audit_log
 from kustos.gateway.audit.entries import AuditEntry
-from kustos.gateway.audit.lanes import AuditLogClosedError, EventsLostError, OnFull
+from kustos.gateway.audit.lanes import BATCH_MAX_EVENTS, AuditLogClosedError, EventsLostError, OnFull
 from kustos.gateway.audit.log import AuditLog
 from testkit.gateway.audit import (
     CONTEXT,
@@ -68,6 +71,24 @@ async def test_a_full_queue_stops_the_traffic_until_it_is_written() -> None:
     await log.close()
     assert sink.names == ["a", "b", "c", "d"]
     assert log.lanes[0].dropped == 0
+
+
+@pytest.mark.parametrize("queue_max_events", [3, 65_536])
+async def test_what_fills_a_batch_or_the_queue_is_written_at_once(
+    queue_max_events: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a lane writes so many events twenty times a second, and no more requests are served than that."""
+    monkeypatch.setattr(lanes, "LINGER_S", 3600.0)
+    sink, enough = willing(), min(queue_max_events, BATCH_MAX_EVENTS)
+    log = AuditLog([sink], queue_max_events=queue_max_events)
+    put(log, "lingers")
+    await asyncio.sleep(0)
+    for at in range(2 * enough):
+        put(log, str(at))
+    await until(sink.answered, lambda: len(sink.names) >= 2 * enough)
+    put(log, "last")
+    await log.close()
+    assert sink.names == ["lingers", *map(str, range(2 * enough)), "last"]
 
 
 async def test_a_failing_sink_stops_the_traffic_and_gets_everything_once_it_works() -> None:

@@ -24,7 +24,8 @@ MANY_EVENTS: Final = 100
 """Beyond this many events formatting takes long enough for the event loop to notice."""
 
 LINGER_S: Final = 0.05
-"""How long a lane gathers events before it writes: one hop between threads then serves many requests."""
+"""How long a lane gathers events before it writes: one hop between threads then serves many requests. Whoever
+has a batch, or a full queue, writes at once: else it would write twenty of these a second at most."""
 
 FIRST_RETRY_S: Final = 0.1
 LAST_RETRY_S: Final = 5.0
@@ -97,9 +98,9 @@ def nothing() -> None:
 
 
 class Lane:
-    """One sink and its queue."""
+    """One sink and its queue, which is full with `queue_max_events`."""
 
-    def __init__(self, sink: AuditSink, on_full: OnFull) -> None:
+    def __init__(self, sink: AuditSink, on_full: OnFull, queue_max_events: int) -> None:
         self.sink: Final = sink
         self.depth = 0
         """Events that wait or are being written."""
@@ -110,7 +111,9 @@ class Lane:
         self._on_full: Final = on_full
         self._queue: deque[tuple[Entry, int, Callable[[], object]]] = deque()
         """Entries, their sizes, and their callbacks."""
+        self._enough_events: Final = min(BATCH_MAX_EVENTS, queue_max_events)
         self._wake = asyncio.Event()
+        self._has_enough = asyncio.Event()
         self._closing = asyncio.Event()
 
     def put(self, entry: Entry, on_done: Callable[[], object] = nothing) -> None:
@@ -120,11 +123,14 @@ class Lane:
         size = entry.size
         self._queue.append((entry, size, on_done))
         self.depth += size
+        if self.depth >= self._enough_events:
+            self._has_enough.set()
 
     def end(self) -> None:
         """Have `run` return once everything is written."""
         self._closing.set()
         self._wake.set()
+        self._has_enough.set()
 
     async def run(self) -> None:
         """Write what comes until the lane is ended and empty."""
@@ -135,12 +141,22 @@ class Lane:
                     return
                 self._wake.clear()
                 continue
-            await asyncio.sleep(0 if self._closing.is_set() else LINGER_S)
+            await self._gather()
             entries, callbacks, count = self._take()
             await self._write(entries, count)
             self.depth -= count
             for on_done in callbacks:
                 on_done()
+
+    async def _gather(self) -> None:
+        """Let events gather until there are enough, or for a while."""
+        if not self._closing.is_set() and self.depth < self._enough_events:
+            self._has_enough.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LINGER_S):
+                    await self._has_enough.wait()
+        # also where nothing is waited for, others have their turn between two batches
+        await asyncio.sleep(0)
 
     def _take(self) -> tuple[list[Entry], list[Callable[[], object]], int]:
         """Return the entries that have waited longest, their callbacks, and the number of their events."""

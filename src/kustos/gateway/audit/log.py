@@ -71,7 +71,7 @@ class AuditLog:
         clock: Clock | None = None,
         keeper: AuditKeeper | None = None,
     ) -> None:
-        self.lanes: Final = tuple(Lane(sink, on_full) for sink in sinks)
+        self.lanes: Final = tuple(Lane(sink, on_full, queue_max_events) for sink in sinks)
         self.refused_requests = 0
         """Requests refused since the log was full, since the start; only in mode `deny`."""
         self._limit: Final = queue_max_events

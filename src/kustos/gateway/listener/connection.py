@@ -219,7 +219,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._incoming.begin(settings.socket_request_max_bytes, frame_bytes_max, owner=owner)
         self._offered = port.offered()
         guard = port.guard(decider, port.context_of(principal, self.host), self._offered)
-        place = port.large_turns.place(principal)
+        place = port.large_turns.place(owner)
         self._session = ClientSession(self, guard, port.services, self._answers, place)
         self._session.client_reads = self._reads
         if not port.leads_upstream:

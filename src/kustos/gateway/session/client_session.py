@@ -31,7 +31,6 @@ from kustos.gateway.session.parts import (
     Upstream,
     answer_after_drain,
     answered_in_turns,
-    is_read_in_turns,
     known_of_cluster,
     owed,
     owed_again,
@@ -137,7 +136,7 @@ class ClientSession:
     def _do_all(self) -> None:
         self._turn.begin()
         while not (self._closed or self._turn.is_spent):
-            if self._learnt and self._can_decide() and self._learnt[0][0].may_go_on(self._place, self.go_on):
+            if self._learnt and self._may_go_on(self._learnt[0][0]):
                 slot, result = self._learnt.popleft()
                 self._turn.take(0)
                 self._place.work(slot.is_large, self._advance, slot, result, may_cost=slot.gave_way)
@@ -146,8 +145,7 @@ class ClientSession:
                 and self._may_begin(frame := self._frames[0], is_login := self._owner.wants(frame))
                 and self._can_decide()
             ):
-                is_large = self._place.must_wait(frame)
-                if not self._place.may_begin(is_large, self.go_on):
+                if not self._place.may_begin(is_large := self._place.must_wait(frame), self.go_on):
                     break
                 self._turn.take(len(self._frames.popleft()))
                 if not (is_login and self._owner.take(frame)):
@@ -169,17 +167,22 @@ class ClientSession:
             return True
         return frame[:2] == PRODUCE and self._slots.admits_next and not is_login
 
-    def _can_decide(self) -> bool:
+    def _may_go_on(self, slot: Slot) -> bool:
+        return self._can_decide(slot) and slot.may_go_on(self._place, self.go_on)
+
+    def _can_decide(self, slot: Slot | None = None) -> bool:
         """Whether a decision made now can be handed over, and kept for the audit log, at once.
 
         Nothing is decided for a client that does not read: answers of our own would pile up.
         """
+        if not self._slots.in_flight:
+            self._owner.outgoing.flush()  # later it would give back what the next request reserves
         if not self.client_reads:
             return False
         if self._observer.is_full:
             self._look_again(AUDIT_RETRY_S)
             return False
-        return self.link is None or self.link.is_writable
+        return self.link is None or self.link.is_writable or (slot is not None and slot.was_answered)
 
     def _look_again(self, delay_s: float) -> None:
         if self._retry is None and not self._closed:
@@ -273,8 +276,7 @@ class ClientSession:
         try:
             return opened.handler.send(result)
         finally:
-            exchange = opened.exchange
-            if decided := exchange.decided:
+            if decided := (exchange := opened.exchange).decided:
                 exchange.written_at = self._observer.decided(exchange.context, decided, slot.latency_us)
                 exchange.decided = []
 
@@ -310,8 +312,7 @@ class ClientSession:
         """Let a held request go on with the result of its coroutine."""
         self._task = None
         if task.cancelled():
-            # from outside; after `close` nobody needs to know
-            self._fail("the work that a request waited for was cancelled")
+            self._fail("the work that a request waited for was cancelled")  # not by `close`
         elif isinstance(error := task.exception(), UpstreamUnavailableError | RefusedFrameError):
             self._fail(str(error))
         elif error is not None and not self._closed:
@@ -325,8 +326,7 @@ class ClientSession:
 
     def _send(self, slot: Slot, opened: Opened, frame: bytes, take: Callable[[bytes], None]) -> None:
         """Hand a request over; `take` gets the frame that answers it, empty if it went to the stream."""
-        link = self.link
-        if link is None or self._closed:
+        if (link := self.link) is None or self._closed:
             raise UpstreamUnavailableError("upstream is gone")
         slot.sent_s, slot.is_amid = self._loop.time(), False
         slot.admits_next = opened.row.pipelined
@@ -345,7 +345,7 @@ class ClientSession:
     def _answered(self, slot: Slot, opened: Opened, ask: Ask, frame: bytes) -> None:
         """Let the handler go on with upstream's answer, a large one in turns; raise `WireError` if none."""
         streamed = None if slot.stream is None else slot.stream.end(frame)
-        if streamed is None and is_read_in_turns(opened, frame):
+        if streamed is None and len(frame) >= LARGE_ANSWER_BYTES:
             self._throttle(opened.throttle_time_ms(frame, ask))
             opened.handler = answered_in_turns(opened, opened.handler, frame, ask)
             if slot.stream is None and not self._place.may_begin(True, self.go_on):

@@ -5,9 +5,9 @@ client without any rights may send many of them, on many connections. So large r
 turns: a handler yields during its work (`GiveWay`), and a long turn is followed by a rest several times as
 long, in which small requests are worked on. A request that had its turn and yielded goes on first; else
 principals take turns, and so do the connections of one principal, in order of arrival, so that more
-connections do not shorten the wait. A request waits for its first turn before it is read, so that
-reconnecting does not help. Whatever upstream answers, or what else was waited for, needs a new turn: many
-requests may have waited for it, and would all go first.
+connections do not shorten the wait. Clients without a name take turns by their networks instead. A request
+waits for its first turn before it is read, so that reconnecting does not help. Whatever upstream answers, or
+what else was waited for, needs a new turn: many requests may have waited for it, and would all go first.
 
 A small request may have a large answer, which nobody knows before. Its work is followed by rests as well, and
 it waits among the large ones that were not begun: before its answer is read, unless nobody waits, and
@@ -19,10 +19,9 @@ recently.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Final
 
-from kustos.acl import KafkaPrincipal
 from kustos.wire import ApiKey
 
 LARGE_FRAME_BYTES: Final = 2048
@@ -68,25 +67,28 @@ class LargeTurns:
     ) -> None:
         self._now_s: Final = now_s
         self._call_later: Final = call_later or on_the_loop
-        self._waiting: Final[dict[KafkaPrincipal, dict[QueuePlace, Callable[[], None]]]] = {}
-        """The waiting places and their callbacks, by principal; both in the order of their turns."""
-        self._costly: Final[dict[KafkaPrincipal, float]] = {}
-        """Until when a principal counts as costly."""
+        self._waiting: Final[dict[Hashable, dict[QueuePlace, Callable[[], None]]]] = {}
+        """The waiting places and their callbacks, by owner; both in the order of their turns."""
+        self._costly: Final[dict[Hashable, float]] = {}
+        """Until when an owner counts as costly."""
         self._amid: Final[dict[QueuePlace, Callable[[], None]]] = {}
         """The places that wait to go on with a request: before others, so that few are open at once."""
         self._granted: QueuePlace | None = None
         self._rest_ends_s = 0.0
         self._is_armed = False
 
-    def place(self, principal: KafkaPrincipal) -> "QueuePlace":
-        """Return the place of one connection."""
-        return QueuePlace(self, principal)
+    def place(self, owner: Hashable) -> "QueuePlace":
+        """Return the place of one connection; `owner` has its turns.
 
-    def must_wait(self, principal: KafkaPrincipal, frame: bytes) -> bool:
-        """Return whether a request of the principal waits for turns."""
+        That is its principal, or the network of a client without a name: all of these are one principal.
+        """
+        return QueuePlace(self, owner)
+
+    def must_wait(self, owner: Hashable, frame: bytes) -> bool:
+        """Return whether a request of the owner waits for turns."""
         if len(frame) < LARGE_FRAME_BYTES:
             return False
-        return frame[:2] != PRODUCE or self._now_s() < self._costly.get(principal, 0.0)
+        return frame[:2] != PRODUCE or self._now_s() < self._costly.get(owner, 0.0)
 
     def has_come(
         self, place: "QueuePlace", go_on: Callable[[], None], *, amid: bool, goes_first: bool = False
@@ -101,33 +103,38 @@ class LargeTurns:
             return True
         if not (amid or self._amid or self._waiting) and self._now_s() >= self._rest_ends_s:
             return True
-        line = self._amid if goes_first else self._waiting.setdefault(place.principal, {})
+        line = self._amid if goes_first else self._waiting.setdefault(place.owner, {})
         line[place] = go_on
         self._arm()
         return False
 
-    def worked(self, principal: KafkaPrincipal, took_s: float, *, is_large: bool = True) -> None:
-        """Rest after `took_s` of work on a large request, or on a small one with a large answer."""
+    def worked(self, owner: Hashable, took_s: float, *, is_large: bool = True) -> None:
+        """Rest after `took_s` of work on a large request, or on a small one with a large answer.
+
+        Whoever waits already has a turn at the end of an earlier rest. Work that needed no turn, such as to
+        pass a Fetch's answer on, does not put that off: it may come all the time.
+        """
         if took_s < COSTLY_S:
             return
         now_s = self._now_s()
-        self._rest_ends_s = max(self._rest_ends_s, now_s + min(took_s * REST_PER_WORK, REST_MAX_S))
+        if not (self._is_armed and (self._amid or self._waiting)):
+            self._rest_ends_s = max(self._rest_ends_s, now_s + min(took_s * REST_PER_WORK, REST_MAX_S))
         if not is_large:
             # its Produce is not more likely to be costly
             return
-        self._costly.pop(principal, None)
-        self._costly[principal] = now_s + COSTLY_FOR_S
+        self._costly.pop(owner, None)
+        self._costly[owner] = now_s + COSTLY_FOR_S
         if len(self._costly) > COSTLY_MAX:
             del self._costly[next(iter(self._costly))]
 
     def leave(self, place: "QueuePlace") -> None:
         """Remove a place; nobody waits for it."""
         self._amid.pop(place, None)
-        places = self._waiting.get(place.principal)
+        places = self._waiting.get(place.owner)
         if places is not None:
             places.pop(place, None)
             if not places:
-                del self._waiting[place.principal]
+                del self._waiting[place.owner]
 
     def _arm(self) -> None:
         """Schedule the next turn, in another turn of the event loop."""
@@ -151,12 +158,12 @@ class LargeTurns:
         if self._amid:
             place = next(iter(self._amid))
             return place, self._amid.pop(place)
-        principal = next(iter(self._waiting))
-        places = self._waiting.pop(principal)
+        owner = next(iter(self._waiting))
+        places = self._waiting.pop(owner)
         place = next(iter(places))
         go_on = places.pop(place)
         if places:
-            self._waiting[principal] = places
+            self._waiting[owner] = places
         return place, go_on
 
 
@@ -194,15 +201,15 @@ class TurnBudget:
 class QueuePlace:
     """One connection's place in the queue."""
 
-    __slots__ = ("_turns", "principal")
+    __slots__ = ("_turns", "owner")
 
-    def __init__(self, turns: LargeTurns, principal: KafkaPrincipal) -> None:
+    def __init__(self, turns: LargeTurns, owner: Hashable) -> None:
         self._turns: Final = turns
-        self.principal: Final = principal
+        self.owner: Final = owner
 
     def must_wait(self, frame: bytes) -> bool:
         """Return whether a request waits for turns."""
-        return self._turns.must_wait(self.principal, frame)
+        return self._turns.must_wait(self.owner, frame)
 
     def may_begin(self, is_large: bool, go_on: Callable[[], None]) -> bool:
         """Return whether a request may be begun: a large one only when its turn has come."""
@@ -232,7 +239,7 @@ class QueuePlace:
 
     def worked(self, took_s: float, *, is_large: bool = True) -> None:
         """Report how long the request was worked on."""
-        self._turns.worked(self.principal, took_s, is_large=is_large)
+        self._turns.worked(self.owner, took_s, is_large=is_large)
 
     def leave(self) -> None:
         """Wait no more."""

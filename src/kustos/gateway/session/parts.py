@@ -1,6 +1,6 @@
 """A session's requests in flight, and the interfaces it needs: local APIs, owner, upstream, observer."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.awaited import AnswerStream, Awaited
+from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
 from kustos.protocol import (
@@ -15,6 +16,7 @@ from kustos.protocol import (
     AllTopics,
     Ask,
     Decided,
+    Effect,
     Handler,
     ListTopics,
     Opened,
@@ -114,21 +116,9 @@ def read_answer(opened: Opened, frame: bytes, ask: Ask = OWN_REQUEST) -> Upstrea
     return UpstreamAnswer(message, frame[body_at:], frame)
 
 
-def is_read_in_turns(opened: Opened, frame: bytes) -> bool:
-    """Return whether upstream's answer may have more items than one turn has room for."""
-    return len(frame) >= LARGE_ANSWER_BYTES and opened.row.large_list is None
-
-
 def answered_in_turns(opened: Opened, handler: Handler, frame: bytes, ask: Ask) -> Handler:
     """Return a handler that reads upstream's answer in turns and then goes on as `handler`."""
-    exchange, codec = opened.exchange, opened.answer_codec(ask.api_version, ask.api_key)
-    _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
-    reader = PartReader(codec, frame, body_at)
-    message = yield from read_through(exchange, reader)
-    if reader.had_unknown_tags:
-        result: Any = UpstreamAnswer(message, (yield from encoded(exchange, codec, message)))
-    else:
-        result = UpstreamAnswer(message, frame[body_at:], frame)
+    result: Any = yield from _read_in_turns(opened, frame, ask)
     while True:
         try:
             effect = handler.send(result)
@@ -136,6 +126,19 @@ def answered_in_turns(opened: Opened, handler: Handler, frame: bytes, ask: Ask) 
             outcome: Outcome = done.value
             return outcome
         result = yield effect
+
+
+def _read_in_turns(opened: Opened, frame: bytes, ask: Ask) -> Generator[Effect, Any, UpstreamAnswer]:
+    if opened.row.large_list is not None:
+        # the handler reads the list of it, in turns
+        return read_answer(opened, frame, ask)
+    exchange, codec = opened.exchange, opened.answer_codec(ask.api_version, ask.api_key)
+    _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
+    reader = PartReader(codec, frame, body_at)
+    message = yield from read_through(exchange, reader)
+    if reader.had_unknown_tags:
+        return UpstreamAnswer(message, (yield from encoded(exchange, codec, message)))
+    return UpstreamAnswer(message, frame[body_at:], frame)
 
 
 class LocalApis(Protocol):
@@ -147,6 +150,10 @@ class LocalApis(Protocol):
 
 class SessionOwner(Protocol):
     """The connection of a session: its socket, and its login."""
+
+    @property
+    def outgoing(self) -> Burst:
+        """Takes what is sent to the client."""
 
     def write(self, frame: bytes) -> None:
         """Send a whole frame to the client."""

@@ -65,6 +65,11 @@ class Slot:
         topics = self.opened.exchange.request.get("topics", ())
         return any(partition.acknowledgement_batches for topic in topics for partition in topic.partitions)
 
+    @property
+    def was_answered(self) -> bool:
+        """Whether upstream has answered it: then it goes on even while upstream throttles (KIP-219)."""
+        return self.upstream_s is not None
+
     def may_go_on(self, place: QueuePlace, go_on: Callable[[], None]) -> bool:
         """Return whether its turn to go on has come; if not, `go_on` is called when it may have."""
         return place.may_go_on(self.is_large, self.gave_way, go_on, is_amid=self.is_amid)

@@ -37,7 +37,7 @@ class Awaited:
     tail: bytes = b""
     """The end of the frame that is held back; without it the broker does nothing."""
     is_unsent: bool = False
-    """Whether the tail is the whole frame, as a login comes before it."""
+    """Whether the tail is the whole frame, as a login or the end of a throttle comes before it."""
     sent_s: float = 0.0
     answered: asyncio.Future[None] | None = None
     stream: "AnswerStream | None" = None

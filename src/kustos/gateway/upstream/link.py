@@ -7,7 +7,8 @@ Theory of operation. A broker works on one request of a connection at a time, an
 in its socket buffer after the connection was closed. So the broker gets one whole request of a link that may
 wait. One more may be pipelined behind it, but its last byte is held back until the answer arrives: no broker
 begins with a partial frame, and the request is then checked once more. Where the session at the broker is due
-(KIP-368), a request is held back whole: it waits for all answers before it, then for the login.
+(KIP-368), a request is held back whole: it waits for all answers before it, then for the login. So is what a
+request asks again while the broker throttles (KIP-219).
 
 A Produce may follow whole behind one that the broker answers at once, and so on: the broker finishes all of
 these in milliseconds, and changes that forbid them wait for that (`until_answered`). It takes longer if the
@@ -111,6 +112,10 @@ class UpstreamLink(asyncio.Protocol):
         """Whether the broker is idle and lacks the last byte of the next request."""
         return bool(self._awaited) and bool(self._awaited[0].tail)
 
+    @property
+    def _is_renewal_due(self) -> bool:
+        return self._renewal is not None and self._renewal.is_due
+
     def send(self, frame: bytes, awaited: Awaited) -> None:
         """Send a frame with the next `flush`; the broker begins with it once it has answered those before.
 
@@ -120,7 +125,7 @@ class UpstreamLink(asyncio.Protocol):
             self._in_flight.add(self)
         elif self._awaited[-1].tail:
             raise RuntimeError("part of a frame was sent, no other frame may follow yet")
-        if self._renewal is not None and self._renewal.is_due:
+        if self._is_throttled or self._is_renewal_due:
             awaited.tail, awaited.is_unsent = frame, True
             self._awaited.append(awaited)
             self._begin_next()
@@ -163,7 +168,7 @@ class UpstreamLink(asyncio.Protocol):
         """Complete the pipelined request, or send nothing more if it is no longer allowed."""
         if self.is_closed or not self._is_torn or self._is_throttled:
             return
-        if self._awaited[0].is_unsent:
+        if self._awaited[0].is_unsent and self._is_renewal_due:
             self._renew()
         elif self._may_begin():
             self._complete()
@@ -180,8 +185,6 @@ class UpstreamLink(asyncio.Protocol):
         """Go on after the login: check the request that waited for it once more, and send it."""
         self._read(self._reads)
         if self._awaited and not self.is_closed:
-            self._awaited[0].is_unsent = False
-            self._awaited[0].sent_s = self._loop.time()
             self._begin_next()
             self._owner.upstream_writable()
 
@@ -196,6 +199,8 @@ class UpstreamLink(asyncio.Protocol):
 
     def _complete(self) -> None:
         awaited = self._awaited[0]
+        if awaited.is_unsent:
+            awaited.is_unsent, awaited.sent_s = False, self._loop.time()
         self._burst.add(awaited.tail)
         self.flush()
         awaited.tail = b""
