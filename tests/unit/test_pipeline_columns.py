@@ -49,6 +49,14 @@ def test_rows_have_one_number_if_they_are_equal(rows: list[tuple[str | None, ...
     assert len(set(zip(numbers, rows, strict=True))) == len(set(numbers)) == len(set(rows))
 
 
+def test_numbers_of_rows_do_not_overflow_where_columns_have_many_texts() -> None:
+    count = 70_000
+    texts = pa.array(np.arange(count)).cast(pa.string())
+    numbers = combined([coded(texts)] * 3)
+    last, size = count - 1, count + 1
+    assert numbers[-1] == (last * size + last) * size + last
+
+
 @given(rows=ROWS, repeated=st.integers(1, 5))
 def test_joined_texts_are_those_of_python(rows: list[tuple[str | None, ...]], repeated: int) -> None:
     left, right, _ = columns_of(rows * repeated)

@@ -4,9 +4,12 @@ from kustos.runtime.clock import Clock, PacedCounts, SystemClock, stopwatch_ns
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_nonce, random_text
 from kustos.runtime.keyed_hash import KeyedHash, keyed_digest
 from kustos.runtime.process import (
+    collect_frozen,
     collect_seldom,
     descriptor_limit,
+    freeze_imports,
     freeze_objects,
+    freeze_until_exit,
     garbage_collection_paused,
     is_out_of_descriptors,
     raise_descriptor_limit,
@@ -54,9 +57,12 @@ __all__ = [
     "SystemEntropy",
     "TextFileError",
     "base36_text",
+    "collect_frozen",
     "collect_seldom",
     "descriptor_limit",
+    "freeze_imports",
     "freeze_objects",
+    "freeze_until_exit",
     "garbage_collection_paused",
     "is_out_of_descriptors",
     "keyed_digest",

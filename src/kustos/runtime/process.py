@@ -1,11 +1,13 @@
 """The process: its garbage collector, thread switching and file descriptors."""
 
+import atexit
 import errno
 import gc
 import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Final
 
 SHORT_SWITCH_INTERVAL_S: Final = 0.0001
@@ -53,13 +55,36 @@ def garbage_collection_paused() -> Iterator[None]:
 
 
 def freeze_objects() -> None:
-    """Exclude all current objects, garbage or not, from collection for good; call before it is enabled again.
+    """Exclude all current objects, garbage or not, from collection; call before it is enabled again.
 
     For use after making hundreds of thousands of long-lived objects: the collector would scan them all at
     once, again and again. Objects freed later must not need the collector: those of a client do not, since no
     closed connection is part of a cycle.
     """
     gc.freeze()
+
+
+def freeze_until_exit() -> None:
+    """Do as `freeze_objects`, and free the objects when the process ends: some libraries miss theirs then."""
+    gc.freeze()
+    _thaw_at_exit()
+
+
+@cache
+def freeze_imports() -> None:
+    """Do so once in a process: most of its objects are those that it has imported by then."""
+    freeze_until_exit()
+
+
+@cache
+def _thaw_at_exit() -> None:
+    atexit.register(gc.unfreeze)
+
+
+def collect_frozen() -> None:
+    """Let the collector look at all objects again, and free what is garbage among them."""
+    gc.unfreeze()
+    gc.collect()
 
 
 def collect_seldom() -> None:

@@ -51,7 +51,9 @@ def test_what_is_said_of_settings_holds_no_secret(tmp_path: Path) -> None:
 
 def test_a_source_gets_as_many_records_at_a_time_as_it_is_told() -> None:
     settings = TopicSettings(topic="audit", client_properties={"bootstrap.servers": "broker:9092"})
-    own = {**settings.client_properties, "max.poll.records": "7"}
+    own = {**settings.client_properties, "max.poll.records": "7", "receive.buffer.bytes": "65536"}
     assert settings.options()["kafka.max.poll.records"] == "4000"
+    assert settings.options()["kafka.receive.buffer.bytes"] == "-1"
     assert replace(settings, client_properties=own).options()["kafka.max.poll.records"] == "7"
+    assert replace(settings, client_properties=own).options()["kafka.receive.buffer.bytes"] == "65536"
     assert "max.poll.records" not in settings.client_options()  # which admin clients have, too

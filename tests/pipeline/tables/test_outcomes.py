@@ -17,8 +17,14 @@ from kustos.pipeline.lines.generated_ids import line_digest
 from kustos.pipeline.lines.line_columns import read_lines
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from kustos.pipeline.tables import IngestOptions, Tables, ingest, line_writer
-from kustos.pipeline.tables.deduplication.keys import identified, suspects
-from kustos.pipeline.tables.deduplication.outcomes import STORED, SUSPECTS, content_digests, outcomes
+from kustos.pipeline.tables.deduplication.keys import identified, line_digests, suspects
+from kustos.pipeline.tables.deduplication.outcomes import (
+    STORED,
+    SUSPECTS,
+    are_told_by_text,
+    content_digests,
+    outcomes,
+)
 from tests.pipeline.events import event_line, kafka_line, login_line
 from tests.pipeline.tables.ways import LIMITS, compared
 
@@ -27,6 +33,7 @@ TIME_MS = 1_795_233_600_123
 SECRET = "0123456789abcdef"
 Row = tuple[str, str | None, str | None, int | None, str | None, None, str | None]
 Judged = list[tuple[str, str | None, str | None]]
+NO_TEXTS = pa.nulls(120, pa.string())
 
 
 def drawn(random: Random) -> Row:
@@ -118,7 +125,10 @@ def by_python(lines: Sequence[dict[str, Any]], stored: dict[Any, list[Any]], old
 def test_lines_are_judged_as_one_by_one(seed: int, count: int, days: int | None) -> None:
     random = Random(seed)
     oldest = None if days is None else TIME_MS - days * DAY_MS
-    held = suspects(lines_of([drawn(random) for _ in range(count)]), 0, SECRET).to_pylist()
+    identified_lines = lines_of([drawn(random) for _ in range(count)])
+    held = suspects(identified_lines, 0, SECRET).to_pylist()
+    for line, digest in zip(held, line_digests(identified_lines).to_pylist(), strict=True):
+        line["line_digest"] = digest if line["brings_id"] else None
     stored_rows = suspects(lines_of([drawn(random) for _ in range(20)]), 0, SECRET).to_pylist()
     stored: dict[Any, list[Any]] = {}
     for row in stored_rows:
@@ -136,6 +146,20 @@ def test_lines_are_judged_as_one_by_one(seed: int, count: int, days: int | None)
         (outcome, reason) for outcome, reason, _ in by_python(held, stored, oldest)
     ]
     assert told == by_python(held, stored, oldest)
+    without = lines.set_column(
+        at := lines.schema.get_field_index("line_digest"), "line_digest", NO_TEXTS[:count]
+    )
+    is_told = pa.array(are_told_by_text(without, outcomes(without, known, oldest)))
+    some = pa.compute.if_else(is_told, lines["line_digest"], None)
+    assert outcomes(lines.set_column(at, "line_digest", some), known, oldest).to_pylist() == found
+
+
+def test_texts_are_not_asked_for_where_copies_are_of_two_files() -> None:
+    rows: list[Row] = [(file, event_line(1), None, None, None, None, None) for file in ("a", "b")]
+    lines = pa.table(suspects(lines_of(rows), 0, SECRET))
+    judged = outcomes(lines)
+    assert judged["outcome"].to_pylist() == ["event", "duplicate"]
+    assert not are_told_by_text(lines, judged).any()
 
 
 @given(seed=st.integers(0, 2**32))

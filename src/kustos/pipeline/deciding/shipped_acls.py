@@ -15,6 +15,7 @@ from kustos.authorizer import StandardAuthorizer
 from kustos.authorizer.bulk import BulkAuthorizer
 from kustos.pipeline.deciding.acl_set import AclsInForce, authorizer_of_content
 from kustos.pipeline.session import is_connect
+from kustos.runtime import collect_frozen, freeze_until_exit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,10 +114,13 @@ def compiled(shipped: ShippedAcls, *, with_rule: bool) -> BulkAuthorizer:
     """
     found = _compiled.get(shipped.digest)
     if found is None:
-        while len(_compiled) >= COMPILED_SETS_MAX:
+        if len(_compiled) >= COMPILED_SETS_MAX:
             _compiled.popitem(last=False)
+            collect_frozen()
         authorizer = authorizer_of_content(shipped.name, shipped.content(), shipped.digest)
         found = _compiled[shipped.digest] = _Compiled(authorizer)
+        # PySpark has the collector look at all objects after each task, which takes longer than many a task
+        freeze_until_exit()
     _compiled.move_to_end(shipped.digest)
     bulk = found.authorizers.get(with_rule)
     if bulk is None:

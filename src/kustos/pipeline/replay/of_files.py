@@ -199,8 +199,7 @@ class FlipSearch:
         if not len(rows):
             return None
         keys = {name: column.take(rows) for name, column in questions.items()}
-        access = ways_of_access(chunk) if self.table == EVENTS else chunk["access"]
-        keys["access"] = access.take(rows)
+        keys["access"] = self._access(chunk, rows)
         if self.baseline is None:
             keys |= {name: each.take(rows) for name, each in zip(_RECORD, record, strict=False)}
         first, sums = grouped(list(keys.values()), self._measures(chunk, rows, was_allowed))
@@ -225,6 +224,14 @@ class FlipSearch:
         else:
             principal = chunk["principal"]
         return {"principal": principal} | {name: chunk[name] for name in QUESTION_COLUMNS[1:]}
+
+    def _access(self, chunk: dict[str, Any], rows: npt.NDArray[np.int64]) -> Coded:
+        """Return the way of access of these rows."""
+        if self.table == ROLLUP:
+            access: Coded = chunk["access"]
+            return access.take(rows)
+        taken = {name: chunk[name].take(rows) for name in ("access", "decision", "resource_name")}
+        return ways_of_access(taken | {"log_if_denied": chunk["log_if_denied"].take(pa.array(rows))})
 
     def _measures(
         self, chunk: dict[str, Any], rows: npt.NDArray[np.int64], was_allowed: npt.NDArray[np.bool_]
@@ -257,7 +264,7 @@ def rule_texts(chunk: Mapping[str, Any]) -> Coded:
     _, first, places = np.unique(combined(columns), return_index=True, return_inverse=True)
     decoded = [column.take(first).decoded().to_pylist() for column in columns]
     texts = [_rule_text(*values) for values in zip(*decoded, strict=True)]
-    numbers = np.array([len(texts) if text is None else at for at, text in enumerate(texts)], np.int64)
+    numbers = np.array([len(texts) if text is None else at for at, text in enumerate(texts)], np.int32)
     return Coded(numbers[places], pa.array([*(text or "" for text in texts), None], pa.string()))
 
 

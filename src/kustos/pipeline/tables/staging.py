@@ -23,7 +23,7 @@ from kustos.pipeline.places import Place, make_folder
 from kustos.pipeline.tables.deduplication.keys import IDENTIFIED, identified
 from kustos.pipeline.tables.key_numbers import numbers_of_keys
 from kustos.pipeline.tables.staged_files import StagedWriter, staged_writer
-from kustos.runtime import SystemEntropy
+from kustos.runtime import SystemEntropy, freeze_imports
 
 _SUMS: Final = ("lines", "rows", "total_bytes", "key_bytes")
 _FOUND_SCHEMA: Final = StructType(
@@ -124,7 +124,11 @@ def _staged(
     cluster: DeclaredCluster = UNDECLARED,
     topic: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Write the lines of a task into one file; yield its statistics, nothing if there is no line."""
+    """Write the lines of a task into one file; yield its statistics, nothing if there is no line.
+
+    After each task PySpark has the collector look at all objects of a worker, nearly all of them imported
+    ones, which takes as long as 8,000 lines do: once they are frozen, it passes over them.
+    """
     file = f"{SystemEntropy().uuid().hex}.lines"
     found: Counter[str] = Counter()
     days: Counter[int] = Counter()
@@ -146,6 +150,7 @@ def _staged(
             spans += [each for each in span.values() if each is not None]
             for day, count in _days_of(rows):
                 days[day] += count
+    freeze_imports()
     if writer is not None:
         times = {"first_time_ms": min(spans, default=None), "last_time_ms": max(spans, default=None)}
         found_here = {"file": file, "days": json.dumps(days), **found, **times}

@@ -7,7 +7,7 @@ driver: a Spark job would take longer to plan. Those of more lines are as many b
 memory of a task, and tasks take them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
@@ -21,10 +21,11 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.places import Place, in_parallel, make_folder, sink_of, source_of
 from kustos.pipeline.schemas import CLUSTER, CONTENT_SCHEMA
-from kustos.pipeline.tables.deduplication.keys import suspects
+from kustos.pipeline.tables.deduplication.keys import line_digests, suspects
 from kustos.pipeline.tables.deduplication.outcomes import (
     OUTCOMES,
     SECRET_CHARACTERS,
+    are_told_by_text,
     in_cluster,
     outcomes,
     without_known_lines,
@@ -71,12 +72,11 @@ _SUSPECT: Final = list(
             "source_file",
             "day",
             "reason",
-            "line",
-            "log",
-            "position",
         )
     )
 )
+_TEXT: Final = ("line", "log", "position")
+"""What the digest of a line is of: most of its bytes, and needed of few suspects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,10 @@ class _Buckets:
         files |= self.stored.files_with(repeated)[0]
         stored = self.stored.events_of(files, pa.concat_arrays([first, repeated]), self.secret)
         judged = outcomes(lines, stored, self.oldest_time_ms)
+        told_by_text = are_told_by_text(lines, judged)
+        if told_by_text.any():
+            lines = self._with_digests(lines, told_by_text)
+            judged = outcomes(lines, stored, self.oldest_time_ms)
         line_ids = in_cluster(lines[CLUSTER].combine_chunks(), judged["line_id"].combine_chunks())
         known = self.stored.known_line_ids(pc.unique(line_ids.drop_null()))
         return without_known_lines(judged, line_ids, known)
@@ -211,6 +215,26 @@ class _Buckets:
 
     def _suspects(self, number: int, rows: Any) -> Iterator[pa.Table]:
         """Yield these rows of a staged file as `outcomes` takes them."""
+        for table in self._rows(number, rows, _SUSPECT):
+            [batch] = table.to_batches()
+            yield pa.table(suspects(batch, number, self.secret)).set_column(1, "row", batch["row"])
+
+    def _with_digests(self, lines: pa.Table, wanted: Any) -> pa.Table:
+        """Return suspects with the digests of those whose texts are wanted."""
+        chosen = lines.select(["file", "row"]).filter(pa.array(wanted))
+        files, rows = (chosen[name].to_numpy() for name in ("file", "row"))
+        found = [
+            line_digests(table)
+            for number in dict.fromkeys(files.tolist())
+            for table in self._rows(number, rows[files == number], _TEXT)
+        ]
+        digests = pc.replace_with_mask(
+            pa.nulls(len(wanted), pa.string()), pa.array(wanted), pa.concat_arrays(found)
+        )
+        return lines.set_column(lines.schema.get_field_index("line_digest"), "line_digest", digests)
+
+    def _rows(self, number: int, rows: Any, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield columns of these rows of a staged file, ascending, and `row`; several groups together."""
         held: list[pa.Table] = []
         given = 0
         with StagedReader.of(self.files[number]) as content:
@@ -218,13 +242,11 @@ class _Buckets:
                 end = group.first_row + group.rows
                 wanted = rows[(rows >= group.first_row) & (rows < end)]
                 if len(wanted):
-                    read = content.read(group, _SUSPECT)
+                    read = content.read(group, columns)
                     held.append(read.take(pa.array(wanted - group.first_row)))
                 count = sum(table.num_rows for table in held)
                 if count >= SUSPECTS_AT_ONCE or (count and count == len(rows) - given):
-                    [batch] = pa.concat_tables(held).combine_chunks().to_batches()
-                    found = pa.table(suspects(batch, number, self.secret))
-                    yield found.set_column(1, "row", batch["row"])
+                    yield pa.concat_tables(held).combine_chunks()
                     held, given = [], given + count
 
 

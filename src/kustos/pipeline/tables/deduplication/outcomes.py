@@ -5,7 +5,7 @@ stored row shares a key with: they are events.
 """
 
 import hashlib
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,8 @@ SUSPECTS: Final = pa.schema(
 )
 """Lines to judge, by file and row: `key` is the event's own id, or the key of a line without one.
 
-`content` and `line_digest` are for lines with an id of their own, null for all others."""
+`content` and `line_digest` are for lines with an id of their own, null for all others; the digest only for
+those that `are_told_by_text`."""
 
 STORED: Final = pa.schema(
     [("day", pa.date32()), (CLUSTER, pa.string()), ("event_id", pa.string()), ("content", pa.uint64())]
@@ -113,6 +114,22 @@ def outcomes(
     return pa.table(columns, schema=OUTCOMES)
 
 
+def are_told_by_text(suspects: pa.Table, judged: pa.Table) -> Flags:
+    """Return which lines need their `line_digest`; `judged` are their outcomes without any.
+
+    A digest says which of the copies in one file is the event, and is in the id of a quarantined line. So
+    lines need it whose key comes twice in a file or has such a line; it changes no outcome of others.
+    """
+    lines = suspects.combine_chunks()
+    brings_id = _flags(lines["brings_id"])
+    columns = [coded(_one(lines[name])) for name in (CLUSTER, "key", "source_file")]
+    key, place = combined(columns[:2]), combined(columns)
+    _, numbers, counts = np.unique(place[brings_id], return_inverse=True, return_counts=True)
+    is_doubtful = _flags(pc.equal(judged["outcome"], QUARANTINED)) & brings_id
+    is_doubtful[brings_id] |= counts[numbers] > 1
+    return brings_id & np.isin(key, key[is_doubtful])
+
+
 def without_known_lines(found: pa.Table, keys: pa.Array, known: pa.Array) -> pa.Table:
     """Return outcomes with quarantined lines that are stored as duplicates, by their keys (`in_cluster`)."""
     again = pc.is_in(keys, value_set=known, skip_nulls=True)
@@ -141,7 +158,7 @@ def _copies(lines: pa.Table) -> tuple[Numbers, Numbers]:
     return occurrence, first
 
 
-def _starts(*columns: Numbers) -> Numbers:
+def _starts(*columns: npt.NDArray[Any]) -> Numbers:
     """Return for each row of sorted columns the first row that is equal in all of them."""
     count = len(columns[0])
     begins = np.zeros(count, dtype=bool)
