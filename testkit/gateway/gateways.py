@@ -4,9 +4,9 @@ import asyncio
 import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from kustos.acl import KafkaPrincipal
@@ -203,13 +203,30 @@ async def running_gateway(brokers: list[ScriptedBroker], **settings: Any) -> Asy
         await made.gateway.stop()
         for broker in brokers:
             broker.stop()
+        await Caller.end_all()
 
 
 class Caller:
-    """A client that is a socket."""
+    """A client that is a socket; ended with the gateway at the latest."""
+
+    _made: ClassVar[list["Caller"]] = []
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
+        self._loop: Final = asyncio.get_running_loop()
+        self._made.append(self)
+
+    @classmethod
+    async def end_all(cls) -> None:
+        """End all that this loop made: a socket left open fails whatever test the collector then runs in."""
+        made = [caller for caller in cls._made if caller._loop is asyncio.get_running_loop()]
+        cls._made.clear()
+        for caller in made:
+            if not caller.writer.is_closing():
+                caller.writer.transport.abort()
+        for caller in made:
+            with suppress(OSError):
+                await caller.writer.wait_closed()
 
     @classmethod
     async def at(cls, port: int, tls: ssl.SSLContext | None = None) -> "Caller":
