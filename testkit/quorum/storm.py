@@ -15,6 +15,7 @@ from pathlib import Path
 from kustos.acl import AclBinding
 from kustos.client import KafkaConnection
 from kustos.metadata.directory.loader import read_image
+from kustos.metadata.errors import LogDamagedError, TornTailError
 from testkit.kustos import KustosNode
 from testkit.quorum.controllers import Controller, Quorum
 from testkit.quorum.nodes import (
@@ -76,9 +77,15 @@ def active(quorum: Quorum, node: KustosNode) -> Controller:
     return found
 
 
-def log_of(controller: Controller) -> set[AclBinding]:
-    """Return the ACLs in a controller's own log."""
-    return set(read_image(controller.log_dir).acls.values())
+def log_of(controller: Controller) -> set[AclBinding] | None:
+    """Return the ACLs in a controller's own log; None while what it writes is not all there.
+
+    Kafka notes a new epoch before it appends the batch that begins it, and a batch may be there in part.
+    """
+    try:
+        return set(read_image(controller.log_dir).acls.values())
+    except (LogDamagedError, TornTailError):
+        return None
 
 
 async def everywhere(quorum: Quorum, nodes: Sequence[KustosNode]) -> bool:
