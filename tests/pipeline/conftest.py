@@ -3,6 +3,8 @@
 `KUSTOS_TEST_SPARK=connect` asks for the server; `backends` says what does not run there.
 """
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -40,6 +42,16 @@ def at_start() -> dict[str, str]:
     """Return what a Spark is started with; it takes no jars later."""
     jars = spark_jars(SPARK_KAFKA, SPARK_DELTA)
     return {**SETTINGS, "spark.jars": jars, "spark.python.daemon.module": spark_daemon.MODULE}
+
+
+@pytest.fixture
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are on a network file system without a lock daemon."""
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """What is in a folder is read, passed over with a word, or refused; nothing is half replaced."""
 
-import errno
-import fcntl
 import os
 import tempfile
 from pathlib import Path
@@ -76,13 +74,8 @@ def test_one_run_at_a_time_writes_to_a_folder(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_a_report_into_a_file_system_without_locks_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def without_locks(*_: object) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(fcntl, "flock", without_locks)
+@pytest.mark.usefixtures("no_locks")
+def test_a_report_into_a_file_system_without_locks_is_refused(tmp_path: Path) -> None:
     with (
         pytest.raises(ReportOutputError, match="no locks available; take a file system with locks"),
         staging(tmp_path / "out", tmp_path / "audit"),

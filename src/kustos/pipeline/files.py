@@ -24,6 +24,7 @@ MAXIMUM_FILES: Final = 100_000
 
 _LOCK_NAME: Final = ".kustos-report.lock"
 _RUN_LOCK_NAME: Final = "_lock"
+_DISK: Final = "a disk of this machine"
 _STAGING_NAME: Final = ".kustos-report-staging"
 _FORMER_SUFFIX: Final = ".former"
 TABLE_MARKER: Final = "_SUCCESS"
@@ -154,10 +155,12 @@ def are_nested(one: Place, other: Place) -> bool:
 
 
 @contextmanager
-def _locked(folder: Path, name: str, failure: type[PipelineError], in_use: PipelineError) -> Iterator[None]:
+def _locked(
+    folder: Path, name: str, in_use: PipelineError, failure: type[PipelineError], instead: str
+) -> Iterator[None]:
     """Hold the lock of a folder, a file of this name in it; raise `in_use` at once if another process does.
 
-    Raises a `failure` for a folder that cannot be written or locked.
+    Raises a `failure` for a folder that cannot be written, or not locked: then take `instead`.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -171,8 +174,8 @@ def _locked(folder: Path, name: str, failure: type[PipelineError], in_use: Pipel
             raise in_use from error
         except OSError as error:  # such as ENOLCK, of network file systems without a lock daemon
             raise failure(
-                f"cannot lock `{folder}`: {reason_of(error)}; take a file system with locks, such as a disk "
-                "of this machine"
+                f"cannot lock `{folder}`: {reason_of(error)}; take a file system with locks, "
+                f"such as {instead}"
             ) from error
         yield
 
@@ -188,7 +191,7 @@ def run_lock(folder: Place) -> Iterator[None]:
         yield
         return
     in_use = TablesInUseError(f"another run is writing to the tables in `{folder}`, wait for it")
-    with _locked(folder, _RUN_LOCK_NAME, TablesError, in_use):
+    with _locked(folder, _RUN_LOCK_NAME, in_use, TablesError, f"{_DISK}, or an object store"):
         yield
 
 
@@ -203,7 +206,7 @@ def staging(out: Path, audit: Place) -> Iterator[Path]:
     if isinstance(audit, Path) and are_nested(out, audit.resolve()):
         raise ReportOutputError(f"output folder `{out}` and audit folder `{audit}` must lie apart")
     in_use = ReportOutputError(f"another report is being written to `{out}`, wait for it")
-    with _locked(out, _LOCK_NAME, ReportOutputError, in_use):
+    with _locked(out, _LOCK_NAME, in_use, ReportOutputError, _DISK):
         folder = out / _STAGING_NAME
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()

@@ -66,7 +66,7 @@ def freeze_objects() -> None:
 
 def freeze_until_exit() -> None:
     """Do as `freeze_objects`, and free the objects when the process ends: some libraries miss theirs then."""
-    gc.freeze()
+    freeze_objects()
     _thaw_at_exit()
 
 
