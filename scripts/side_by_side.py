@@ -1,7 +1,7 @@
 """Runs pytest processes side by side, as `make test` does: `side_by_side.py 'NAME: ARGUMENTS'...`.
 
 Each side is a pytest of its own with its arguments, before them `VARIABLE=value` for its environment as in
-a shell. Four run at a time, in the order given, so the longest is named first. What a side says is kept and
+a shell. Six run at a time, in the order given, so the longest is named first. What a side says is kept and
 printed whole when it ends; meanwhile lines tell at which file each is. The last line counts all tests.
 
 Exits with 0 only if every side ran tests and all of them passed; one that was killed, or found none, failed.
@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-AT_ONCE: Final = 4
-"""Sides that run at a time: twice as many as two cores, since a side takes half to two thirds of one. Tests
-of clients wait for sessions and brokers, and Spark's driver, its JVM and its workers for each other.
+AT_ONCE: Final = 6
+"""Sides that run at a time on two cores: four left them idle for three tenths of the time. Tests of clients
+wait for sessions and brokers, and Spark's driver, its JVM and its workers for each other.
 
 With many more, tests would wait longer for a core than they allow a broker."""
 
