@@ -1,8 +1,9 @@
 """Runs pytest processes side by side, as `make test` does: `side_by_side.py 'NAME: ARGUMENTS'...`.
 
 Each side is a pytest of its own with its arguments, before them `VARIABLE=value` for its environment as in
-a shell. Six run at a time, in the order given, so the longest is named first. What a side says is kept and
-printed whole when it ends; meanwhile lines tell at which file each is. The last line counts all tests.
+a shell; `NICE=5` lets others go before it. Six run at a time, in the order given, so the longest is named
+first. What a side says is kept and printed whole when it ends; meanwhile lines tell at which file each is.
+The last line counts all tests.
 
 Exits with 0 only if every side ran tests and all of them passed; one that was killed, or found none, failed.
 Ctrl-C (or SIGTERM) ends all of them in good order, a second one at once; then 130.
@@ -26,10 +27,12 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 AT_ONCE: Final = 6
-"""Sides that run at a time on two cores: four left them idle for three tenths of the time. Tests of clients
-wait for sessions and brokers, and Spark's driver, its JVM and its workers for each other.
+"""Sides that run at a time: four left two cores idle for three tenths of a run. Tests of clients wait for
+sessions and brokers, and Spark's driver, its JVM and its workers for each other."""
 
-With many more, tests would wait longer for a core than they allow a broker."""
+NICE: Final = "NICE"
+"""The variable that makes a side nicer (nice(1)): brokers and clients allow each other only so much time, and
+go before what merely takes long."""
 
 LOOK_S: Final = 0.5
 """How often the sides are looked at."""
@@ -73,7 +76,8 @@ class Side:
         """Start it in a session of its own, where a Ctrl-C at the terminal reaches us alone."""
         cache = f"cache_dir=.pytest_cache/{self.name}"
         # --pdeathsig: were this script killed, nobody would end its sides
-        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "pytest", "-o", cache, *SLOWEST]
+        command = ["nice", "-n", self.environment.get(NICE, "0"), "setpriv", "--pdeathsig", "KILL"]
+        command += [sys.executable, "-m", "pytest", "-o", cache, *SLOWEST]
         self.begun_s = time.monotonic()
         with self.output.open("wb") as sink:
             self.process = subprocess.Popen(  # noqa: S603 (what the caller of this script asks for)
