@@ -99,7 +99,8 @@ class Program:
             for messages in found.values():
                 for each in messages:
                     self.note("R", each.topic, each.partition, each.offset, zlib.crc32(each.value))
-        with suppress(KafkaError, TimeoutError):
+        # aiokafka raises its own fetch task's cancellation where that waits before it tries again
+        with suppress(KafkaError, TimeoutError, asyncio.CancelledError):
             async with asyncio.timeout(PATIENCE_S):
                 await consumer.stop()
 
