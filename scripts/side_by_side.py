@@ -1,7 +1,7 @@
 """Runs pytest processes side by side, as `make test` does: `side_by_side.py 'NAME: ARGUMENTS'...`.
 
 Each side is a pytest of its own with its arguments, before them `VARIABLE=value` for its environment as in
-a shell; `NICE=5` lets others go before it. Six run at a time, in the order given, so the longest is named
+a shell; `NICE=5` lets others go before it. Five run at a time, in the order given, so the longest is named
 first. What a side says is kept and printed whole when it ends; meanwhile lines tell at which file each is.
 The last line counts all tests.
 
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-AT_ONCE: Final = 6
+AT_ONCE: Final = 5
 """Sides that run at a time: four left two cores idle for three tenths of a run. Tests of clients wait for
 sessions and brokers, and Spark's driver, its JVM and its workers for each other."""
 

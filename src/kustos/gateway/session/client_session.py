@@ -135,7 +135,9 @@ class ClientSession:
 
     def _do_all(self) -> None:
         self._turn.begin()
-        while not (self._closed or self._turn.is_spent):
+        while (self._learnt or self._frames) and not (self._closed or self._turn.is_spent):
+            if not self._slots.in_flight:
+                self._owner.outgoing.flush()  # later it would give back what the next request reserves
             if self._learnt and self._may_go_on(self._learnt[0][0]):
                 slot, result = self._learnt.popleft()
                 self._turn.take(0)
@@ -175,8 +177,6 @@ class ClientSession:
 
         Nothing is decided for a client that does not read: answers of our own would pile up.
         """
-        if not self._slots.in_flight:
-            self._owner.outgoing.flush()  # later it would give back what the next request reserves
         if not self.client_reads:
             return False
         if self._observer.is_full:
