@@ -101,10 +101,14 @@ class Crowd:
         done: asyncio.Future[None] = loop.create_future()
         begun_s = time.perf_counter()
         name = "localhost" if target.tls else None
-        await loop.create_connection(
+        transport, _ = await loop.create_connection(
             lambda: Client(target.words, done), target.host, target.port, ssl=target.tls, server_hostname=name
         )
-        await done
+        try:
+            await done
+        finally:
+            # another client's failure cancels this one
+            transport.close()
         return time.perf_counter() - begun_s
 
     async def one_after_the_other(self, *, leaves_out_first: bool) -> None:
