@@ -12,6 +12,7 @@ import pytest
 
 from kustos.cli.run import run
 from kustos.metadata.directory.loader import read_image
+from kustos.metadata.errors import LogDamagedError, TornTailError
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kafka.tools import write_properties
 from testkit.kustos import as_installed
@@ -110,7 +111,11 @@ class Cli:
             }
 
         return wait_until(
-            self.acls, holds=lambda found: found == in_log(), what="the broker has read its log"
+            self.acls,
+            holds=lambda found: found == in_log(),
+            what="the broker has read its log",
+            # of what it is writing, a part may be there
+            not_yet=(LogDamagedError, TornTailError),
         )
 
     def clear(self) -> None:

@@ -26,6 +26,14 @@ PATIENCE_S = 90.0
 A passing test never waits that long; the limit only has to exceed the time on the slowest, busiest machine
 and stay below the limit of a test (900 s)."""
 
+NEVER_AWAITED = (
+    "error:coroutine .* was never awaited:RuntimeWarning",
+    "error::pytest.PytestUnraisableExceptionWarning",
+)
+"""Filters of warnings by which a test fails that leaves a coroutine behind.
+
+Not of all warnings: a socket that an earlier test left open warns where it is collected, in any test."""
+
 SHOWN_MAX = 2_000
 """Characters of the last value that an error shows: enough for a listing of some ACLs."""
 

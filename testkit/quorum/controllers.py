@@ -9,11 +9,9 @@ from typing import Self
 
 from testkit.kafka import STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER, PLAIN_MODULE, SCRAM_MODULE
-from testkit.kafka.node import random_id
+from testkit.kafka.node import START_TIMEOUT_S, random_id
 from testkit.ports import LOOPBACK
 from testkit.processes import Server
-
-START_TIMEOUT_S = 60.0
 
 CONTROLLER_HEAP = "256m"
 

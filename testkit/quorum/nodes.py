@@ -27,6 +27,7 @@ from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.ports import LOOPBACK
 from testkit.quorum.controllers import Quorum
+from testkit.waiting import PATIENCE_S
 
 PASSWORDS = {"admin": "admin-secret", "ann": "ann-secret", "carol": "carol-secret", "broker": "broker-secret"}
 
@@ -78,16 +79,14 @@ async def logged_in(node: KustosNode, user: str) -> KafkaConnection:
     return await connect(parse_address(node.bootstrap), login(node, user))
 
 
-async def create_acls(
-    connection: KafkaConnection, *bindings: AclBinding, timeout_ms: int = 60_000
-) -> Message:
+async def create_acls(connection: KafkaConnection, *bindings: AclBinding) -> Message:
     """Return the answer to CreateAcls."""
     return await connection.request(
         ApiKey.CREATE_ACLS,
         lambda codec: codec.new(
             creations=[codec.struct("AclCreation")(**creation_fields(each)) for each in bindings]
         ),
-        timeout_ms=60_000,
+        timeout_ms=int(PATIENCE_S * 1000),
     )
 
 
@@ -133,7 +132,9 @@ def ann(topic: str, permission: AclPermissionType) -> AclBinding:
 def readiness(node: KustosNode) -> dict[str, Any]:
     """Return what `/ready` says, ready or not."""
     try:
-        with urllib.request.urlopen(f"http://{LOOPBACK}:{node.http_port}/ready", timeout=5) as answer:
+        with urllib.request.urlopen(
+            f"http://{LOOPBACK}:{node.http_port}/ready", timeout=PATIENCE_S
+        ) as answer:
             told: dict[str, Any] = json.load(answer)
     except urllib.error.HTTPError as error:
         told = json.load(error)

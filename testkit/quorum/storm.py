@@ -72,7 +72,8 @@ async def create_many(nodes: Sequence[KustosNode], prefix: str, count: int, stor
 
 def active(quorum: Quorum, node: KustosNode) -> Controller:
     """Return the controller that leads, as this node knows it."""
-    port = int(str(leader_of(node)[0]).rpartition(":")[2])
+    leader = wait_until(lambda: leader_of(node)[0], what="the node knows a leader")
+    port = int(str(leader).rpartition(":")[2])
     [found] = [each for each in quorum.controllers if each.controller_port == port]
     return found
 

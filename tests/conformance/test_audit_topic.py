@@ -32,6 +32,9 @@ from testkit.gateway.audit import EVENTS, context_of, decided, until
 from testkit.kafka import KafkaNode, KafkaTools, make_topics
 
 USERS = [f"user-{number}" for number in range(20)]
+TIMEOUT_MS = 60_000
+"""For an answer on a crowded machine: nothing here waits for it to pass."""
+
 Kept = tuple[int, bytes, AuditEvent]
 
 
@@ -63,9 +66,9 @@ class ToldTopicSink(KafkaTopicSink):
 
 
 def sink_of(bootstrap: str, topic: str) -> ToldTopicSink:
-    settings = ClientSettings.from_properties(bootstrap, {"request.timeout.ms": "5000"})
+    settings = ClientSettings.from_properties(bootstrap, {"request.timeout.ms": str(TIMEOUT_MS)})
     sink = ToldTopicSink(
-        topic, EVENTS, settings.bootstrap_servers, lambda address: connect(address, settings), 5000
+        topic, EVENTS, settings.bootstrap_servers, lambda address: connect(address, settings), TIMEOUT_MS
     )
     sink.answered = asyncio.Event()
     return sink

@@ -7,6 +7,7 @@ import pytest
 
 from testkit.cli import SETTINGS, USERS, Cli, login
 from testkit.kafka import KafkaNode, KafkaTools, NodeFactory
+from testkit.waiting import wait_until
 
 RELEASE, LEVEL = "4.2-IV1", 29
 """No record kind came with it, so the level below can be gone back to."""
@@ -62,12 +63,16 @@ def test_a_level_that_can_be_left_is_left(
     node: KafkaNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kustos = Cli(node, tmp_path, capsys)
+
+    def is_at(level: str) -> bool:
+        return level_of(node, tmp_path, capsys) == level
+
     lowered = kustos("features", "downgrade", "--feature", f"metadata.version={LEVEL - 1}")
     assert lowered.exit_code == 0, lowered
-    assert level_of(node, tmp_path, capsys) == "4.2-IV0"
+    wait_until(lambda: is_at("4.2-IV0"), what="the broker has read of the lower level")
     raised = kustos("features", "upgrade", "--release-version", RELEASE)
     assert raised.exit_code == 0, raised
-    assert level_of(node, tmp_path, capsys) == RELEASE
+    wait_until(lambda: is_at(RELEASE), what="the broker has read of the former level")
 
 
 def level_of(node: KafkaNode, directory: Path, capsys: pytest.CaptureFixture[str]) -> str:

@@ -16,6 +16,7 @@ STOCK = [
     ["--allow-principal", "User:bob", "--topic", "ord", "--resource-pattern-type", "prefixed"],
     ["--allow-principal", "User:carol", "--operation", "Describe", "--topic", "*", "--group", "pay-*"],
 ]
+STOCK_ACLS = 6
 
 QUESTIONS: dict[str, list[str]] = {
     "who-can": ["--operation", "Write", "--topic", "ord", "--resource-pattern-type", "prefixed"],
@@ -35,6 +36,7 @@ def cli(node: KafkaNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     fresh.clear()
     for arguments in STOCK:
         assert fresh("acls", "add", *arguments).exit_code == 0
+    assert len(fresh.settled_acls()) == STOCK_ACLS
     return fresh
 
 
@@ -110,6 +112,7 @@ def test_a_cluster_and_its_list_mean_the_same(cli: Cli, kustos: Kustos, listing:
     same = kustos("diff", cluster, listing, "--exit-code")
     assert (same.exit_code, same.document["same"]) == (0, True)
     assert cli("acls", "remove", "--force", *STOCK[0]).exit_code == 0
+    assert len(cli.settled_acls()) == STOCK_ACLS - 2
     changed = kustos("diff", cluster, listing, "--exit-code")
     assert changed.exit_code == 5
     assert {each["direction"] for each in changed.document["changes"]} == {"GAINED"}

@@ -14,6 +14,7 @@ from testkit.kafka.listeners import SCRAM_MODULE
 from testkit.kafka.tools import write_properties
 from testkit.ports import LOOPBACK, free_port
 from testkit.quorum.controllers import SCRAM_FOR_CONTROLLERS, Quorum
+from testkit.waiting import PATIENCE_S, wait_until
 
 NOBODY = {"nobody": "nobody-secret"}
 SHELL = ("metadata", "shell", "--bootstrap-controller")
@@ -27,16 +28,19 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
         yield running
 
 
-@pytest.fixture
-def login(quorum: Quorum, tmp_path: Path) -> tuple[str, str]:
-    file = tmp_path / "client.properties"
+@pytest.fixture(scope="module")
+def login(quorum: Quorum, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The login of an administrator, once the controller takes changes: it listens before it leads."""
+    file = tmp_path_factory.mktemp("login") / "client.properties"
     write_properties(file, quorum.client_properties())
-    return "--command-config", str(file)
+    options = "--command-config", str(file)
+    wait_until(lambda: is_added(quorum, options, "User:u0"), what="the controller takes changes")
+    return options
 
 
-def add(quorum: Quorum, login: tuple[str, str], principal: str) -> None:
+def is_added(quorum: Quorum, login: tuple[str, str], principal: str) -> bool:
     arguments = ["acls", "add", "--bootstrap-server", quorum.bootstrap, *login, "--topic", "orders"]
-    assert run([*arguments, "--allow-principal", principal, "--operation", "Read"]) == ExitCode.OK
+    return run([*arguments, "--allow-principal", principal, "--operation", "Read"]) == ExitCode.OK
 
 
 def test_what_is_committed_is_shown(
@@ -44,7 +48,7 @@ def test_what_is_committed_is_shown(
 ) -> None:
     # enough for a snapshot: a follower is then sent to it first
     for number in range(30):
-        add(quorum, login, f"User:u{number}")
+        assert is_added(quorum, login, f"User:u{number}")
     capsys.readouterr()
     assert run([*SHELL, quorum.bootstrap, *login, "ls", "/acl/by-principal"]) == ExitCode.OK
     assert set(capsys.readouterr().out.split()) == {f"User:u{number}/" for number in range(30)}
@@ -55,20 +59,18 @@ def test_what_is_committed_is_shown(
 
 def test_each_command_sees_what_was_committed_before_it(quorum: Quorum, login: tuple[str, str]) -> None:
     command = [sys.executable, "-m", "kustos", *SHELL, quorum.bootstrap, *login]
-    shell = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
-    assert shell.stdin is not None
-    assert shell.stdout is not None
-    try:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as shell:
+        assert shell.stdin is not None
+        assert shell.stdout is not None
         shell.stdin.write("pwd\n")
         assert shell.stdout.readline() == "/\n"
-        add(quorum, login, "User:late")
+        assert is_added(quorum, login, "User:late")
         shell.stdin.write("find /acl/by-principal -name User:late\n")
         assert shell.stdout.readline() == "/acl/by-principal/User:late\n"
         shell.stdin.write("exit\n")
-        assert shell.wait(30) == ExitCode.OK
-    finally:
-        shell.kill()
-        shell.wait()
+        assert shell.wait(PATIENCE_S) == ExitCode.OK
 
 
 def test_controllers_that_do_not_answer_are_told(

@@ -21,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
+from kustos.metadata.directory.acl_files import read_acl_files
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import read_image
 from kustos.metadata.inspection.shown import REDACTED
@@ -36,6 +37,8 @@ SETTINGS = NodeSettings(
 )
 SECRET_FIELDS = frozenset({"salt", "storedKey", "serverKey"})
 
+SNAPSHOT_ACLS_MIN = 5
+
 BROKER_CONFIG = 4
 """Settings of brokers may be secrets; ACLs have no field `value`."""
 
@@ -45,12 +48,15 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The directory of a broker that made and took away much, and was stopped."""
     with KafkaNode(tmp_path_factory.mktemp("kafka"), SETTINGS) as node:
         change_much(AdminClient({"bootstrap.servers": node.bootstrap}))
-        wait_until(
-            lambda: sorted((node.log_dir / "__cluster_metadata-0").glob("*[1-9]*-*.checkpoint")),
-            what="the broker wrote a snapshot",
-        )
+        wait_until(lambda: has_snapshot_of_acls(node), what="the broker wrote a snapshot of some ACLs")
         node.stop()
         yield node.log_dir
+
+
+def has_snapshot_of_acls(node: KafkaNode) -> bool:
+    """Return whether a snapshot has enough in it; the first may be from before most changes."""
+    written = sorted((node.log_dir / "__cluster_metadata-0").glob("*[1-9]*-*.checkpoint"))
+    return bool(written) and len(read_acl_files(written[-1])) >= SNAPSHOT_ACLS_MIN
 
 
 def change_much(admin: AdminClient) -> None:
@@ -178,7 +184,7 @@ def test_the_shell_knows_what_kafkas_shell_knows(
         for path, _, document in (line.partition(": ") for line in found)
     }
     assert ours == theirs
-    assert len(ours) >= 5
+    assert len(ours) >= SNAPSHOT_ACLS_MIN
     for mechanism in shown(capsys, snapshot, "ls", "/scram"):
         assert mechanism.rstrip("/") + ":" in lines
         users = shown(capsys, snapshot, "ls", f"/scram/{mechanism}")

@@ -27,6 +27,7 @@ from testkit.migration import (
     random_binding,
     random_question,
 )
+from testkit.waiting import wait_until
 from tests.conformance.tls_stores import Stores, make_stores
 from tests.conformance.zookeeper_probe import SASL_PASSWORD, SASL_USER, ZooKeeperProbe, running
 
@@ -308,8 +309,13 @@ def test_a_log_in_is_needed_where_zookeeper_asks_for_one(
         config.write_text(text + "zookeeper.connection.timeout.ms=60000\n")
         assert migrate(*arguments, "--zookeeper-config", config).document["left"] != []
     config.write_text(sasl % "wrong-secret" + "zookeeper.connection.timeout.ms=3000\n")
-    wrong = migrate(*arguments, "--zookeeper-config", config)
-    assert (wrong.exit_code, wrong.error_code) == (ExitCode.UNREACHABLE, "AUTHENTICATION_FAILED")
+    # a server that needs longer than that to refuse it is only one that does not answer
+    wrong = wait_until(
+        lambda: migrate(*arguments, "--zookeeper-config", config),
+        holds=lambda outcome: outcome.error_code == "AUTHENTICATION_FAILED",
+        what="the login is refused",
+    )
+    assert wrong.exit_code == ExitCode.UNREACHABLE
     assert "wrong-secret" not in wrong.stderr
 
 

@@ -26,12 +26,17 @@ SEED = 7519
 COUNT = 1500
 NAMES = {"rsa-1": "RS256", "ec256-1": "ES256", "ec384-1": "ES384"}
 NOW_S = int(time.time())
-FAR = 10_000
-"""Seconds between now and any time that decides: the two sides look at their clocks a little apart."""
+SKEW_S = 30
+FAR = 100_000
+"""Seconds between now and any time that decides: the two sides look at their clocks a little apart, and both
+some time after this file was read, which in a long run of tests is hours."""
+
+PAST_S = NOW_S - 2 * SKEW_S
+"""Not long ago, and expired whatever the skew: what expires now, one side may see before and one after."""
 
 VALUES: tuple[Any, ...] = (
     None, "", " ", "x", AUDIENCE, ISSUER, 0, 1, -1, 1.5, True, [], ["x"], [AUDIENCE], [AUDIENCE, "y"], [1],
-    {}, {"a": 1}, ["x", "x"], ["x", ""], " alice ", NOW_S, NOW_S - FAR, NOW_S + FAR, NOW_S - FAR + 0.5,
+    {}, {"a": 1}, ["x", "x"], ["x", ""], " alice ", PAST_S, NOW_S - FAR, NOW_S + FAR, NOW_S - FAR + 0.5,
     NOW_S + 2 * FAR, str(NOW_S + FAR),
 )  # fmt: skip
 FIELDS = ("exp", "iat", "nbf", "iss", "aud", "sub", "scope", "jti", "client_id")
@@ -86,11 +91,11 @@ def test_signed_tokens_are_judged_alike(tmp_path: Path, audience: str, sub_claim
     url = keys.as_uri()
     options = [
         f"sasl.oauthbearer.jwks.endpoint.url={url}", f"sasl.oauthbearer.expected.audience={audience}",
-        f"sasl.oauthbearer.expected.issuer={ISSUER}", "sasl.oauthbearer.clock.skew.seconds=30",
+        f"sasl.oauthbearer.expected.issuer={ISSUER}", f"sasl.oauthbearer.clock.skew.seconds={SKEW_S}",
         f"sasl.oauthbearer.sub.claim.name={sub_claim}",
     ]  # fmt: skip
     theirs = kafkas("secured", tokens, options, url)
-    rules = TokenClaimRules(frozenset(audience.split(",")), ISSUER, 30, "scope", sub_claim)
+    rules = TokenClaimRules(frozenset(audience.split(",")), ISSUER, SKEW_S, "scope", sub_claim)
     known = known_keys(*names)
     accepted = stricter = 0
     for payload, token, answer in zip(payloads, tokens, theirs, strict=True):

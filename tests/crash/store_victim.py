@@ -1,8 +1,9 @@
 """A process that creates ACLs and says what is durable, until it is killed.
 
-Standard output: `W n` when request n is written but not yet synced, `A n` when it is acknowledged, `P n`
-amid the snapshot after request n. Standard input: one line is awaited after each `W` and `P`, so that the
-killer decides where it dies. Segments and snapshots are small: they come and go all the time.
+Standard output: `B n` before request n is written at all, `W n` when it is written but not yet synced, `A n`
+when it is acknowledged, `P n` amid the snapshot after it. Standard input: one line is awaited after each `W`
+and `P`, so that the killer decides where it dies. Segments and snapshots are small: they come and go all the
+time.
 """
 
 import sys
@@ -99,6 +100,7 @@ def main() -> None:
         storage.number = number
         for file in storage.files:
             file.number = number
+        say("B", number)
         results = store.create_acls(request(number))
         if all(result.error is None for result in results):
             say("A", number)

@@ -31,7 +31,7 @@ def topics(tools: KafkaTools, bootstrap: str) -> set[str]:
 def test_a_topic_made_by_kafkas_tool_is_listed(kafka: KafkaNode, kafka_tools: KafkaTools) -> None:
     create = ["--create", "--topic", "harness", "--partitions", "1", "--replication-factor", "1"]
     kafka_tools.run("TopicCommand", "--bootstrap-server", kafka.bootstrap, *create).require()
-    assert "harness" in topics(kafka_tools, kafka.bootstrap)
+    wait_until(lambda: "harness" in topics(kafka_tools, kafka.bootstrap), what="the topic is listed")
 
 
 def test_records_typed_into_the_console_producer_come_out_of_the_console_consumer(

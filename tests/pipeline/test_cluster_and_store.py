@@ -5,6 +5,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from testkit.processes import Server
 from testkit.spark_cluster import SUBMIT_S, StandaloneCluster, standalone_cluster, submit, submitted
 from testkit.spark_jars import SPARK_KAFKA, spark_jars
 from testkit.spark_quick import INTERPRETED
+from testkit.waiting import wait_until
 from tests.pipeline.events import event_line, kafka_line, login_line
 from tests.pipeline.run.topics import fill, make_topic
 
@@ -237,11 +239,11 @@ def lake(
         yield Lake(cluster, store, place, tuple(options))
 
 
-def kill(driver: Server) -> None:
-    """Kill a driver with its JVM, as when its machine fails."""
-    assert driver.running, driver.tail()
-    os.killpg(driver.pid, signal.SIGKILL)
-    assert driver.wait(timeout_s=SUBMIT_S) == -signal.SIGKILL
+def kill(driver: Server) -> int:
+    """Kill a driver with its JVM, as when its machine fails; return its exit code."""
+    with suppress(ProcessLookupError):  # it has ended, and so have all of its group
+        os.killpg(driver.pid, signal.SIGKILL)
+    return driver.wait(timeout_s=SUBMIT_S)
 
 
 def test_drivers_are_killed_and_every_event_is_there_once_and_answers_are_right(
@@ -257,9 +259,14 @@ def test_drivers_are_killed_and_every_event_is_there_once_and_answers_are_right(
         lake.cluster.url, PROGRAM, command, options=lake.options, environment=lake.store.environment,
         cwd=lake.place, output=lake.place / "killed.log",
     ) as driver:  # fmt: skip
-        driver.wait_ready(lambda: lake.puts() >= last, timeout_s=SUBMIT_S)
-        kill(driver)
-    # all of the run or nothing: between the look at the store and the kill it may have come to its end
+        wait_until(
+            lambda: lake.puts() >= last or not driver.running,
+            timeout_s=SUBMIT_S,
+            what=f"the run puts {last} files",
+        )
+        # between the look at the store and the kill it may have come to its end
+        assert kill(driver) in {0, -signal.SIGKILL}, driver.tail()
+    # all of the run or nothing
     assert lake.events() in {0, FILE_EVENTS}, f"after {last} puts"
 
     # it is run again, and a stream, which is killed between its commits
@@ -273,7 +280,7 @@ def test_drivers_are_killed_and_every_event_is_there_once_and_answers_are_right(
         more = lake.puts() + random.randrange(1, BATCH_PUTS)
         fill(kafka, topic, TOPIC[1])
         driver.wait_ready(lambda: lake.puts() >= more, timeout_s=SUBMIT_S)
-        kill(driver)
+        assert kill(driver) == -signal.SIGKILL, driver.tail()
         lake.check_no_secret(driver.output.read_text())
     before = lake.events()
     assert before >= FILE_EVENTS

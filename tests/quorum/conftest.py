@@ -10,6 +10,9 @@ from testkit.quorum.nodes import kraft_node
 from tests.quorum.world import World
 
 SECRET = {"delegation.token.secret.key": "of-the-tokens"}
+PATIENT = {"kustos.quorum.change.timeout.ms": "80000"}
+"""For a change amid an election: on a crowded machine one may come after the other."""
+
 SNAPSHOTS_OFTEN = {"metadata.log.max.record.bytes.between.snapshots": "2000"}
 
 
@@ -29,7 +32,7 @@ def world(quorum: Quorum, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """Three nodes that follow them; one of them logs in by SCRAM."""
     directory = tmp_path_factory.mktemp("nodes")
     # carol may do everything at kustos, and nothing at the controllers
-    more = SECRET | {"super.users": "User:admin;User:carol"}
+    more = SECRET | PATIENT | {"super.users": "User:admin;User:carol"}
     mechanisms = ("PLAIN", "PLAIN", "SCRAM-SHA-256")
     nodes = [
         kraft_node(directory / f"kustos-{number}", quorum, more, mechanism)

@@ -20,6 +20,7 @@ from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
 from kustos.wire import Message, request_codec
 from kustos.wire.api_keys import ApiKey
 from testkit.quorum.controllers import Quorum
+from testkit.waiting import PATIENCE_S
 
 WAIT_S = 60.0
 ADMIN = AuthorizableRequestContext(KafkaPrincipal("User", "admin"), "127.0.0.1", correlation_id=77)
@@ -35,7 +36,7 @@ def settings_of(quorum: Quorum, mechanism: str = "PLAIN") -> ClientSettings:
 class Following:
     """A store that is followed, and the way back to its quorum."""
 
-    def __init__(self, directory: Path, settings: ClientSettings, timeout_ms: int = 20_000) -> None:
+    def __init__(self, directory: Path, settings: ClientSettings, timeout_ms: int = 80_000) -> None:
         entropy = SystemEntropy()
         self.store = FollowedStore.open(directory, FileSystemStorage(), SystemClock())
         self.times: list[float] = []
@@ -127,11 +128,15 @@ async def test_a_log_that_was_trimmed_is_taken_over_by_its_snapshot(quorum: Quor
         for number in range(60):
             await node.forwarder.forward(creation(f"many-{number}"))
         image = node.store.image
-    for path in (directory / "__cluster_metadata-0").iterdir():
-        path.unlink()
-    async with following(directory, settings_of(quorum)) as node:
-        assert node.store.image.same_state(image)
-        assert node.store.machine.base.end_offset > 0
+    begins_at = 0
+    async with asyncio.timeout(PATIENCE_S):
+        # the leader writes its snapshot beside its answers, and may not have it yet
+        while not begins_at:
+            for path in (directory / METADATA_PARTITION).iterdir():
+                path.unlink()
+            async with following(directory, settings_of(quorum)) as node:
+                assert node.store.image.same_state(image)
+                begins_at = node.store.machine.base.end_offset
 
 
 async def test_the_copy_has_the_leaders_own_bytes(quorum: Quorum, directory: Path) -> None:

@@ -29,15 +29,18 @@ from testkit.quorum.fake_controller import FakeController
 from testkit.quorum.model import CLUSTER_ID, Cluster, Node
 
 WAIT_S = 60.0
+PATIENT_MS = 60_000
+"""For an answer, where a test is not about one that does not come."""
 
 
 class Following:
     """A driver on its way, and how often it caught up."""
 
-    def __init__(self, directory: Path, *controllers: FakeController) -> None:
+    def __init__(self, directory: Path, *controllers: FakeController, timeout_ms: int) -> None:
         servers = ",".join(str(each.address) for each in controllers)
         client = ClientSettings.from_properties(servers, {})
-        client = replace(client, limits=ConnectionLimits(connect_timeout_ms=1_000, request_timeout_ms=1_000))
+        limits = ConnectionLimits(connect_timeout_ms=timeout_ms, request_timeout_ms=timeout_ms)
+        client = replace(client, limits=limits)
         self.store = FollowedStore.open(directory, FileSystemStorage(), SystemClock())
         self.caught_up: asyncio.Queue[int] = asyncio.Queue()
         self.follower = QuorumFollower(self.store, client, SystemEntropy(), self.caught_up.put_nowait)
@@ -65,8 +68,10 @@ def directory(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def following(directory: Path, *controllers: FakeController) -> AsyncIterator[Following]:
-    made = Following(directory, *controllers)
+async def following(
+    directory: Path, *controllers: FakeController, timeout_ms: int = PATIENT_MS
+) -> AsyncIterator[Following]:
+    made = Following(directory, *controllers, timeout_ms=timeout_ms)
     try:
         yield made
     finally:
@@ -157,7 +162,7 @@ async def test_a_frozen_leader_is_left(directory: Path) -> None:
 
         other.fetch = fetch
         with capture_logs() as logs:
-            async with following(directory, other) as made:
+            async with following(directory, other, timeout_ms=1_000) as made:
                 await made.once()
                 assert made.store.machine.leader == other.address
         assert any("did not answer `Fetch` within 1000 ms" in each.get("reason", "") for each in logs)

@@ -1,8 +1,9 @@
 """Changes on their way to a controller that is unlucky, unwilling or strange."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,8 +33,12 @@ from testkit.quorum.fake_controller import FakeController
 from testkit.quorum.model import CLUSTER_ID, Cluster
 
 CREATE = ApiKey.CREATE_ACLS
+NOBODY = "the controllers do not answer"
 ANN = AuthorizableRequestContext(KafkaPrincipal("User", "ann"), "10.1.2.3", client_id="c", correlation_id=41)
 WAIT_S = 60.0
+PATIENT_MS = 60_000
+TIMES_MS = (300, 3_000, 30_000)
+"""Tried in turn where time is to run out: on a busy machine the first may be over before anything is done."""
 
 
 def creation() -> Forwarded:
@@ -57,7 +62,8 @@ class World:
     def __init__(self, directory: Path, controller: FakeController, cluster: Cluster) -> None:
         address = controller.address
         client = ClientSettings.from_properties(f"{address.host}:{address.port}", {})
-        client = replace(client, limits=ConnectionLimits(connect_timeout_ms=1_000, request_timeout_ms=1_000))
+        limits = ConnectionLimits(connect_timeout_ms=PATIENT_MS, request_timeout_ms=PATIENT_MS)
+        client = replace(client, limits=limits)
         entropy = SystemEntropy()
         self.controller, self.cluster, self.client, self.entropy = controller, cluster, client, entropy
         self.caught_up = asyncio.Event()
@@ -66,7 +72,7 @@ class World:
         self.task = asyncio.ensure_future(self.follower.run())
 
     def forwarder(
-        self, timeout_ms: int = 10_000, in_force: Callable[[], bool] = lambda: True
+        self, timeout_ms: int = PATIENT_MS, in_force: Callable[[], bool] = lambda: True
     ) -> ControllerForwarder:
         connection = QuorumConnection(self.client, self.entropy)
         return ControllerForwarder(self.store, self.follower, connection, self.entropy, timeout_ms, in_force)
@@ -95,6 +101,17 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             yield made
         finally:
             await made.close()
+
+
+async def unavailable(made: World, words: str, in_force: Callable[[], bool] = lambda: True) -> None:
+    """Assert that a change ends with its time, and in these words once anything was done within it."""
+    for timeout_ms in TIMES_MS:
+        made.controller.asked.clear()
+        with pytest.raises(QuorumUnavailableError) as caught:
+            await made.forwarder(timeout_ms, in_force).forward(creation())
+        if not str(caught.value).endswith(NOBODY):
+            break
+    assert re.search(words, str(caught.value))
 
 
 def codes(answer: Message) -> list[int]:
@@ -148,19 +165,22 @@ async def test_a_controller_whose_authorizer_is_not_ready_is_asked_again(tmp_pat
 async def test_what_stays_unready_is_answered_as_it_was(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         made.controller.envelope = lambda _: enveloped(-1)
-        assert codes(await made.forwarder(timeout_ms=300).forward(creation())) == [-1]
+        for timeout_ms in TIMES_MS:
+            with suppress(QuorumUnavailableError):
+                assert codes(await made.forwarder(timeout_ms).forward(creation())) == [-1]
+                return
+        raise AssertionError("no answer came in time")
 
 
 async def test_a_change_that_nobody_answers_ends_with_its_time(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         with capture_logs() as logs, pytest.raises(QuorumUnavailableError) as caught:
             await made.forwarder(timeout_ms=300).forward(creation())
-    reason = "the controllers do not answer"
     assert str(caught.value) == (
-        "the metadata quorum did not carry this out within 300 ms, it may or may not be done later: " + reason
+        "the metadata quorum did not carry this out within 300 ms, it may or may not be done later: " + NOBODY
     )
     assert logs == [
-        {"event": "a change failed", "log_level": "warning", "api": "CreateAcls", "reason": reason}
+        {"event": "a change failed", "log_level": "warning", "api": "CreateAcls", "reason": NOBODY}
     ]
 
 
@@ -168,8 +188,7 @@ async def test_without_a_leader_a_change_says_so(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         made.task.cancel()
         made.store.machine.leader = None
-        with pytest.raises(QuorumUnavailableError, match=r": no leader of the metadata quorum is known$"):
-            await made.forwarder(timeout_ms=200).forward(creation())
+        await unavailable(made, r": no leader of the metadata quorum is known$")
 
 
 @pytest.mark.parametrize(
@@ -190,8 +209,7 @@ async def test_a_leader_that_does_not_tell_its_high_watermark_leaves_a_change_op
             return answer
 
         made.controller.fetch = fetch
-        with pytest.raises(QuorumUnavailableError, match=f"`{address}` answers without a high watermark$"):
-            await made.forwarder(timeout_ms=300).forward(creation())
+        await unavailable(made, f"`{address}` answers without a high watermark$")
         assert made.controller.asked.count(ApiKey.ENVELOPE) == 1, "it was made, and is not made twice"
 
 
@@ -216,9 +234,7 @@ async def test_what_is_asked_for_the_high_watermark_is_answered_at_once(tmp_path
 async def test_a_change_that_does_not_come_into_force_here_is_not_acknowledged(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         made.controller.envelope = lambda _: enveloped()
-        forwarder = made.forwarder(timeout_ms=300, in_force=lambda: False)
-        with pytest.raises(QuorumUnavailableError, match=r": what was changed is not in force here yet$"):
-            await forwarder.forward(creation())
+        await unavailable(made, ": what was changed is not in force here yet$", lambda: False)
         # it was made but once
         assert made.controller.asked.count(ApiKey.ENVELOPE) == 1
 
@@ -261,8 +277,7 @@ async def test_a_controller_that_takes_no_envelopes_of_ours_is_no_matter_of_time
 async def test_a_strange_answer_is_none(tmp_path: Path, strange: Callable[[], Message], words: str) -> None:
     async with world(tmp_path) as made:
         made.controller.envelope = lambda _: strange()
-        with pytest.raises(QuorumUnavailableError, match=words):
-            await made.forwarder(timeout_ms=200).forward(creation())
+        await unavailable(made, words)
 
 
 async def test_a_frozen_controller_is_left_once_another_leads(tmp_path: Path) -> None:

@@ -15,6 +15,9 @@ from kustos.client.kerberos.tickets import STEPS_AT_ONCE
 from testkit.kdc import REALM, Kdc
 
 ALICE = f"alice@{REALM}"
+PATIENCE_S = 300.0
+"""Ten tickets of ten seconds each take twenty on an idle machine."""
+
 SOON = {
     "sasl.kerberos.ticket.renew.window.factor": "0.2",
     "sasl.kerberos.ticket.renew.jitter": "0",
@@ -48,7 +51,7 @@ def by_keytab(keytab: Path, **more: str) -> KerberosClientSettings:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.to_thread(threading.Event().wait, 0.005)
 

@@ -121,10 +121,15 @@ async def test_what_a_class_does_wrong_fails_the_login_without_its_words(answer:
 
 async def test_a_class_that_hangs_is_given_up() -> None:
     async with running_gateway([await broker()], sasl=SASL) as served:
-        ours = settings(served.port, Broken, socket_connection_setup_timeout_ms="200")
         Broken.answer = staticmethod(threading.Event().wait)
-        with pytest.raises(CannotConnectError, match="did not finish the login within 200 ms"):
-            await connect(ours.bootstrap_servers[0], ours)
+        for timeout_ms in ("200", "2000", "20000"):
+            ours = settings(served.port, Broken, socket_connection_setup_timeout_ms=timeout_ms)
+            with pytest.raises(CannotConnectError) as caught:
+                await connect(ours.bootstrap_servers[0], ours)
+            # a busy machine may need all of that until it is connected
+            if "did not answer within" not in str(caught.value):
+                break
+        assert f"did not finish the login within {timeout_ms} ms" in str(caught.value)
 
 
 @pytest.mark.behaviour("B237")

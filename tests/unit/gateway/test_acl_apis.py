@@ -27,6 +27,7 @@ from kustos.wire import Message, MessageCodec, request_codec, response_codec
 from kustos.wire.api_keys import ApiKey
 from testkit.acls.specified_authorizer import SpecAuthorizer
 from testkit.protocol.random_requests import allow
+from testkit.waiting import NEVER_AWAITED
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 ALICE = AuthorizableRequestContext(KafkaPrincipal("User", "alice"), "10.0.0.1")
@@ -233,7 +234,7 @@ BROKEN: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings(*NEVER_AWAITED)
 @pytest.mark.parametrize("kind", BROKEN)
 async def test_a_broken_change_is_an_error_without_words(kind: str) -> None:
     authorizer: Any = SpecAuthorizer()
@@ -258,7 +259,7 @@ async def test_a_failure_fills_no_log_with_what_a_client_chose() -> None:
     assert "\n" not in reason
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings(*NEVER_AWAITED)
 @pytest.mark.parametrize(
     "broken", [raises, raises_later, lambda *_: None, lambda *_: [ORDERS, "orders"], lambda *_: 7]
 )

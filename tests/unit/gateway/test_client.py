@@ -12,7 +12,6 @@ from kustos.auth import SaslServerSettings
 from kustos.gateway.listener import admission as listener
 from kustos.gateway.listener import connection as client_module
 from kustos.gateway.listener.connection import ClientConnection
-from kustos.gateway.listener.plans import ConnectionSettings
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.runtime import garbage_collection_paused
@@ -98,7 +97,8 @@ async def test_a_failed_login_is_answered_late_and_hears_nothing_meanwhile() -> 
         await caller.frame()
         began_s = asyncio.get_running_loop().time()
         caller.send(token(2, "wrong"), token(3), heartbeat(4))
-        await until(lambda: served.counted["failed logins"] == 1, "the login failed")
+        while served.counted["failed logins"] == 0:  # noqa: ASYNC110 (whoever looks later may be too late)
+            await asyncio.sleep(0)
         assert not only(served)._transport.is_reading()
         answer = await caller.frame()
         assert asyncio.get_running_loop().time() - began_s >= 0.299
@@ -170,21 +170,6 @@ async def test_there_are_only_so_many_connections(limit: str) -> None:
         caller = await Caller.at(served.port)
         caller.send(heartbeat(2))
         assert await caller.correlation_ids(1) == [2]
-
-
-async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
-    settings = ConnectionSettings(connections_max_idle_ms=400)
-    async with running_gateway([await broker()], settings=settings) as served:
-        idle, busy = await Caller.at(served.port), await Caller.at(served.port)
-        ended = asyncio.get_running_loop().create_task(idle.is_closed())
-        correlation_id = 0
-        while not ended.done():
-            correlation_id += 1
-            busy.send(heartbeat(correlation_id))
-            assert await busy.correlation_ids(1) == [correlation_id]
-        busy.send(heartbeat(0))
-        assert await busy.correlation_ids(1) == [0]
-        busy.close()
 
 
 async def test_of_a_long_client_id_only_the_beginning_is_kept_beside_decisions() -> None:

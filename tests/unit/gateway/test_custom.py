@@ -29,6 +29,7 @@ from kustos.gateway.apis.custom_authorizer import (
 )
 from testkit.acls.specified_authorizer import SpecAuthorizer
 from testkit.protocol.random_requests import allow
+from testkit.waiting import NEVER_AWAITED
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 ALLOWED, DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED
@@ -97,7 +98,7 @@ def test_results_are_decisions_in_the_order_of_the_actions() -> None:
     assert authorizer.contexts == [ALICE]
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings(*NEVER_AWAITED)
 @pytest.mark.parametrize("kind", BROKEN)
 def test_what_is_no_list_of_results_is_a_failure(kind: str) -> None:
     authorizer: Any = SpecAuthorizer()
@@ -118,7 +119,7 @@ def test_what_has_no_order_is_no_list_even_of_one(results: Any) -> None:
         CustomContextAuthorizer(authorizer).decide(ALICE, ACTIONS[:1])
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings(*NEVER_AWAITED)
 @pytest.mark.parametrize("result", [None, True, "ALLOWED", Lookalike.ALLOWED, [ALLOWED]])
 def test_what_is_no_result_by_type_is_a_failure(result: Any) -> None:
     authorizer: Any = SpecAuthorizer()

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from kustos.gateway.store.large_work import LARGE_ITEMS_MIN, Interruption, LargeWork, WorkInterruptedError
+from testkit.waiting import NEVER_AWAITED
 
 WAIT_S = 60.0
 
@@ -27,7 +28,7 @@ async def test_what_the_work_raises_reaches_who_waits_for_it() -> None:
     assert await large.run(lambda _: 7, LARGE_ITEMS_MIN) == 7
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings(*NEVER_AWAITED)
 async def test_nobody_has_a_turn_before_the_work_of_one_who_went_away_has_ended() -> None:
     begun, go_on = threading.Event(), threading.Event()
     ended: list[str] = []

@@ -27,7 +27,6 @@ from testkit.ports import LOOPBACK
 from testkit.waiting import wait_until
 
 PATIENT_MS = 60_000
-HASTY_MS = 300
 NAMES = certificate_principals(ListenerPrincipals(listener_name="CLIENTS", security_protocol="SSL"))
 HTTP = b"GET / HTTP/1.1\r\nHost: kafka\r\n\r\n"
 KAFKA = len(versions(1)).to_bytes(4, "big") + versions(1)
@@ -244,21 +243,6 @@ async def test_a_handshake_that_breaks_off_is_counted_and_a_probe_is_not(certifi
             writer.close()
         await until(lambda: served.counted["handshake: truncated"] == 1, "it is counted")
         await until(lambda: served.counted["connections"] == 0, "both are counted out")
-
-
-@pytest.mark.parametrize("sent", [b"", CLIENT_HELLO[:40]])
-async def test_a_slow_handshake_has_one_deadline_and_counts_as_a_connection(
-    certificates: Certificates, sent: bytes
-) -> None:
-    tls = certificates.listener(HASTY_MS)
-    async with running_gateway([await broker()], tls=tls, max_connections_per_ip=1) as served:
-        slow = asyncio.ensure_future(raw(served.port, *(bytes([each]) for each in sent)))
-        await until(lambda: served.counted["connections"] == 1, "it is there")
-        assert await raw(served.port, KAFKA) == b""
-        assert served.counted["turned away"] == 1
-        await slow
-        assert served.counted["handshake: timeout"] == 1
-        assert served.counted["connections"] == 0
 
 
 SUITE = {"ssl_enabled_protocols": "TLSv1.2", "ssl_cipher_suites": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}

@@ -25,6 +25,7 @@ from kustos.server.authorization.life import (
 from kustos.server.settings.node_settings import settings_from
 from kustos.server.settings.plugins import find_authorizer
 from testkit.acls.specified_authorizer import SpecAuthorizer
+from testkit.waiting import NEVER_AWAITED
 from tests.unit.server.test_settings import LEAST
 
 PATH = "testkit.acls.specified_authorizer.SpecAuthorizer"
@@ -188,7 +189,7 @@ async def fails_later() -> None:
     raise OSError("the store is down")
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings(*NEVER_AWAITED)
 @pytest.mark.parametrize(
     "begin", [fails, lambda: None, lambda: 7, lambda: [CLIENTS], lambda: {CLIENTS: None}, fails_later]
 )

@@ -131,15 +131,22 @@ async def test_a_probe_that_keeps_asking_outlives_strangers(endpoint: HttpEndpoi
     assert await status(probe) == b"HTTP/1.1 200 OK"
 
 
+def be_hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give requests little time from now on: what is answered before must not have to be so fast."""
+    monkeypatch.setattr(http, "REQUEST_HEAD_TIMEOUT_S", 0.05)
+
+
 @pytest.mark.parametrize("sent", [b"", b"GET /hea"])
 @pytest.mark.parametrize("answered", [0, 1])
 async def test_a_request_that_is_not_there_in_time_ends_its_connection(
     endpoint: HttpEndpoint, monkeypatch: pytest.MonkeyPatch, sent: bytes, answered: int
 ) -> None:
-    monkeypatch.setattr(http, "REQUEST_HEAD_TIMEOUT_S", 0.05)
+    if not answered:
+        be_hasty(monkeypatch)
     slow = await line(endpoint)
     for _ in range(answered):
         assert await status(slow) == b"HTTP/1.1 200 OK"
+    be_hasty(monkeypatch)
     # after an answer the first byte of the next request starts the time
     slow[1].write(sent or b"G" * answered)
     assert await is_ended(slow)
@@ -148,10 +155,10 @@ async def test_a_request_that_is_not_there_in_time_ends_its_connection(
 async def test_a_body_that_never_ends_ends_its_connection(
     endpoint: HttpEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "REQUEST_HEAD_TIMEOUT_S", 0.05)
     request = b"GET /health HTTP/1.1\r\nHost: here\r\nContent-Length: 1000000\r\n\r\n"
     slow = await line(endpoint)
     assert await status(slow, request) == b"HTTP/1.1 200 OK"
+    be_hasty(monkeypatch)
     slow[1].write(b"x")
     assert await is_ended(slow)
 
@@ -159,9 +166,9 @@ async def test_a_body_that_never_ends_ends_its_connection(
 async def test_a_connection_is_kept_between_two_questions(
     endpoint: HttpEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "REQUEST_HEAD_TIMEOUT_S", 0.05)
     scraper = await line(endpoint)
     assert await status(scraper) == b"HTTP/1.1 200 OK"
+    be_hasty(monkeypatch)
     stranger = await line(endpoint)
     # once the stranger's time was up, the scraper's would have been too, had it run
     assert await is_ended(stranger)
