@@ -20,7 +20,8 @@ from testkit.processes import Server
 
 SOURCES = ROOT / "testkit" / "provider"
 START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 60.0
+ANSWER_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,7 @@ class IdentityProvider:
         credentials = b64encode(f"{client}:{secret}".encode()).decode()
         body = urllib.parse.urlencode({"grant_type": "client_credentials", "scope": "kafka"}).encode()
         request = urllib.request.Request(self.token_url, body, {"Authorization": f"Basic {credentials}"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=ANSWER_TIMEOUT_S) as answer:
             token: str = json.loads(answer.read())["access_token"]
             return token
 

@@ -23,6 +23,9 @@ START_TIMEOUT_S = 120.0
 """A start takes a second on an idle machine."""
 
 STOP_TIMEOUT_S = 60.0
+ANSWER_TIMEOUT_S = 60.0
+"""A node that runs answers in milliseconds, unless it waits for a core."""
+
 SCRAM_ITERATIONS = 4096
 BROKER_PORTS = 8
 """Ports reserved for upstream brokers: more than any test has."""
@@ -138,14 +141,18 @@ class KustosNode:
     def is_ready(self) -> bool:
         """Return whether the node reports that it is ready."""
         try:
-            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.http_port}/ready", timeout=5) as answer:
+            with urllib.request.urlopen(
+                f"http://{LOOPBACK}:{self.http_port}/ready", timeout=ANSWER_TIMEOUT_S
+            ) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
 
     def metrics(self) -> str:
         """Return the metrics page."""
-        with urllib.request.urlopen(f"http://{LOOPBACK}:{self.http_port}/metrics", timeout=60) as answer:
+        with urllib.request.urlopen(
+            f"http://{LOOPBACK}:{self.http_port}/metrics", timeout=ANSWER_TIMEOUT_S
+        ) as answer:
             text: str = answer.read().decode()
             return text
 

@@ -11,7 +11,7 @@ from testkit.kafka.tools import full_name, write_properties
 from testkit.processes import Server
 from testkit.waiting import wait_until
 
-SAID_S: Final = 60.0
+SAID_S: Final = 90.0
 """For a JVM that starts and is refused on a machine that starts many others too."""
 
 

@@ -87,13 +87,15 @@ class Judge:
 
     def judge(self, clients: Tap, upstream: Tap, acl_sets: Sequence[Acls]) -> Verdict:
         """Return the verdict on all that the taps hold."""
+        # clients may go on meanwhile, in sessions whose first answer was not there when it was looked for
+        asked, answered = _recorded(upstream), _recorded(clients)
         for exchange in upstream.exchanges:
             self.learn_names(exchange)
         verdict = Verdict()
-        for connection in upstream.connections:
-            self._judge_upstream(connection.exchanges, acl_sets, verdict)
-        for connection in clients.connections:
-            self._judge_answers(connection.exchanges, acl_sets, verdict)
+        for exchanges in asked:
+            self._judge_upstream(exchanges, acl_sets, verdict)
+        for exchanges in answered:
+            self._judge_answers(exchanges, acl_sets, verdict)
         return verdict
 
     def learn_names(self, exchange: Exchange) -> None:
@@ -200,6 +202,11 @@ class Judge:
             ]
             if all(by_set):
                 verdict.violations += [(exchange.client_id, each) for each in by_set[0]]
+
+
+def _recorded(tap: Tap) -> list[list[Exchange]]:
+    """Return what has passed on each connection so far."""
+    return [list(connection.exchanges) for connection in list(tap.connections)]
 
 
 def _learn_session(sessions: Sessions, exchange: Exchange) -> None:

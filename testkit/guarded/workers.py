@@ -1,5 +1,8 @@
 """A node of several processes before a real broker, and what the kernel knows of its processes."""
 
+import os
+import re
+import signal
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +26,7 @@ TOPIC_AUTHORIZATION_FAILED = 29
 TOPIC, LITERAL, DESCRIBE, DENY, ANY = 2, 3, 8, 2, 1
 ESTABLISHED = "01"
 WORKERS = 2
+ENDED = "kustos_workers_ended_total"
 TOPIC_NAME = "orders-eu"
 
 
@@ -76,7 +80,8 @@ def is_alive(pid: int) -> bool:
     """Return whether a process runs or is stopped, and is no zombie."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
+        # it was gone before its file was opened, or before that was read
         return False
     return state not in {"Z", "X"}
 
@@ -173,10 +178,40 @@ def wait_ready(node: KustosNode) -> None:
     wait_until(node.is_ready, what="the node is ready")
 
 
+def wait_replaced(node: KustosNode, ended: float) -> None:
+    """Return when so many workers have ended, and others serve.
+
+    A node says that it is ready until it has noticed that a worker is gone.
+    """
+    wait_until(lambda: figure(node, ENDED) >= ended, what="the node knows which workers have ended")
+    wait_ready(node)
+
+
 def figure(node: KustosNode, name: str) -> float:
     """Return a figure of the metrics page, its labels added up."""
     lines = [line for line in node.metrics().splitlines() if line.startswith((name + " ", name + "{"))]
     return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+def has_room(scene: GuardedCluster) -> bool:
+    """Return whether the node lets another client in."""
+    try:
+        with log_in(scene, "alice"):
+            return True
+    except (EOFError, OSError):
+        return False
+
+
+def log_of(node: KustosNode) -> Path:
+    """Return the file to which all processes log."""
+    return node.directory / "kustos.log"
+
+
+def set_in_file(node: KustosNode, key: str, value: str) -> None:
+    """Change a setting in the node's file, and have it read."""
+    text = node.properties_file.read_text()
+    node.properties_file.write_text(re.sub(rf"(?m)^{re.escape(key)}=.*$", f"{key}={value}", text))
+    os.kill(writer_pid(node), signal.SIGHUP)
 
 
 def close_all(clients: Iterable[RawClient]) -> None:

@@ -59,6 +59,13 @@ SERVED = frozenset(
 Producers and consumers are clients that we have to serve: each has a JVM of its own, as at its users'.
 """
 
+PATIENT = {
+    "ConsoleProducer": ("--request-timeout-ms", "60000"),
+    "ConsumerPerformance": ("--timeout", "60000"),
+}
+"""What some tools are told besides. Untold, the first waits 1.5 s for an answer and gives up a record after
+four attempts, and the second ends after ten seconds without a record."""
+
 _servers: dict[tuple[tuple[str, str], ...], ToolServer] = {}
 """By what is added to their environment."""
 
@@ -109,6 +116,7 @@ class KafkaTools:
         that reads its standard input has a JVM of its own.
         """
         main = main_class if "." in main_class else full_name(main_class)
+        arguments = (*PATIENT.get(main_class, ()), *arguments)
         with tempfile.TemporaryDirectory(prefix="kafka-tool-") as scratch:
             if client_properties is not None:
                 file = Path(scratch) / "client.properties"

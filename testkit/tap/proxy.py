@@ -7,6 +7,7 @@ and marked `unframed`.
 """
 
 import asyncio
+import itertools
 import struct
 import time
 from dataclasses import dataclass, field
@@ -129,6 +130,7 @@ class Tap(ThreadedServers):
     def __init__(self) -> None:
         super().__init__("tap")
         self.connections: list[TappedConnection] = []
+        self._numbers = itertools.count()
 
     def relay(self, target: tuple[str, int], host: str = LOOPBACK, port: int | None = None) -> int:
         """Listen on `host`, relay every connection to `target`, return the port."""
@@ -136,7 +138,7 @@ class Tap(ThreadedServers):
         name = f"{target[0]}:{target[1]}"
 
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._carry(TappedConnection(len(self.connections), name), target, reader, writer)
+            await self._carry(TappedConnection(next(self._numbers), name), target, reader, writer)
 
         self._run(self._serve(accept, host, port, CHUNK_BYTES))
         return port

@@ -53,7 +53,7 @@ def stocked(world: GuardedCluster) -> None:
     producer = Producer({"bootstrap.servers": world.direct})
     for number in range(RECORDS):
         producer.produce("orders-us", f"record-{number}".encode())
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 @pytest.mark.parametrize("protocol", GROUP_PROTOCOLS)

@@ -36,12 +36,17 @@ SOON = {
 
 
 class Realm:
-    """A KDC, and a broker that lets in who has a ticket; only `User:svc` may do anything."""
+    """A KDC, and a broker that lets in who has a ticket; only two principals may do anything.
+
+    The tickets of `svc` last ten seconds, and whoever uses one must have renewed it by then: for the start
+    of a program that may be too short. Those of `ops` last a day.
+    """
 
     def __init__(self, directory: Path, kdc: Kdc) -> None:
         self.kdc = kdc
         self.service_keytab = kdc.keytab("kafka/localhost")
         self.svc = kdc.keytab("svc", max_life="10 seconds")
+        self.ops = kdc.keytab("ops")
         authority = Authority()
         self.trust = authority.write(directory / "authority.pem")
         login = {
@@ -61,15 +66,15 @@ class Realm:
         settings = NodeSettings(
             listeners=listeners,
             authorizer=STANDARD_AUTHORIZER,
-            super_users=("User:svc",),
+            super_users=("User:svc", "User:ops"),
             auto_create_topics=True,
         )
         self.kafka = KafkaNode(directory / "kafka", settings)
 
-    def keys(self, protocol: str, principal: str = "svc", keytab: Path | None = None) -> dict[str, str]:
+    def keys(self, protocol: str, principal: str = "ops", keytab: Path | None = None) -> dict[str, str]:
         """Return the keys of a client of one listener."""
         trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.trust)}
-        keys = client_keys(principal, keytab or self.svc, protocol)
+        keys = client_keys(principal, keytab or self.ops, protocol)
         return keys | (trust if protocol == "SASL_SSL" else {})
 
 
@@ -104,7 +109,7 @@ def test_a_command_logs_in_with_a_keytab_and_with_a_ticket_cache(
     keys = realm.keys(protocol)
     code, told, errors = described(realm, tmp_path, keys, protocol)
     assert (code, errors, "metadata.version" in told) == (0, "", True)
-    cache = realm.kdc.fill_cache(tmp_path / "tickets", "svc", realm.svc)
+    cache = realm.kdc.fill_cache(tmp_path / "tickets", "ops", realm.ops)
     keys["sasl.jaas.config"] = f'{MODULE} required useTicketCache=true ticketCache="{cache}";'
     code, told, errors = described(realm, tmp_path, keys, protocol)
     assert (code, errors, "metadata.version" in told) == (0, "", True)
@@ -160,7 +165,7 @@ def deliver(node: KustosNode, topic: str) -> list[object]:
 def test_a_gateway_logs_in_upstream_and_renews_its_ticket_ahead_of_its_end(
     tmp_path: Path, realm: Realm, protocol: str
 ) -> None:
-    keys = realm.keys(protocol) | SOON
+    keys = realm.keys(protocol, "svc", realm.svc) | SOON
     with guarded(tmp_path, realm.kafka.address(protocol), keys) as node:
         assert deliver(node, "by-kerberos") == [None]
         # the first ticket, and several others, have ended by then
@@ -172,11 +177,11 @@ def test_a_gateway_logs_in_upstream_and_renews_its_ticket_ahead_of_its_end(
 
 @pytest.mark.behaviour("B356")
 def test_a_node_without_a_ticket_does_not_start(tmp_path: Path, realm: Realm) -> None:
-    missing = realm.keys("SASL_PLAINTEXT", "svc", tmp_path / "no.keytab")
+    missing = realm.keys("SASL_PLAINTEXT", "ops", tmp_path / "no.keytab")
     node = guarded(tmp_path, realm.kafka.address("SASL_PLAINTEXT"), missing)
     with pytest.raises(ChildError, match=f"ended with {EXIT_UNREACHABLE}"):
         node.start()
-    assert f"cannot log in to Kerberos as `svc@{REALM}`" in (tmp_path / "kustos.log").read_text()
+    assert f"cannot log in to Kerberos as `ops@{REALM}`" in (tmp_path / "kustos.log").read_text()
 
 
 async def test_a_node_follows_controllers_and_forwards_changes_with_a_ticket(
@@ -186,7 +191,7 @@ async def test_a_node_follows_controllers_and_forwards_changes_with_a_ticket(
         "listener.name.controller.sasl.enabled.mechanisms": "PLAIN,GSSAPI",
         "listener.name.controller.gssapi.sasl.jaas.config": jaas("kafka/localhost", realm.service_keytab),
         "listener.name.controller.sasl.kerberos.service.name": "kafka",
-        "super.users": "User:admin;User:broker;User:ANONYMOUS;User:svc",
+        "super.users": "User:admin;User:broker;User:ANONYMOUS;User:ops",
     }
     keys = {f"kustos.quorum.{key}": value for key, value in realm.keys("SASL_PLAINTEXT").items()}
     with (

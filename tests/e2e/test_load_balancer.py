@@ -28,6 +28,7 @@ from testkit.processes import spawn
 from testkit.waiting import wait_until
 
 PROGRAM = shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin") or "haproxy"
+ENDS_S = 60.0
 CLIENT = "127.0.0.9"
 BALANCER = AddressRanges((ipaddress.ip_network("127.0.0.1"),))
 OTHERS = AddressRanges((ipaddress.ip_network("127.0.0.128/25"), ipaddress.ip_network("::/0")))
@@ -57,7 +58,7 @@ async def balanced(directory: Path, port: int, option: str) -> AsyncIterator[int
         yield own
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(ENDS_S)
 
 
 def is_open(port: int) -> bool:

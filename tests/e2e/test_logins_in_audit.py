@@ -19,6 +19,7 @@ from confluent_kafka.admin._scram import (
 )
 from pyarrow import parquet
 
+from testkit.guarded.workers import worker_settings
 from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.spark_quick import quick_driver_environment
@@ -67,7 +68,7 @@ def report(audit: Path, out: Path) -> dict[str, Any]:
 def test_logins_and_changes_of_a_real_client_are_in_the_audit_log_and_in_the_report(
     kafka: KafkaNode, tmp_path: Path, workers: str
 ) -> None:
-    properties = {} if workers == "1" else {"kustos.workers": workers}
+    properties = {} if workers == "1" else worker_settings()
     settings = KustosSettings(users=USERS, super_users=("ops",), properties=properties)
     with KustosNode(tmp_path / "kustos", kafka.bootstrap, settings) as node:
         ops = client(node, "ops", USERS["ops"])

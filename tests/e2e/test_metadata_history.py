@@ -22,6 +22,7 @@ from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import wait_until
 
 USERS = {"ann": "ann-secret", "ben": "ben-secret"}
+WAIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +65,11 @@ def test_each_change_is_traced_to_who_asked(node: KustosNode, capsys: pytest.Cap
 
     def create(user: str, *names: str) -> None:
         for made in clients[user].create_acls([binding(name) for name in names]).values():
-            made.result(30)
+            made.result(WAIT_S)
 
     def delete(user: str, name: str) -> None:
         for gone in clients[user].delete_acls([filter_of(name)]).values():
-            gone.result(30)
+            gone.result(WAIT_S)
 
     steps: list[tuple[Callable[..., None], str, tuple[str, ...]]] = [
         (create, "ann", ("a", "b")),
@@ -109,7 +110,7 @@ def test_a_directory_in_use_is_whole_and_tells_of_earlier_moments(
 ) -> None:
     client = admin(node, "ann")
     for made in client.create_acls([binding("later")]).values():
-        made.result(30)
+        made.result(WAIT_S)
     assert run(["metadata", "verify", str(node.metadata_directory)]) == ExitCode.OK
     capsys.readouterr()
     source = ["--metadata-dir", str(node.metadata_directory), "--topic", "later", "-o", "json"]

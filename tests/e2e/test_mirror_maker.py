@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from testkit.connect import jvm, prefixed
@@ -91,19 +92,18 @@ def write(scene: GuardedCluster, numbers: range) -> None:
 
 def records_of(scene: GuardedCluster, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
     """Return partition, key and value of all records, as an administrator reads them through kustos."""
-    consumer = Consumer(scene.librdkafka("admin", group_id="compare"))
     found = []
-    for number in range(PARTITIONS):
-        partition = TopicPartition(topic, number, 0)
-        _, end = consumer.get_watermark_offsets(partition, timeout=WAIT_S)
-        consumer.assign([partition])
-        left = end
-        while left:
-            message = consumer.poll(1.0)
-            if message is not None and message.error() is None:
-                found.append((number, message.key(), message.value()))
-                left -= 1
-    consumer.close()
+    with closing(Consumer(scene.librdkafka("admin", group_id="compare"))) as consumer:
+        for number in range(PARTITIONS):
+            partition = TopicPartition(topic, number, 0)
+            _, end = consumer.get_watermark_offsets(partition, timeout=WAIT_S)
+            consumer.assign([partition])
+            left = end
+            while left:
+                message = consumer.poll(1.0)
+                if message is not None and message.error() is None:
+                    found.append((number, message.key(), message.value()))
+                    left -= 1
     return found
 
 
@@ -159,6 +159,8 @@ def await_copy(
     return wait_until(
         look,
         holds=lambda found: len(set(found)) >= count,
+        # a broker lists a partition a moment before it has it
+        not_yet=KafkaException,
         timeout_s=WAIT_S,
         what=f"{count} records are copied",
     )

@@ -41,14 +41,23 @@ class Played:
     orders: Orders
     said: dict[str, dict[str, Any]]
 
-    def audited(self, decision: str, operation: str, kind: str) -> set[str]:
-        """Return the names of the resources of this kind for which the audit log has that decision."""
-        return {
-            event["resource_name"]
-            for event in self.scene.kustos.audit_events()
-            if (event["decision"], event["operation"], event["resource_type"]) == (decision, operation, kind)
-            and event["client_id"] in {self.orders.writer, self.orders.admin}
+    def await_audited(self, name: str, decision: str, operation: str, kind: str) -> None:
+        """Return once the audit log has that decision for a resource: it is written after the answer."""
+        wanted = {
+            "resource_name": name,
+            "decision": decision,
+            "operation": operation,
+            "resource_type": kind,
         }
+
+        def is_there() -> bool:
+            return any(
+                wanted.items() <= event.items() and event["client_id"] in clients
+                for event in self.scene.kustos.audit_events()
+            )
+
+        clients = {self.orders.writer, self.orders.admin}
+        wait_until(is_there, what=f"the audit log has {wanted}")
 
 
 @pytest.fixture(scope="module")
@@ -107,13 +116,13 @@ def test_what_was_acknowledged_is_where_the_client_says(played: Played) -> None:
     said = played.said["produce"]
     records = committed(played.scene, played.orders.topic)[: len(VALUES)]
     assert records == list(zip(said["offsets"], VALUES, strict=True))
-    assert played.orders.topic in played.audited("ALLOWED", "WRITE", "TOPIC")
+    played.await_audited(played.orders.topic, "ALLOWED", "WRITE", "TOPIC")
 
 
 def test_a_topic_that_may_not_be_written_gives_the_clients_own_error(played: Played) -> None:
     assert played.said["produce"]["denied"] == TOPIC_DENIED
     assert committed(played.scene, "orders-secret") == []
-    assert "orders-secret" in played.audited("DENIED", "DESCRIBE", "TOPIC")
+    played.await_audited("orders-secret", "DENIED", "DESCRIBE", "TOPIC")
 
 
 def test_the_group_reads_all_and_its_offsets_are_committed(played: Played) -> None:
@@ -123,20 +132,20 @@ def test_the_group_reads_all_and_its_offsets_are_committed(played: Played) -> No
     asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
     (partition,) = asked[group].result(WAIT_S).topic_partitions
     assert (partition.topic, partition.offset) == (played.orders.topic, len(VALUES))
-    assert group in played.audited("ALLOWED", "READ", "GROUP")
+    played.await_audited(group, "ALLOWED", "READ", "GROUP")
 
 
 def test_a_group_that_may_not_be_read_gives_the_clients_own_error(played: Played) -> None:
     assert played.said["group"]["denied"] == GROUP_DENIED[played.client]
-    assert played.orders.denied_group in played.audited("DENIED", "DESCRIBE", "GROUP")
+    played.await_audited(played.orders.denied_group, "DENIED", "DESCRIBE", "GROUP")
 
 
 def test_a_transaction_is_there_as_a_whole_and_an_aborted_one_is_not(played: Played) -> None:
     assert values_of(committed(played.scene, played.orders.topic))[len(VALUES) :] == list(COMMITTED)
     assert played.said["transaction"]["denied"] == TRANSACTION_DENIED[played.client]
     name = played.orders.transaction
-    assert name in played.audited("ALLOWED", "WRITE", "TRANSACTIONAL_ID")
-    assert f"not-{name}" in played.audited("DENIED", "DESCRIBE", "TRANSACTIONAL_ID")
+    played.await_audited(name, "ALLOWED", "WRITE", "TRANSACTIONAL_ID")
+    played.await_audited(f"not-{name}", "DENIED", "DESCRIBE", "TRANSACTIONAL_ID")
 
 
 def test_topics_and_acls_are_administered_where_one_may(played: Played) -> None:
@@ -157,5 +166,6 @@ def test_topics_and_acls_are_administered_where_one_may(played: Played) -> None:
         what="the deleted topic is gone",
     )
     assert played.orders.topic in admin.list_topics(timeout=WAIT_S).topics
-    assert made in played.audited("ALLOWED", "CREATE", "TOPIC") & played.audited("ALLOWED", "DELETE", "TOPIC")
-    assert "orders-secret-made" in played.audited("DENIED", "CREATE", "TOPIC")
+    played.await_audited(made, "ALLOWED", "CREATE", "TOPIC")
+    played.await_audited(made, "ALLOWED", "DELETE", "TOPIC")
+    played.await_audited("orders-secret-made", "DENIED", "CREATE", "TOPIC")

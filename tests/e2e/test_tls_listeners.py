@@ -172,7 +172,7 @@ def test_the_tools_of_java_produce_and_consume(
         "ConsoleConsumer",
         *to,
         *("--from-beginning", "--group", f"{TOPIC}-{by}"),
-        *("--max-messages", str(count_records(kafka, topics[0])), "--timeout-ms", "20000"),
+        *("--max-messages", str(count_records(kafka, topics[0])), "--timeout-ms", "45000"),
         client_properties=properties,
     )
     assert value in read.stdout.splitlines(), read.stderr

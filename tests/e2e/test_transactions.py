@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -22,6 +23,9 @@ TRANSACTION, STRANGE = "alice-payments", "bob-payments"
 """An id that alice may WRITE, and one that she may not."""
 
 WAIT_S = 60.0
+TRANSACTION_TIMEOUT_MS = 600_000
+"""Of a transaction that stays open; the broker allows 900 s (`transaction.max.timeout.ms`)."""
+
 END_TXN, ADD_PARTITIONS_TO_TXN, WRITE_TXN_MARKERS = 26, 24, 27
 GRANTED = acl("alice", Op.WRITE, Type.TOPIC, "public-news")
 """She may read this topic from the beginning."""
@@ -78,9 +82,9 @@ def reader(scene: GuardedCluster, topic: str, offset: int) -> Consumer:
     return consumer
 
 
-def transactional(scene: GuardedCluster, name: str = TRANSACTION) -> Producer:
+def transactional(scene: GuardedCluster, name: str = TRANSACTION, **properties: Any) -> Producer:
     """Return a producer of alice's in a transaction of this id."""
-    producer = Producer(scene.librdkafka("alice", transactional_id=name))
+    producer = Producer(scene.librdkafka("alice", transactional_id=name, **properties))
     producer.init_transactions(WAIT_S)
     return producer
 
@@ -251,7 +255,8 @@ def test_an_open_transaction_is_shown_to_who_may_see_it(
     scene: GuardedCluster, kafka_tools: KafkaTools, tmp_path: Path
 ) -> None:
     tool = Transactions(scene, kafka_tools, tmp_path)
-    producer = transactional(scene)
+    # by default its coordinator aborts it after a minute, and seven runs of a tool may take longer
+    producer = transactional(scene, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS)
     producer.begin_transaction()
     assert produced(producer, "orders-eu", "open") == [None]
     try:

@@ -17,6 +17,7 @@ from kustos.client.admin import AdminClient
 from kustos.wire.api_keys import ApiKey
 from testkit.cli import login
 from testkit.guarded.cluster import acl
+from testkit.guarded.workers import worker_settings
 from testkit.kafka import (
     SASL_PLAINTEXT,
     STANDARD_AUTHORIZER,
@@ -36,7 +37,9 @@ pytestmark = pytest.mark.slow
 Op, Type = AclOperation, ResourceType
 USERS = {name: f"{name}-secret" for name in ("alice", "bob", "carol", "dave")}
 BROKERS_USERS = {"svc": "svc-secret", "alice": "alice-at-the-broker"}
-TOKENS_LAST_MS = 8_000
+TOKENS_LAST_MS = 20_000
+"""A link logs in again in the last twentieth of it at the latest, which a busy machine may be late by."""
+
 TOPIC = "orders"
 WAIT_S = 60
 
@@ -177,11 +180,15 @@ def test_the_brokers_authorizer_decides_for_the_client(scene: Scene) -> None:
 
 def test_a_client_without_a_token_is_turned_away_and_never_served_as_kustos(scene: Scene) -> None:
     before = len(scene.tap.connections)
-    assert scene.produce("carol", **{"message.timeout.ms": 3000}) == ["_MSG_TIMED_OUT"]
+
+    def turned_away() -> list[str]:
+        # on a busy machine a record may time out before its client has come so far
+        assert scene.produce("carol", **{"message.timeout.ms": 3000}) == ["_MSG_TIMED_OUT"]
+        lines = whole_lines(scene.node.directory / "kustos.log")
+        return [line for line in lines if "no delegation token for `User:carol`" in line]
+
+    told = wait_until(turned_away, what="carol is turned away")
     assert scene.outcomes("refused") >= 1
-    lines = whole_lines(scene.node.directory / "kustos.log")
-    told = [line for line in lines if "no delegation token for `User:carol`" in line]
-    assert told
     assert "DELEGATION_TOKEN_AUTHORIZATION_FAILED; the principal of kustos needs `CREATE_TOKENS`" in told[0]
     harmless = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
     own = {ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.METADATA, ApiKey.DESCRIBE_CONFIGS}
@@ -192,7 +199,7 @@ def test_a_client_without_a_token_is_turned_away_and_never_served_as_kustos(scen
 
 def test_each_worker_process_logs_in_as_the_client(scene: Scene, tmp_path: Path) -> None:
     settings = replace(
-        scene.node.settings, properties={**scene.node.settings.properties, "kustos.workers": "2"}
+        scene.node.settings, properties={**scene.node.settings.properties, **worker_settings()}
     )
     with KustosNode(tmp_path, scene.address, settings) as node:
         # more connections than two workers share unless each has some
