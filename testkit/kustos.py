@@ -33,6 +33,9 @@ BROKER_PORTS = 8
 AS_INSTALLED = ROOT / "testkit" / "as_installed"
 """What is first on a node's path."""
 
+WORKERS_APPLY_TIMEOUT_MS = 30_000
+"""Ten times kustos's own: a worker that waits for a core on a busy machine is not one that hangs."""
+
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -121,6 +124,8 @@ class KustosNode:
         if settings.protocol.startswith("SASL"):
             values["sasl.enabled.mechanisms"] = ",".join(MECHANISMS)
             values[f"{listener}.plain.sasl.jaas.config"] = f"{module} required {users};"
+        if "kustos.workers" in settings.properties:
+            values["kustos.workers.apply.timeout.ms"] = str(WORKERS_APPLY_TIMEOUT_MS)
         if settings.audit:
             values["kustos.audit.sinks"] = "json"
             values["kustos.audit.json.dir"] = str(self.audit_directory)

@@ -74,6 +74,13 @@ class Ledger:
             case _:
                 raise ValueError(f"`{program}` noted `{kind}`, which is nothing known")
 
+    @property
+    def written_topics(self) -> set[str]:
+        """The topics with an acknowledged record outside of transactions or in one that was committed."""
+        ended = self.committed | {"-"}
+        sent = (self.sent[name] for name in self.acknowledged)
+        return {topic for topic, transaction in sent if transaction in ended}
+
     def figures(self) -> dict[str, int]:
         """Return how much there was of what."""
         return {

@@ -3,6 +3,7 @@
 import re
 import time
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
@@ -56,5 +57,5 @@ def sample(node: KustosNode) -> Sample | None:
             tasks=int(figure(node, "kustos_tasks")),
             connections=int(figure(node, "kafka_server_socket_server_metrics_connection_count")),
         )
-    except (AssertionError, OSError):
+    except (AssertionError, OSError, HTTPException):
         return None

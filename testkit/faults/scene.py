@@ -28,6 +28,9 @@ TOPICS: Final = (
     "changing",
     "hidden-plans",
 )
+WRITTEN_TOPICS: Final = TOPICS[:-1]
+"""Those that somebody may write to."""
+
 SHARED_TOPIC: Final = "carol-records"
 SHARED_GROUP: Final = "carol-group"
 """A topic, and the group of two libraries that must have read all of it in the end."""

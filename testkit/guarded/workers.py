@@ -32,9 +32,7 @@ TOPIC_NAME = "orders-eu"
 
 def worker_settings(**properties: str) -> dict[str, str]:
     """Return the settings that make several processes of a node."""
-    # a worker that waits for a core on a busy machine is not to be taken for one that hangs
-    patient = {"kustos.workers.apply.timeout.ms": "30000"}
-    return {"kustos.workers": str(WORKERS)} | patient | properties
+    return {"kustos.workers": str(WORKERS)} | properties
 
 
 class WorkerCluster(GuardedCluster):

@@ -64,7 +64,7 @@ class Stage:
         self._granted: list[AclBinding] = []
 
     def __enter__(self) -> Self:
-        """Make topic and rights, and connect; the client last, since its session may be short."""
+        """Make topic and rights, and connect."""
         with self._stack:
             self.kafka = self._open(RawClient(self.direct, "direct"))
             self.connect_admin()

@@ -136,7 +136,14 @@ STRICTER = {
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedCluster]:
     kafka = NodeSettings(listeners=(PLAINTEXT, SASL_PLAINTEXT), users=USERS)
-    limits = settings(**{"max.connections": str(MAX_CONNECTIONS), "connections.max.idle.ms": "600000"})
+    limits = settings(
+        **{
+            "max.connections": str(MAX_CONNECTIONS),
+            "connections.max.idle.ms": "600000",
+            # the last of so many clients logs in long after it has connected
+            "kustos.login.timeout.ms": "600000",
+        }
+    )
     with GuardedCluster(
         tmp_path_factory.mktemp("bad"), limits, topics=TOPICS, taps_clients=False, kafka=kafka
     ) as scene:

@@ -56,7 +56,7 @@ def java(scene: LoginScene, protocol: str, mechanism: str, topic: str) -> list[s
         properties["sasl.oauthbearer.token.endpoint.url"] = scene.provider.token_url
     to, tools = ("--bootstrap-server", scene.bootstrap(protocol), "--topic", topic), KafkaTools()
     tools.run("ConsoleProducer", *to, stdin=f"{topic}\n", client_properties=properties).require()
-    read = ("--from-beginning", "--max-messages", "1", "--group", topic, "--timeout-ms", "30000")
+    read = ("--from-beginning", "--max-messages", "1", "--group", topic)
     return tools.run("ConsoleConsumer", *to, *read, client_properties=properties).require().split()
 
 

@@ -84,28 +84,30 @@ def append(file: Path, lines: range) -> None:
 
 def start_connectors(worker: ConnectWorker, source: Path, sink: Path) -> None:
     """Copy the lines of a file into a topic, with transactions, and those of the topic into another file."""
-    worker.ask(
-        "PUT",
-        "/connectors/source/config",
-        {
+    configs = {
+        "source": {
             "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
             "tasks.max": "1",
             "file": str(source),
             "topic": "copied",
             "transaction.boundary": "poll",
         },
-    )
-    worker.ask(
-        "PUT",
-        "/connectors/sink/config",
-        {
+        "sink": {
             "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
             "tasks.max": "2",
             "topics": "copied",
             "file": str(sink),
             "consumer.override.isolation.level": "read_committed",
         },
-    )
+    }
+    for name, config in configs.items():
+        # workers refuse it while they rebalance, as the first connector makes them
+        wait_until(
+            lambda name=name, config=config: worker.ask("PUT", f"/connectors/{name}/config", config),  # type: ignore[misc]
+            not_yet=RestError,
+            timeout_s=WAIT_S,
+            what=f"`{name}` is configured",
+        )
 
 
 def test_two_workers_share_the_work_and_one_that_is_killed_costs_no_record(

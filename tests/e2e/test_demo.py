@@ -21,6 +21,9 @@ OUTCOMES_AT_LEAST = 35
 DEMO_TIMEOUT_S = 800.0
 """It takes a minute on an idle machine of two cores."""
 
+END_TIMEOUT_S = 300.0
+"""For a demo that ends early, or has to end its servers first: a few seconds on an idle machine."""
+
 WIDTH = 80
 
 
@@ -86,7 +89,7 @@ def test_an_outcome_that_is_not_the_expected_one_is_told_and_fails_the_demo(tmp_
     without_java = tmp_path / "bin"
     without_java.mkdir()
     with demo(tmp_path / "out", DEMO_ONCE="1", PATH=str(without_java)) as process:
-        told, _ = process.communicate(timeout=60)
+        told, _ = process.communicate(timeout=END_TIMEOUT_S)
     assert process.returncode == 1
     assert "NOT AS EXPECTED" in told
     assert "`java` is not installed" in told.replace("\n", " ")
@@ -103,7 +106,7 @@ def test_a_demo_that_is_interrupted_ends_what_it_started(tmp_path: Path, number:
                 break
         assert survivors(folder) != []
         process.send_signal(number)
-        process.communicate(timeout=60)
+        process.communicate(timeout=END_TIMEOUT_S)
     assert process.returncode == 130
     wait_until(lambda: not survivors(folder), what="all children are gone")
 
@@ -114,8 +117,8 @@ def test_a_second_demo_in_the_same_folder_is_refused(tmp_path: Path) -> None:
         assert first.stdout is not None
         first.stdout.readline()
         with demo(folder) as second:
-            told, _ = second.communicate(timeout=30)
+            told, _ = second.communicate(timeout=END_TIMEOUT_S)
         first.send_signal(signal.SIGINT)
-        first.communicate(timeout=60)
+        first.communicate(timeout=END_TIMEOUT_S)
     assert second.returncode == 1
     assert "another demo runs in" in told

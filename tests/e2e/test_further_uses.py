@@ -46,6 +46,17 @@ def committed(scene: GuardedCluster, group: str) -> int:
     return int(partition.offset)
 
 
+def read_committed(scene: GuardedCluster, topic: str) -> list[str]:
+    """Return the committed values of a topic up to its last stable offset, past kustos."""
+    settings = {"bootstrap.servers": scene.direct, "group.id": "past", "enable.partition.eof": True}
+    read: list[str] = []
+    with closing(Consumer(settings | {"isolation.level": "read_committed"})) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while (message := consumer.poll(WAIT_S)) is not None and message.error() is None:
+            read.append((message.value() or b"").decode())
+    return read
+
+
 def aiokafka_administers(scene: GuardedCluster, _: Path) -> None:
     """Topics are made, described and deleted, and are not where one may not."""
 
@@ -91,12 +102,8 @@ def kafka_python_transacts(scene: GuardedCluster, _: Path) -> None:
                 producer.send("orders-us", value.encode(), partition=0)
             producer.flush(WAIT_S)
             end()
-    settings = {"bootstrap.servers": scene.direct, "group.id": "past", "enable.partition.eof": True}
-    with closing(Consumer(settings | {"isolation.level": "read_committed"})) as consumer:
-        consumer.assign([TopicPartition("orders-us", 0, 0)])
-        read: list[str] = []
-        while (message := consumer.poll(WAIT_S)) is not None and message.error() is None:
-            read.append((message.value() or b"").decode())
+    # Kafka answers the end of a transaction before its markers are in the partitions (KIP-98)
+    read = wait_until(lambda: read_committed(scene, "orders-us"), what="the transaction is there")
     assert read == ["one", "two"]
     with (
         closing(kafka.KafkaProducer(**scene.python("alice"), transactional_id="bob-python")) as producer,

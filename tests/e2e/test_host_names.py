@@ -211,7 +211,7 @@ def test_the_tools_of_java_reach_every_leader_and_coordinator_by_name(
     read = kafka_tools.run(
         "ConsoleConsumer",
         *(*to, "--topic", TOPIC, "--from-beginning", "--group", group),
-        *("--max-messages", count, "--timeout-ms", "20000"),
+        *("--max-messages", count),
         client_properties=properties,
         environment=scene.names.java,
     )

@@ -47,7 +47,6 @@ class TlsScene:
             # of no effect on the listener with logins
             "ssl.client.auth": "required",
             "kustos.workers": str(workers),
-            "kustos.workers.apply.timeout.ms": "30000",
             "kustos.ssl.handshake.timeout.ms": str(patience_ms),
         }
         self.admin_address = f"{LOOPBACK}:{free_port()}"

@@ -6,6 +6,7 @@ import pytest
 from kio.schema.alter_client_quotas.v1.request import EntityData, EntryData, OpData
 from kio.static.primitive import f64
 
+from testkit.guarded.raw_client import RawClient
 from testkit.kustos import KustosNode
 from testkit.late_passage.fields import FETCH, METADATA, PRODUCE, VERSIONS, metadata, produce
 from testkit.late_passage.stage import (
@@ -27,15 +28,15 @@ THROTTLED_BYTES = 16_000
 """Six seconds' worth above the quota, as Kafka counts over its window of ten."""
 
 
-def tell_quota(stage: Stage) -> None:
-    """Have the broker throttle what the client writes."""
+def tell_quota(stage: Stage, client: RawClient) -> None:
+    """Have the broker throttle what is written under the client's id; this connection was told so."""
     entry = EntryData(
         entity=(EntityData(entity_type="client-id", entity_name=stage.client_id),),
         ops=(OpData(key="producer_byte_rate", value=f64(QUOTA_BYTES_PER_S), remove=False),),
     )
     answer = stage.kafka.ask(ALTER_CLIENT_QUOTAS, 1, entries=(entry,), validate_only=False)
     assert [int(each.error_code) for each in answer.entries] == [0]
-    client, small = stage.connect(), produce(stage.topic, b"x" * 2_000)
+    small = produce(stage.topic, b"x" * 2_000)
     # it applies a quota after it was acknowledged
     wait_until(
         lambda: stage.ask(client, PRODUCE, **small).throttle_time.total_seconds() > 0,
@@ -52,9 +53,7 @@ def throttled_answer(stage: Stage) -> None:
 
 def test_nothing_lies_at_the_broker_behind_an_answer_that_throttles(stage: Stage) -> None:
     """A broker answers at once and reads on from that client only later (KIP-219)."""
-    tell_quota(stage)
-    stage.send(stage.request(PRODUCE, **produce(stage.topic, b"x" * 100)))
-    throttled_answer(stage)
+    tell_quota(stage, stage.client)
     large = stage.request(PRODUCE, **produce(stage.topic, b"x" * THROTTLED_BYTES))
     stage.send(large, *stage.behind())
     throttled_answer(stage)
@@ -68,7 +67,7 @@ def test_what_lies_behind_the_first_throttled_answer_is_waited_for(
 ) -> None:
     """It was handed over before anybody knew of the quota, and is read when the time is over."""
     stage = staged(node=impatient)
-    tell_quota(stage)
+    tell_quota(stage, stage.connect())
     large = stage.request(PRODUCE, **produce(stage.topic, b"x" * THROTTLED_BYTES))
     stage.send(large, *stage.behind())
     throttled_answer(stage)
