@@ -27,8 +27,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 AT_ONCE: Final = 5
-"""Sides that run at a time: four left two cores idle for three tenths of a run. Tests of clients wait for
-sessions and brokers, and Spark's driver, its JVM and its workers for each other."""
+"""Sides that run at a time. Tests of clients wait for sessions and brokers, and Spark's driver, its JVM and
+its workers for each other: four left two cores idle for three tenths of a run. Six made it no shorter."""
 
 NICE: Final = "NICE"
 """The variable that makes a side nicer (nice(1)): brokers and clients allow each other only so much time, and

@@ -12,10 +12,10 @@ import pytest
 
 from kustos.cli.run import run
 from kustos.metadata.directory.loader import read_image
-from kustos.metadata.errors import LogDamagedError, TornTailError
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kafka.tools import write_properties
 from testkit.kustos import as_installed
+from testkit.metadata_logs import HALF_WRITTEN
 from testkit.waiting import wait_until
 
 USERS = {"admin": "admin-secret", "alice": "alice-secret"}
@@ -114,8 +114,7 @@ class Cli:
             self.acls,
             holds=lambda found: found == in_log(),
             what="the broker has read its log",
-            # of what it is writing, a part may be there
-            not_yet=(LogDamagedError, TornTailError),
+            not_yet=HALF_WRITTEN,
         )
 
     def clear(self) -> None:

@@ -13,6 +13,7 @@ from kustos.acl import (
 )
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import load
+from kustos.metadata.errors import LogDamagedError, TornTailError
 from kustos.metadata.log import LogPolicy, LogWriter
 from kustos.metadata.records import FeatureLevelRecord
 from kustos.metadata.store.store import MetadataStore
@@ -20,6 +21,9 @@ from kustos.runtime import FileSystemStorage, SystemClock
 
 OFTEN = LogPolicy(segment_bytes=400, snapshot_record_bytes=1, retention_bytes=0)
 """Small segments, a snapshot after each change, and nothing kept that need not be."""
+HALF_WRITTEN = (LogDamagedError, TornTailError)
+"""What a log may be read as while somebody writes it: a part may be there of a batch, or its epoch alone."""
+
 SMALL_SEGMENTS = LogPolicy(segment_bytes=400)
 """Three requests of one ACL each fill a segment."""
 

@@ -81,9 +81,6 @@ class Client(asyncio.Protocol):
                 self._done.set_result(None)
             else:
                 self._done.set_exception(error)
-        if self._transport is not None:
-            self._transport.close()
-            self._transport = None
 
 
 @dataclass(slots=True)
@@ -107,7 +104,7 @@ class Crowd:
         try:
             await done
         finally:
-            # another client's failure cancels this one
+            # also where another client's failure cancels this one
             transport.close()
         return time.perf_counter() - begun_s
 

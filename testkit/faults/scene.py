@@ -19,17 +19,17 @@ from testkit.ports import LOOPBACK, free_port_range
 BROKERS: Final = 3
 WORKERS: Final = 2
 PARTITIONS: Final = 3
-TOPICS: Final = (
+WRITTEN_TOPICS: Final = (
     "alice-records",
     "alice-payments",
     "jane-records",
     "jane-payments",
     "carol-records",
     "changing",
-    "hidden-plans",
 )
-WRITTEN_TOPICS: Final = TOPICS[:-1]
 """Those that somebody may write to."""
+
+TOPICS: Final = (*WRITTEN_TOPICS, "hidden-plans")
 
 SHARED_TOPIC: Final = "carol-records"
 SHARED_GROUP: Final = "carol-group"

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from testkit.guarded.cluster import GuardedCluster
 from testkit.kafka import KafkaTools, ToolResult
@@ -10,9 +9,6 @@ from testkit.kafka.java import command
 from testkit.kafka.tools import full_name, write_properties
 from testkit.processes import Server
 from testkit.waiting import wait_until
-
-SAID_S: Final = 90.0
-"""For a JVM that starts and is refused on a machine that starts many others too."""
 
 
 class GuardedTools:
@@ -38,7 +34,6 @@ class GuardedTools:
         try:
             wait_until(
                 lambda: words in server.output.read_text(),
-                timeout_s=SAID_S,
                 what=f"`{words}` is said\n{server.tail()}",
             )
         finally:

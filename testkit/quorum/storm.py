@@ -15,8 +15,8 @@ from pathlib import Path
 from kustos.acl import AclBinding
 from kustos.client import KafkaConnection
 from kustos.metadata.directory.loader import read_image
-from kustos.metadata.errors import LogDamagedError, TornTailError
 from testkit.kustos import KustosNode
+from testkit.metadata_logs import HALF_WRITTEN
 from testkit.quorum.controllers import Controller, Quorum
 from testkit.quorum.nodes import (
     DENIED,
@@ -79,13 +79,10 @@ def active(quorum: Quorum, node: KustosNode) -> Controller:
 
 
 def log_of(controller: Controller) -> set[AclBinding] | None:
-    """Return the ACLs in a controller's own log; None while what it writes is not all there.
-
-    Kafka notes a new epoch before it appends the batch that begins it, and a batch may be there in part.
-    """
+    """Return the ACLs in a controller's own log; None while what it writes is not all there."""
     try:
         return set(read_image(controller.log_dir).acls.values())
-    except (LogDamagedError, TornTailError):
+    except HALF_WRITTEN:
         return None
 
 

@@ -99,6 +99,10 @@ class TappedConnection:
         self.is_open = True
         self._waiting = 0
 
+    def count(self, api_key: int) -> int:
+        """Return how many requests of this API have passed."""
+        return sum(each.api_key == api_key for each in self.exchanges)
+
     def went_up(self, data: bytes) -> None:
         """Record bytes from the client's side."""
         now = time.monotonic()

@@ -176,7 +176,12 @@ def test_a_scram_user_made_by_kafka_configs_logs_in_at_once_and_is_gone_when_del
     gone = AdminClient(
         changing.librdkafka("admin") | zoe | {"error_cb": lambda error: told.append(error.name())}
     )
-    wait_until(lambda: (gone.poll(0.1), "_AUTHENTICATION" in told)[1], what="the login is refused")
+
+    def is_refused() -> bool:
+        gone.poll(0.1)
+        return "_AUTHENTICATION" in told
+
+    wait_until(is_refused, what="the login is refused")
 
 
 def test_a_user_may_not_make_users(run: Runner) -> None:

@@ -58,7 +58,7 @@ def served(
     directory: Path, kafka: KafkaNode, package: Path, processes: int, limits: dict[str, str]
 ) -> Iterator[KustosNode]:
     """Start a node that has the package, and these limits of time."""
-    workers = {"kustos.workers": str(processes), "kustos.workers.apply.timeout.ms": "30000"}
+    workers = {"kustos.workers": str(processes)}
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("PYTHONPATH", os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")]))

@@ -199,7 +199,6 @@ def test_an_address_that_guesses_is_slowed_in_every_process_and_others_are_not(
 ) -> None:
     own = {
         "kustos.workers": str(workers),
-        "kustos.workers.apply.timeout.ms": "30000",
         "kustos.failed.logins.per.ip.burst": str(GUESSES),
         "kustos.failed.logins.per.ip.per.minute": "1",
         "kustos.proxy.protocol": "true",

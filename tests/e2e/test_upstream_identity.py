@@ -30,6 +30,7 @@ from testkit.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.ports import LOOPBACK
 from testkit.tap import Tap
+from testkit.tap.proxy import TappedConnection
 from testkit.waiting import wait_until, whole_lines
 
 pytestmark = pytest.mark.slow
@@ -248,20 +249,14 @@ def test_a_client_outlives_its_tokens_on_one_connection(scene: Scene) -> None:
         if error is not None:
             errors.append(error)
 
-    def links() -> list[int]:
-        return [
-            number
-            for number, connection in enumerate(scene.tap.connections)
-            if number >= since and any(each.api_key == ApiKey.PRODUCE for each in connection.exchanges)
-        ]
+    def links() -> list[TappedConnection]:
+        return [each for each in scene.tap.connections[since:] if each.count(ApiKey.PRODUCE)]
 
     def has_renewed() -> bool:
         producer.produce(TOPIC, b"1", on_delivery=delivered)
         producer.poll(0.05)
         # none before the first message has arrived
-        linked = [scene.tap.connections[link].exchanges for link in links()]
-        logins = [sum(each.api_key == ApiKey.SASL_HANDSHAKE for each in exchanges) for exchanges in linked]
-        return logins != [] and logins[-1] >= 3
+        return any(link.count(ApiKey.SASL_HANDSHAKE) >= 3 for link in links())
 
     wait_until(has_renewed, what="the link has logged in with other tokens")
     assert producer.flush(WAIT_S) == 0

@@ -86,32 +86,23 @@ class Upstream:
         login = f'{PACKAGE}.{module}LoginModule required username="svc" password="svc-secret";'
         return keys | {"sasl.jaas.config": login}
 
-    def logins_of(self, connection: int) -> int:
-        """Return how often a connection has logged in."""
-        return sum(
-            each.api_key == ApiKey.SASL_HANDSHAKE for each in self.tap.connections[connection].exchanges
-        )
-
-    def links(self, since: int, mechanism: str) -> list[int]:
+    def links(self, since: int, mechanism: str) -> list[TappedConnection]:
         """Return the connections since then that logged in by this mechanism."""
 
         def first_login(connection: TappedConnection) -> bytes:
             logins = (each for each in connection.exchanges if each.api_key == ApiKey.SASL_HANDSHAKE)
             return next((each.request for each in logins), b"")
 
-        return [
-            index
-            for index, connection in enumerate(self.tap.connections)
-            if index >= since and mechanism.encode() in first_login(connection)
-        ]
+        return [each for each in self.tap.connections[since:] if mechanism.encode() in first_login(each)]
 
-    def producing(self, since: int, mechanism: str) -> list[int]:
+    def producing(self, since: int, mechanism: str) -> list[TappedConnection]:
         """Return those of them on which something was produced."""
-        return [
-            index
-            for index in self.links(since, mechanism)
-            if any(each.api_key == ApiKey.PRODUCE for each in self.tap.connections[index].exchanges)
-        ]
+        return [each for each in self.links(since, mechanism) if each.count(ApiKey.PRODUCE)]
+
+
+def logins_of(link: TappedConnection) -> int:
+    """Return how often a connection has logged in."""
+    return link.count(ApiKey.SASL_HANDSHAKE)
 
 
 @pytest.fixture(scope="module")
@@ -176,8 +167,7 @@ def produce_on(directory: Path, upstream: Upstream, mechanism: str) -> None:
                 sent += 1
                 producer.poll(0)
             # none before the first message has arrived
-            logins = [upstream.logins_of(link) for link in upstream.producing(since, mechanism)]
-            return logins != [] and logins[-1] > RENEWALS
+            return any(logins_of(link) > RENEWALS for link in upstream.producing(since, mechanism))
 
         wait_until(
             is_renewed, timeout_s=PATIENCE_S, what=f"the link has logged in several times by {mechanism}"
@@ -186,7 +176,7 @@ def produce_on(directory: Path, upstream: Upstream, mechanism: str) -> None:
         assert (errors, acknowledged) == ([], sent)
         # one connection carried all of it, and it is open
         [link] = upstream.producing(since, mechanism)
-        assert upstream.tap.connections[link].is_open
+        assert link.is_open
     assert "could not be prolonged" not in (directory / "kustos.log").read_text()
 
 
@@ -210,7 +200,7 @@ async def ask_on(upstream: Upstream, mechanism: str) -> None:
             assert {broker.node_id for answer in answers for broker in answer.brokers} == {1}
 
         [link] = upstream.links(since, mechanism)
-        while upstream.logins_of(link) <= RENEWALS:
+        while logins_of(link) <= RENEWALS:
             await asked()
             await let_pass(PACE_S)
         assert connection.is_open
