@@ -7,6 +7,7 @@ of others. So one bad client behind a shared address keeps newcomers out, and en
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
 # looked up once: every frame asks for them
 _VERIFYING: Final = SaslState.VERIFYING
 _COMPLETE: Final = SaslState.COMPLETE
+
+PIECE_PAUSES_S: Final = (0.01, 0.02, 0.04, 0.08)
+"""Between the pieces of an answer that Java's clients find only if they are woken often enough. There are as
+many as a producer has requests in flight by default. A client reads what came before in a pause, a busy one
+in a longer one."""
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -75,6 +81,7 @@ class ConnectionLogin:
         self.wants: Final = machine.wants
         """Returns whether a frame of a live session may belong to a re-authentication, or came too late."""
         self._timer: asyncio.TimerHandle | None = None
+        self._pieces: Final[deque[bytes]] = deque()
         self._cancel: Cancel = lambda: None
         self._has_ended = False
 
@@ -93,8 +100,8 @@ class ConnectionLogin:
 
     @property
     def is_verifying(self) -> bool:
-        """Whether work off the loop has to end before the next frame is taken."""
-        return self._machine.state is _VERIFYING
+        """Whether work off the loop, or an answer in pieces, has to end before the next frame is taken."""
+        return self._machine.state is _VERIFYING or bool(self._pieces)
 
     def oversized(self) -> None:
         """Take a frame that is longer than a login may send."""
@@ -111,12 +118,35 @@ class ConnectionLogin:
             effects = machine.begin_reauthentication(frame)
             if effects is None:
                 return False
-            self._perform_all(effects)
+            self._answer_handshake(effects)
         else:
             login = live_login(machine, principal, port.name, port.security_protocol, self._owner.host)
             port.observer.session_expired(login)
             self._owner.close("the session has expired")
         return True
+
+    def _answer_handshake(self, effects: tuple[SaslEffect, ...]) -> None:
+        """Answer the first frame of a login again, over TLS in pieces.
+
+        A Java client with requests in flight takes one answer each time its socket wakes it. Over TLS one
+        read may bring several: it would find this one, behind them, when its request times out after 30
+        seconds (`Selector.poll` counts no progress while a channel logs in again). Each piece wakes it anew.
+        """
+        if self._port.tls is None or len(effects) != 1 or not isinstance(effects[0], SendFrame):
+            self._perform_all(effects)
+            return
+        answer = effects[0].data
+        size_bytes = -(-len(answer) // (len(PIECE_PAUSES_S) + 1))
+        self._pieces.extend(answer[at : at + size_bytes] for at in range(0, len(answer), size_bytes))
+        self._send_piece()
+
+    def _send_piece(self) -> None:
+        self._owner.write(self._pieces.popleft())
+        if self._pieces:
+            pause_s = PIECE_PAUSES_S[-len(self._pieces)]
+            self._timer = asyncio.get_running_loop().call_later(pause_s, self._send_piece)
+        else:
+            self._owner.verified(lambda: None)
 
     def _is_throttled_guess(self, frame: bytes) -> bool:
         return self._port.is_throttled(self._owner.host) and self._machine.may_guess(frame)
