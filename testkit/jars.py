@@ -1,9 +1,14 @@
-"""Kafka's jars: downloaded by Maven once, checked against pinned digests, used offline from then on."""
+"""Kafka's jars: downloaded by Maven once, checked against pinned digests, used offline from then on.
+
+`python -m testkit.jars` downloads all, also before there is an environment with packages. Later test runs
+work side by side, and two Mavens must not write to one local repository.
+"""
 
 import fcntl
 import hashlib
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,3 +117,18 @@ LEGACY_KAFKA_LOGGING = JarSet(name="kafka-2.8.2-logging")
 
 KAFKA_CONNECT = JarSet(name="kafka-connect-4.3.1")
 """Kafka Connect, its file connectors and MirrorMaker 2, to be used with the jars of `KAFKA`."""
+
+
+def main() -> int:
+    """Download what is missing; one line on standard error says what could not be."""
+    try:
+        for project in sorted(MAVEN_PROJECTS.glob("*.xml")):
+            JarSet(name=project.stem).resolve()
+    except JarsError as error:
+        sys.stderr.write(f"setup: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,31 +1,24 @@
-"""Downloads all jars, and creates the class data archives (JEP 350) that shorten every later JVM start.
-
-Later test runs work side by side, and two Mavens must not write to one local repository.
-"""
+"""Creates the class data archives (JEP 350) that shorten every later start of a JVM."""
 
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from testkit.jars import JarSet
 from testkit.kafka.java import archive
 from testkit.kafka.listeners import SASL_PLAINTEXT, SCRAM_MODULE
 from testkit.kafka.node import STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kafka.tools import KafkaTools
-from testkit.paths import MAVEN_PROJECTS
 from testkit.processes import ChildError
 from testkit.spark_archive import make_spark_archive, spark_archive
 
 
 def main() -> int:
-    """Download all jars and create the missing archives; only the jars are required.
+    """Create the missing archives.
 
-    Without the archives a JVM takes a few seconds longer to start. So if the machine is too slow or busy to
-    create them now, this prints a warning, and the next run tries again.
+    Without them a JVM takes a few seconds longer to start. So if the machine is too slow or busy to create
+    them now, this prints a warning, and the next run tries again.
     """
-    for project in sorted(MAVEN_PROJECTS.glob("*.xml")):
-        JarSet(name=project.stem).resolve()
     kafka = [path for path in (archive("broker"), archive("tools")) if not path.exists()]
     spark = [path for path in (spark_archive(),) if not path.exists()]
     for missing, make in ((kafka, make_archives), (spark, make_spark_archive)):
