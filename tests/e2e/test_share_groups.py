@@ -34,9 +34,9 @@ ACLS = (
 RECORDS = 20
 DESCRIBE_CONFIGS, GROUP = 32, 32
 WAIT_S = 60.0
-COMES_MS, REFUSED_MS = 45_000, 20_000
-"""How long a reader waits for records, and how long one that is refused, which may tell of it only then. Both
-come within a second on an idle machine."""
+COMES_MS, REFUSED_MS = 45_000, 4_000
+"""How long a reader waits for records, and how long one that is refused, which may tell of it only then; it
+is started again if it was not refused by then. Both come within a second on an idle machine."""
 
 
 @pytest.fixture(scope="module")
