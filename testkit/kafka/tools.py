@@ -26,6 +26,7 @@ SHORT_NAMES = {
     "ConsoleConsumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "ConsumerGroupCommand": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "ConsoleShareConsumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
+    "ReassignPartitionsCommand": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "ShareGroupCommand": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
     "MetadataShell": "org.apache.kafka.shell.MetadataShell",
 }

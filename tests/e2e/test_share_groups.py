@@ -74,7 +74,7 @@ class Tool(GuardedTools):
         """Have a group read what is there already."""
         entity = ("--entity-type", "groups", "--entity-name", group)
         change = ("--alter", "--add-config", "share.auto.offset.reset=earliest")
-        self("kafka.admin.ConfigCommand", "tom", *change, *entity).require()
+        self("ConfigCommand", "tom", *change, *entity).require()
         # the controller has answered, and each broker begins where the setting says that it has read
         for node in self.scene.cluster.nodes:
             wait_until(

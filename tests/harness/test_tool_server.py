@@ -1,15 +1,16 @@
 """Tools that share a JVM say what they say in one of their own; one that hangs holds up no other."""
 
 import socket
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from confluent_kafka.cimpl import NewTopic
 
-from testkit.kafka import ChildError, KafkaNode, KafkaTools, ToolResult, count_records, make_topics
+from testkit.kafka import KAFKA, ChildError, KafkaNode, KafkaTools, ToolResult, count_records, make_topics
 from testkit.kafka.tool_server import ToolServer, ToolTimeoutError
-from testkit.kafka.tools import full_name
+from testkit.kafka.tools import SERVED, full_name
 from testkit.loopback_names import LoopbackNames
 from testkit.ports import LOOPBACK
 
@@ -23,6 +24,12 @@ def said(result: ToolResult) -> tuple[int, list[str], list[str]]:
         for text in (result.stdout, result.stderr)
     )
     return result.exit_code, out, err
+
+
+def test_what_shares_a_jvm_are_kafkas_tools() -> None:
+    classes = {name for jar in KAFKA.resolve().glob("kafka*.jar") for name in zipfile.ZipFile(jar).namelist()}
+    wanted = {f"{full_name(tool).replace('.', '/')}.class" for tool in SERVED}
+    assert wanted - classes == set()
 
 
 @pytest.mark.parametrize(
