@@ -26,19 +26,30 @@ class GuardedTools:
         return self.tools.run(tool, *self._common(user, flag, settings), *arguments)
 
     def says(self, words: str, tool: str, user: str, *arguments: str) -> str:
-        """Run a tool until it says these words, end it, and return all that it has said."""
+        """Run a tool until it says these words, end it, and return all that it has said.
+
+        One that ends without them is started again.
+        """
         line = command(
             full_name(tool), *self._common(user, "--command-config", {}), *arguments, archive_name="tools"
         )
-        server = Server(tool, line, self.directory / f"{tool}-{user}.log")
+        output = self.directory / f"{tool}-{user}.log"
+        server = Server(tool, line, output)
+
+        def said() -> bool:
+            nonlocal server
+            ended = not server.running
+            if words in output.read_text():
+                return True
+            if ended:
+                server = Server(tool, line, output)
+            return False
+
         try:
-            wait_until(
-                lambda: words in server.output.read_text(),
-                what=f"`{words}` is said\n{server.tail()}",
-            )
+            wait_until(said, what=f"`{words}` is said\n{server.tail()}")
         finally:
             server.kill()
-        return server.output.read_text()
+        return output.read_text()
 
     def _common(self, user: str, flag: str, settings: Mapping[str, str]) -> tuple[str, ...]:
         file = self.directory / f"{user}.properties"

@@ -1,5 +1,6 @@
 import java.io.BufferedInputStream;
 import java.io.BufferedOutputStream;
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
@@ -7,24 +8,26 @@ import java.io.EOFException;
 import java.io.FileDescriptor;
 import java.io.FileOutputStream;
 import java.io.IOException;
-import java.io.InputStream;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.Charset;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import org.apache.kafka.common.utils.Exit;
 
 /**
  * Runs the tools that it reads from standard input, one after the other, in one JVM.
  *
- * <p>A request: the number of texts and each text, which are the main class and its arguments. The answer: the
- * exit code, standard output, standard error, and the number of clients that the tool left open, since they end
- * with a JVM of its own. A text is its length in four bytes, and bytes.
+ * <p>A request: the tool's standard input, the number of texts and each text, which are the main class and its
+ * arguments. The answer: the exit code, standard output, standard error, and the number of clients that the tool
+ * left open, since they end with a JVM of its own. A text is its length in four bytes, and bytes.
  */
 public final class ToolServer {
     private static final int FAILED = 1;
 
     /** How Kafka's clients name their threads, which live until they are closed. */
-    private static final String CLIENT = "kafka-";
+    private static final List<String> CLIENTS = List.of("kafka-", "consumer_background_thread");
 
     /** Thrown where a JVM would end; tools that catch everything may end once more, which does not count. */
     private static final class Ended extends Error {
@@ -39,6 +42,9 @@ public final class ToolServer {
     private static final ByteArrayOutputStream ERR = new ByteArrayOutputStream();
     private static Answer ended;
 
+    /** What the tool wants done when its JVM ends: the console producer sends there what it has not sent yet. */
+    private static final List<Runnable> HOOKS = new ArrayList<>();
+
     private record Answer(int code, byte[] out, byte[] err) {}
 
     private ToolServer() {}
@@ -48,20 +54,21 @@ public final class ToolServer {
         DataInputStream requests = new DataInputStream(new BufferedInputStream(System.in));
         DataOutputStream answers =
                 new DataOutputStream(new BufferedOutputStream(new FileOutputStream(FileDescriptor.out)));
-        System.setIn(InputStream.nullInputStream());
         // before a logger or Scala's console takes hold of them
         System.setOut(new PrintStream(OUT, true));
         System.setErr(new PrintStream(ERR, true));
         Exit.setExitProcedure((code, message) -> end(code));
         Exit.setHaltProcedure((code, message) -> end(code));
-        Exit.setShutdownHookAdder((name, hook) -> {});
+        Exit.setShutdownHookAdder((name, hook) -> HOOKS.add(hook));
         while (true) {
-            String[] words;
+            byte[] input;
             try {
-                words = new String[requests.readInt()];
+                input = requests.readNBytes(requests.readInt());
             } catch (EOFException nobodyAsks) {
                 return;
             }
+            System.setIn(new ByteArrayInputStream(input));
+            String[] words = new String[requests.readInt()];
             for (int at = 0; at < words.length; at++) {
                 words[at] = new String(requests.readNBytes(requests.readInt()), ofArguments());
             }
@@ -78,7 +85,7 @@ public final class ToolServer {
 
     private static long clientsLeft() {
         return Thread.getAllStackTraces().keySet().stream()
-                .filter(thread -> thread.isAlive() && thread.getName().startsWith(CLIENT))
+                .filter(thread -> thread.isAlive() && CLIENTS.stream().anyMatch(thread.getName()::startsWith))
                 .count();
     }
 
@@ -90,6 +97,7 @@ public final class ToolServer {
         OUT.reset();
         ERR.reset();
         ended = null;
+        HOOKS.clear();
         String[] arguments = new String[words.length - 1];
         System.arraycopy(words, 1, arguments, 0, arguments.length);
         int code = 0;
@@ -105,7 +113,24 @@ public final class ToolServer {
             System.err.println("no such tool: " + noTool);
             code = FAILED;
         }
-        return ended == null ? answer(code) : ended;
+        Answer said = ended == null ? answer(code) : ended;
+        OUT.reset();
+        ERR.reset();
+        for (Runnable hook : List.copyOf(HOOKS)) {
+            try {
+                hook.run();
+            } catch (RuntimeException failure) {
+                failure.printStackTrace();
+            }
+        }
+        Answer last = answer(said.code());
+        return new Answer(said.code(), joined(said.out(), last.out()), joined(said.err(), last.err()));
+    }
+
+    private static byte[] joined(byte[] first, byte[] second) {
+        byte[] both = Arrays.copyOf(first, first.length + second.length);
+        System.arraycopy(second, 0, both, first.length, second.length);
+        return both;
     }
 
     private static void end(int code) {

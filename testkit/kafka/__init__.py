@@ -3,7 +3,7 @@
 from testkit.jars import KAFKA, JarsError, JarSet
 from testkit.kafka.cluster import ClusterFactory, KafkaCluster
 from testkit.kafka.listeners import PLAINTEXT, SASL_PLAINTEXT, Listener
-from testkit.kafka.node import STANDARD_AUTHORIZER, KafkaNode, NodeFactory, NodeSettings
+from testkit.kafka.node import SNAPSHOTS_OFTEN, STANDARD_AUTHORIZER, KafkaNode, NodeFactory, NodeSettings
 from testkit.kafka.tools import KafkaTools, ToolResult
 from testkit.kafka.topics import count_records, make_topics
 from testkit.processes import ChildError
@@ -12,6 +12,7 @@ __all__ = [
     "KAFKA",
     "PLAINTEXT",
     "SASL_PLAINTEXT",
+    "SNAPSHOTS_OFTEN",
     "STANDARD_AUTHORIZER",
     "ChildError",
     "ClusterFactory",

@@ -1,7 +1,6 @@
 """Several brokers that form one cluster."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -44,8 +43,9 @@ class KafkaCluster:
 
     def start(self) -> Self:
         """Start all brokers and return when each of them knows all others."""
-        with ThreadPoolExecutor(max_workers=len(self.nodes)) as formatters:
-            list(formatters.map(KafkaNode.format, self.nodes))
+        # one after the other: the tool's JVM does one thing at a time, and another takes longer to start
+        for node in self.nodes:
+            node.format()
         try:
             for node in self.nodes:
                 node.launch()

@@ -44,8 +44,16 @@ SINGLE_MACHINE = {
     "group.initial.rebalance.delay.ms": "0",
     "controller.quorum.append.linger.ms": "0",
     "log.cleaner.dedupe.buffer.size": "10485760",
+    # an idle controller writes a record twice a second, which costs as much as all else that a broker does
+    "metadata.max.idle.interval.ms": "10000",
 }
 """Internal topics that fit one broker, no delays that tests never need, and little memory."""
+
+GROWING = {"metadata.max.idle.interval.ms": "500"}
+"""Kafka's default: for who follows a metadata log, which then grows by itself."""
+
+SNAPSHOTS_OFTEN = {"metadata.log.max.record.bytes.between.snapshots": "2000", **GROWING}
+"""For who reads Kafka's snapshots: one is taken when the log has grown so far, also if nobody changes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """One JVM that runs many of Kafka's tools: a start of one costs ten times what most tools do.
 
-The tools are Kafka's own classes, called by their `main` with the same arguments. `ToolServer.java` keeps
-what they print, and the code that they end with.
+The tools are Kafka's own classes, called by their `main` with the same arguments and the same input.
+`ToolServer.java` keeps what they print, and the code that they end with.
 """
 
 import atexit
@@ -45,7 +45,9 @@ class ToolServer:
         self._runs = 0
         atexit.register(self.stop)
 
-    def run(self, main: str, arguments: Sequence[str], timeout_s: float) -> tuple[int, bytes, bytes] | None:
+    def run(
+        self, main: str, arguments: Sequence[str], timeout_s: float, stdin: bytes = b""
+    ) -> tuple[int, bytes, bytes] | None:
         """Return the exit code, standard output and standard error of a tool; None if the JVM is busy.
 
         Raises `ToolTimeoutError`, or `ChildError` if the JVM ends.
@@ -53,7 +55,7 @@ class ToolServer:
         if not self._lock.acquire(timeout=PATIENCE_S):
             return None
         try:
-            return self._run(self._started(), [main, *arguments], time.monotonic() + timeout_s)
+            return self._run(self._started(), [main, *arguments], stdin, time.monotonic() + timeout_s)
         except BaseException:
             self._kill()
             raise
@@ -80,13 +82,13 @@ class ToolServer:
         return self._process
 
     def _run(
-        self, process: subprocess.Popen[bytes], words: Sequence[str], deadline_s: float
+        self, process: subprocess.Popen[bytes], words: Sequence[str], stdin: bytes, deadline_s: float
     ) -> tuple[int, bytes, bytes]:
         assert process.stdin is not None
         assert process.stdout is not None
         texts = [os.fsencode(word) for word in words]
         request = b"".join(struct.pack(">i", len(text)) + text for text in texts)
-        process.stdin.write(struct.pack(">i", len(texts)) + request)
+        process.stdin.write(struct.pack(">i", len(stdin)) + stdin + struct.pack(">i", len(texts)) + request)
         process.stdin.flush()
         answers = _Answers(process.stdout.fileno(), deadline_s)
         code, out, err, clients_left = answers.number(), answers.text(), answers.text(), answers.number()

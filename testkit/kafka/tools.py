@@ -1,5 +1,6 @@
-"""Kafka's own command-line tools: those that administer share a JVM, others have one of their own."""
+"""Kafka's own command-line tools: those that end by themselves share a JVM, others have one of their own."""
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ SHORT_NAMES = {
     "ConsoleConsumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "ConsumerGroupCommand": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "ConsoleShareConsumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
+    "ReassignPartitionsCommand": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "ShareGroupCommand": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
     "MetadataShell": "org.apache.kafka.shell.MetadataShell",
 }
@@ -37,7 +39,11 @@ SERVED = frozenset(
         "ClientMetricsCommand",
         "ClusterTool",
         "ConfigCommand",
+        "ConsoleConsumer",
+        "ConsoleProducer",
+        "ConsoleShareConsumer",
         "ConsumerGroupCommand",
+        "ConsumerPerformance",
         "DelegationTokenCommand",
         "DeleteRecordsCommand",
         "DumpLogSegments",
@@ -47,17 +53,23 @@ SERVED = frozenset(
         "LeaderElectionCommand",
         "LogDirsCommand",
         "MetadataQuorumCommand",
+        "ProducerPerformance",
         "ReassignPartitionsCommand",
         "ShareGroupCommand",
         "StorageTool",
         "TopicCommand",
         "TransactionsCommand",
+        "VerifiableConsumer",
+        "VerifiableShareConsumer",
     }
 )
 """Tools that do one thing and end, which share a JVM: a start of one costs ten times what they do.
 
-Producers and consumers are clients that we have to serve: each has a JVM of its own, as at its users'.
+Each makes its own clients and closes them, so what passes between them and kustos is the same.
 """
+
+READ_BY_JVMS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "KRB5_CONFIG", "KRB5CCNAME")
+"""Variables that a JVM reads once, such as for Kerberos's realm: tests set them for a while."""
 
 PATIENT = {
     "ConsoleProducer": ("--request-timeout-ms", "60000"),
@@ -72,7 +84,8 @@ _servers: dict[tuple[tuple[str, str], ...], ToolServer] = {}
 
 def _server(environment: Mapping[str, str]) -> ToolServer:
     """Return the JVM for tools with this environment; one for another ends, unless that adds nothing."""
-    key = tuple(sorted(environment.items()))
+    ours = {name: os.environ[name] for name in READ_BY_JVMS if name in os.environ}
+    key = tuple(sorted({**ours, **environment}.items()))
     if key not in _servers:
         for other in [each for each in _servers if each]:
             _servers.pop(other).stop()
@@ -108,12 +121,13 @@ class KafkaTools:
         properties_flag: str = "--command-config",
         archiving: bool = False,
         environment: Mapping[str, str] | None = None,
+        own_jvm: bool = False,
     ) -> ToolResult:
         """Run a tool to its end; `ChildError` if it takes longer than `timeout_s`.
 
         `client_properties` are written to a file that `properties_flag` passes to the tool
-        (`--producer.config` and `--consumer.config` in some tools). `environment` is added to our own. A tool
-        that reads its standard input has a JVM of its own.
+        (`--producer.config` and `--consumer.config` in some tools). `environment` is added to our own. With
+        `own_jvm` it does not share one, as at its users'.
         """
         main = main_class if "." in main_class else full_name(main_class)
         arguments = (*PATIENT.get(main_class, ()), *arguments)
@@ -122,8 +136,8 @@ class KafkaTools:
                 file = Path(scratch) / "client.properties"
                 write_properties(file, client_properties)
                 arguments = (*arguments, properties_flag, str(file))
-            if main_class in SERVED and stdin is None and not archiving:
-                served = _server(environment or {}).run(main, arguments, timeout_s)
+            if main in _SERVED_CLASSES and not (archiving or own_jvm):
+                served = _server(environment or {}).run(main, arguments, timeout_s, (stdin or "").encode())
                 if served is not None:
                     return _result(*served)
             line = command(main, *arguments, heap="256m", archive_name="tools", archiving=archiving)
@@ -149,6 +163,9 @@ class KafkaTools:
 def full_name(tool: str) -> str:
     """Return the full class name of the tool with the simple name `tool`."""
     return SHORT_NAMES.get(tool, f"org.apache.kafka.tools.{tool}")
+
+
+_SERVED_CLASSES = frozenset(map(full_name, SERVED))
 
 
 def write_properties(file: Path, properties: Mapping[str, str]) -> None:

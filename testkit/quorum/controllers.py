@@ -2,14 +2,13 @@
 
 import socket
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from testkit.kafka import STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER, PLAIN_MODULE, SCRAM_MODULE
-from testkit.kafka.node import START_TIMEOUT_S, random_id
+from testkit.kafka.node import GROWING, START_TIMEOUT_S, random_id
 from testkit.ports import LOOPBACK
 from testkit.processes import Server
 
@@ -73,7 +72,7 @@ class Quorum:
             super_users=("User:admin", "User:ANONYMOUS"),
             users=users or {},
             heap=CONTROLLER_HEAP,
-            properties=dict(properties or {}),
+            properties={**GROWING, **(properties or {})},
         )
         self.cluster_id = random_id()
         self.protocol = protocol
@@ -117,8 +116,8 @@ class Quorum:
         }
 
     def start(self) -> Self:
-        with ThreadPoolExecutor(max_workers=2) as formatters:
-            list(formatters.map(lambda node: node.format(), self.nodes))
+        for node in self.nodes:
+            node.format()
         try:
             for node in self.nodes:
                 node.launch()

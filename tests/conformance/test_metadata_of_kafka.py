@@ -31,7 +31,14 @@ from kustos.metadata.scram import ScramMechanism, scram_credential
 from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
 from kustos.wire.record_batch import RecordBatch, read_batch
-from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, KafkaTools, NodeSettings
+from testkit.kafka import (
+    SASL_PLAINTEXT,
+    SNAPSHOTS_OFTEN,
+    STANDARD_AUTHORIZER,
+    KafkaNode,
+    KafkaTools,
+    NodeSettings,
+)
 from testkit.waiting import wait_until
 
 USERS = {"admin": "admin-secret", "alice": "alice-secret"}
@@ -41,8 +48,8 @@ SETTINGS = NodeSettings(
     authorizer=STANDARD_AUTHORIZER,
     super_users=("User:admin",),
     properties={
-        # a snapshot after a few records, and the log goes on after it
-        "metadata.log.max.record.bytes.between.snapshots": "2000",
+        # the log goes on after a snapshot
+        **SNAPSHOTS_OFTEN,
         # and it is in several files
         "internal.metadata.log.segment.bytes": "9000",
     },

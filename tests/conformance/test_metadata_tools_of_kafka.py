@@ -25,7 +25,7 @@ from kustos.metadata.directory.acl_files import read_acl_files
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import read_image
 from kustos.metadata.inspection.shown import REDACTED
-from testkit.kafka import STANDARD_AUTHORIZER, KafkaNode, KafkaTools, NodeSettings
+from testkit.kafka import SNAPSHOTS_OFTEN, STANDARD_AUTHORIZER, KafkaNode, KafkaTools, NodeSettings
 from testkit.kafka.dumps import read_dump
 from testkit.waiting import wait_until
 
@@ -33,7 +33,7 @@ SETTINGS = NodeSettings(
     users={"alice": "alice-secret"},
     authorizer=STANDARD_AUTHORIZER,
     super_users=("User:ANONYMOUS",),
-    properties={"metadata.log.max.record.bytes.between.snapshots": "2000"},
+    properties=SNAPSHOTS_OFTEN,
 )
 SECRET_FIELDS = frozenset({"salt", "storedKey", "serverKey"})
 

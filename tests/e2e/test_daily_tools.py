@@ -166,10 +166,8 @@ def test_places_are_seen_and_changed_by_who_operates_the_cluster(tool: Tool) -> 
     moved = {"version": 1, "partitions": [{"topic": "places", "partition": 0, "replicas": [2]}]}
     plan = ("--reassignment-json-file", tool.file("plan.json", moved))
     for denied in (("--execute", *plan), ("--list",)):
-        tool.refuses(
-            CLUSTER_DENIED, "org.apache.kafka.tools.reassign.ReassignPartitionsCommand", "tom", *denied
-        )
-    reassign = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+        tool.refuses(CLUSTER_DENIED, "ReassignPartitionsCommand", "tom", *denied)
+    reassign = "ReassignPartitionsCommand"
     tool(reassign, "olga", *plan, "--execute").require()
     wait_until(
         lambda: tool("TopicCommand", "olga", "--describe", "--topic", "places").stdout,

@@ -61,6 +61,7 @@ def properties(scene: GuardedCluster) -> dict[str, str]:
         "sync.topic.configs.interval.seconds": "1",
         # MirrorMaker takes settings of its workers from the cluster that they write to
         "east.offset.flush.interval.ms": "500",
+        "east.plugin.discovery": "service_load",
         "offset.lag.max": "0",
         "replication.factor": "1",
         **dict.fromkeys(

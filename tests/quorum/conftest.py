@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from testkit.kafka import SNAPSHOTS_OFTEN
 from testkit.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER
 from testkit.quorum.controllers import SCRAM_FOR_CONTROLLERS, Quorum
 from testkit.quorum.nodes import kraft_node
@@ -12,8 +13,6 @@ from tests.quorum.world import World
 SECRET = {"delegation.token.secret.key": "of-the-tokens"}
 PATIENT = {"kustos.quorum.change.timeout.ms": "80000"}
 """For a change amid an election: on a crowded machine one may come after the other."""
-
-SNAPSHOTS_OFTEN = {"metadata.log.max.record.bytes.between.snapshots": "2000"}
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,7 @@ from testkit.equality.requests import ask, create_token
 from testkit.equality.sides import Side
 from testkit.kafka import (
     SASL_PLAINTEXT,
+    SNAPSHOTS_OFTEN,
     STANDARD_AUTHORIZER,
     KafkaNode,
     KafkaTools,
@@ -52,7 +53,7 @@ KAFKA = NodeSettings(
     super_users=("User:admin",),
     properties={
         "delegation.token.secret.key": "a secret of some length",
-        "metadata.log.max.record.bytes.between.snapshots": "2000",
+        **SNAPSHOTS_OFTEN,
         "internal.metadata.log.segment.bytes": "9000",
     },
 )
