@@ -1,6 +1,7 @@
 """A class data archive (JEP 350) of Spark: a JVM that maps it starts with half the work.
 
-It is valid for one Java and one class path, which are in its name; a JVM leaves out one that does not fit.
+It is valid for one Java, and for one class path while its jars keep their sizes and times. All of it is in
+its name, since a JVM leaves out one that does not fit, and our options keep it from saying so.
 """
 
 import hashlib
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,14 +22,24 @@ MAKING_TIMEOUT_S: Final = 300
 """Time to start a Spark, run a few jobs and write some 170 MB, on a busy machine."""
 
 
-def spark_archive() -> Path:
-    """Return the path of the archive for this Java and this Spark, which need not exist yet."""
+def jars_folder() -> Path:
+    """Return where PySpark has its jars, as the class path of its JVM names it."""
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "jars"
+
+
+def spark_archive(jars: Path | None = None) -> Path:
+    """Return the path of the archive for this Java and these jars of Spark, which need not exist yet."""
     java_home = os.environ.get("JAVA_HOME")
     java = shutil.which(str(Path(java_home, "bin", "java")) if java_home else "java") or ""
     release = Path(java).resolve().parent.parent / "release"
     told = release.read_text() if release.is_file() else java
-    where = (ROOT / ".venv").resolve()
-    key = hashlib.sha256(f"{told}\n{where}".encode()).hexdigest()[:12]
+    jars = jars or jars_folder()
+    found = [(each.name, each.stat()) for each in sorted(jars.glob("*.jar"))]
+    states = [f"{name} {state.st_size} {state.st_mtime_ns}" for name, state in found]
+    key = hashlib.sha256("\n".join([told, str(jars), *states]).encode()).hexdigest()[:12]
     return CACHE / f"spark-{version('pyspark')}-{key}.jsa"
 
 
@@ -41,12 +53,14 @@ def archive_option() -> str:
 
 
 def make_spark_archive() -> None:
-    """Run a Spark once, in a process of its own, that writes the archive at its end.
+    """Run a Spark once, in a process of its own, that writes the archive at its end; remove older ones.
 
     Raises `subprocess.SubprocessError` or OSError; then there is no archive.
     """
     archive = spark_archive()
     archive.parent.mkdir(exist_ok=True)
+    for older in archive.parent.glob("spark-*.jsa"):
+        older.unlink()
     beside = archive.with_suffix(f".{os.getpid()}")
     try:
         command = [sys.executable, "-m", "testkit.spark_archive", str(beside)]

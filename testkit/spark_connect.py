@@ -24,6 +24,7 @@ SERVER_SETTINGS: Final = {
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
     "spark.connect.grpc.binding.address": LOOPBACK,
+    "spark.log.level": "WARN",  # else it writes a megabyte for each file of tests, for nobody
 }
 """No SQL settings: those that the pipeline needs are set by its clients."""
 

@@ -1,7 +1,11 @@
 """The commands that answer, over one set of tables: review, sign-off, recommendation, anomalies, flows."""
 
+import io
 import json
+import shutil
 from collections import Counter
+from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +63,41 @@ def said(capsys: pytest.CaptureFixture[str], place: Path, *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+@dataclass(frozen=True)
+class Reviewed:
+    """What a review said, and what it wrote; tests copy the document if they change it."""
+
+    counts: Any
+    findings: list[dict[str, Any]]
+    document: Path
+    csv: Path
+
+
+@pytest.fixture(scope="module")
+def reviewed(spark: SparkSession, place: Path) -> Reviewed:
+    """The review that the tests share."""
+    document, csv, told = place / "reviewed.json", place / "reviewed.csv", io.StringIO()
+    files = ["--sign-off", str(document), "--csv", str(csv)]
+    with redirect_stdout(told):
+        command = ["pipeline", "review", *files, "--config", str(place / "pipeline.yml"), "--output", "json"]
+        assert run(command) == ExitCode.OK
+    return Reviewed(
+        json.loads(told.getvalue()), Tables(place / "tables").read_small("findings"), document, csv
+    )
+
+
 def test_a_review_finds_the_unused_grant_and_is_signed_off(
-    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+    reviewed: Reviewed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document, csv = place / "review.json", place / "review.csv"
-    counts = said(capsys, place, "review", "--sign-off", str(document), "--csv", str(csv))
+    counts, document = reviewed.counts, tmp_path / "review.json"
+    shutil.copy(reviewed.document, document)
     assert counts["accesses"]["used"] == 2
     named = {one["breadth"]: one for one in counts["entitlements"]}["NAMED"]
     # READ implies DESCRIBE, which nobody used by itself
     assert (named["rows"], named["used"], named["unused"], named["void"]) == (4, 1, 3, 0)
-    found = Tables(place / "tables").read(spark, "findings")
-    unused = [row for row in found.collect() if row["kind"] == "UNUSED_ACL"]
+    unused = [row for row in reviewed.findings if row["kind"] == "UNUSED_ACL"]
     assert [(row["principal"], row["is_safe_to_remove"]) for row in unused] == [("User:eve", True)]
-    assert csv.read_bytes().startswith("\ufeffcluster,as_of,".encode())
+    assert reviewed.csv.read_bytes().startswith("\ufeffcluster,as_of,".encode())
 
     signoff = ["pipeline", "signoff"]
     revoke = [*signoff, "decide", str(document), "revoke", "--by", "alice", "--principal", "User:eve"]
@@ -101,11 +127,10 @@ def test_a_review_finds_the_unused_grant_and_is_signed_off(
 
 
 def test_who_may_read_payments_and_what_is_new_since_the_former_review(
-    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, place: Path, reviewed: Reviewed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Mallory gets an ACL on everything, bob's is taken out of payments by a DENY, and eve loses hers."""
-    former, csv, details = place / "former.json", place / "now.csv", place / "details.csv"
-    said(capsys, place, "review", "--sign-off", str(former))
+    former, csv, details = reviewed.document, place / "now.csv", place / "details.csv"
     head, bobs = ACLS.splitlines()[:2]
     denied, mallorys = bobs.replace("ALLOW", "DENY"), bobs.replace("bob", "mallory").replace("READ", "ALL")
     now = [head, bobs, denied, head.replace("payments", "*"), mallorys]

@@ -150,6 +150,7 @@ def test_what_workers_print_is_not_mixed_with_what_a_command_says(folder: Folder
     done = subprocess.run(
         [sys.executable, "-c", TRACED],
         cwd=folder.path,
+        env={**os.environ, **quick_driver_environment()},
         capture_output=True,
         text=True,
         timeout=LONGEST_RUN_S,

@@ -10,7 +10,7 @@ from typing import Any
 from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables, delta
-from testkit.spark_quick import SETTINGS
+from testkit.spark_quick import INTERPRETED, PLANNED_ONCE, SETTINGS
 
 BEGUN = "begun"
 """Printed once Spark is there and the run begins."""
@@ -34,7 +34,7 @@ def after(count: int, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def main(audit: str, tables: str, point: str) -> None:
-    with open_session("kustos killed", settings=SETTINGS) as spark:
+    with open_session("kustos killed", settings=SETTINGS | INTERPRETED | PLANNED_ONCE) as spark:
 
         def progress(step: str) -> None:
             if step == point:
