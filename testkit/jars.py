@@ -120,7 +120,7 @@ KAFKA_CONNECT = JarSet(name="kafka-connect-4.3.1")
 
 
 def main() -> int:
-    """Download what is missing; one line on standard error says what could not be."""
+    """Download what is missing; return 1, and say what could not be, after the first that fails."""
     try:
         for project in sorted(MAVEN_PROJECTS.glob("*.xml")):
             JarSet(name=project.stem).resolve()
