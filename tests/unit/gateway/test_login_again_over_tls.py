@@ -10,16 +10,16 @@ from kustos.auth import SaslServerSettings
 from kustos.gateway.listener import ListenerTls
 from kustos.gateway.listener.login import PIECE_PAUSES_S
 from kustos.tls import Side, TlsContexts, tls_settings
+from kustos.wire import FrameReader, with_length
 from kustos.wire.api_keys import ApiKey
 from testkit.certificates import Authority
-from testkit.gateway.gateways import Caller, RunningGateway, handshake, running_gateway, token
+from testkit.gateway.gateways import PATIENCE_S, Caller, RunningGateway, handshake, running_gateway, token
 from testkit.gateway.sessions import heartbeat, versions
 from testkit.ports import LOOPBACK
 from testkit.waiting import wait_until
 from tests.unit.gateway.test_client import broker
 
 AGAIN = SaslServerSettings(connections_max_reauth_ms={"PLAIN": 60_000}, failed_authentication_delay_ms=20)
-PATIENCE_S = 60.0
 RECORD_HEADER_BYTES = 5
 APPLICATION_DATA = 23
 READ_BYTES = 16_384
@@ -81,21 +81,18 @@ class RecordCaller:
         return header[0]
 
     def send(self, *frames: bytes) -> None:
-        self._object.write(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames))
+        self._object.write(b"".join(map(with_length, frames)))
         self._flush()
 
     async def records(self, count: int) -> tuple[list[int], int]:
         """Return the correlation ids of this many answers, and in how many records they came."""
-        data, records, ids = b"", 0, list[int]()
-        while len(ids) < count:
+        frames, records, answers = FrameReader(READ_BYTES), 0, list[bytes]()
+        while len(answers) < count:
             assert await self._record() == APPLICATION_DATA
             records += 1
-            data += self._object.read(READ_BYTES)
-            while len(data) >= 4 and len(data) >= (size := 4 + int.from_bytes(data[:4], "big")):
-                ids.append(int.from_bytes(data[4:8], "big"))
-                data = data[size:]
-        assert data == b""
-        return ids, records
+            answers += frames.feed(self._object.read(READ_BYTES))
+        assert frames.take_rest() == b""
+        return [int.from_bytes(answer[:4], "big") for answer in answers], records
 
     def close(self) -> None:
         self._writer.close()

@@ -92,9 +92,8 @@ class ConnectionLogin:
             owner.refuse(THROTTLED)
             return
         effects = self._machine.receive(frame)
-        if len(effects) == 1 and isinstance(effects[0], SendFrame):
-            # most frames of a login do not end it
-            owner.write(effects[0].data)
+        if (answer := _only_answer(effects)) is not None:
+            owner.write(answer)
         else:
             self._perform_all(effects)
 
@@ -132,10 +131,10 @@ class ConnectionLogin:
         read may bring several: it would find this one, behind them, when its request times out after 30
         seconds (`Selector.poll` counts no progress while a channel logs in again). Each piece wakes it anew.
         """
-        if self._port.tls is None or len(effects) != 1 or not isinstance(effects[0], SendFrame):
+        answer = _only_answer(effects)
+        if answer is None or self._port.tls is None:
             self._perform_all(effects)
             return
-        answer = effects[0].data
         size_bytes = -(-len(answer) // (len(PIECE_PAUSES_S) + 1))
         self._pieces.extend(answer[at : at + size_bytes] for at in range(0, len(answer), size_bytes))
         self._send_piece()
@@ -220,6 +219,13 @@ class ConnectionLogin:
         if frame:
             self._owner.write(frame)
         self._owner.close("authentication failed", logged=False)
+
+
+def _only_answer(effects: tuple[SaslEffect, ...]) -> bytes | None:
+    """Return the frame to be sent if that is all: most frames of a login do not end it."""
+    if len(effects) == 1 and isinstance(only := effects[0], SendFrame):
+        return only.data
+    return None
 
 
 def _is_guess(effect: SaslEffect) -> bool:
