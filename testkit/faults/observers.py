@@ -126,6 +126,10 @@ class Paired:
         """Report an answer that is not the next request's."""
         self.answered(frame)
 
+    def owed(self) -> list[int]:
+        """Return the API keys of the requests without an answer, the oldest first."""
+        return [each.api_key for each in list(self._waiting)]
+
     def answered(self, frame: bytes) -> Waiting | None:
         """Return the request of an answer, None (and a report) where it is not the next one's."""
         (correlation_id,) = struct.unpack_from(">i", frame)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
+from kustos.wire import api_name
 from testkit.faults.schedule import Side
 from testkit.ports import LOOPBACK, free_port
 from testkit.tap.proxy import Stream
@@ -29,6 +30,12 @@ CONNECT_TIMEOUT_S: Final = 20.0
 PROBLEMS_MAX: Final = 200
 """Problems that are kept; more say nothing new."""
 
+OWED_SHOWN_MAX: Final = 5
+"""Requests without an answer that a line names: the first is the one that a broker works on."""
+
+UPWARD: Final = "upward"
+DOWNWARD: Final = "downward"
+
 
 class Observer(Protocol):
     """Sees the frames of one connection, without length prefixes; what it raises is a problem."""
@@ -38,6 +45,9 @@ class Observer(Protocol):
 
     def came_down(self, frame: bytes) -> None:
         """See an answer."""
+
+    def owed(self) -> list[int]:
+        """Return the API keys of the requests without an answer, the oldest first."""
 
 
 @dataclass(eq=False)
@@ -51,6 +61,19 @@ class Line:
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
     slow_until_s: float = 0.0
     ends_amid_answer: bool = False
+    began_s: float = field(default_factory=time.monotonic)
+    ended_s: dict[str, float] = field(default_factory=dict)
+    """Half → when it ended, by FIN or RST: `UPWARD` from who connected, `DOWNWARD` from the target. Monotonic
+    seconds."""
+
+    def __str__(self) -> str:
+        """Return what explains why it is open: its side and age, which half has ended, what is unanswered."""
+        now_s = time.monotonic()
+        told = [f"{self.side.value} line of {now_s - self.began_s:.0f} s"]
+        told += [f"{half} half ended {now_s - at_s:.0f} s ago" for half, at_s in list(self.ended_s.items())]
+        if owed := self.observer.owed():
+            told.append("no answer to " + ", ".join(map(api_name, owed[:OWED_SHOWN_MAX])))
+        return ", ".join(told)
 
     def reset(self) -> None:
         """End both halves by RST, as a process that is killed or a firewall does."""
@@ -144,6 +167,8 @@ class Relays(ThreadedServers):
                 writer.write_eof()
         except OSError:
             line.reset()
+        finally:
+            line.ended_s[UPWARD] = time.monotonic()
 
     async def _downward(self, line: Line, reader: asyncio.StreamReader) -> None:
         client = line.writers[0]
@@ -164,6 +189,8 @@ class Relays(ThreadedServers):
                 client.write_eof()
         except OSError:
             line.reset()
+        finally:
+            line.ended_s[DOWNWARD] = time.monotonic()
 
     async def _pass_on(self, line: Line, data: bytes, writer: asyncio.StreamWriter) -> None:
         while data and time.monotonic() < line.slow_until_s:
@@ -197,6 +224,16 @@ class Relays(ThreadedServers):
 
         self._loop.call_soon_threadsafe(do)
 
-    def open_count(self, side: Side) -> int:
-        """Return the number of open connections."""
-        return sum(line.side is side for line in list(self.lines))
+    def open_lines(self, side: Side) -> list[Line]:
+        """Return the connections of a side of which any half is open, the oldest first."""
+        return sorted((each for each in list(self.lines) if each.side is side), key=lambda each: each.began_s)
+
+    def held(self, side: Side) -> list[Line]:
+        """Return those that are still open at who connected.
+
+        Kafka reads nothing from a connection while a request on it has no answer, not even its end; and a
+        JoinGroup or SyncGroup never has one if its member sent it again on another connection, as after a
+        kill of the worker that carried the first. The broker's half then stays until
+        `connections.max.idle.ms`, ten minutes, whatever kustos did.
+        """
+        return [each for each in self.open_lines(side) if UPWARD not in each.ended_s]

@@ -206,16 +206,16 @@ class Run:
 
         def drained() -> Sample | None:
             taken = sample(self.scene.kustos)
-            if taken is None or taken.connections or relays.open_count(Side.CLIENTS):
+            if taken is None or taken.connections or relays.open_lines(Side.CLIENTS):
                 return None
             # kustos keeps a connection for itself in each worker
-            return taken if relays.open_count(Side.UPSTREAM) <= len(taken.workers) + 1 else None
+            return taken if len(relays.held(Side.UPSTREAM)) <= len(taken.workers) + 1 else None
 
         try:
             taken = wait_until(drained, what="nothing is left of the clients", timeout_s=DRAINED_S)
         except DeadlineExceededError:
-            open_counts = {side.value: relays.open_count(side) for side in Side}
-            self.outcome.problems.append(f"not drained: {sample(self.scene.kustos)}, relays {open_counts}")
+            lines = [str(line) for side in Side for line in relays.open_lines(side)]
+            self.outcome.problems.append(f"not drained: {sample(self.scene.kustos)}, {lines}")
             return
         assert taken is not None
         self.outcome.rests.append(taken)

@@ -1,5 +1,7 @@
 """The runs with faults notice what must not be: each promise is broken here once."""
 
+import re
+import socket
 import struct
 import zlib
 from collections import Counter
@@ -13,14 +15,16 @@ from kustos.acl import AclBinding
 from testkit.faults.clients.notes import Notes, payload
 from testkit.faults.ledger import Ledger, Place, held_against, payload_id, payload_topic, unread
 from testkit.faults.observers import LATE_S, Decided, DecisionKey, Paired, Timeline
+from testkit.faults.relay import Relays
 from testkit.faults.run import unaudited
-from testkit.faults.schedule import LANES, faults
+from testkit.faults.schedule import LANES, Side, faults
 from testkit.guarded.cluster import Op, Type, acl
-from testkit.guarded.raw_client import body_of, request_bytes
+from testkit.guarded.raw_client import body_of, framed, request_bytes
 from testkit.late_passage import fields
 from testkit.ports import LOOPBACK
+from testkit.waiting import wait_until
 
-METADATA, CREATE_ACLS = 3, 30
+METADATA, JOIN_GROUP, CREATE_ACLS = 3, 11, 30
 DESCRIBES = acl("alice", Op.DESCRIBE, Type.TOPIC, "orders")
 
 
@@ -99,6 +103,44 @@ def test_an_answer_without_a_request_is_reported() -> None:
     reported: list[str] = []
     Paired(reported.append).came_down(struct.pack(">i", 7))
     assert len(reported) == 1
+
+
+@pytest.mark.parametrize("resets", [False, True])
+def test_a_line_is_held_until_who_connected_ends_it_whatever_the_target_does(resets: bool) -> None:
+    with socket.create_server((LOOPBACK, 0)) as target, Relays() as relays:
+        port = relays.relay(Side.UPSTREAM, target.getsockname(), lambda: Paired(relays.report))
+
+        def held() -> int:
+            return len(relays.held(Side.UPSTREAM))
+
+        with (
+            socket.create_connection((LOOPBACK, port)) as leaked,
+            target.accept()[0],
+            socket.create_connection((LOOPBACK, port)) as closed,
+            target.accept()[0],
+        ):
+            wait_until(lambda: held() == 2, what="both are held")
+            if resets:
+                closed.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            closed.close()
+            wait_until(lambda: held() == 1, what="the one that was not closed is held")
+            leaked.close()
+            wait_until(lambda: held() == 0, what="none is held")
+
+
+def test_a_line_says_which_half_ended_and_what_has_no_answer() -> None:
+    with socket.create_server((LOOPBACK, 0)) as target, Relays() as relays:
+        port = relays.relay(Side.UPSTREAM, target.getsockname(), lambda: Paired(relays.report))
+
+        def told() -> list[str]:
+            return [re.sub(r"\d+", "n", str(line)) for line in relays.open_lines(Side.UPSTREAM)]
+
+        with socket.create_connection((LOOPBACK, port)) as client, target.accept()[0]:
+            client.sendall(framed(struct.pack(">hhi", JOIN_GROUP, 3, 1)))
+            client.close()
+            line = "upstream line of n s, upward half ended n s ago, no answer to JoinGroup"
+            wait_until(told, holds=lambda lines: lines == [line], what="the line says so")
+        wait_until(told, holds=lambda lines: not lines, what="the line is gone")
 
 
 def test_a_request_without_a_decision_in_the_audit_log_is_reported() -> None:
