@@ -162,6 +162,28 @@ def test_a_provider_that_sends_slowly_is_given_up(provider: Provider) -> None:
         ProviderEndpoint(provider.url, 500, 500).request(None)
 
 
+@pytest.mark.parametrize(
+    "begins",
+    [b"", b"HTTP", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n"],
+    ids=["nothing", "status", "headers", "body"],
+)
+def test_a_provider_that_takes_too_long_is_told_so_wherever_it_stopped(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, begins: bytes
+) -> None:
+    over = threading.Event()
+
+    def stop_amid(handler: Any) -> None:
+        handler.wfile.write(begins)
+        over.wait(60)
+
+    provider.behave = stop_amid
+    # the whole is over long before one part is late
+    monkeypatch.setattr("kustos.client.oauth.http.TOTAL_TIMEOUT_FACTOR", 0.005)
+    with pytest.raises(EndpointError, match="took longer than 300"):
+        ProviderEndpoint(provider.url, 30_000, 30_000).request(None)
+    over.set()
+
+
 def test_who_does_not_answer_is_named_without_detail() -> None:
     with pytest.raises(EndpointError, match="did not answer: connection refused"):
         ProviderEndpoint("http://127.0.0.1:1/keys").request(None)

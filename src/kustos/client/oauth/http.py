@@ -124,6 +124,10 @@ class _Exchange:
             self.connection.request(method, target, body, dict(headers))
             answer = self.connection.getresponse()
             data = answer.read(ANSWER_MAX_BYTES + 1)
+        except Exception:
+            # our own end of it looks like the peer's, or like a reset where the peer sends on
+            if not self.took_too_long:
+                raise
         finally:
             timer.cancel()
             self.connection.close()
