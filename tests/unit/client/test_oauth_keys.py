@@ -30,7 +30,7 @@ def provider() -> Iterator[Provider]:
 @asynccontextmanager
 async def running(url: str, **settings: Any) -> AsyncIterator[RefreshingKeys]:
     given = {"refresh_ms": NEVER_MS, "retry_backoff_ms": 1, "retry_backoff_max_ms": 5} | settings
-    keys = RefreshingKeys(JwksSettings(ProviderEndpoint(url, 2000, 2000), **given), SystemClock())
+    keys = RefreshingKeys(JwksSettings(ProviderEndpoint(url, 60_000, 60_000), **given), SystemClock())
     keys.start()
     try:
         yield keys
