@@ -11,7 +11,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -218,8 +218,8 @@ def remove_file(place: Place) -> None:
     if isinstance(place, Path):
         place.unlink(missing_ok=True)
         return
-    with plain_errors(place):
-        _files(place).delete_file(place.key)
+    with suppress(FileNotFoundError), plain_errors(place):
+        _files(place).delete_file(place.key)  # S3 takes it for done if it is gone, Google's store does not
 
 
 def remove_folder(place: Place) -> None:
@@ -270,6 +270,8 @@ def plain_errors(place: StorePath) -> Iterator[None]:
 
 _CODE: Final = re.compile(r"<Code>([A-Za-z]{1,64})</Code>")
 _STATUS: Final = re.compile(r"\b([45]\d\d) [A-Z][A-Za-z ]{1,40}")
+_DENIED: Final = ("403 Forbidden", "401 Unauthorized", "AccessControlException", "necessary privileges")
+_NO_CREDENTIALS: Final = "no credentials, set those of the store in the environment"
 
 
 def reason_in_store(error: Exception) -> tuple[int | None, str]:
@@ -282,12 +284,14 @@ def reason_in_store(error: Exception) -> tuple[int | None, str]:
     answer = code[1] if code is not None else status[0] if status is not None else ""
     if isinstance(error, FileNotFoundError) or ("404 Not Found" in text and not code):
         return errno.ENOENT, os.strerror(errno.ENOENT)
-    if "403 Forbidden" in text or "AccessControlException" in text or "necessary privileges" in text:
+    if "token request" in text:
+        return None, _NO_CREDENTIALS  # whoever gives them out does not know them, or is not there
+    if any(each in text for each in _DENIED):
         return errno.EACCES, os.strerror(errno.EACCES)
     if "error sending request" in text or "onnection refused" in text:
         return None, "the store does not answer, check its address and the network"
-    if "redentials" in text:
-        return None, "no credentials, set those of the store in the environment"
+    if "redential" in text:
+        return None, _NO_CREDENTIALS
     return None, f"the store answers {answer}" if answer else "the store failed"
 
 
