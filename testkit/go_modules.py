@@ -1,7 +1,7 @@
 """Go modules that tests use: downloaded by Go once, checked against pinned digests, then used offline.
 
 A server of S3 is built from one; two others hold the schemas of what Kubernetes and the Prometheus operator
-accept. A client of Kafka is a module of this repository.
+accept. A client of Kafka and a server of Google's store are modules of this repository.
 """
 
 import fcntl

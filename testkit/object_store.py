@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
@@ -15,6 +16,21 @@ from testkit.processes import Server
 BUCKET = "lake"
 START_S = 60.0
 KEY = "kustos-tests"
+
+
+class Store(Protocol):
+    """A running server of any kind, as its clients need it."""
+
+    @property
+    def log(self) -> Path:
+        """The file with a line for each request."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What clients look for in their environment."""
+
+    def address(self, path: str) -> str:
+        """Return the address of a path in the bucket."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ CLASSIC_ONLY: Final = {
     "test_stream.py": "a stream runs in the driver, a Connect session is refused",
     "test_kills.py": "a driver is killed together with its Spark",
     "test_object_store.py": "workers are started again in the environment that names the store",
+    "test_google_storage.py": "likewise",
     "test_hdfs.py": "likewise",
     "test_logs_in_a_store.py": "likewise",
     "test_jobs_of_reads.py": "a client of Connect is not told which jobs the server starts",

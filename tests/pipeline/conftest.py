@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.session import open_session
 from testkit import spark_daemon
-from testkit.object_store import ObjectStore, object_store
+from testkit.google_storage import GoogleStorage, google_storage
+from testkit.object_store import ObjectStore, Store, object_store
 from testkit.paths import ROOT
 from testkit.spark_connect import connect_server
 from testkit.spark_jars import SPARK_DELTA, SPARK_KAFKA, spark_jars
@@ -97,8 +98,16 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def google_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleStorage]:
+    with google_storage(tmp_path_factory.mktemp("gs")) as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        yield server
+
+
 @pytest.fixture
-def near(spark: SparkSession, store: ObjectStore) -> Iterator[SparkSession]:
+def near(spark: SparkSession, store: Store) -> Iterator[SparkSession]:
     """Return the session with workers that were started in the store's environment."""
     environment = spark.sparkContext.environment
     environment.update(store.environment)
