@@ -2,7 +2,7 @@
 
 from kustos.wire.alike import AlikeFrames
 from kustos.wire.api_keys import ApiKey, api_constant, api_name, names_software
-from kustos.wire.batch_headers import batch_headers, is_one_plain_batch
+from kustos.wire.batch_headers import batch_headers, is_one_plain_batch, offset_after
 from kustos.wire.codec import (
     Decoded,
     MessageCodec,
@@ -109,6 +109,7 @@ __all__ = [
     "is_one_plain_batch",
     "names_software",
     "new_uuid",
+    "offset_after",
     "peek_api",
     "read_batch",
     "read_raw_batch",

@@ -22,6 +22,9 @@ from kustos.wire.record_batch import (
 )
 
 _MAGIC_AT: Final = 16
+_LENGTH_AT: Final = 8
+_LENGTH: Final = struct.Struct(">i")
+_OFFSET: Final = struct.Struct(">q")
 _LEGACY: Final = struct.Struct(">qiIbb")
 _LEGACY_OVERHEAD_BYTES: Final = {0: 14, 1: 22}
 """CRC, magic, attributes, (timestamp,) key length, value length: a message cannot be shorter."""
@@ -83,6 +86,36 @@ def batch_headers(records: bytes) -> Iterator[BatchHeader]:
             raise CorruptBatchError(f"the payload holds a batch of magic {magic}, only 0, 1 and 2 exist")
         yield header
         position += header.size_bytes
+
+
+def offset_after(records: bytes | memoryview, offset: int) -> int:
+    """Return the offset after the last whole batch of fetched records; `offset` if there is none.
+
+    The last batch of a fetch may be cut short; it is left out. Only lengths are read of all others. Raises
+    `CorruptBatchError` for an impossible length, or another magic of the last batch than 0, 1 and 2.
+    """
+    position, last, total = 0, -1, len(records)
+    while total - position > _MAGIC_AT:
+        length: int = _LENGTH.unpack_from(records, position + _LENGTH_AT)[0]
+        if length < _LEGACY_OVERHEAD_BYTES[0]:
+            raise CorruptBatchError(f"a batch claims {length} bytes, less than any has")
+        if length > total - position - LENGTH_END:
+            break
+        last, position = position, position + LENGTH_END + length
+    if last < 0:
+        return offset
+    magic = records[last + _MAGIC_AT]
+    if magic == 2 and position - last >= HEADER_SIZE_BYTES:
+        fields = HEADER.unpack_from(records, last)
+        base_offset, last_offset_delta = fields[0], fields[6]
+    elif magic in _LEGACY_OVERHEAD_BYTES:
+        # the offset of a message that wraps others is that of the last of them (KIP-31)
+        base_offset, last_offset_delta = _OFFSET.unpack_from(records, last)[0], 0
+    else:
+        raise CorruptBatchError(f"the last batch has magic {magic}, only 0, 1 and 2 exist")
+    after: int = base_offset + last_offset_delta + 1
+    # a batch that holds `offset` may begin before it, none ends before it
+    return max(offset, after)
 
 
 def is_one_plain_batch(data: bytes, start: int, end: int) -> bool:

@@ -1,0 +1,149 @@
+"""The brokers that lead a topic: who they are, by the metadata, and one connection to each."""
+
+import asyncio
+from collections import defaultdict
+from typing import Final
+
+from kustos.client.connection import KafkaConnection
+from kustos.client.errors import (
+    CannotConnectError,
+    ClientError,
+    ConnectionClosedError,
+    KafkaError,
+    ProtocolViolationError,
+    UnreachableError,
+    raise_for,
+)
+from kustos.client.sasl import connect
+from kustos.client.settings import ClientSettings, NodeAddress
+from kustos.client.topics.messages import (
+    METADATA_VERSIONS,
+    MOVED,
+    UNKNOWN_TOPIC_ID,
+    TopicLayout,
+    metadata_request,
+    read_layout,
+)
+from kustos.wire import ApiKey
+
+
+class StaleError(Exception):
+    """A try failed in a way that a fresh look at the metadata may heal; `reason` says how."""
+
+    def __init__(self, reason: ClientError) -> None:
+        super().__init__(str(reason))
+        self.reason: Final = reason
+
+
+class TopicCluster:
+    """The layout of one topic, as last looked up, and connections to its brokers.
+
+    Safe for many tasks of one event loop. `topic_id` is the id that the topic must have, once it is known.
+    """
+
+    def __init__(self, settings: ClientSettings, topic: str, topic_id: str | None) -> None:
+        self._settings: Final = settings
+        self._topic: Final = topic
+        self.topic_id = topic_id
+        self._layout: TopicLayout | None = None
+        self._nodes: tuple[NodeAddress, ...] = ()
+        self._connections: dict[NodeAddress, KafkaConnection] = {}
+        self._opening: Final[defaultdict[NodeAddress, asyncio.Lock]] = defaultdict(asyncio.Lock)
+        self._looking: Final = asyncio.Lock()
+        self._setbacks = 0
+
+    async def layout(self) -> TopicLayout:
+        """Return the layout, looked up if it was forgotten; raises as `look` does."""
+        async with self._looking:
+            if self._layout is None:
+                self._layout = await self._look()
+            return self._layout
+
+    async def look(self) -> TopicLayout:
+        """Return the layout as a broker knows it now.
+
+        Raise the topic's `KafkaError`, `AuthenticationFailedError`, `CannotConnectError` where never a broker
+        answered and none speaks this security protocol, and `StaleError` for what may pass.
+        """
+        async with self._looking:
+            self._layout = await self._look()
+            return self._layout
+
+    def forget(self, layout: TopicLayout) -> None:
+        """Let the next try look anew, unless another task's already did."""
+        if self._layout is layout:
+            self._layout = None
+            self._setbacks += 1
+
+    async def connection(self, address: NodeAddress) -> KafkaConnection:
+        """Return an open connection to a broker; raises as `connect` does."""
+        async with self._opening[address]:
+            found = self._connections.get(address)
+            if found is None or not found.is_open:
+                found = self._connections[address] = await connect(address, self._settings)
+            return found
+
+    async def close(self) -> None:
+        """Close all connections."""
+        connections = list(self._connections.values())
+        self._connections.clear()
+        for connection in connections:
+            connection.close()
+            await connection.wait_closed()
+
+    async def _look(self) -> TopicLayout:
+        failures: list[ClientError] = []
+        for address in self._addresses():
+            try:
+                layout = await self._ask(address)
+            except (ProtocolViolationError, CannotConnectError, ConnectionClosedError) as failure:
+                failures.append(failure)
+                continue
+            self._judge(layout)
+            self._nodes = layout.nodes
+            return layout
+        self._setbacks += 1
+        last = failures[-1]
+        if not self._nodes and not any(_may_pass(failure) for failure in failures):
+            raise CannotConnectError("; ".join(map(str, failures))) from last
+        raise StaleError(last) from last
+
+    async def _ask(self, address: NodeAddress) -> TopicLayout:
+        connection = await self.connection(address)
+        floor, cap = METADATA_VERSIONS
+        answer = await connection.request(
+            ApiKey.METADATA, lambda codec: metadata_request(codec, self._topic), floor=floor, cap=cap
+        )
+        try:
+            raise_for(answer.get("error_code", 0))
+            return read_layout(answer, self._topic)
+        except KafkaError as error:
+            if error.code in MOVED:
+                raise StaleError(error) from error
+            raise
+
+    def _judge(self, layout: TopicLayout) -> None:
+        """Keep the topic's id; raise UNKNOWN_TOPIC_ID if the name means another topic by now."""
+        found = layout.description.topic_id
+        if self.topic_id is None:
+            self.topic_id = found
+        elif found is not None and found != self.topic_id:
+            raise KafkaError(
+                UNKNOWN_TOPIC_ID,
+                f"topic `{self._topic}` was deleted and recreated: its id was `{self.topic_id}` and "
+                f"is `{found}`",
+            )
+
+    def _addresses(self) -> list[NodeAddress]:
+        """Return whom to ask, in turn: open connections first, but after a setback another than before."""
+        is_open = [address for address, each in self._connections.items() if each.is_open]
+        found = list(dict.fromkeys((*is_open, *self._nodes, *self._settings.bootstrap_servers)))
+        first = self._setbacks % len(found)
+        return found[first:] + found[:first]
+
+
+def _may_pass(failure: ClientError) -> bool:
+    """Return whether a broker that has never answered may still do so."""
+    return isinstance(failure, UnreachableError) or (
+        isinstance(failure, ConnectionClosedError) and not isinstance(failure, ProtocolViolationError)
+    )

@@ -1,0 +1,65 @@
+"""How much a fetch brings, how long it waits, and how long a call retries: keys of Kafka's clients."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Final, Self
+
+from kustos.client.errors import SettingsError
+from kustos.runtime import Entropy
+
+_KEYS: Final = {
+    "max_wait_ms": "fetch.max.wait.ms",
+    "partition_max_bytes": "max.partition.fetch.bytes",
+    "max_bytes": "fetch.max.bytes",
+    "default_api_timeout_ms": "default.api.timeout.ms",
+    "retry_backoff_ms": "retry.backoff.ms",
+    "retry_backoff_max_ms": "retry.backoff.max.ms",
+}
+
+_MOST_DOUBLINGS: Final = 16
+"""A pause has reached its maximum long before; the exponent stays small however long a retry goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLimits:
+    """Limits of reading a topic. Times in milliseconds, sizes in bytes, all above 0."""
+
+    max_wait_ms: int = 500
+    """How long a broker holds a fetch back while there is nothing to bring: Kafka's default."""
+
+    partition_max_bytes: int = 4 * 1024 * 1024
+    """What one fetch brings, unless its first batch is larger (KIP-74). A reader holds an answer or two for
+    each partition that it reads; a round trip per 4 MB costs little, and per Kafka's default 1 MB much."""
+
+    max_bytes: int = 50 * 1024 * 1024
+    """Kafka's default for all partitions of a fetch; here a fetch has one."""
+
+    default_api_timeout_ms: int = 15_000
+    """How long one call retries. Kafka's default is 60 s, too long for who waits at a terminal; brokers elect
+    a new leader within 10 s of losing one."""
+
+    retry_backoff_ms: int = 100
+    """The first pause before a retry, doubled each time: Kafka's default (KIP-580)."""
+
+    retry_backoff_max_ms: int = 1000
+    """The longest pause: Kafka's default."""
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> Self:
+        """Return the limits of Kafka's keys, defaults for those that are missing; raise `SettingsError`."""
+        limits: dict[str, int] = {}
+        for limit in fields(cls):
+            key = _KEYS[limit.name]
+            text = properties.get(key, "").strip()
+            if not text:
+                continue
+            if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**31:
+                unit = "milliseconds" if limit.name.endswith("_ms") else "bytes"
+                raise SettingsError(f"`{key}` is `{text}`, use a whole number of {unit} above 0")
+            limits[limit.name] = int(text)
+        return cls(**limits)
+
+    def pause_ms(self, tries: int, entropy: Entropy) -> float:
+        """Return how long to wait after `tries` failed tries, with Kafka's jitter of a fifth (KIP-580)."""
+        pause: int = min(self.retry_backoff_max_ms, self.retry_backoff_ms << min(tries, _MOST_DOUBLINGS))
+        return pause * (0.8 + 0.4 * int.from_bytes(entropy.token_bytes(2)) / 65_535)
