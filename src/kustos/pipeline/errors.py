@@ -49,6 +49,10 @@ class KafkaInputError(PipelineError):
     """A topic cannot be read: not there, not reached, not permitted, records gone; the text says which."""
 
 
+class DamagedRecordsError(KafkaInputError):
+    """A batch of a topic is damaged, or too large uncompressed; the text says where, and quotes no byte."""
+
+
 class StreamError(PipelineError):
     """A stream cannot be run: its checkpoint is another stream's, or its session is of the wrong kind."""
 

@@ -2,7 +2,13 @@
 
 from kustos.wire.alike import AlikeFrames
 from kustos.wire.api_keys import ApiKey, api_constant, api_name, names_software
-from kustos.wire.batch_headers import batch_headers, is_one_plain_batch, offset_after
+from kustos.wire.batch_headers import (
+    BatchHeader,
+    batch_headers,
+    is_one_plain_batch,
+    offset_after,
+    whole_batches,
+)
 from kustos.wire.codec import (
     Decoded,
     MessageCodec,
@@ -78,6 +84,7 @@ __all__ = [
     "ZERO_UUID",
     "AlikeFrames",
     "ApiKey",
+    "BatchHeader",
     "CorruptBatchError",
     "Decoded",
     "FrameLengthError",
@@ -124,6 +131,7 @@ __all__ = [
     "uuid_of_text",
     "uuid_text",
     "uvarint",
+    "whole_batches",
     "whole_records",
     "with_correlation_id",
     "with_length",

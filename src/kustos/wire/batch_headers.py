@@ -1,4 +1,4 @@
-"""The headers of the batches in a Produce payload, read without touching a record.
+"""The headers of the batches in a payload of Produce or Fetch, read without touching a record.
 
 The gateway must know whether a payload is transactional, whether it smuggles in control batches, and which
 producer id it has; it never needs a record. Message sets of magic 0 and 1, which old clients and mirrors
@@ -24,7 +24,6 @@ from kustos.wire.record_batch import (
 _MAGIC_AT: Final = 16
 _LENGTH_AT: Final = 8
 _LENGTH: Final = struct.Struct(">i")
-_OFFSET: Final = struct.Struct(">q")
 _LEGACY: Final = struct.Struct(">qiIbb")
 _LEGACY_OVERHEAD_BYTES: Final = {0: 14, 1: 22}
 """CRC, magic, attributes, (timestamp,) key length, value length: a message cannot be shorter."""
@@ -75,47 +74,47 @@ def batch_headers(records: bytes) -> Iterator[BatchHeader]:
     """
     position, total = 0, len(records)
     while position < total:
-        if total - position <= _MAGIC_AT:
-            raise CorruptBatchError("the payload ends inside a batch header")
-        magic = records[position + _MAGIC_AT]
-        if magic == 2:
-            header = _current(records, position)
-        elif magic in _LEGACY_OVERHEAD_BYTES:
-            header = _legacy(records, position, magic)
-        else:
-            raise CorruptBatchError(f"the payload holds a batch of magic {magic}, only 0, 1 and 2 exist")
+        header = _header(records, position)
         yield header
         position += header.size_bytes
+
+
+def whole_batches(records: bytes | memoryview) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield (position, header) of each whole batch of fetched records; the last may be cut short.
+
+    Raises `CorruptBatchError` as `batch_headers` does, but not for the batch that is cut short.
+    """
+    position = 0
+    while (end := _whole_end(records, position)) is not None:
+        yield position, _header(records, position)
+        position = end
 
 
 def offset_after(records: bytes | memoryview, offset: int) -> int:
     """Return the offset after the last whole batch of fetched records; `offset` if there is none.
 
-    The last batch of a fetch may be cut short; it is left out. Only lengths are read of all others. Raises
-    `CorruptBatchError` for an impossible length, or another magic of the last batch than 0, 1 and 2.
+    Of all but the last one only the length is read. Raises `CorruptBatchError` as `whole_batches` does.
     """
-    position, last, total = 0, -1, len(records)
-    while total - position > _MAGIC_AT:
-        length: int = _LENGTH.unpack_from(records, position + _LENGTH_AT)[0]
-        if length < _LEGACY_OVERHEAD_BYTES[0]:
-            raise CorruptBatchError(f"a batch claims {length} bytes, less than any has")
-        if length > total - position - LENGTH_END:
-            break
-        last, position = position, position + LENGTH_END + length
+    last, position = -1, 0
+    while (end := _whole_end(records, position)) is not None:
+        last, position = position, end
     if last < 0:
         return offset
-    magic = records[last + _MAGIC_AT]
-    if magic == 2 and position - last >= HEADER_SIZE_BYTES:
-        fields = HEADER.unpack_from(records, last)
-        base_offset, last_offset_delta = fields[0], fields[6]
-    elif magic in _LEGACY_OVERHEAD_BYTES:
-        # the offset of a message that wraps others is that of the last of them (KIP-31)
-        base_offset, last_offset_delta = _OFFSET.unpack_from(records, last)[0], 0
-    else:
-        raise CorruptBatchError(f"the last batch has magic {magic}, only 0, 1 and 2 exist")
-    after: int = base_offset + last_offset_delta + 1
+    # the offset of a message that wraps others is that of the last of them (KIP-31)
+    header = _header(records, last)
     # a batch that holds `offset` may begin before it, none ends before it
-    return max(offset, after)
+    return max(offset, header.base_offset + header.last_offset_delta + 1)
+
+
+def _whole_end(records: bytes | memoryview, position: int) -> int | None:
+    """Return where the batch at a position ends, None if the bytes end before."""
+    rest = len(records) - position
+    if rest <= _MAGIC_AT:
+        return None
+    length: int = _LENGTH.unpack_from(records, position + _LENGTH_AT)[0]
+    if length < _LEGACY_OVERHEAD_BYTES[0]:
+        raise CorruptBatchError(f"a batch claims {length} bytes, less than any has")
+    return None if LENGTH_END + length > rest else position + LENGTH_END + length
 
 
 def is_one_plain_batch(data: bytes, start: int, end: int) -> bool:
@@ -133,7 +132,18 @@ def is_one_plain_batch(data: bytes, start: int, end: int) -> bool:
     )
 
 
-def _fields(records: bytes, position: int) -> tuple[int, ...]:
+def _header(records: bytes | memoryview, position: int) -> BatchHeader:
+    if len(records) - position <= _MAGIC_AT:
+        raise CorruptBatchError("the payload ends inside a batch header")
+    magic = records[position + _MAGIC_AT]
+    if magic == 2:
+        return _current(records, position)
+    if magic in _LEGACY_OVERHEAD_BYTES:
+        return _legacy(records, position, magic)
+    raise CorruptBatchError(f"the payload holds a batch of magic {magic}, only 0, 1 and 2 exist")
+
+
+def _fields(records: bytes | memoryview, position: int) -> tuple[int, ...]:
     """Return the fields of a header of magic 2 that the records may have; raise `CorruptBatchError`."""
     if len(records) - position < HEADER_SIZE_BYTES:
         raise CorruptBatchError("the payload ends inside a batch header")
@@ -146,7 +156,7 @@ def _fields(records: bytes, position: int) -> tuple[int, ...]:
     return fields
 
 
-def _current(records: bytes, position: int) -> BatchHeader:
+def _current(records: bytes | memoryview, position: int) -> BatchHeader:
     (base_offset, length, _, magic, _, attributes, last_offset_delta, _, _,
      producer_id, producer_epoch, base_sequence, count) = _fields(records, position)  # fmt: skip
     return BatchHeader(
@@ -162,7 +172,7 @@ def _current(records: bytes, position: int) -> BatchHeader:
     )
 
 
-def _legacy(records: bytes, position: int, magic: int) -> BatchHeader:
+def _legacy(records: bytes | memoryview, position: int, magic: int) -> BatchHeader:
     if len(records) - position < _LEGACY.size:
         raise CorruptBatchError("the payload ends inside a message header")
     base_offset, length, _, _, attributes = _LEGACY.unpack_from(records, position)
