@@ -7,7 +7,6 @@ a connection fails all requests in flight with one typed error.
 """
 
 import asyncio
-import os
 import ssl
 from collections import deque
 from collections.abc import Callable
@@ -23,8 +22,10 @@ from kustos.client.errors import (
     RequestTimedOutError,
     UnreachableError,
     raise_for,
+    reason_in_words,
 )
 from kustos.client.session import SaslSession
+from kustos.client.tls import tls_reason
 from kustos.client.versions import ApiVersions, choose_version, read_versions, versions_request
 from kustos.wire import (
     ApiKey,
@@ -64,11 +65,15 @@ class ConnectionLimits:
     """Most requests in flight; further ones wait. Bounds memory against a slow peer."""
 
 
+_Answer = tuple[bytes, int]
+"""A frame, and where its body begins: what is decoded from there need not be copied before."""
+
+
 @dataclass(slots=True)
 class _Pending:
     correlation_id: int
     has_flexible_header: bool
-    answer: asyncio.Future[bytes] = field(repr=False)
+    answer: asyncio.Future[_Answer] = field(repr=False)
 
 
 class KafkaConnection(asyncio.Protocol):
@@ -128,11 +133,13 @@ class KafkaConnection(asyncio.Protocol):
                 "check the address and that its listener has this security protocol"
             ) from error
         except ssl.SSLError as error:
-            raise CannotConnectError(f"TLS with `{host}:{port}` failed: {_tls_reason(error)}") from error
+            raise CannotConnectError(f"TLS with `{host}:{port}` failed: {tls_reason(error)}") from error
         except OSError as error:
-            raise UnreachableError(f"cannot connect to `{host}:{port}`: {_reason(error)}") from error
+            raise UnreachableError(f"cannot connect to `{host}:{port}`: {reason_in_words(error)}") from error
         except ValueError as error:
-            raise CannotConnectError(f"cannot connect to `{host}:{port}`: {_reason(error)}") from error
+            raise CannotConnectError(
+                f"cannot connect to `{host}:{port}`: {reason_in_words(error)}"
+            ) from error
         except ConnectionClosedError as error:
             raise CannotConnectError(
                 f"`{host}:{port}` closed the connection at the first request ({error}); "
@@ -182,16 +189,21 @@ class KafkaConnection(asyncio.Protocol):
         the error codes in the answer.
         """
         body = request_codec(api_key, version).encode(message)
-        return await self._decode(api_key, version, await self.exchange(api_key, version, body, timeout_ms))
+        frame, body_at = await self._in_time(api_key, version, body, timeout_ms)
+        return await self._decode(api_key, version, frame, body_at)
 
     async def exchange(self, api_key: int, version: int, body: bytes, timeout_ms: int | None = None) -> bytes:
         """Return the body that answers this body, both undecoded; raises as `send` does."""
+        frame, body_at = await self._in_time(api_key, version, body, timeout_ms)
+        return frame[body_at:]
+
+    async def _in_time(self, api_key: int, version: int, body: bytes, timeout_ms: int | None) -> _Answer:
         limit_ms = timeout_ms or self.limits.request_timeout_ms
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 if self.session is not None and self.session.is_due:
                     await self._prolong(self.session)
-                return await self._exchange(api_key, version, body)
+                return await self._exchange_frames(api_key, version, body)
         except TimeoutError as error:
             timed_out = RequestTimedOutError(
                 f"`{self.host}:{self.port}` did not answer `{api_name(api_key)}` within {limit_ms} ms"
@@ -200,6 +212,10 @@ class KafkaConnection(asyncio.Protocol):
             raise timed_out from error
 
     async def _exchange(self, api_key: int, version: int, body: bytes) -> bytes:
+        frame, body_at = await self._exchange_frames(api_key, version, body)
+        return frame[body_at:]
+
+    async def _exchange_frames(self, api_key: int, version: int, body: bytes) -> _Answer:
         await self._slots.acquire()
         try:
             await self._writable.wait()
@@ -230,10 +246,10 @@ class KafkaConnection(asyncio.Protocol):
             self.close()
             raise
 
-    async def _decode(self, api_key: int, version: int, body: bytes) -> Message:
+    async def _decode(self, api_key: int, version: int, frame: bytes, body_at: int) -> Message:
         """Return the message of an answer; a large one leaves the event loop to others in between."""
         try:
-            reader = PartReader(response_codec(api_key, version), body, 0)
+            reader = PartReader(response_codec(api_key, version), frame, body_at)
             reader.read(ELEMENTS_PER_TURN)
             while reader.message is None:
                 await asyncio.sleep(0)
@@ -336,7 +352,7 @@ class KafkaConnection(asyncio.Protocol):
         self._pending.popleft()
         self._slots.release()
         if not pending.answer.done():
-            pending.answer.set_result(frame[body_at:])
+            pending.answer.set_result((frame, body_at))
 
     def pause_writing(self) -> None:
         """Hold back further requests until the peer reads."""
@@ -348,7 +364,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail the requests in flight."""
-        reason = f" ({_reason(exc)})" if exc is not None else ""
+        reason = f" ({reason_in_words(exc)})" if exc is not None else ""
         self._fail(ConnectionClosedError(f"`{self.host}:{self.port}` closed the connection{reason}"))
         if not self._lost.done():
             self._lost.set_result(None)
@@ -374,20 +390,6 @@ _UNSUPPORTED: Final = UNSUPPORTED_VERSION.to_bytes(2, "big", signed=True)
 def _again(failure: ClientError) -> ClientError:
     # every waiter gets its own: a shared exception would collect all their tracebacks
     return type(failure)(str(failure))
-
-
-def _reason(error: BaseException) -> str:
-    number = getattr(error, "errno", None)
-    # asyncio puts the address into the text; the number gives the system's wording
-    plain = os.strerror(number) if isinstance(number, int) and number > 0 else None
-    text = plain or getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return text[:1].lower() + text[1:]
-
-
-def _tls_reason(error: ssl.SSLError) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"certificate verify failed: {error.verify_message}"
-    return (error.reason or str(error)).lower().replace("_", " ")
 
 
 def as_transport(transport: asyncio.BaseTransport) -> asyncio.Transport:

@@ -4,6 +4,7 @@
 credential.
 """
 
+import os
 from dataclasses import dataclass
 from typing import Final
 
@@ -104,3 +105,12 @@ def raise_for(code: int, message: str | None = None) -> None:
     """Raise `KafkaError` unless the code is NONE."""
     if code != NONE:
         raise KafkaError(code, message)
+
+
+def reason_in_words(error: BaseException) -> str:
+    """Return why a connection failed, without its address."""
+    number = getattr(error, "errno", None)
+    # asyncio puts the address into the text; the number gives the system's wording
+    plain = os.strerror(number) if isinstance(number, int) and number > 0 else None
+    text = plain or getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return text[:1].lower() + text[1:]

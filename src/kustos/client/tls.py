@@ -2,9 +2,9 @@
 change.
 """
 
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ssl import SSLContext
 from typing import Final, Self
 
 import structlog
@@ -45,7 +45,7 @@ class ClientTls:
         except TlsError as error:
             raise SettingsError(str(error)) from None
 
-    def context(self) -> SSLContext:
+    def context(self) -> ssl.SSLContext:
         """Return the context for the next connection; raise `SettingsError` for unusable stores.
 
         Once stores were usable, worse ones that replace them are reported and not used.
@@ -58,3 +58,10 @@ class ClientTls:
         elif self._contexts.has_new_files():
             self._contexts.renew(LOG)
         return self._contexts.context
+
+
+def tls_reason(error: ssl.SSLError) -> str:
+    """Return why TLS failed, in words: what is wrong with a certificate, or OpenSSL's name for it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {error.verify_message}"
+    return (error.reason or str(error)).lower().replace("_", " ")

@@ -200,6 +200,12 @@ class FrameReader:
                 if not self._is_judged:
                     self._judge([])
                 return []
+            if self._size == self._needed > LENGTH_BYTES:
+                # nearly every large frame: nothing follows it, and it is joined without its length
+                head = memoryview(self._parts[0])[LENGTH_BYTES:]
+                frame = b"".join((head, *self._parts[1:]))
+                self._parts, self._needed = [], LENGTH_BYTES
+                return [frame]
             data = b"".join(self._parts)
             self._parts = []
             available = len(data)

@@ -79,7 +79,7 @@ def marker(offset: int, producer_id: int, kind: int) -> bytes:
 def message_set(
     magic: int, base_offset: int, values: list[bytes | None], *, is_compressed: bool = False
 ) -> bytes:
-    """Return messages of magic 0 or 1, gzipped into one or plain, with the offsets that a broker gives them."""
+    """Return messages of magic 0 or 1, gzipped into one or plain, with the offsets of a broker."""
     builder = LegacyRecordBatchBuilder(magic, GZIP if is_compressed else NONE, 1 << 20)
     relative = is_compressed and magic == 1
     for number, value in enumerate(values):
