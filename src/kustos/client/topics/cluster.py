@@ -12,27 +12,18 @@ from kustos.client.errors import (
     KafkaError,
     ProtocolViolationError,
     UnreachableError,
-    raise_for,
 )
 from kustos.client.sasl import connect
 from kustos.client.settings import ClientSettings, NodeAddress
 from kustos.client.topics.messages import (
     METADATA_VERSIONS,
-    MOVED,
     UNKNOWN_TOPIC_ID,
+    StaleError,
     TopicLayout,
     metadata_request,
     read_layout,
 )
 from kustos.wire import ApiKey
-
-
-class StaleError(Exception):
-    """A try failed in a way that a fresh look at the metadata may heal; `reason` says how."""
-
-    def __init__(self, reason: ClientError) -> None:
-        super().__init__(str(reason))
-        self.reason: Final = reason
 
 
 class TopicCluster:
@@ -41,8 +32,11 @@ class TopicCluster:
     Safe for many tasks of one event loop. `topic_id` is the id that the topic must have, once it is known.
     """
 
-    def __init__(self, settings: ClientSettings, topic: str, topic_id: str | None) -> None:
+    def __init__(
+        self, settings: ClientSettings, topic: str, topic_id: str | None, request_timeout_ms: int
+    ) -> None:
         self._settings: Final = settings
+        self._request_timeout_ms: Final = request_timeout_ms
         self._topic: Final = topic
         self.topic_id = topic_id
         self._layout: TopicLayout | None = None
@@ -51,6 +45,7 @@ class TopicCluster:
         self._opening: Final[defaultdict[NodeAddress, asyncio.Lock]] = defaultdict(asyncio.Lock)
         self._looking: Final = asyncio.Lock()
         self._setbacks = 0
+        self.is_closed = False
 
     async def layout(self) -> TopicLayout:
         """Return the layout, looked up if it was forgotten; raises as `look` does."""
@@ -76,15 +71,27 @@ class TopicCluster:
             self._setbacks += 1
 
     async def connection(self, address: NodeAddress) -> KafkaConnection:
-        """Return an open connection to a broker; raises as `connect` does."""
+        """Return an open connection to a broker; raises as `connect` does, and after `close`."""
         async with self._opening[address]:
+            self._require_open()
             found = self._connections.get(address)
             if found is None or not found.is_open:
-                found = self._connections[address] = await connect(address, self._settings)
+                found = await connect(address, self._settings)
+                try:
+                    self._require_open()
+                except ConnectionClosedError:
+                    found.close()
+                    raise
+                self._connections[address] = found
             return found
 
+    def _require_open(self) -> None:
+        if self.is_closed:
+            raise ConnectionClosedError(f"the reader of topic `{self._topic}` was closed by us")
+
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, for good."""
+        self.is_closed = True
         connections = list(self._connections.values())
         self._connections.clear()
         for connection in connections:
@@ -112,15 +119,13 @@ class TopicCluster:
         connection = await self.connection(address)
         floor, cap = METADATA_VERSIONS
         answer = await connection.request(
-            ApiKey.METADATA, lambda codec: metadata_request(codec, self._topic), floor=floor, cap=cap
+            ApiKey.METADATA,
+            lambda codec: metadata_request(codec, self._topic),
+            floor=floor,
+            cap=cap,
+            timeout_ms=self._request_timeout_ms,
         )
-        try:
-            raise_for(answer.get("error_code", 0))
-            return read_layout(answer, self._topic)
-        except KafkaError as error:
-            if error.code in MOVED:
-                raise StaleError(error) from error
-            raise
+        return read_layout(answer, self._topic)
 
     def _judge(self, layout: TopicLayout) -> None:
         """Keep the topic's id; raise UNKNOWN_TOPIC_ID if the name means another topic by now."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final, Self
 
+from kustos.client.connection import ConnectionLimits
 from kustos.client.errors import SettingsError
 from kustos.runtime import Entropy
 
@@ -58,6 +59,10 @@ class FetchLimits:
                 raise SettingsError(f"`{key}` is `{text}`, use a whole number of {unit} above 0")
             limits[limit.name] = int(text)
         return cls(**limits)
+
+    def request_timeout_ms(self, limits: ConnectionLimits) -> int:
+        """Return how long to wait for one answer: a silent broker leaves time to ask another one."""
+        return min(limits.request_timeout_ms, self.default_api_timeout_ms * 2 // 3)
 
     def pause_ms(self, tries: int, entropy: Entropy) -> float:
         """Return how long to wait after `tries` failed tries, with Kafka's jitter of a fifth (KIP-580)."""

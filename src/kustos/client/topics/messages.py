@@ -11,7 +11,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from kustos.client.errors import KafkaError, ProtocolViolationError
+from kustos.client.errors import ClientError, KafkaError, ProtocolViolationError
 from kustos.client.settings import NodeAddress
 from kustos.client.topics.limits import FetchLimits
 from kustos.wire import ZERO_UUID, Message, MessageCodec, uuid_of_text, uuid_text
@@ -59,6 +59,14 @@ MAYBE_MOVED: Final = MOVED | {
 }
 """Errors of a partition's leader that a fresh look at the metadata explains: a broker answers so, too, when
 it does not lead the partition yet."""
+
+
+class StaleError(Exception):
+    """A try failed in a way that a fresh look at the metadata may heal; `reason` says how."""
+
+    def __init__(self, reason: ClientError) -> None:
+        super().__init__(str(reason))
+        self.reason: Final = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +118,14 @@ class TopicLayout:
     nodes: tuple[NodeAddress, ...]
 
     def leader(self, partition: int) -> Leader:
-        """Return who leads a partition; raise `KafkaError` for one without a leader, or that is not there."""
+        """Return who leads a partition; raise `StaleError` for nobody, `KafkaError` for no such partition."""
         found = self.leaders.get(partition)
-        if found is None:
-            is_known = partition in self.description.partitions
-            code = LEADER_NOT_AVAILABLE if is_known else UNKNOWN_TOPIC_OR_PARTITION
-            raise KafkaError(code, f"topic `{self.topic}`, partition {partition}")
-        return found
+        if found is not None:
+            return found
+        place = f"topic `{self.topic}`, partition {partition}"
+        if partition in self.description.partitions:
+            raise StaleError(KafkaError(LEADER_NOT_AVAILABLE, place))
+        raise KafkaError(UNKNOWN_TOPIC_OR_PARTITION, place)
 
 
 def metadata_request(codec: MessageCodec, topic: str) -> Message:
@@ -126,12 +135,13 @@ def metadata_request(codec: MessageCodec, topic: str) -> Message:
 
 
 def read_layout(answer: Message, topic: str) -> TopicLayout:
-    """Return what Metadata says of the topic; raise the topic's `KafkaError`."""
+    """Return what Metadata says of the topic; raise its `KafkaError`, or `StaleError` for what may pass."""
     found = next((each for each in answer.topics if each.name == topic), None)
     if found is None:
         raise ProtocolViolationError(f"a broker left topic `{topic}` out of its metadata")
     if found.error_code:
-        raise KafkaError(found.error_code, f"topic `{topic}`")
+        error = KafkaError(found.error_code, f"topic `{topic}`")
+        raise StaleError(error) if error.code in MOVED else error
     nodes = {node.node_id: NodeAddress(node.host, node.port) for node in answer.brokers}
     leaders = {
         each.partition_index: Leader(nodes[each.leader_id], each.get("leader_epoch", -1))

@@ -18,7 +18,7 @@ from kustos.client.errors import (
     UnreachableError,
 )
 from kustos.client.settings import ClientSettings, NodeAddress
-from kustos.client.topics.cluster import StaleError, TopicCluster
+from kustos.client.topics.cluster import TopicCluster
 from kustos.client.topics.limits import FetchLimits
 from kustos.client.topics.messages import (
     EARLIEST,
@@ -28,6 +28,7 @@ from kustos.client.topics.messages import (
     LIST_OFFSETS_FLOOR,
     MAYBE_MOVED,
     Fetched,
+    StaleError,
     TopicDescription,
     TopicLayout,
     fetch_request,
@@ -63,9 +64,9 @@ class TopicReader:
         topic_id: str | None = None,
         entropy: Entropy | None = None,
     ) -> None:
-        self._settings: Final = settings
         self._limits: Final = limits or FetchLimits()
-        self._cluster: Final = TopicCluster(settings, topic, topic_id)
+        self._request_timeout_ms: Final = self._limits.request_timeout_ms(settings.limits)
+        self._cluster: Final = TopicCluster(settings, topic, topic_id, self._request_timeout_ms)
         self._topic: Final = topic
         self._entropy: Final = entropy or SystemEntropy()
 
@@ -115,7 +116,7 @@ class TopicReader:
             lambda codec: fetch_request(codec, layout, topic_id, partition, offset, limits),
             floor=FETCH_FLOOR,
             cap=LAST_FETCH_BY_NAME if topic_id is None else None,
-            timeout_ms=self._settings.limits.request_timeout_ms + limits.max_wait_ms,
+            timeout_ms=self._request_timeout_ms + limits.max_wait_ms,
         )
         code, fetched = read_fetched(answer, partition)
         if code:
@@ -153,6 +154,7 @@ class TopicReader:
             ApiKey.LIST_OFFSETS,
             lambda codec: list_offsets_request(codec, layout, asked, time),
             floor=LIST_OFFSETS_FLOOR,
+            timeout_ms=self._request_timeout_ms,
         )
         for partition, code, offset in read_offsets(answer):
             if code:
@@ -184,9 +186,10 @@ class TopicReader:
                         layout = await look()
                         return await ask(layout)
                     except (StaleError, CannotConnectError, ConnectionClosedError) as error:
-                        if not _may_heal(error) or (layout is None and not isinstance(error, StaleError)):
-                            raise
                         reason = error.reason if isinstance(error, StaleError) else error
+                        is_final = layout is None and reason is error
+                        if is_final or self._cluster.is_closed or not _may_heal(error):
+                            raise reason from None
                     if layout is not None:
                         self._cluster.forget(layout)
                     await asyncio.sleep(self._limits.pause_ms(tries, self._entropy) / 1000)
