@@ -1,4 +1,4 @@
-"""Outgoing Kafka connections that drive the sans-IO machines; `admin` and `quorum` use them."""
+"""Outgoing Kafka connections that drive the sans-IO machines; `admin`, `quorum` and `topics` use them."""
 
 from kustos.client.connection import ConnectionLimits, KafkaConnection, as_transport
 from kustos.client.errors import (

@@ -36,7 +36,7 @@ _ABORT: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedRecords:
     """Records in the order of their offsets, which may have holes; `next_offset` is where to read on."""
 
     offsets: list[int]
@@ -46,7 +46,7 @@ class Decoded:
 
 def decode(
     records: bytes | memoryview, aborted: Iterable[AbortedTransaction], first: int, end: int
-) -> Decoded:
+) -> DecodedRecords:
     """Return the records of a fetch with `first <= offset < end` that happened.
 
     `aborted` are the aborted transactions of the same fetch. Control batches are left out, and a last batch
@@ -82,7 +82,7 @@ def decode(
             f"the batch at offset {base_offset} cannot be read: {error}; look at it with "
             "`kafka-dump-log.sh --deep-iteration` at the leader of its partition"
         ) from None
-    return Decoded(offsets, values, next_offset)
+    return DecodedRecords(offsets, values, next_offset)
 
 
 def _verify(batch: memoryview) -> None:
