@@ -35,6 +35,7 @@ def produce(
     partition: int = 0,
     *,
     is_compacted: bool = False,
+    has_headers: bool = True,
     **more: object,
 ) -> None:
     """Put values into a topic, in batches of fifty, and return when the broker has them all.
@@ -50,7 +51,7 @@ def produce(
             value,
             key=b"%d" % (number % 7) if is_compacted or number % 3 else None,
             partition=partition,
-            headers=[("header", b"x" * (number % 4)), ("none", None)],
+            headers=[("header", b"x" * (number % 4)), ("none", None)] if has_headers else None,
             on_delivery=lambda error, _: errors.append(error),
         )
     assert producer.flush(WAIT_S) == 0

@@ -57,10 +57,10 @@ def decode(
     values: list[bytes | None] = []
     view = memoryview(records)
     transactions = _Transactions(aborted)
-    base_offset = first
+    at = first
     try:
         for position, header in whole_batches(records):
-            base_offset = header.base_offset
+            at = base_offset = header.base_offset
             batch = view[position : position + header.size_bytes]
             if header.magic != MAGIC:
                 _keep(legacy_records(batch), first, end, offsets, values)
@@ -79,7 +79,7 @@ def decode(
         next_offset = offset_after(records, first)
     except (CompressionError, DamagedMessageError, CorruptBatchError) as error:
         raise DamagedRecordsError(
-            f"the batch at offset {base_offset} cannot be read: {error}; look at it with "
+            f"the batch at or after offset {at} cannot be read: {error}; look at it with "
             "`kafka-dump-log.sh --deep-iteration` at the leader of its partition"
         ) from None
     return DecodedRecords(offsets, values, next_offset)
