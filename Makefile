@@ -46,7 +46,7 @@ setup: ## bring Python packages, Java, Maven and Kafka's jars (the others do it 
 demo: setup ## show a guarded Kafka, start to report
 	@$(BIN)/python -m demo
 
-test: setup ## run every test, five pytest at a time; SEED=s draws as that run did; CONNECT=1 adds test-connect SHORT=1; PYTEST_ARGS=... goes to one
+test: setup ## run every test, four pytest at a time; SEED=s draws as that run did; CONNECT=1 adds test-connect SHORT=1; PYTEST_ARGS=... goes to one
 ifeq ($(strip $(PYTEST_ARGS)),)
 	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/side_by_side.py $(LONG_SIDES) $(if $(CONNECT),$(CONNECT_SIDE)) $(SHORT_SIDES)
 else

@@ -1,7 +1,7 @@
 """Runs pytest processes side by side, as `make test` does: `side_by_side.py 'NAME: ARGUMENTS'...`.
 
 Each side is a pytest of its own with its arguments, before them `VARIABLE=value` for its environment as in
-a shell; `NICE=5` lets others go before it. Five run at a time, in the order given, so the longest is named
+a shell; `NICE=5` lets others go before it. Four run at a time, in the order given, so the longest is named
 first. What a side says is kept and printed whole when it ends; meanwhile lines tell at which file each is.
 The last line counts all tests.
 
@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-AT_ONCE: Final = 5
+AT_ONCE: Final = 4
 """Sides that run at a time. Tests of clients wait for sessions and brokers, and Spark's driver, its JVM and
-its workers for each other: four left two cores idle for three tenths of a run. Six made it no shorter."""
+its workers for each other. Five or six made a run no shorter, and brokers and clients, which allow each other
+only so much time, wait longer for a core."""
 
 NICE: Final = "NICE"
 """The variable that makes a side nicer (nice(1)): brokers and clients allow each other only so much time, and
