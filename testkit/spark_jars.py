@@ -1,4 +1,4 @@
-"""Jars that Spark needs besides its own: the Kafka connector and Delta Lake.
+"""Jars that Spark needs besides its own to be what kustos is compared with: Kafka's connector and Delta Lake.
 
 `spark.jars.packages` would query Maven Central at every start; these are downloaded and checked once.
 """
@@ -8,7 +8,7 @@ from typing import Final
 from testkit.jars import JarSet
 
 SPARK_KAFKA: Final = JarSet(name="spark-kafka-4.2.0")
-"""`spark.read.format("kafka")` and its stream."""
+"""`spark.readStream.format("kafka")`, beside which a benchmark measures ours."""
 
 SPARK_DELTA: Final = JarSet(name="spark-delta-4.4.0")
 """`format("delta")`, by which Spark reads tables as others see them; kustos needs none of it."""

@@ -10,7 +10,17 @@ from types import MappingProxyType
 from typing import Final
 
 _ARROW: Final = ("numpy", "pyarrow")
-_SPARK: Final = ("pyspark", "py4j", "deltalake", "pandas", "pydantic", "jinja2", "markupsafe", *_ARROW)
+_SPARK: Final = (
+    "pyspark",
+    "py4j",
+    "aiokafka",
+    "deltalake",
+    "pandas",
+    "pydantic",
+    "jinja2",
+    "markupsafe",
+    *_ARROW,
+)
 
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {

@@ -8,9 +8,9 @@ from confluent_kafka.admin import AdminClient
 
 from kustos.client import ClientSettings, RequestTimedOutError, UnreachableError
 from kustos.client.topics import FetchLimits, TopicReader
-from kustos.pipeline.run.topic.decoding import decode
+from kustos.pipeline.run.topic.decoding import next_offset
 from testkit.kafka import ClusterFactory, KafkaCluster, KafkaNode, NodeFactory, NodeSettings, make_topics
-from tests.conformance.topic_records import Row, make_topic, new_topic, produce, read
+from tests.conformance.topic_records import Row, make_topic, new_topic, produce, read, rows_of
 
 RECORDS = 3000
 VALUES: list[bytes | None] = [b"%d," % number * 20 for number in range(RECORDS)]
@@ -61,9 +61,8 @@ async def read_until(reader: TopicReader, partition: int, end: int, offset: int 
     rows: list[Row] = []
     while offset < end:
         fetched = await reader.fetch(partition, offset)
-        found = decode(fetched.records, fetched.aborted, offset, end)
-        rows += zip(found.offsets, found.values, strict=True)
-        offset = min(found.next_offset, end)
+        rows += rows_of(fetched, offset, end)
+        offset = min(next_offset(fetched.records, offset), end)
     return rows
 
 

@@ -8,8 +8,9 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 
-from kustos.client import ClientSettings, KafkaError
+from kustos.client import ClientSettings, KafkaError, RequestTimedOutError
 from kustos.client.topics import FetchLimits, TopicReader
 from kustos.wire import batch_headers, offset_after
 from testkit.kafka import KafkaNode, NodeFactory, NodeSettings, make_topics
@@ -243,7 +244,15 @@ async def test_a_topic_that_is_not_there_is_refused_at_once_and_not_made(kafka: 
     async with reader_of(kafka, "not a name", default_api_timeout_ms=600_000) as reader:
         with pytest.raises(KafkaError, match="INVALID_TOPIC_EXCEPTION"):
             await reader.describe()
-    made = make_topic(kafka)
-    async with reader_of(kafka, made, default_api_timeout_ms=600_000) as reader:
-        with pytest.raises(KafkaError, match=f"UNKNOWN_TOPIC_OR_PARTITION: topic `{made}`, partition 9"):
-            await reader.fetch(9, 0)
+
+
+async def test_a_partition_that_is_not_there_may_still_come(kafka: KafkaNode) -> None:
+    topic = make_topic(kafka)
+    async with reader_of(kafka, topic, default_api_timeout_ms=500) as reader:
+        with pytest.raises(RequestTimedOutError, match=f"OR_PARTITION: topic `{topic}`, partition 1"):
+            await reader.fetch(1, 0)
+    async with reader_of(kafka, topic, max_wait_ms=10) as reader:
+        await reader.fetch(0, 0)
+        admin = AdminClient(kafka.internal_client)
+        admin.create_partitions([NewPartitions(topic, 2)])[topic].result(60)
+        assert (await reader.fetch(1, 0)).records == b""

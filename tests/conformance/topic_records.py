@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 
-from kustos.client.topics import TopicReader
-from kustos.pipeline.run.topic.decoding import decode
+from kustos.client.topics import Fetched, TopicReader
+from kustos.pipeline.run.topic.decoding import decode, next_offset
 from testkit.kafka import KafkaNode, make_topics
 
 WAIT_S = 60.0
@@ -65,10 +65,18 @@ async def read(reader: TopicReader, partition: int = 0) -> list[Row]:
     rows: list[Row] = []
     while offset < end:
         fetched = await reader.fetch(partition, offset)
-        found = decode(fetched.records, fetched.aborted, offset, end)
-        rows += zip(found.offsets, found.values, strict=True)
-        offset = found.next_offset
+        rows += rows_of(fetched, offset, end)
+        offset = next_offset(fetched.records, offset)
     return rows
+
+
+def rows_of(fetched: Fetched, first: int, end: int) -> list[Row]:
+    """Return the records of a fetch from `first` up to `end`."""
+    return [
+        row
+        for found in decode(fetched.records, fetched.aborted, first, end)
+        for row in zip(found.offsets, found.values, strict=True)
+    ]
 
 
 def consumed(client: dict[str, object], topic: str, partition: int = 0) -> list[Row]:

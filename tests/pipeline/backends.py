@@ -13,20 +13,18 @@ IS_CONNECT: Final = {"classic": False, "connect": True, "connect-short": True}[C
 IS_SHORT: Final = CHOSEN == "connect-short"
 
 CLASSIC_ONLY: Final = {
-    "test_stream.py": "a stream runs in the driver, a Connect session is refused",
     "test_kills.py": "a driver is killed together with its Spark",
     "test_object_store.py": "workers are started again in the environment that names the store",
     "test_google_storage.py": "likewise",
     "test_hdfs.py": "likewise",
     "test_logs_in_a_store.py": "likewise",
     "test_jobs_of_reads.py": "a client of Connect is not told which jobs the server starts",
-    "test_topic_ids.py": "streams, as in test_stream.py",
     "test_spark_failures.py": "a Spark of its own fails to start, or lacks what it stands on",
     "test_other_readers.py": "Spark reads with Delta's own jars, which a Connect client does not have",
 }
 """Files of tests that need a driver with a Spark of its own, and why."""
 
-CONNECT_ONLY: Final = {"test_connect_only.py": "a stream is refused, a command finds the server"}
+CONNECT_ONLY: Final = {"test_connect_only.py": "a stream over Connect, and a command that finds the server"}
 """Files of tests that have nothing to look at in a classic session, and why."""
 
 LONG: Final = {
@@ -46,7 +44,9 @@ LONG: Final = {
     "test_report_page.py": "a browser looks at pages; test_access.py and test_answer_stages.py fill them",
     "test_retention.py": "days that go; test_ingest.py replaces and reads tables",
     "test_runs.py": "many runs one after the other; test_ingest.py takes in",
+    "test_stream.py": "test_connect_only.py has a stream",
     "test_topic.py": "real brokers",
+    "test_topic_ids.py": "streams, as in test_stream.py",
 }
 """Files left out where time counts, and what runs the same stages there."""
 

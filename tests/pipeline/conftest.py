@@ -21,7 +21,7 @@ from testkit.google_storage import GoogleStorage, google_storage
 from testkit.object_store import ObjectStore, Store, object_store
 from testkit.paths import ROOT
 from testkit.spark_connect import connect_server
-from testkit.spark_jars import SPARK_DELTA, SPARK_KAFKA, spark_jars
+from testkit.spark_jars import SPARK_DELTA, spark_jars
 from testkit.spark_quick import (
     INTERPRETED,
     PLANNED_ONCE,
@@ -41,8 +41,11 @@ time.tzset()
 
 def at_start() -> dict[str, str]:
     """Return what a Spark is started with; it takes no jars later."""
-    jars = spark_jars(SPARK_KAFKA, SPARK_DELTA)
-    return {**SETTINGS, "spark.jars": jars, "spark.python.daemon.module": spark_daemon.MODULE}
+    return {
+        **SETTINGS,
+        "spark.jars": spark_jars(SPARK_DELTA),
+        "spark.python.daemon.module": spark_daemon.MODULE,
+    }
 
 
 @pytest.fixture

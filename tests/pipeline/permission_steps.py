@@ -17,7 +17,6 @@ from kustos.cli.run import run
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables
 from testkit import spark_daemon
-from testkit.spark_jars import SPARK_KAFKA, spark_jars
 from testkit.spark_quick import INTERPRETED, PLANNED_ONCE, SETTINGS
 
 
@@ -59,7 +58,7 @@ def taken(step: dict[str, Any], tables: Path) -> dict[str, Any]:
 
 def main() -> None:
     plan = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    settings = {**SETTINGS, **INTERPRETED, **PLANNED_ONCE, "spark.jars": spark_jars(SPARK_KAFKA)}
+    settings = {**SETTINGS, **INTERPRETED, **PLANNED_ONCE}
     settings["spark.python.daemon.module"] = spark_daemon.MODULE
     with open_session("permissions", master="local[1]", settings=settings):
         answers = [taken(step, Path(plan["tables"])) for step in plan["steps"]]

@@ -8,8 +8,8 @@ from tests.pipeline.backends import CLASSIC_ONLY, CONNECT_ONLY, LONG
 
 ROOM: Final = Path(__file__).parent
 
-CLASSIC_CALLS: Final = frozenset({"run_stream", "sparkContext", "_jvm", "_jsc", "_jsparkSession"})
-"""What a Spark Connect session refuses, as `kustos.pipeline` and PySpark name it."""
+CLASSIC_CALLS: Final = frozenset({"sparkContext", "_jvm", "_jsc", "_jsparkSession"})
+"""What a Spark Connect session refuses, as PySpark names it."""
 
 CLASSIC_FIXTURES: Final = frozenset({"near"})
 """Fixtures of this room that use it."""

@@ -23,7 +23,6 @@ from testkit.object_store import ObjectStore
 from testkit.paths import ROOT
 from testkit.processes import Server
 from testkit.spark_cluster import SUBMIT_S, StandaloneCluster, standalone_cluster, submit, submitted
-from testkit.spark_jars import SPARK_KAFKA, spark_jars
 from testkit.spark_quick import INTERPRETED
 from testkit.waiting import wait_until
 from tests.pipeline.events import event_line, kafka_line, login_line
@@ -232,7 +231,7 @@ def lake(
         log = store.folder / "apart" / "logs" / name
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("".join(f"{line}\n" for line in lines))
-    options = [f"--py-files={archive}", f"--jars={spark_jars(SPARK_KAFKA)}"]
+    options = [f"--py-files={archive}"]
     options += [f"--conf={key}={value}" for key, value in SETTINGS.items()]
     hidden = (tmp_path_factory.getbasetemp(), *(ROOT / name for name in ("src", "testkit", "tests")))
     with standalone_cluster(folder, 2, environment=store.environment, hidden=hidden) as cluster:

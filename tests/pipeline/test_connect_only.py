@@ -1,4 +1,4 @@
-"""What only a Connect session has: a stream is refused, and a command finds the server by itself."""
+"""Over Connect the server's workers read a topic, and a command finds the server by itself."""
 
 import json
 import os
@@ -9,18 +9,21 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.errors import StreamError
-from kustos.pipeline.run.stream import run_stream
-from kustos.pipeline.run.topic import TopicSettings
+from kustos.pipeline.errors import KafkaInputError
+from kustos.pipeline.run.stream import StreamOptions, run_stream
 from kustos.pipeline.tables import Tables
+from testkit.kafka import KafkaNode
 from tests.pipeline.events import event_line
+from tests.pipeline.run.topics import fill, make_topic, settings_of
 
 
-def test_a_stream_is_refused_before_anything_is_done(spark: SparkSession, tmp_path: Path) -> None:
-    settings = TopicSettings(topic="audit", client_properties={"bootstrap.servers": "127.0.0.1:1"})
-    with pytest.raises(StreamError, match="not one of Spark Connect"):
-        run_stream(spark, settings, Tables(tmp_path / "tables"), tmp_path / "checkpoint")
-    assert list(tmp_path.iterdir()) == []
+def test_a_stream_goes_on_where_it_ended(spark: SparkSession, kafka: KafkaNode, tmp_path: Path) -> None:
+    topic, tables, now = make_topic(kafka), Tables(tmp_path / "tables"), StreamOptions(available_now=True)
+    for first in (0, 10):
+        fill(kafka, topic, [event_line(number) for number in range(first, first + 10)])
+        assert run_stream(spark, settings_of(kafka, topic), tables, options=now).events == 10
+    with pytest.raises(KafkaInputError, match="topic `missing` does not exist"):
+        run_stream(spark, settings_of(kafka, "missing"), tables, options=now)
 
 
 def test_a_command_runs_on_the_server_that_its_configuration_names(

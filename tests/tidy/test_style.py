@@ -20,7 +20,6 @@ SHORT_MODULES = {
     "src/kustos/authorizer/legacy/interface.py": "the contract that authorizers of old implement",
     "src/kustos/cli/acls/convert.py": "one command a module",
     "src/kustos/cli/pipeline/convert.py": "one command a module",
-    "src/kustos/cli/pipeline/jars.py": "one command a module",
     "src/kustos/cli/pipeline/shown.py": "the formats of rows that seven commands share",
     "src/kustos/cli/serve.py": "one command a module",
     "src/kustos/client/versions.py": "`connection`, which it serves, is near its limit",

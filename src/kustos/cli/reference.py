@@ -27,7 +27,6 @@ from kustos.cli.minimize import edit_columns
 from kustos.cli.output import Columns, OutputFormat
 from kustos.cli.pipeline.findings import finding_columns
 from kustos.cli.pipeline.flows import path_columns
-from kustos.cli.pipeline.jars import jar_columns
 from kustos.cli.pipeline.replay import flip_columns
 from kustos.cli.trial import difference_columns
 from kustos.cli.users import USERS
@@ -107,7 +106,6 @@ ROWS: Final[dict[str, Columns[Any]]] = {
     "pipeline findings list": finding_columns(),
     "pipeline findings reopen": finding_columns(),
     "pipeline flows": path_columns(),
-    "pipeline jars": jar_columns(),
     "pipeline replay": flip_columns(),
     "trial": difference_columns(),
     "users describe": USERS,

@@ -106,7 +106,7 @@ Days = Annotated[int, BeforeValidator(without_bool), Field(ge=1, le=36_500)]
 class TableSettings(Section):
     """Where the tables are: a folder, or an address in an object store (`s3://BUCKET/FOLDER`).
 
-    `checkpoints` is the folder for the progress of streams, by default `_streams` in that of the tables; with
+    `checkpoints` is the folder for the names of streams, by default `_streams` in that of the tables; with
     tables in an object store it is a folder of the driver. `watermark_days`: events that come later are
     quarantined; None takes all. `retention_days`: how many days events and lines are kept;
     `rollup_retention_days`: the roll-up. None: for ever.
@@ -128,12 +128,12 @@ class TableSettings(Section):
         return self
 
     def folder_of_checkpoints(self) -> Path:
-        """Return the folder for the progress of streams; raise `ConfigurationError` if none is named."""
+        """Return the folder for the names of streams; raise `ConfigurationError` if none is named."""
         if self.checkpoints is not None:
             return self.checkpoints
         if isinstance(self.path, StorePath):
             raise ConfigurationError(
-                "streams into an object store need a folder for their progress, set `tables.checkpoints`"
+                "streams into an object store need a folder for their names, set `tables.checkpoints`"
             )
         return self.path / "_streams"
 
@@ -187,7 +187,7 @@ class ReviewSettings(Section):
 class SparkSettings(Section):
     """Which Spark: `master` as for spark-submit, or `remote` for Spark Connect (`sc://host:port`).
 
-    `jars` is a folder of jars for Spark's class path: the Kafka connector.
+    `jars` is a folder of jars for Spark's class path; kustos itself needs none.
     """
 
     master: Annotated[str, Field(min_length=1)] = "local[*]"
@@ -201,7 +201,7 @@ class SparkSettings(Section):
             return dict(self.settings)
         found = sorted(str(path) for path in self.jars.glob("*.jar"))
         if not found:
-            raise ConfigurationError(f"there are no jars in `{self.jars}`, see `kustos pipeline jars --help`")
+            raise ConfigurationError(f"`spark.jars` names `{self.jars}`, where no jars are: leave it out")
         return {"spark.jars": ",".join(found), **self.settings}
 
 

@@ -54,11 +54,7 @@ class DamagedRecordsError(KafkaInputError):
 
 
 class StreamError(PipelineError):
-    """A stream cannot be run: its checkpoint is another stream's, or its session is of the wrong kind."""
-
-
-class JarsError(PipelineError):
-    """The jars that Spark needs to read topics could not be downloaded; the text names them and says why."""
+    """A stream cannot be run: its checkpoint is another stream's, or its topic is another one now."""
 
 
 class ReportOutputError(PipelineError):

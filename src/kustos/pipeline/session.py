@@ -4,7 +4,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,9 @@ from kustos.pipeline.spark_failures import JAVA_MIN, is_of_spark, spark_failure,
 from kustos.runtime import reason_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 SHUFFLE_PARTITIONS: Final = 8
 """For one machine: enough for its cores, few enough that small inputs don't pay for empty tasks."""
@@ -203,3 +205,21 @@ def _check_answers(remote: str) -> None:
             f"the Spark Connect server at `{host}:{port}` does not answer ({reason_of(error)}), check "
             f"`spark.remote` and that the server runs"
         ) from error
+
+
+def numbered_tasks(
+    spark: "SparkSession",
+    count: int,
+    work: "Callable[[int], Iterable[pa.RecordBatch]]",
+    schema: "StructType | str",
+) -> "DataFrame":
+    """Return the rows of `count` tasks; each calls `work` once, with its number from 0 up."""
+    if not count:
+        return spark.createDataFrame([], schema)
+
+    def run(numbers: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        for batch in numbers:
+            for number in batch["id"].to_pylist():
+                yield from work(number)
+
+    return spark.range(0, count, 1, count).mapInArrow(run, schema)

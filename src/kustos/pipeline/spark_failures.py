@@ -65,9 +65,14 @@ KNOWN: Final = (
         "cluster runs",
     ),
     (
+        r"ModuleNotFoundError: No module named '(?P<module>[\w.]+)'",
+        "Spark's workers have no Python package `{module}`: install `kustos[spark]` on all of them, in the "
+        "version that runs here",
+    ),
+    (
         r"ClassNotFoundException: (?P<name>[\w.$]+)|DATA_SOURCE_NOT_FOUND\][^:\n]*: (?P<source>\S+)",
-        "Spark has no class `{name}{source}`: add the jar that holds it to `spark.jars` (`kustos pipeline "
-        "jars` downloads those for topics)",
+        "Spark has no class `{name}{source}`: put the jar that holds it into the folder that `spark.jars` "
+        "names",
     ),
 )
 """The first match counts: causes come before their consequences."""

@@ -2,12 +2,16 @@
 
 import gzip
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pyarrow as pa
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from crc32c import crc32c
 
+from kustos.client.topics import AbortedTransaction
+from kustos.pipeline.run.topic.decoding import decode, next_offset
 from kustos.wire import HEADER_SIZE_BYTES, LENGTH_END, Record, RecordBatch
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
@@ -134,3 +138,19 @@ class Log:
     def _add(self, batch: bytes, span: int) -> None:
         self.batches.append((self.end, batch))
         self.end += span
+
+
+class DecodedFetch(NamedTuple):
+    """All records of a fetch, and where to read on."""
+
+    offsets: list[int]
+    values: list[bytes | None]
+    next_offset: int
+
+
+def decoded(records: bytes, aborted: Iterable[AbortedTransaction], first: int, end: int) -> DecodedFetch:
+    """Return what a fetch is decoded to."""
+    found = list(decode(records, aborted, first, end))
+    offsets = [offset for each in found for offset in each.offsets]
+    values = [value for each in found for value in each.values]
+    return DecodedFetch(offsets, values, next_offset(records, first))

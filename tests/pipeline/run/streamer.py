@@ -13,7 +13,6 @@ from kustos.pipeline.run.stream import StreamOptions, run_stream
 from kustos.pipeline.run.topic import TopicSettings
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import RunSummary, Tables
-from testkit.spark_jars import SPARK_KAFKA, spark_jars
 from testkit.spark_quick import SETTINGS
 
 BATCHES_MAX = 2
@@ -36,7 +35,7 @@ def main() -> None:
     settings = TopicSettings(
         topic=topic, client_properties={"bootstrap.servers": bootstrap}, maximum_records=1000
     )
-    with open_session("kustos stream", settings={**SETTINGS, "spark.jars": spark_jars(SPARK_KAFKA)}) as spark:
+    with open_session("kustos stream", settings=SETTINGS) as spark:
         options = StreamOptions(interval_ms=100)
         tables, checkpoint = Tables(Path(folder, "tables")), Path(folder, "checkpoint")
         run_stream(spark, settings, tables, checkpoint, options=options, on_batch=tell)

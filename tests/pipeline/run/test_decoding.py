@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kustos.client.topics import AbortedTransaction
 from kustos.pipeline.errors import DamagedRecordsError
-from kustos.pipeline.run.topic.decoding import UNCOMPRESSED_BYTES_MAX, decode
+from kustos.pipeline.run.topic.decoding import UNCOMPRESSED_BYTES_MAX
 from kustos.pipeline.run.topic.decoding import compression as codecs
 from kustos.wire import CorruptBatchError, Record, RecordBatch, whole_batches
 from tests.pipeline.run.batches import (
@@ -24,6 +24,7 @@ from tests.pipeline.run.batches import (
     Log,
     compressed,
     data_batch,
+    decoded,
     marker,
     message_set,
     sealed,
@@ -63,7 +64,7 @@ def test_committed_records_of_a_range_are_decoded_and_no_others(log: Log, data: 
     begin = max((at for at, _ in log.batches if at <= first), default=0)
     fetched = b"".join(batch for at, batch in log.batches if at >= begin)
     aborted = [AbortedTransaction(who, since) for who, since, until in log.aborted if until >= begin]
-    found = decode(fetched, aborted, first, end)
+    found = decoded(fetched, aborted, first, end)
     expected = sorted(row for row in log.seen if first <= row[0] < end)
     assert list(zip(found.offsets, found.values, strict=True)) == expected
     assert found.next_offset == log.end
@@ -74,8 +75,8 @@ def test_a_batch_that_is_cut_short_is_left_for_the_next_fetch(log: Log, data: st
     whole = b"".join(batch for _, batch in log.batches)
     cut = data.draw(st.integers(0, len(whole)))
     aborted = [AbortedTransaction(who, since) for who, since, _ in log.aborted]
-    found = decode(whole[:cut], aborted, 0, EVERYTHING)
-    rest = decode(whole, aborted, found.next_offset, EVERYTHING)
+    found = decoded(whole[:cut], aborted, 0, EVERYTHING)
+    rest = decoded(whole, aborted, found.next_offset, EVERYTHING)
     both = found.offsets + rest.offsets, found.values + rest.values
     assert list(zip(*both, strict=True)) == sorted(log.seen)
     assert not found.offsets or found.offsets[-1] < found.next_offset <= log.end
@@ -92,7 +93,7 @@ def test_a_damaged_byte_is_found_and_the_error_quotes_none(
     with pytest.raises(
         DamagedRecordsError, match=r"the batch at or after offset [05] cannot be read"
     ) as raised:
-        decode(bytes(batch), (), 0, EVERYTHING)
+        decoded(bytes(batch), (), 0, EVERYTHING)
     assert "hunter2" not in str(raised.value)
     assert raised.value.__cause__ is None
 
@@ -106,7 +107,7 @@ def test_whatever_a_producer_sends_ends_in_records_or_the_one_error(
         batch[data.draw(st.integers(57, len(batch) - 1))] = data.draw(st.integers(0, 255))
     for made in (with_codec(sealed(bytes(batch)), codec), with_codec(sealed(bytes(batch)), codec, body)):
         try:
-            found = decode(made, (), 0, EVERYTHING)
+            found = decoded(made, (), 0, EVERYTHING)
         except DamagedRecordsError:
             continue
         assert len(found.offsets) == len(found.values)
@@ -122,20 +123,20 @@ def test_a_damaged_old_message_is_found(
     at = data.draw(st.integers(17, first_size - 1))
     made[at] ^= data.draw(st.integers(1, 255))
     with pytest.raises(DamagedRecordsError, match="it fails its checksum"):
-        decode(bytes(made), (), 0, EVERYTHING)
+        decoded(bytes(made), (), 0, EVERYTHING)
 
 
 def test_a_header_whose_key_is_not_utf_8_does_not_stop_the_reader() -> None:
     records = (Record(0, b"before"), Record(1, b"odd", None, 0, ((b"\xff\xfe", b"x"),)), Record(2, None))
     batch = RecordBatch(9, 0, records, last_offset_delta=2).encode()
     for made in (batch, with_codec(batch, ZSTD)):
-        found = decode(made, (), 0, EVERYTHING)
+        found = decoded(made, (), 0, EVERYTHING)
         assert (found.offsets, found.values) == ([9, 10, 11], [b"before", b"odd", None])
 
 
 def test_a_batch_that_compaction_emptied_moves_the_next_offset() -> None:
     empty = RecordBatch(4, 0, (), last_offset_delta=9).encode()
-    found = decode(empty, (), 4, EVERYTHING)
+    found = decoded(empty, (), 4, EVERYTHING)
     assert (found.offsets, found.next_offset) == ([], 14)
 
 
@@ -143,7 +144,7 @@ def test_an_empty_marker_of_an_abort_ends_nothing() -> None:
     emptied = RecordBatch(1, 0, (), attributes=0x30, producer_id=7).encode()
     log = data_batch(0, [b"gone"], producer_id=7) + emptied + data_batch(2, [b"gone"], producer_id=7)
     log += marker(3, 7, ABORT) + data_batch(4, [b"here"], producer_id=7) + marker(5, 7, COMMIT)
-    found = decode(log, [AbortedTransaction(7, 0)], 0, EVERYTHING)
+    found = decoded(log, [AbortedTransaction(7, 0)], 0, EVERYTHING)
     assert (found.offsets, found.values, found.next_offset) == ([4], [b"here"], 6)
 
 
@@ -156,7 +157,7 @@ def test_a_batch_that_is_too_large_uncompressed_is_refused(
     with pytest.raises(
         DamagedRecordsError, match="after offset 2 cannot be read: it has more than 5000 bytes"
     ):
-        decode(large, (), 0, EVERYTHING)
+        decoded(large, (), 0, EVERYTHING)
 
 
 @pytest.mark.parametrize("codec", [GZIP, ZSTD])
@@ -164,7 +165,7 @@ def test_a_bomb_is_refused_before_it_fills_the_memory(codec: int) -> None:
     # several frames, one after the other: a stream goes on with the next
     bomb = compressed(codec, bytes(16 << 20)) * (UNCOMPRESSED_BYTES_MAX // (16 << 20) + 1)
     with pytest.raises(DamagedRecordsError, match=f"more than {UNCOMPRESSED_BYTES_MAX} bytes uncompressed"):
-        decode(with_codec(data_batch(0, [b"x"]), codec, bomb), (), 0, EVERYTHING)
+        decoded(with_codec(data_batch(0, [b"x"]), codec, bomb), (), 0, EVERYTHING)
 
 
 def test_a_snappy_block_that_claims_too_much_is_refused_before_it_is_read() -> None:
@@ -174,16 +175,16 @@ def test_a_snappy_block_that_claims_too_much_is_refused_before_it_is_read() -> N
         (SNAPPY_OF_JAVA, b"\x82SNAPPY\0\0\0\0\1\0\0\0\1" + struct.pack(">i", len(claim)) + claim),
     ):
         with pytest.raises(DamagedRecordsError, match="more than"):
-            decode(with_codec(data_batch(0, [b"x"]), codec, body), (), 0, EVERYTHING)
+            decoded(with_codec(data_batch(0, [b"x"]), codec, body), (), 0, EVERYTHING)
 
 
 def test_an_unknown_codec_or_magic_is_named() -> None:
     with pytest.raises(DamagedRecordsError, match="its codec 5 is none of gzip, snappy, LZ4 and zstd"):
-        decode(with_codec(data_batch(0, [b"x"]), 5, b"?"), (), 0, EVERYTHING)
+        decoded(with_codec(data_batch(0, [b"x"]), 5, b"?"), (), 0, EVERYTHING)
     odd = bytearray(data_batch(0, [b"x"]))
     odd[16] = 3
     with pytest.raises(DamagedRecordsError, match="magic 3"):
-        decode(bytes(odd), (), 0, EVERYTHING)
+        decoded(bytes(odd), (), 0, EVERYTHING)
     with pytest.raises(CorruptBatchError):
         list(whole_batches(bytes(odd)))
 
@@ -193,7 +194,7 @@ def test_an_old_message_that_wraps_wrappers_is_refused() -> None:
     wrapper = bytearray(message_set(1, 0, [b"a"], is_compressed=True))
     outer = wrapped(bytes(wrapper), inner)
     with pytest.raises(DamagedRecordsError, match="it wraps a message that wraps others"):
-        decode(outer, (), 0, EVERYTHING)
+        decoded(outer, (), 0, EVERYTHING)
 
 
 def wrapped(like: bytes, inner: bytes) -> bytes:

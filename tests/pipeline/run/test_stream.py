@@ -7,19 +7,28 @@ import signal
 import sys
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import KafkaInputError, StreamError
-from kustos.pipeline.run.stream import StreamOptions, run_stream
-from kustos.pipeline.run.stream.identity import IDENTITY
-from kustos.pipeline.tables import RunSummary, Tables
+from kustos.pipeline.run.stream import StreamOptions, StreamSummary, run_stream
+from kustos.pipeline.run.stream.checkpoint import FORMER_IDENTITY, IDENTITY, stream_name
+from kustos.pipeline.run.topic import Span, lines_of_spans, open_topic
+from kustos.pipeline.tables import RunSummary, Tables, ingest
 from testkit.kafka import KafkaNode
 from testkit.processes import Server
 from tests.pipeline.events import event_line, kafka_line
-from tests.pipeline.run.topics import delete_topic, fill, make_topic, settings_of
+from tests.pipeline.run.topics import (
+    add_partitions,
+    delete_records,
+    delete_topic,
+    fill,
+    make_topic,
+    settings_of,
+)
 
 NOW = StreamOptions(available_now=True)
 
@@ -132,12 +141,128 @@ def test_a_checkpoint_of_something_else_is_refused(
     topic, tables, checkpoint = make_topic(kafka), Tables(tmp_path / "tables"), tmp_path / "checkpoint"
     fill(kafka, topic, [event_line(1)])
     run_stream(spark, settings_of(kafka, topic), tables, checkpoint, options=NOW)
-    with pytest.raises(StreamError, match="wrote into other tables"):
-        run_stream(spark, settings_of(kafka, topic), Tables(tmp_path / "others"), checkpoint, options=NOW)
     with pytest.raises(StreamError, match=f"is the checkpoint of topic `{topic}`"):
         run_stream(spark, settings_of(kafka, make_topic(kafka)), tables, checkpoint, options=NOW)
-    (checkpoint / IDENTITY).unlink()
+    (checkpoint / IDENTITY).rename(checkpoint / "another")
     with pytest.raises(StreamError, match="holds something else"):
+        run_stream(spark, settings_of(kafka, topic), tables, checkpoint, options=NOW)
+
+
+def test_tables_know_themselves_how_far_their_stream_has_read(
+    spark: SparkSession, kafka: KafkaNode, tmp_path: Path
+) -> None:
+    """Other tables with the same checkpoint miss nothing, nor does an older copy that was put back."""
+    topic, checkpoint = make_topic(kafka), tmp_path / "checkpoint"
+    tables, others = Tables(tmp_path / "tables"), Tables(tmp_path / "others")
+    fill(kafka, topic, [event_line(1), event_line(2)])
+    run_stream(spark, settings_of(kafka, topic), tables, checkpoint, options=NOW)
+    shutil.copytree(tmp_path / "tables", tmp_path / "copy")
+    fill(kafka, topic, [event_line(3)])
+    assert run_stream(spark, settings_of(kafka, topic), tables, checkpoint, options=NOW).lines == 1
+    for each, new in ((others, 3), (Tables(tmp_path / "copy"), 1)):
+        found = run_stream(spark, settings_of(kafka, topic), each, checkpoint, options=NOW)
+        assert (found.lines, found.events) == (new, new)
+        assert stored(spark, each) == identifiers(1, 2, 3)
+
+
+def test_of_two_streams_with_one_checkpoint_each_takes_what_the_other_has_not(
+    spark: SparkSession, kafka: KafkaNode, tmp_path: Path
+) -> None:
+    topic, tables, checkpoint = make_topic(kafka), Tables(tmp_path / "tables"), tmp_path / "checkpoint"
+    settings = settings_of(kafka, topic, maximum_records=10)
+    fill(kafka, topic, [event_line(n) for n in range(40)])
+    others: list[StreamSummary] = []
+
+    def on_batch(_batch: RunSummary) -> None:
+        if not others:
+            others.append(run_stream(spark, settings, tables, checkpoint, options=NOW))
+            fill(kafka, topic, [event_line(n) for n in range(40, 45)])
+
+    first = run_stream(spark, settings, tables, checkpoint, options=NOW, on_batch=on_batch)
+    assert first.events + others[0].events == 40
+    assert run_stream(spark, settings, tables, checkpoint, options=NOW).events == 5
+    assert stored(spark, tables) == identifiers(*range(45))
+
+
+def test_a_stream_from_the_latest_record_keeps_where_it_began(
+    spark: SparkSession, kafka: KafkaNode, tmp_path: Path
+) -> None:
+    topic, tables, checkpoint = make_topic(kafka), Tables(tmp_path / "tables"), tmp_path / "checkpoint"
+    settings = replace(settings_of(kafka, topic), starting="latest")
+    fill(kafka, topic, [event_line(1)])
+    assert run_stream(spark, settings, tables, checkpoint, options=NOW).lines == 0
+    fill(kafka, topic, [event_line(2)])
+    with pytest.raises(StreamError, match="has nothing of the stream"):
+        run_stream(spark, settings, Tables(tmp_path / "others"), checkpoint, options=NOW)
+    assert run_stream(spark, settings, tables, checkpoint, options=NOW).lines == 1
+    assert stored(spark, tables) == identifiers(2)
+
+
+def test_partitions_that_a_topic_gets_are_read_from_their_beginning(
+    spark: SparkSession, kafka: KafkaNode, tmp_path: Path
+) -> None:
+    topic, tables = make_topic(kafka, partitions=1), Tables(tmp_path / "tables")
+    fill(kafka, topic, [event_line(1)])
+    run_stream(spark, settings_of(kafka, topic), tables, options=NOW)
+    add_partitions(kafka, topic, 3)
+    fill(kafka, topic, [event_line(n) for n in range(2, 30)])
+    assert run_stream(spark, settings_of(kafka, topic), tables, options=NOW).lines == 28
+    assert stored(spark, tables) == identifiers(*range(1, 30))
+
+
+def test_records_deleted_before_they_were_read_end_the_stream(
+    spark: SparkSession, kafka: KafkaNode, tmp_path: Path
+) -> None:
+    topic, tables = make_topic(kafka, partitions=1), Tables(tmp_path / "tables")
+    fill(kafka, topic, [event_line(1)])
+    run_stream(spark, settings_of(kafka, topic), tables, options=NOW)
+    fill(kafka, topic, [event_line(n) for n in range(2, 10)])
+    delete_records(kafka, topic, 5)
+    with pytest.raises(KafkaInputError, match=f"`{topic}` were deleted before they were read"):
+        run_stream(spark, settings_of(kafka, topic), tables, options=NOW)
+    assert stored(spark, tables) == identifiers(1)
+
+
+@pytest.mark.parametrize("batches", [0, 2])
+def test_a_checkpoint_of_spark_s_goes_on_where_it_ended(
+    spark: SparkSession, kafka: KafkaNode, tmp_path: Path, batches: int
+) -> None:
+    """Its files are as Spark 4.2 wrote them, beside tables whose runs keep no offsets."""
+    topic, tables, checkpoint = make_topic(kafka, 1), Tables(tmp_path / "tables"), tmp_path / "checkpoint"
+    fill(kafka, topic, [event_line(n) for n in range(10)])
+    with open_topic(settings_of(kafka, topic)) as opened:
+        identity = opened.identity()
+    name = stream_name(checkpoint, settings_of(kafka, topic), identity)
+    files = {"sources/0/0": b"\0v1\n%s" % json.dumps({topic: {"0": 2}}).encode()}
+    for number in range(batches + 1):
+        ends = json.dumps({topic: {"0": 2 + 3 * (number + 1)}})
+        files[f"offsets/{number}"] = f'v1\n{{"batchWatermarkMs":0}}\n{ends}'.encode()
+        if number < batches:
+            lines = lines_of_spans(
+                spark, settings_of(kafka, topic), identity.topic_id, [Span(0, 2 + 3 * number, 5 + 3 * number)]
+            )
+            ingest(spark, lines, tables, f"{name}@{number}")
+    for file, content in files.items():
+        (checkpoint / file).parent.mkdir(parents=True, exist_ok=True)
+        (checkpoint / file).write_bytes(content)
+    (checkpoint / IDENTITY).rename(checkpoint / FORMER_IDENTITY)
+    found = run_stream(spark, settings_of(kafka, topic), tables, checkpoint, options=NOW)
+    assert found.lines == 8 - 3 * batches
+    assert not (checkpoint / FORMER_IDENTITY).exists()  # the former version is to find no checkpoint here
+    assert stored(spark, tables) == identifiers(*range(2, 10))
+
+
+def test_a_checkpoint_of_spark_s_without_its_offsets_is_refused(
+    spark: SparkSession, kafka: KafkaNode, tmp_path: Path
+) -> None:
+    topic, tables, checkpoint = make_topic(kafka, 1), Tables(tmp_path / "tables"), tmp_path / "checkpoint"
+    fill(kafka, topic, [event_line(1)])
+    with open_topic(settings_of(kafka, topic)) as opened:
+        identity = opened.identity()
+    name = stream_name(checkpoint, settings_of(kafka, topic), identity)
+    lines = lines_of_spans(spark, settings_of(kafka, topic), identity.topic_id, [Span(0, 0, 1)])
+    ingest(spark, lines, tables, f"{name}@0")
+    with pytest.raises(StreamError, match="does not say where to go on"):
         run_stream(spark, settings_of(kafka, topic), tables, checkpoint, options=NOW)
 
 

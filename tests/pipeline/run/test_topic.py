@@ -2,15 +2,19 @@
 
 import contextlib
 import io
+import re
 import time
 import traceback
 
 import pytest
 from pyspark.sql import SparkSession
 
+from kustos.client import KafkaError, ProtocolViolationError, RequestTimedOutError
 from kustos.pipeline.errors import KafkaInputError
 from kustos.pipeline.lines.line_columns import read_lines
-from kustos.pipeline.run.topic import TopicSettings, check_topic, read_topic, stream_topic
+from kustos.pipeline.run.topic import Span, TopicSettings, open_topic, read_topic
+from kustos.pipeline.run.topic.failures import kafka_failure
+from kustos.pipeline.run.topic.lines import read_spans
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from testkit.kafka import KafkaNode, NodeFactory
 from tests.pipeline.events import event_line, kafka_line
@@ -70,34 +74,38 @@ def test_records_are_lines_of_the_layout_that_is_set_whatever_ends_them(
 def test_no_plan_and_no_text_shows_a_secret(spark: SparkSession, guarded: KafkaNode) -> None:
     topic = make_topic(guarded)
     settings = settings_of(guarded, topic)
-    texts = [repr(settings), settings.blotted(f"oh {PASSWORD}!")]
-    for frame in (read_topic(spark, settings), stream_topic(spark, settings)):
-        for mode in ("simple", "extended", "formatted"):
-            shown = io.StringIO()
-            with contextlib.redirect_stdout(shown):
-                frame.explain(mode=mode)
-            assert "Plan ==" in shown.getvalue()
-            texts.append(shown.getvalue())
+    texts = [repr(settings)]
+    frame = read_topic(spark, settings)
+    for mode in ("simple", "extended", "formatted"):
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            frame.explain(mode=mode)
+        assert "Plan ==" in shown.getvalue()
+        texts.append(shown.getvalue())
     assert not [text for text in texts if "s3cr3t" in text or "hunter" in text]
 
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+UNKNOWN_MODULE = f'com.x.Foo required password="{PASSWORD}";'
 FAULTS = {
     "does not exist at": {},
     "refused the login": {"sasl__jaas__config": f'{MODULE} required username="admin" password="hunter3";'},
     "do not answer": {"bootstrap__servers": "127.0.0.1:1"},
-    "can be resolved": {"bootstrap__servers": "no-such-host.invalid:9092"},
-    "does not accept the properties": {"sasl__jaas__config": f'com.x.Foo required password="{PASSWORD}";'},
+    "check the address": {"bootstrap__servers": "no-such-host.invalid:9092"},
+    "the client properties cannot be used": {
+        "sasl__jaas__config": f'com.x.Foo required password="{PASSWORD}";'
+    },
 }
 
 
 @pytest.mark.parametrize("told", FAULTS)
-def test_what_goes_wrong_is_told_soon_and_without_a_secret(
-    spark: SparkSession, guarded: KafkaNode, told: str
-) -> None:
+def test_what_goes_wrong_is_told_soon_and_without_a_secret(guarded: KafkaNode, told: str) -> None:
     before = time.monotonic()
-    with pytest.raises(KafkaInputError, match=told) as raised:
-        check_topic(spark, settings_of(guarded, **FAULTS[told]))
+    with (
+        pytest.raises(KafkaInputError, match=told) as raised,
+        open_topic(settings_of(guarded, **FAULTS[told])),
+    ):
+        pass
     assert time.monotonic() - before < 120  # Kafka's own defaults would take many minutes
     shown = "".join(traceback.format_exception(raised.value))
     assert "s3cr3t" not in shown
@@ -109,6 +117,29 @@ def test_who_may_not_read_is_told_so(spark: SparkSession, guarded: KafkaNode) ->
     properties = client_properties(guarded, user="eve")
     with pytest.raises(KafkaInputError, match=f"no permission to read topic `{topic}`"):
         read_topic(spark, TopicSettings(topic=topic, client_properties=properties))
+
+
+def test_an_end_that_is_never_reached_is_told_in_time(guarded: KafkaNode) -> None:
+    topic = make_topic(guarded, partitions=1)
+    fill(guarded, topic, ["a", "b"])
+    settings = settings_of(guarded, topic, default__api__timeout__ms="1000", fetch__max__wait__ms="10")
+    with pytest.raises(KafkaInputError, match="partition 0, from offset 2 on, though its end is 3"):
+        list(read_spans(settings, None, [Span(0, 0, 3)]))
+
+
+def test_what_brokers_answered_is_told_and_not_that_they_do_not_answer() -> None:
+    late = RequestTimedOutError("topic `audit` could not be read within 15000 ms: LEADER_NOT_AVAILABLE")
+    late.__cause__ = KafkaError(5)
+    denied = RequestTimedOutError("late")
+    denied.__cause__ = KafkaError(29)
+    for error, told in (
+        (late, "cannot read topic `audit`: .*LEADER_NOT_AVAILABLE"),
+        (denied, "no permission to read topic `audit`"),
+        (ProtocolViolationError("odd"), "cannot read topic `audit`: odd"),
+        (RequestTimedOutError("late"), "do not answer"),
+    ):
+        settings = TopicSettings(topic="audit", client_properties={"bootstrap.servers": "x:1"})
+        assert re.search(told, str(kafka_failure(error, settings)))
 
 
 def test_settings_that_cannot_be_are_refused_before_anything_is_asked() -> None:

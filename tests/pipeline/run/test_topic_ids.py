@@ -7,11 +7,11 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.errors import StreamError
+from kustos.pipeline.errors import KafkaInputError, StreamError
 from kustos.pipeline.run.stream import StreamOptions, run_stream
-from kustos.pipeline.run.stream.identity import IDENTITY, stream_checkpoint, stream_name
+from kustos.pipeline.run.stream.checkpoint import FORMER_IDENTITY, IDENTITY, stream_checkpoint, stream_name
 from kustos.pipeline.run.stream.job import CHECKPOINTS
-from kustos.pipeline.run.topic import TopicIdentity, TopicSettings, read_topic, topic_ids
+from kustos.pipeline.run.topic import TopicIdentity, TopicSettings, open_topic, read_topic
 from kustos.pipeline.tables import RunSummary, Tables
 from testkit.kafka import KafkaNode, NodeFactory, NodeSettings, make_topics
 from testkit.waiting import wait_until
@@ -38,14 +38,18 @@ def lines(first: int, last: int) -> list[str]:
     return [event_line(number) for number in range(first, last)]
 
 
-def make_anew(spark: SparkSession, node: KafkaNode, topic: str) -> None:
+def make_anew(node: KafkaNode, topic: str) -> None:
     """Delete a topic and make one of its name."""
-    with topic_ids(spark, settings_of(node, topic)) as ids:
-        former = ids.ask()
-        delete_topic(node, topic)
-        wait_until(lambda: topic not in node_topics(node), what="the topic is deleted")
-        make_topics([node], new_topic(topic))
-        wait_until(lambda: ids.ask() != former, what="the new topic is known")
+    former = identity_of(node, topic)
+    delete_topic(node, topic)
+    wait_until(lambda: topic not in node_topics(node), what="the topic is deleted")
+    make_topics([node], new_topic(topic))
+    wait_until(lambda: identity_of(node, topic) != former, what="the new topic is known")
+
+
+def identity_of(node: KafkaNode, topic: str) -> TopicIdentity:
+    with open_topic(settings_of(node, topic)) as opened:
+        return opened.identity()
 
 
 def node_topics(node: KafkaNode) -> set[str]:
@@ -59,7 +63,7 @@ def test_a_topic_made_anew_is_refused_by_the_checkpoint_and_read_whole_without_o
     fill(kafka, topic, lines(0, 20))
     assert run_stream(spark, settings_of(kafka, topic), tables, checkpoint, options=NOW).events == 20
     assert run_stream(spark, settings_of(kafka, topic), tables, options=NOW).duplicates == 20
-    make_anew(spark, kafka, topic)
+    make_anew(kafka, topic)
     fill(kafka, topic, lines(20, 60))
     with pytest.raises(StreamError, match=f"topic `{topic}` was deleted and recreated since"):
         run_stream(spark, settings_of(kafka, topic), tables, checkpoint, options=NOW)
@@ -75,11 +79,11 @@ def test_a_topic_made_anew_while_its_stream_runs_ends_the_stream_and_loses_nothi
     fill(kafka, topic, lines(0, 10))
 
     def on_batch(_batch: RunSummary) -> None:
-        make_anew(spark, kafka, topic)
+        make_anew(kafka, topic)
         fill(kafka, topic, lines(10, 40))  # more than the stream has read: by its offsets nothing is amiss
 
     options = StreamOptions(interval_ms=100)
-    with pytest.raises(StreamError, match="recreated"):
+    with pytest.raises(KafkaInputError, match="recreated"):
         run_stream(
             spark,
             settings_of(kafka, topic),
@@ -125,20 +129,20 @@ def test_a_checkpoint_of_a_version_without_ids_goes_on_and_is_bound_to_the_topic
     tmp_path: Path,
 ) -> None:
     settings = TopicSettings(topic="audit", client_properties={"bootstrap.servers": "127.0.0.1:1"})
-    tables, folder = Tables(tmp_path / "tables"), tmp_path / "streams"
+    folder = tmp_path / "streams"
     ours, again, theirs = (
         TopicIdentity(*ids) for ids in (("cluster", "id-1"), ("cluster", "id-2"), ("others", "id-1"))
     )
     former = folder / "audit"
     former.mkdir(parents=True)
     name = f"stream-{'0' * 32}"
-    (former / IDENTITY).write_text(json.dumps({"name": name, "topic": "audit"}))
+    (former / FORMER_IDENTITY).write_text(json.dumps({"name": name, "topic": "audit"}))
     assert stream_checkpoint(folder, settings, ours) == former
-    assert stream_name(former, settings, tables, ours) == name
+    assert stream_name(former, settings, ours) == name
     assert json.loads((former / IDENTITY).read_text())["topic_id"] == "id-1"
     assert stream_checkpoint(folder, settings, ours) == former
     assert len({former, *(stream_checkpoint(folder, settings, one) for one in (again, theirs))}) == 3
     for identity in (again, theirs):
         with pytest.raises(StreamError, match=r"recreated|is cluster"):
-            stream_name(former, settings, tables, identity)
-    assert stream_name(former, settings, tables, TopicIdentity("cluster", None)) == name
+            stream_name(former, settings, identity)
+    assert stream_name(former, settings, TopicIdentity("cluster", None)) == name

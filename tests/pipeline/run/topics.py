@@ -3,12 +3,13 @@
 import uuid
 from collections.abc import Iterable
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from kustos.pipeline.run.topic import TopicSettings
 from testkit.kafka import KafkaNode, Listener, NodeSettings, make_topics
+from testkit.waiting import wait_until
 
 PASSWORD = "s3cr3t hunter]2"  # of a test broker on loopback; with what a text may be cut at
 CLIENT = Listener(name="CLIENT", protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",))
@@ -63,6 +64,23 @@ def delete_topic(node: KafkaNode, topic: str) -> None:
     """Delete a topic."""
     admin = AdminClient(librdkafka_settings(node))
     admin.delete_topics([topic])[topic].result(timeout=30)
+
+
+def add_partitions(node: KafkaNode, topic: str, count: int) -> None:
+    """Let a topic have so many partitions; return when the broker knows them."""
+    admin = AdminClient(librdkafka_settings(node))
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result(timeout=30)
+    wait_until(
+        lambda: len(admin.list_topics(topic, timeout=30).topics[topic].partitions) == count,
+        what="the broker knows the partitions",
+    )
+
+
+def delete_records(node: KafkaNode, topic: str, before: int) -> None:
+    """Delete the records of partition 0 before an offset."""
+    admin = AdminClient(librdkafka_settings(node))
+    place = TopicPartition(topic, 0, before)
+    admin.delete_records([place])[place].result(timeout=30)
 
 
 def fill(node: KafkaNode, topic: str, values: Iterable[str | bytes | None]) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from kustos.client import (
     CannotConnectError,
+    ClientError,
     ClientSettings,
     ConnectionClosedError,
     KafkaError,
@@ -232,6 +233,35 @@ def test_one_request_leaves_time_for_another() -> None:
     assert limits.request_timeout_ms(settings.limits) == 60
     patient = FetchLimits(default_api_timeout_ms=NEVER)
     assert patient.request_timeout_ms(settings.limits) == settings.limits.request_timeout_ms
+
+
+async def test_what_a_quota_puts_off_is_awaited_however_often() -> None:
+    def throttled(codec: MessageCodec, _: Message) -> Message:
+        return codec.root.fit(throttle_time=40, responses=[])
+
+    peer = broker(fetch=in_turn(*[throttled] * 5, fetched()))
+    limits = FetchLimits(default_api_timeout_ms=150, max_wait_ms=1)
+    async with listening(peer) as bootstrap, reader_at(bootstrap, limits) as reader:
+        assert (await reader.fetch(0, 0)).last_stable_offset == 9
+    assert len(peer.requests(ApiKey.FETCH)) == 6
+
+
+async def test_silent_brokers_do_not_hide_one_that_answers() -> None:
+    silence = asyncio.Event()
+
+    class Silent(Peer):
+        async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await silence.wait()
+            writer.close()
+
+    silent, living = [Silent() for _ in range(3)], broker()
+    limits = FetchLimits(default_api_timeout_ms=250)
+    properties = {"socket_connection_setup_timeout_ms": "100"}
+    async with listening(*silent, living) as bootstrap, reader_at(bootstrap, limits, **properties) as reader:
+        with pytest.raises(ClientError):
+            await reader.describe()
+        assert (await reader.describe()).partitions == (0,)
+        silence.set()
 
 
 async def test_what_keeps_moving_is_given_up_with_the_last_reason() -> None:

@@ -8,7 +8,6 @@ from kustos.cli.pipeline import (
     convert,
     findings,
     flows,
-    jars,
     judge,
     reach,
     recommend,
@@ -30,6 +29,5 @@ register(app, "anomalies", anomalies.anomalies, anomalies.EXAMPLES)
 app.add_typer(findings.app, name="findings")
 register(app, "reach", reach.reach, reach.EXAMPLES)
 register(app, "flows", flows.flows, flows.EXAMPLES)
-register(app, "jars", jars.jars, jars.EXAMPLES)
 register(app, "report", report.report, report.EXAMPLES)
 register(app, "convert", convert.convert, convert.EXAMPLES)

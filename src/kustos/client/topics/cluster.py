@@ -101,15 +101,17 @@ class TopicCluster:
     async def _look(self) -> TopicLayout:
         failures: list[ClientError] = []
         for address in self._addresses():
+            # before: a caller that waits no longer ends it here, and the next begins with another address
+            self._setbacks += 1
             try:
                 layout = await self._ask(address)
             except (ProtocolViolationError, CannotConnectError, ConnectionClosedError) as failure:
                 failures.append(failure)
                 continue
+            self._setbacks -= 1
             self._judge(layout)
             self._nodes = layout.nodes
             return layout
-        self._setbacks += 1
         last = failures[-1]
         if not self._nodes and not any(_may_pass(failure) for failure in failures):
             raise CannotConnectError("; ".join(map(str, failures))) from last

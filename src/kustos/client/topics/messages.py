@@ -118,14 +118,16 @@ class TopicLayout:
     nodes: tuple[NodeAddress, ...]
 
     def leader(self, partition: int) -> Leader:
-        """Return who leads a partition; raise `StaleError` for nobody, `KafkaError` for no such partition."""
+        """Return who leads a partition; raise `StaleError` if nobody does.
+
+        One that was just added is known to the broker that was asked a moment later.
+        """
         found = self.leaders.get(partition)
         if found is not None:
             return found
-        place = f"topic `{self.topic}`, partition {partition}"
-        if partition in self.description.partitions:
-            raise StaleError(KafkaError(LEADER_NOT_AVAILABLE, place))
-        raise KafkaError(UNKNOWN_TOPIC_OR_PARTITION, place)
+        is_known = partition in self.description.partitions
+        code = LEADER_NOT_AVAILABLE if is_known else UNKNOWN_TOPIC_OR_PARTITION
+        raise StaleError(KafkaError(code, f"topic `{self.topic}`, partition {partition}"))
 
 
 def metadata_request(codec: MessageCodec, topic: str) -> Message:
@@ -206,6 +208,16 @@ def fetch_request(
         topics=[topic],
         **_NO_SESSION,
     )
+
+
+def throttle_ms_of(answer: Message) -> int:
+    """Return how long a fetch is put off by a quota, 0 if it is not.
+
+    A broker answers what exceeds one at once, without any partition, and then reads no request for so long
+    (KIP-219).
+    """
+    is_empty = not answer.responses and not answer.get("error_code", 0)
+    return int(answer.throttle_time) if is_empty else 0
 
 
 def read_fetched(answer: Message, partition: int) -> tuple[int, Fetched]:

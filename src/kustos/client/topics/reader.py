@@ -35,9 +35,13 @@ from kustos.client.topics.messages import (
     list_offsets_request,
     read_fetched,
     read_offsets,
+    throttle_ms_of,
 )
 from kustos.runtime import Entropy, SystemEntropy
 from kustos.wire import ApiKey
+
+THROTTLE_MAX_MS: Final = 60_000
+"""The longest that we believe a broker; by default its quotas count ten seconds (`quota.window.num`)."""
 
 _Found = TypeVar("_Found")
 
@@ -101,13 +105,18 @@ class TopicReader:
 
         At the end of the partition it waits `max_wait_ms` for more and may bring none. Raises
         OFFSET_OUT_OF_RANGE for an offset whose record was deleted. Nothing is kept between calls: the next
-        may begin, at `kustos.wire.offset_after`, before what the last one brought is decoded.
+        may begin, at `kustos.wire.offset_after`, before what the last one brought is decoded. What a quota
+        puts off is awaited, however often.
         """
-        return await self._persist(
-            self._cluster.layout, partial(self._fetch, partition, offset), self._limits.max_wait_ms
-        )
+        fetch = partial(self._fetch, partition, offset)
+        while True:
+            found = await self._persist(self._cluster.layout, fetch, self._limits.max_wait_ms)
+            if isinstance(found, Fetched):
+                return found
+            await asyncio.sleep(min(found, THROTTLE_MAX_MS) / 1000)
 
-    async def _fetch(self, partition: int, offset: int, layout: TopicLayout) -> Fetched:
+    async def _fetch(self, partition: int, offset: int, layout: TopicLayout) -> Fetched | int:
+        """Return what was fetched, or for how many milliseconds a quota puts that off."""
         leader = layout.leader(partition)
         connection = await self._cluster.connection(leader.address)
         topic_id, limits = self._cluster.topic_id, self._limits
@@ -118,6 +127,9 @@ class TopicReader:
             cap=LAST_FETCH_BY_NAME if topic_id is None else None,
             timeout_ms=self._request_timeout_ms + limits.max_wait_ms,
         )
+        throttle_ms = throttle_ms_of(answer)
+        if throttle_ms:
+            return throttle_ms
         code, fetched = read_fetched(answer, partition)
         if code:
             raise self._refusal(code, f"partition {partition}, offset {offset}", leader.address)

@@ -13,7 +13,6 @@ from kustos.pipeline.lines import json_columns, kafka_columns
 from kustos.pipeline.lines.clusters import UNDECLARED, DeclaredCluster, clusters_of
 from kustos.pipeline.lines.layouts import Layout, compiled
 from kustos.pipeline.lines.text_pieces import Numbers, flags_of, in_order
-from kustos.pipeline.lines.topic_records import placed
 from kustos.pipeline.schemas import ANY_EVENT_SCHEMA, AUDIT_EVENTS_SCHEMA
 
 MAXIMUM_LINE_CHARACTERS: Final = 262_144
@@ -42,17 +41,13 @@ def read_lines(
     lines: pa.RecordBatch,
     time_zone: str = "UTC",
     cluster: DeclaredCluster = UNDECLARED,
-    topic: str | None = None,
 ) -> pa.RecordBatch:
     """Return lines (INPUT_LINES_SCHEMA, or LINES_SCHEMA) parsed as PARSED_SCHEMA, in their order.
 
     Texts come as codes (`columns.codes`), but for those of PLAIN.
     `time_zone` (an IANA name) is that of brokers whose log lines have none. A null line is an empty one.
-    `cluster` is that of lines which are not declared to be of any. `topic`: the lines are records of this one
-    (`topic_records`).
+    `cluster` is that of lines which are not declared to be of any.
     """
-    if topic is not None:
-        lines = placed(lines, topic)
     text = pc.fill_null(lines["line"].cast(pa.string()), "")
     faults = _faults(text, lines)
     is_read = flags_of(faults.is_null())

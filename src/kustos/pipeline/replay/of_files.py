@@ -29,6 +29,7 @@ from kustos.pipeline.lines.clusters import UNNAMED
 from kustos.pipeline.places import Place
 from kustos.pipeline.replay.flips import ALLOWED, GAINED, LOST, RULE_CHANGED
 from kustos.pipeline.schemas import CLUSTER, FLIPS_SCHEMA, QUESTION_COLUMNS
+from kustos.pipeline.session import numbered_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,16 +98,11 @@ def flips_of_files(
     these paths. Raises `OSError` for a file that is gone.
     """
     parts = parts_of(files)
-    if not parts:
-        return spark.createDataFrame([], FLIPS_SCHEMA)
     search = FlipSearch(table, candidate, baseline, rule_changes, with_example, clusters)
 
-    def flips_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from search.flips(parts[number])
-
-    return _summed(spark.range(0, len(parts), 1, len(parts)).mapInArrow(flips_of, FLIPS_SCHEMA))
+    return _summed(
+        numbered_tasks(spark, len(parts), lambda number: search.flips(parts[number]), FLIPS_SCHEMA)
+    )
 
 
 def flips_of_rows(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kustos.pipeline.tables import Cluster
+    from kustos.pipeline.tables.line_tasks import Lines
 
 TABLES: Final = ("audit_events", "access_counts", "security_events", "quarantine")
 REPORT_NAME: Final = "report.html"
@@ -64,7 +65,7 @@ class ReportSummary:
 
 
 def write_tables(
-    spark: "SparkSession", lines: "DataFrame", folder: Path, *, time_zone: str, progress: Progress
+    spark: "SparkSession", lines: "Lines", folder: Path, *, time_zone: str, progress: Progress
 ) -> tuple[int, dict[str, int]]:
     """Write the tables below `folder`; return lines read and rows per outcome, as found on disk."""
     from pyspark.sql.pandas.types import to_arrow_schema

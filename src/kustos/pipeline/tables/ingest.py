@@ -5,19 +5,20 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from kustos.pipeline.lines.clusters import UNDECLARED, DeclaredCluster
-from kustos.pipeline.lines.topic_records import lines_of_records
 from kustos.pipeline.progress import Progress, silent
+from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from kustos.pipeline.tables.deduplication.keys import MILLISECONDS_OF_A_DAY
 from kustos.pipeline.tables.deduplication.of_runs import Outcomes, deduplicate_lines
 from kustos.pipeline.tables.deduplication.outcomes import DUPLICATE, EVENT, QUARANTINED, TOO_LATE
+from kustos.pipeline.tables.line_tasks import Lines
 from kustos.pipeline.tables.line_writer import Places, write_lines
 from kustos.pipeline.tables.parquet_reader import count_of, read_parquet
 from kustos.pipeline.tables.parquet_writer import write_rows
 from kustos.pipeline.tables.rollup.days import days_to_rebuild, roll_up
-from kustos.pipeline.tables.runs import RUN, InputFile
+from kustos.pipeline.tables.runs import ENDS, RUN, InputFile
 from kustos.pipeline.tables.staging import StagedLines, stage_lines
 from kustos.pipeline.tables.store import (
     AUDIT_EVENTS,
@@ -59,7 +60,6 @@ class IngestOptions:
     `look_around_ms`: stored events are compared from this long before the earliest new one to this long after
     the latest. A copy has the same time; a forgery, with the same id and another content, may have another.
     `retention`: events of days that it drops are too late, too; `drop_expired` drops them.
-    `topic`: the lines are records of this one (`lines.topic_records`).
     """
 
     time_zone: str = "UTC"
@@ -69,12 +69,11 @@ class IngestOptions:
     with_rollup: bool = True
     look_around_ms: int = 3_600_000
     retention: Retention | None = None
-    topic: str | None = None
 
 
 def ingest(
     spark: SparkSession,
-    lines: DataFrame,
+    lines: Lines,
     tables: Tables,
     run_id: str,
     *,
@@ -85,6 +84,7 @@ def ingest(
     damaged_files: int = 0,
     counts_of_files: Mapping[str, Any] | None = None,
     warnings: Sequence[str] = (),
+    ends: Mapping[int, int] | None = None,
     progress: Progress = silent,
     clock: Clock | None = None,
 ) -> RunSummary:
@@ -93,7 +93,8 @@ def ingest(
     With a committed `run_id` this is a no-op that returns the former summary; a stream's batch has the id
     `NAME@NUMBER`, with growing numbers, and a number at or below the last one is a no-op. `lines` is read
     once. `inputs` are the files that are recorded as read, `renamed_inputs` those that former runs read under
-    another path. The summary takes `warnings`, and `counts_of_files` by their names.
+    another path. The summary takes `warnings`, and `counts_of_files` by their names. `ends` are the offsets
+    at which the next batch of a stream begins, by partition; `State.ends_of` returns them.
 
     Raises `LinesLostError`, `TablesError`, `TablesInUseError`, `SchemaConflictError`, and what reading
     `lines` raises; after an error before the commit, the tables are unchanged.
@@ -128,7 +129,7 @@ def ingest(
             run.changes,
             stale_days=run.stale_days,
             inputs=(*inputs, *renamed_inputs),
-            summary=asdict(summary),
+            summary=asdict(summary) | ({} if ends is None else {ENDS: ends}),
             newest_time_ms=counts.newest_time_ms,
         )
     return summary
@@ -164,7 +165,7 @@ class _Run:
         self._spark, self._tables, self._change = spark, tables, change
         self._options, self._progress, self._clock = options, progress, clock
 
-    def write(self, lines: DataFrame) -> _Counts:
+    def write(self, lines: Lines) -> _Counts:
         """Stage all tables; raise `LinesLostError` if they lack a line."""
         self._progress(STEPS[0])
         staged = self._staged_lines(lines)
@@ -202,18 +203,15 @@ class _Run:
             newest_time_ms=self._newest_staged_ms(),
         )
 
-    def _staged_lines(self, lines: DataFrame) -> StagedLines:
-        topic = self._options.topic
+    def _staged_lines(self, lines: Lines) -> StagedLines:
         if self._options.keep_raw:
             place = self._change.place(AUDIT_RAW)
-            if topic is not None:
-                lines, topic = lines_of_records(lines, topic), None
             raw = write_rows(lines, place, self._change.mark, stored_schema(AUDIT_RAW), day=self._today)
             self._change.add(AUDIT_RAW, raw)
-            lines = read_parquet(self._spark, place, [file.name for file in raw], lines.schema)
+            lines = read_parquet(self._spark, place, [file.name for file in raw], INPUT_LINES_SCHEMA)
             self._append(AUDIT_RAW)
         folder, options = self._change.stage(_IDENTIFIED), self._options
-        return stage_lines(lines, folder, time_zone=options.time_zone, cluster=options.cluster, topic=topic)
+        return stage_lines(lines, folder, time_zone=options.time_zone, cluster=options.cluster)
 
     def _stored(self, staged: StagedLines) -> StoredFiles:
         """Return the files that may have copies of the lines: events of their days and span, by the log."""

@@ -39,6 +39,7 @@ from kustos.pipeline.places import (
     spark_paths_read,
     stamp_of,
 )
+from kustos.pipeline.session import numbered_tasks
 from kustos.runtime import reason_of
 
 MAXIMUM_FOOTERS: Final = 2_000
@@ -74,12 +75,7 @@ def read_parquet(spark: SparkSession, folder: Place, files: Sequence[str], schem
 
 
 def _read_from_store(spark: SparkSession, files: Sequence[StorePath], schema: StructType) -> DataFrame:
-    def read(batches: Iterator[arrow.RecordBatch]) -> Iterator[arrow.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from _rows(files[number], schema)
-
-    return spark.range(0, len(files), 1, len(files)).mapInArrow(read, schema)
+    return numbered_tasks(spark, len(files), lambda number: _rows(files[number], schema), schema)
 
 
 def _rows(file: StorePath, schema: StructType) -> Iterator[arrow.RecordBatch]:

@@ -12,12 +12,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import parquet
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from kustos.pipeline.places import Place, sink_of
+from kustos.pipeline.session import numbered_tasks
 from kustos.pipeline.tables.delta import DAY, NewFile, described, new_name
+from kustos.pipeline.tables.line_tasks import Lines
 from kustos.pipeline.tables.statistics import FileStatistics
 
 GROUP_BYTES_MAX: Final = 64 * 2**20
@@ -66,7 +68,7 @@ _NAMES: Final = WRITTEN_SCHEMA.fieldNames()[1:-1]
 
 
 def write_rows(
-    rows: DataFrame, place: Place, mark: str, schema: pa.Schema, *, day: str | None = None
+    rows: Lines, place: Place, mark: str, schema: pa.Schema, *, day: str | None = None
 ) -> list[NewFile]:
     """Write rows into files below a table's folder, one for each task; return the files, none without rows.
 
@@ -123,9 +125,6 @@ def in_tasks(
 ) -> list[Any]:
     """Return the files that so many tasks wrote, as rows of WRITTEN_SCHEMA; each calls `write` once."""
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                yield rows_of_files(write(number))
-
-    return list(spark.range(0, count, 1, count).mapInArrow(run, WRITTEN_SCHEMA).collect())
+    return list(
+        numbered_tasks(spark, count, lambda number: [rows_of_files(write(number))], WRITTEN_SCHEMA).collect()
+    )

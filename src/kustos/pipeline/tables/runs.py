@@ -30,6 +30,9 @@ RUNS, INPUTS = "runs", "inputs"
 RUN, UPKEEP = "run", "upkeep"
 """Kinds of rows: runs that read input, and changes to the layout of the tables."""
 
+ENDS: Final = "ends"
+"""The key of a summary under which a stream's batch has the offsets at which the next one begins."""
+
 FORMER_LEDGER: Final = "_ledger"
 """The folder by which tables of versions before Delta are recognized."""
 
@@ -123,6 +126,12 @@ class State:
             return self.runs.get(run_id)
         last, summary = self.batches.get(name, (-1, {}))
         return summary if number <= last else None
+
+    def ends_of(self, name: str) -> dict[int, int] | None:
+        """Return the offsets at which a stream's next batch begins; None if no batch has stored any."""
+        _, summary = self.batches.get(name, (-1, {}))
+        ends = summary.get(ENDS)
+        return None if ends is None else {int(partition): int(end) for partition, end in ends.items()}
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> "State":

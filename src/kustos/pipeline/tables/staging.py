@@ -13,7 +13,6 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -22,6 +21,7 @@ from kustos.pipeline.lines.line_columns import read_lines
 from kustos.pipeline.places import Place, make_folder
 from kustos.pipeline.tables.deduplication.keys import IDENTIFIED, identified
 from kustos.pipeline.tables.key_numbers import numbers_of_keys
+from kustos.pipeline.tables.line_tasks import Lines
 from kustos.pipeline.tables.staged_files import StagedWriter, staged_writer
 from kustos.runtime import SystemEntropy, freeze_imports
 
@@ -80,12 +80,7 @@ class StagedLines:
 
 
 def stage_lines(
-    lines: DataFrame,
-    folder: Place,
-    *,
-    time_zone: str,
-    cluster: DeclaredCluster = UNDECLARED,
-    topic: str | None = None,
+    lines: Lines, folder: Place, *, time_zone: str, cluster: DeclaredCluster = UNDECLARED
 ) -> StagedLines:
     """Write each line, parsed and with its key, below `folder`, which must not exist; read `lines` once.
 
@@ -94,7 +89,7 @@ def stage_lines(
     make_folder(folder)
 
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _staged(batches, folder, time_zone, cluster, topic)
+        return _staged(batches, folder, time_zone, cluster)
 
     found = lines.mapInArrow(stage, _FOUND_SCHEMA).collect()
     return staged_of([row.asDict() for row in found], folder)
@@ -122,7 +117,6 @@ def _staged(
     folder: Place,
     time_zone: str,
     cluster: DeclaredCluster = UNDECLARED,
-    topic: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Write the lines of a task into one file; yield its statistics, nothing if there is no line.
 
@@ -139,7 +133,7 @@ def _staged(
             if not batch.num_rows:
                 continue
             writer = writer or opened.enter_context(staged_writer(folder / file))
-            rows = identified(read_lines(batch, time_zone, cluster, topic))
+            rows = identified(read_lines(batch, time_zone, cluster))
             numbers = pa.array(numbers_of_keys(pc.coalesce(rows["event_id"], rows["line_key"])))
             writer.write(rows.append_column(KEY_NUMBER, numbers))
             found["lines"] += batch.num_rows

@@ -15,7 +15,9 @@ from kustos.pipeline.run.files.new_files import FoundFile, described, layout_at,
 from kustos.pipeline.run.files.pieces import DamagedFileError, Readable, read_pieces
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from kustos.pipeline.tables import LineTasks
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -80,17 +82,17 @@ def _sizes(state: FileState, packing: Packing) -> tuple[int | None, int]:
     return state.size_bytes if packing is Packing.PLAIN else None, state.size_bytes
 
 
-def read_located_lines(spark: "SparkSession", files: Sequence[FoundFile]) -> "DataFrame":
-    """Return every line of these files, and one with a `fault` for each damaged file: INPUT_LINES_SCHEMA."""
-    from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
+def read_located_lines(spark: "SparkSession", files: Sequence[FoundFile]) -> "LineTasks":
+    """Return every line of these files, and one with a `fault` for each damaged file."""
+    import pyarrow as pa
 
-    faults = [
-        (file.name, None, file.fault_log, None, file.fault, None, file.cluster)
+    damaged = [
+        {"file": file.name, "line": None, "log": file.fault_log, "fault": file.fault, "cluster": file.cluster}
         for file in files
         if file.fault
     ]
-    lines = read_pieces(spark, [file.readable() for file in files if not file.fault])
-    return lines.unionByName(spark.createDataFrame(faults, INPUT_LINES_SCHEMA)) if faults else lines
+    readable = [file.readable() for file in files if not file.fault]
+    return read_pieces(spark, readable, [pa.RecordBatch.from_pylist(damaged)] if damaged else [])
 
 
 def check_time_zone(name: str) -> None:

@@ -19,11 +19,13 @@ from kustos.pipeline.places import Place
 from kustos.pipeline.run.files.beginnings import Beginning, read_beginning
 from kustos.pipeline.run.files.compression import DAMAGE, Packing, unpacked
 from kustos.pipeline.run.files.content import FIRST_BYTES, open_bytes
+from kustos.pipeline.session import numbered_tasks
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+
+    from kustos.pipeline.tables import LineTasks
 
 LINE_BYTES_MAX: Final = 1 << 24
 """A longer line is cut here; it is quarantined for its length, and a file may be a single one."""
@@ -190,15 +192,26 @@ def _skipped(content: IO[bytes]) -> int:
     return count
 
 
-def read_pieces(spark: "SparkSession", files: Sequence[Readable]) -> "DataFrame":
-    """Return the lines of the files as INPUT_LINES_SCHEMA.
+def read_pieces(
+    spark: "SparkSession", files: Sequence[Readable], more: "Sequence[pa.RecordBatch]" = ()
+) -> "LineTasks":
+    """Return the lines of the files, and `more` that were not read from any.
 
     The action that reads them fails with the text of a `DamagedFileError`, or of an `AuditInputError` for a
     file that went away or changed meanwhile.
     """
-    from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
+    from kustos.pipeline.tables import LineTasks
 
-    return _in_tasks(spark, tasks_of(files), _batches, INPUT_LINES_SCHEMA)
+    tasks = tasks_of(files)
+
+    def read(number: int) -> "Iterator[pa.RecordBatch]":
+        if number == len(tasks):
+            yield from more
+        else:
+            for piece in tasks[number]:
+                yield from _read(piece, _batches)
+
+    return LineTasks(spark, len(tasks) + bool(more), read)
 
 
 def lines_in_tasks(
@@ -219,25 +232,12 @@ def lines_in_tasks(
             yield pa.RecordBatch.from_pylist(some)
 
     tasks = [[Piece(file, 0, file.end)] for file in files] if whole else tasks_of(files)
-    return _in_tasks(spark, tasks, batches, schema)
 
+    def read(number: int) -> "Iterator[pa.RecordBatch]":
+        for piece in tasks[number]:
+            yield from _read(piece, batches)
 
-def _in_tasks(
-    spark: "SparkSession",
-    tasks: Sequence[Sequence[Piece]],
-    batches_of: "Callable[[Piece, PlacedLines], Iterator[pa.RecordBatch]]",
-    schema: "StructType | str",
-) -> "DataFrame":
-    if not tasks:
-        return spark.createDataFrame([], schema)
-
-    def read(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                for piece in tasks[number]:
-                    yield from _read(piece, batches_of)
-
-    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, schema)
+    return numbered_tasks(spark, len(tasks), read, schema)
 
 
 def _read(
@@ -301,16 +301,14 @@ def _batches(piece: Piece, lines: PlacedLines) -> "Iterator[pa.RecordBatch]":
 def _batch(file: Readable, lines: list[bytes]) -> "pa.RecordBatch":
     import pyarrow as pa
 
+    from kustos.pipeline.columns.codes import CODED, repeated
+
     count = len(lines)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.repeat(pa.scalar(file.name, pa.string()), count),
-            pa.array(lines, pa.binary()).view(pa.string()),  # not checked: invalid UTF-8 is quarantined
-            pa.repeat(pa.scalar(file.log, pa.string()), count),
-            pa.nulls(count, pa.int64()),
-            pa.nulls(count, pa.string()),
-            pa.repeat(pa.scalar(file.layout, pa.string()), count),
-            pa.repeat(pa.scalar(file.cluster, pa.string()), count),
-        ],
-        names=["file", "line", "log", "position", "fault", "layout", "cluster"],
-    )
+    columns = {
+        "file": repeated(file.name, CODED, count),
+        "line": pa.array(lines, pa.binary()).view(pa.string()),  # not checked: invalid UTF-8 is quarantined
+        "log": repeated(file.log, CODED, count),
+    }
+    texts = {"layout": file.layout, "cluster": file.cluster}
+    more = {name: pa.repeat(text, count) for name, text in texts.items() if text is not None}
+    return pa.RecordBatch.from_pydict(columns | more)

@@ -1,15 +1,15 @@
 """The processing of micro-batches, and the sums of a stream."""
 
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from kustos.pipeline.tables import (
     Dropped,
     IngestOptions,
+    LineTasks,
     RunSummary,
     Tables,
     compact_tables,
@@ -62,67 +62,53 @@ class StreamSummary:
         )
 
 
-class StoppedError(Exception):
-    """A batch was not begun because the stream is stopping; the next start reads its records again."""
-
-
 class Batches:
-    """Ingests each micro-batch into the tables; its number is the run id, so none is ingested twice.
+    """Takes one batch after the other into the tables, and keeps them up in between.
 
-    `check` raises if the topic is not that of the checkpoint any more. `failure` keeps the error of a batch,
-    since Spark wraps it in texts of its own.
+    A batch and the offsets at which the next one begins are one commit: none is lost, and none taken twice,
+    whenever the process is killed.
     """
 
     def __init__(
         self,
+        spark: SparkSession,
         name: str,
         tables: Tables,
         options: IngestOptions,
         *,
-        stop: threading.Event,
         refresh_interval_ms: int,
         on_batch: Callable[[RunSummary], None],
-        check: Callable[[], None],
         clock: Clock | None = None,
     ) -> None:
         self.summary = StreamSummary()
-        self.failure: BaseException | None = None
-        self.is_working = False
-        self._name: Final = name
-        self._tables, self._options, self._on_batch = tables, options, on_batch
-        self._check = check
-        self._stop, self._clock = stop, clock or SystemClock()
-        self._refresh_interval_ms = refresh_interval_ms
+        self._spark, self._name, self._tables, self._options = spark, name, tables, options
+        self._on_batch: Final = on_batch
+        self._clock = clock or SystemClock()
+        self._refresh_interval_ms: Final = refresh_interval_ms
         self._refreshed_ms = self._clock.monotonic_ms()
 
-    def __call__(self, lines: DataFrame, number: int) -> None:
-        """Ingest one micro-batch."""
-        self.is_working = True
-        try:
-            self._take(lines, number)
-        except BaseException as error:
-            self.failure = error
-            raise
-        finally:
-            self.is_working = False
-
-    def _take(self, lines: DataFrame, number: int) -> None:
-        if self._stop.is_set():
-            raise StoppedError
-        self._check()  # the offsets of this batch may be of a topic that was recreated meanwhile
-        spark = lines.sparkSession
-        run_id = f"{self._name}@{number}"
-        batch = ingest(spark, lines, self._tables, run_id, options=self._options, clock=self._clock)
+    def take(self, number: int, lines: LineTasks, ends: Mapping[int, int]) -> RunSummary:
+        """Ingest a batch; `ends` are the offsets at which the next one begins, by partition."""
+        batch = ingest(
+            self._spark,
+            lines,
+            self._tables,
+            f"{self._name}@{number}",
+            options=self._options,
+            ends=ends,
+            clock=self._clock,
+        )
         self.summary = self.summary.with_batch(batch)
         self._on_batch(batch)
         if self._clock.monotonic_ms() - self._refreshed_ms >= self._refresh_interval_ms:
-            self.upkeep(spark)
+            self.upkeep()
             self._refreshed_ms = self._clock.monotonic_ms()
+        return batch
 
-    def upkeep(self, spark: SparkSession) -> None:
+    def upkeep(self) -> None:
         """Roll up new events, drop rows older than their retention, and compact small files."""
         retention = self._options.retention
-        refresh_rollup(spark, self._tables)
+        refresh_rollup(self._spark, self._tables)
         if retention is not None:
             dropped = drop_expired(self._tables, retention, clock=self._clock)
             self.summary = self.summary.with_dropped(dropped)

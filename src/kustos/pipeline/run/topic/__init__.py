@@ -1,17 +1,21 @@
-"""Audit topics of Kafka: settings, identity, records as a batch or a stream, and the jars Spark needs."""
+"""Audit topics of Kafka: settings, identity, and records as lines, read by tasks with kustos' own client."""
 
-from kustos.pipeline.run.topic.jars import KAFKA_COORDINATES, download_jars
-from kustos.pipeline.run.topic.records import check_topic, read_topic, stream_topic
+from kustos.pipeline.run.topic.failures import kafka_errors, records_deleted
+from kustos.pipeline.run.topic.lines import lines_of_spans, read_topic
+from kustos.pipeline.run.topic.open_topic import Topic, TopicIdentity, open_topic
 from kustos.pipeline.run.topic.settings import TopicSettings
-from kustos.pipeline.run.topic.topic_ids import TopicIdentity, topic_ids
+from kustos.pipeline.run.topic.spans import Span, limited, spans
 
 __all__ = [
-    "KAFKA_COORDINATES",
+    "Span",
+    "Topic",
     "TopicIdentity",
     "TopicSettings",
-    "check_topic",
-    "download_jars",
+    "kafka_errors",
+    "limited",
+    "lines_of_spans",
+    "open_topic",
     "read_topic",
-    "stream_topic",
-    "topic_ids",
+    "records_deleted",
+    "spans",
 ]

@@ -1,74 +1,97 @@
-"""Errors of the JVM's Kafka client as messages that name the cause and the fix."""
+"""Errors of reading a topic as messages that name the cause and the fix, in the driver and from workers."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
-from kustos.pipeline.errors import KafkaInputError
-from kustos.pipeline.run.topic.settings import TopicSettings
-from kustos.pipeline.spark_failures import whole_text
-
-LONGEST_DETAIL: Final = 300
-"""Characters of an unknown failure that are shown: its first line, not the stack of a JVM."""
-
-KNOWN: Final = (
-    (
-        r"DATA_SOURCE_NOT_FOUND|Failed to find (?:the )?data source",
-        "Spark has no Kafka connector, run `kustos pipeline jars --out DIR` and give the session these jars",
-    ),
-    (
-        r"SaslAuthenticationException|Authentication failed",
-        "the brokers at `{brokers}` refused the login, check `sasl.mechanism` and `sasl.jaas.config`",
-    ),
-    (
-        r"SslAuthenticationException|SSLHandshakeException|SSL handshake failed",
-        "the TLS handshake with `{brokers}` failed, check the `ssl.*` keys and the brokers' certificates",
-    ),
-    (
-        r"TopicAuthorizationException|Not authorized to access topics",
-        "no permission to read topic `{topic}`: it needs READ and DESCRIBE on the topic",
-    ),
-    (
-        r"GroupAuthorizationException|Not authorized to access group",
-        "no permission for Spark's consumer group: it needs READ on the groups prefixed `spark-kafka-`",
-    ),
-    (
-        r"UnknownTopicOrPartition|Failed to get offsets of|does not host this topic-partition"
-        r"|does not exist(?! in the JVM)",
-        "topic `{topic}` does not exist at `{brokers}`, or was deleted while it was read",
-    ),
-    (
-        r"PARTITIONS_DELETED|have been deleted|offset was changed|data may have been lost|data was lost"
-        r"|OffsetOutOfRange|KAFKA_DATA_LOSS|are gone",
-        "records of topic `{topic}` were deleted before they were read (retention, or the topic was deleted "
-        "or recreated); read it into a new checkpoint to continue with the remaining records",
-    ),
-    (
-        r"No resolvable bootstrap urls",
-        "no address in `{brokers}` can be resolved, check `bootstrap.servers`",
-    ),
-    (
-        r"LoginException|Unable to find LoginModule|ConfigException|Invalid value .* for configuration"
-        r"|KafkaException: Failed to (?:construct|create)",
-        "Kafka's client does not accept the properties: check protocol, mechanism and the files named",
-    ),
-    (
-        r"TimeoutException|Timed out|disconnected|TIMED_OUT",
-        "the brokers at `{brokers}` do not answer, check the address, the listener and `security.protocol`",
-    ),
+from kustos.client import (
+    AuthenticationFailedError,
+    CannotConnectError,
+    ClientError,
+    ConnectionClosedError,
+    KafkaError,
+    ProtocolViolationError,
+    SettingsError,
 )
-"""The first match counts: causes come before their consequences."""
+from kustos.pipeline.errors import DamagedRecordsError, KafkaInputError
+from kustos.pipeline.run.topic.settings import TopicSettings
+from kustos.pipeline.spark_failures import is_of_spark, whole_text
+
+_MISSING: Final = "topic `{topic}` does not exist at `{brokers}`, or was deleted while it was read"
+_REFUSED: Final = "cannot read topic `{topic}`: {error}"
+_RECREATED: Final = (
+    "topic `{topic}` was deleted, or recreated, while it was read; read the new one into a new checkpoint, "
+    "from its beginning: the tables keep all they have"
+)
+_DELETED: Final = (
+    "records of topic `{topic}` were deleted before they were read (retention, or the topic was deleted "
+    "or recreated); read it into a new checkpoint to continue with the remaining records"
+)
+
+BY_CODE: Final = {
+    "TOPIC_AUTHORIZATION_FAILED": (
+        "no permission to read topic `{topic}`: it needs READ and DESCRIBE on the topic"
+    ),
+    "UNKNOWN_TOPIC_OR_PARTITION": _MISSING,
+    "UNKNOWN_TOPIC_ID": _RECREATED,
+    "INCONSISTENT_TOPIC_ID": _RECREATED,
+    "OFFSET_OUT_OF_RANGE": _DELETED,
+}
+"""What a broker's error means for who reads a topic."""
+
+_FROM_WORKER: Final = re.compile(rf"(?:{KafkaInputError.__name__}|{DamagedRecordsError.__name__}): ([^\n]+)")
 
 
-def kafka_failure(error: BaseException, settings: TopicSettings) -> KafkaInputError | None:
-    """Return the typed error for an exception of reading a topic; None for one of another kind."""
-    text = whole_text(error)
-    for pattern, sentence in KNOWN:
-        if re.search(pattern, text):
-            message = sentence.format(topic=settings.topic, brokers=settings.bootstrap_servers)
-            return KafkaInputError(message)
-    if "kafka" in text.lower():
-        first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
-        return KafkaInputError(
-            f"cannot read topic `{settings.topic}`: {settings.blotted(first)[:LONGEST_DETAIL]}"
-        )
-    return None
+def kafka_failure(error: ClientError, settings: TopicSettings) -> KafkaInputError:
+    """Return the error that says what to do about one of our client."""
+    return KafkaInputError(
+        _sentence(error).format(topic=settings.topic, brokers=settings.bootstrap_servers, error=error)
+    )
+
+
+def _sentence(error: ClientError) -> str:
+    last = error if isinstance(error, KafkaError) else error.__cause__
+    if isinstance(last, KafkaError):  # also one that was met again and again until the time was over
+        return BY_CODE.get(last.name, _REFUSED)
+    match error:
+        case SettingsError():
+            return "the client properties cannot be used: {error}"
+        case AuthenticationFailedError():
+            return "the brokers at `{brokers}` refused the login: {error}"
+        case CannotConnectError() | ConnectionClosedError() if not isinstance(error, ProtocolViolationError):
+            return (
+                "the brokers at `{brokers}` do not answer, check the address, the listener and "
+                "`security.protocol`: {error}"
+            )
+        case _:
+            return _REFUSED
+
+
+def records_deleted(settings: TopicSettings) -> KafkaInputError:
+    """Return the error for records that were deleted before they were read."""
+    return KafkaInputError(_DELETED.format(topic=settings.topic))
+
+
+def no_progress(settings: TopicSettings, partition: int, offset: int, end: int) -> KafkaInputError:
+    """Return the error for a partition that brings nothing more before its end."""
+    return KafkaInputError(
+        f"the brokers bring no record of topic `{settings.topic}`, partition {partition}, from offset "
+        f"{offset} on, though its end is {end}; look at its leader, and run again"
+    )
+
+
+@contextmanager
+def kafka_errors(settings: TopicSettings) -> Iterator[None]:
+    """Turn errors of reading the topic within the block, or in workers for it, into `KafkaInputError`."""
+    try:
+        yield
+    except ClientError as error:
+        raise kafka_failure(error, settings) from None
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
+        said = _FROM_WORKER.search(whole_text(error))
+        if said is None:
+            raise
+        raise KafkaInputError(said[1]) from None  # the trace of a worker says nothing more

@@ -7,7 +7,7 @@ driver: a Spark job would take longer to plan. Those of more lines are as many b
 memory of a task, and tasks take them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.places import Place, in_parallel, make_folder, sink_of, source_of
 from kustos.pipeline.schemas import CLUSTER, CONTENT_SCHEMA
+from kustos.pipeline.session import numbered_tasks
 from kustos.pipeline.tables.deduplication.keys import line_digests, suspects
 from kustos.pipeline.tables.deduplication.outcomes import (
     OUTCOMES,
@@ -124,16 +125,14 @@ def deduplicate_lines(
         return Outcomes(tables=(bucket.outcomes(0),))
     make_folder(folder)
 
-    def judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                name = f"{SystemEntropy().uuid().hex}.parquet"
-                with sink_of(folder / name) as sink:
-                    found = bucket.outcomes(number).sort_by([("file", "ascending"), ("row", "ascending")])
-                    parquet.write_table(found, sink, row_group_size=FILE_ROWS)
-                yield pa.RecordBatch.from_pydict({"file": [name]})
+    def judge(number: int) -> Iterator[pa.RecordBatch]:
+        name = f"{SystemEntropy().uuid().hex}.parquet"
+        with sink_of(folder / name) as sink:
+            found = bucket.outcomes(number).sort_by([("file", "ascending"), ("row", "ascending")])
+            parquet.write_table(found, sink, row_group_size=FILE_ROWS)
+        yield pa.RecordBatch.from_pydict({"file": [name]})
 
-    rows = spark.range(0, bucket.count, 1, bucket.count).mapInArrow(judge, "file string").collect()
+    rows = numbered_tasks(spark, bucket.count, judge, "file string").collect()
     return Outcomes(files=tuple(folder / row["file"] for row in rows))
 
 

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from kustos.wire import MalformedMessageError, read_uvarint
 
-UNCOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
+UNCOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
 """Most bytes of one batch uncompressed. Compressed it has 1 MB (`message.max.bytes`), unless a broker allows
 more, and text shrinks to a tenth or, if it repeats itself, a hundredth. A megabyte of malice is a gigabyte in
-gzip and ten in zstd."""
+gzip and ten in zstd. A task holds a batch in three forms at a time."""
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 _STREAMS: Final = {GZIP: "gzip", LZ4: "lz4", ZSTD: "zstd"}

@@ -1,7 +1,7 @@
 """The committed records of fetched batches: whole, intact, and of no aborted transaction (KIP-98)."""
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,6 +13,7 @@ from kustos.client.topics import AbortedTransaction
 from kustos.pipeline.errors import DamagedRecordsError
 from kustos.pipeline.run.topic.decoding.compression import CompressionError, uncompressed
 from kustos.pipeline.run.topic.decoding.legacy import DamagedMessageError, legacy_records
+from kustos.runtime import garbage_collection_paused
 from kustos.wire import (
     COMPRESSION_MASK,
     HEADER,
@@ -37,52 +38,63 @@ _ABORT: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class DecodedRecords:
-    """Records in the order of their offsets, which may have holes; `next_offset` is where to read on."""
+    """Records of a batch in the order of their offsets, which may have holes; its bytes, uncompressed."""
 
-    offsets: list[int]
-    values: list[bytes | None] = field(repr=False)
-    next_offset: int
+    offsets: Sequence[int]
+    values: Sequence[bytes | None] = field(repr=False)
+    size_bytes: int
 
 
 def decode(
     records: bytes | memoryview, aborted: Iterable[AbortedTransaction], first: int, end: int
-) -> DecodedRecords:
-    """Return the records of a fetch with `first <= offset < end` that happened.
+) -> Iterator[DecodedRecords]:
+    """Yield the records of a fetch with `first <= offset < end` that happened, batch by batch.
 
     `aborted` are the aborted transactions of the same fetch. Control batches are left out, and a last batch
-    that is cut short. `next_offset` is the offset after the last whole batch, `first` if there is none, and
-    may be beyond `end`. Takes every magic and codec of Kafka. Raises `DamagedRecordsError`.
+    that is cut short. Takes every magic and codec of Kafka; one batch is uncompressed at a time. Raises
+    `DamagedRecordsError`.
     """
-    offsets: list[int] = []
-    values: list[bytes | None] = []
     view = memoryview(records)
     transactions = _Transactions(aborted)
-    at = first
+    base_offset = first
     try:
         for position, header in whole_batches(records):
-            at = base_offset = header.base_offset
+            base_offset = header.base_offset
             batch = view[position : position + header.size_bytes]
             if header.magic != MAGIC:
-                _keep(legacy_records(batch), first, end, offsets, values)
+                # the offset of one that wraps others is that of its last (KIP-31)
+                yield _kept(legacy_records(batch), first, end, len(batch))
                 continue
-            last_offset = base_offset + header.last_offset_delta
             if base_offset >= end:
                 break
             _verify(batch)
+            last_offset = base_offset + header.last_offset_delta
             if transactions.happened(header, batch) and last_offset >= first:
-                its_offsets, its_values = _records(header, batch)
-                if base_offset >= first and last_offset < end:
-                    offsets += its_offsets
-                    values += its_values
-                else:
-                    _keep(zip(its_offsets, its_values, strict=True), first, end, offsets, values)
-        next_offset = offset_after(records, first)
+                found = _records(header, batch)
+                if base_offset < first or last_offset >= end:
+                    rows = zip(found.offsets, found.values, strict=True)
+                    found = _kept(rows, first, end, found.size_bytes)
+                yield found
     except (CompressionError, DamagedMessageError, CorruptBatchError) as error:
-        raise DamagedRecordsError(
-            f"the batch at or after offset {at} cannot be read: {error}; look at it with "
-            "`kafka-dump-log.sh --deep-iteration` at the leader of its partition"
-        ) from None
-    return DecodedRecords(offsets, values, next_offset)
+        raise _damaged(base_offset, error) from None
+
+
+def next_offset(records: bytes | memoryview, first: int) -> int:
+    """Return the offset after the last whole batch of a fetch from `first` on, `first` if there is none.
+
+    It may be beyond the end of what was asked for. Raises `DamagedRecordsError`.
+    """
+    try:
+        return offset_after(records, first)
+    except CorruptBatchError as error:
+        raise _damaged(first, error) from None
+
+
+def _damaged(offset: int, error: Exception) -> DamagedRecordsError:
+    return DamagedRecordsError(
+        f"the batch at or after offset {offset} cannot be read: {error}; look at it with "
+        "`kafka-dump-log.sh --deep-iteration` at the leader of its partition"
+    )
 
 
 def _verify(batch: memoryview) -> None:
@@ -116,23 +128,28 @@ def _is_abort(header: BatchHeader, batch: memoryview) -> bool:
     return False
 
 
-def _records(header: BatchHeader, batch: memoryview) -> tuple[list[int], list[bytes | None]]:
-    """Return the offsets and the values of a batch of magic 2 whose checksum is right."""
+def _records(header: BatchHeader, batch: memoryview) -> DecodedRecords:
+    """Return the records of a batch of magic 2 whose checksum is right."""
     if header.compression:
         head = bytearray(batch[:HEADER_SIZE_BYTES])
         head[_ATTRIBUTES_AT + 1] &= ~COMPRESSION_MASK & 0xFF
         batch = memoryview(b"".join((head, uncompressed(header.compression, batch[HEADER_SIZE_BYTES:]))))
     try:
-        found = list(DefaultRecordBatch(batch))
+        # the collector would look at each record, which goes at once
+        with garbage_collection_paused():
+            found = list(DefaultRecordBatch(batch))
     except CorruptRecordException:
         raise DamagedMessageError("its records do not fill it") from None
     except UnicodeDecodeError:
         # a key of a header that is not UTF-8: Kafka and its clients take it
         read = _raw(header, bytes(batch)).decode().records
-        return [header.base_offset + record.offset_delta for record in read], [
-            record.value for record in read
-        ]
-    return [record.offset for record in found], [record.value for record in found]
+        offsets = [header.base_offset + record.offset_delta for record in read]
+        return DecodedRecords(offsets, [record.value for record in read], len(batch))
+    values = [record.value for record in found]
+    if len(found) == header.last_offset_delta + 1:
+        end = header.base_offset + len(found)
+        return DecodedRecords(range(header.base_offset, end), values, len(batch))
+    return DecodedRecords([record.offset for record in found], values, len(batch))
 
 
 def _raw(header: BatchHeader, batch: bytes) -> RawBatch:
@@ -143,14 +160,6 @@ def _raw(header: BatchHeader, batch: bytes) -> RawBatch:
     )
 
 
-def _keep(
-    found: Iterable[tuple[int, bytes | None]],
-    first: int,
-    end: int,
-    offsets: list[int],
-    values: list[bytes | None],
-) -> None:
-    for offset, value in found:
-        if first <= offset < end:
-            offsets.append(offset)
-            values.append(value)
+def _kept(found: Iterable[tuple[int, bytes | None]], first: int, end: int, size_bytes: int) -> DecodedRecords:
+    rows = [(offset, value) for offset, value in found if first <= offset < end]
+    return DecodedRecords([offset for offset, _ in rows], [value for _, value in rows], size_bytes)

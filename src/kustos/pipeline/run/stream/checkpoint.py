@@ -1,0 +1,180 @@
+"""A checkpoint: the name of a stream, by which the tables know its batches, and the topic it belongs to.
+
+The tables have the offsets up to which a stream has read, and these mean nothing in another topic, be it of
+the same name: one that was deleted and recreated, or one of another cluster. So a checkpoint stores the ids
+of cluster and topic beside the name.
+
+In earlier versions Spark's structured streaming read the topic, and the checkpoint had the offsets: a file
+for each batch, with a line of its version, one of Spark's own, and one of JSON, `{"TOPIC": {"PARTITION":
+END}}`.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kustos.pipeline.errors import StreamError
+from kustos.pipeline.run.topic import TopicIdentity, TopicSettings
+from kustos.pipeline.tables import Tables
+from kustos.runtime import Entropy, FileSystemStorage, SystemEntropy, reason_of
+
+IDENTITY: Final = "stream.json"
+FORMER_IDENTITY: Final = "kustos-stream.json"
+"""The name up to the versions that read by Spark's streaming: they would take batches of this one for batches
+that they had repeated, and must find none of their own here."""
+
+_NAME: Final = re.compile(r"stream-[0-9a-f]{32}")
+
+SPARKS_BEGIN: Final = Path("sources", "0", "0")
+"""Where Spark wrote the offsets at which the first batch begins."""
+
+SPARKS_ENDS: Final = "offsets"
+"""The folder of Spark's files of ends, each named by the number of its batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextBatch:
+    """The number of the next batch, and where it begins in each partition; None where the stream begins."""
+
+    number: int
+    begin: Mapping[int, int] | None
+
+
+def stream_checkpoint(folder: Path, settings: TopicSettings, identity: TopicIdentity) -> Path:
+    """Return the checkpoint of a topic among those in a folder, which may not exist yet.
+
+    One of a version that stored no ids, by the topic's name alone, goes on. Raises `StreamError`.
+    """
+    former = folder / settings.topic
+    try:
+        if is_stream(former) and _is_of(_stored(_place(former)), identity):
+            return former
+    except OSError as error:
+        raise StreamError(f"cannot use the checkpoint `{former}`: {reason_of(error)}") from error
+    return folder / "@".join(filter(None, (settings.topic, identity.cluster_id, identity.topic_id)))
+
+
+def stream_name(
+    checkpoint: Path, settings: TopicSettings, identity: TopicIdentity, entropy: Entropy | None = None
+) -> str:
+    """Return the name of the checkpoint's stream, generated at its first start.
+
+    A checkpoint of a version that stored no ids becomes that of this topic.
+
+    Raises `StreamError` if the checkpoint is of another topic, or is not a checkpoint of kustos.
+    """
+    place = _place(checkpoint)
+    try:
+        if place.exists():
+            stored = _stored(place)
+            name = _checked_name(place, stored, settings)
+            _check_identity(place.parent, stored, settings, identity)
+            if place.name == IDENTITY and stored == {**stored, **_ids(identity)}:
+                return name
+        elif checkpoint.exists() and any(checkpoint.iterdir()):
+            raise StreamError(
+                f"`{checkpoint}` holds something else than a stream of kustos, take a new folder"
+            )
+        else:
+            name = f"stream-{(entropy or SystemEntropy()).token_bytes(16).hex()}"
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"name": name, "topic": settings.topic, **_ids(identity)})
+        FileSystemStorage().write(checkpoint / IDENTITY, text.encode())
+        (checkpoint / FORMER_IDENTITY).unlink(missing_ok=True)
+    except OSError as error:
+        raise StreamError(f"cannot use the checkpoint `{checkpoint}`: {reason_of(error)}") from error
+    return name
+
+
+def is_stream(checkpoint: Path) -> bool:
+    """Return whether a folder is the checkpoint of a stream already; raise `OSError` if nobody may look."""
+    return _place(checkpoint).exists()
+
+
+def _place(checkpoint: Path) -> Path:
+    former = checkpoint / FORMER_IDENTITY
+    return former if former.exists() and not (checkpoint / IDENTITY).exists() else checkpoint / IDENTITY
+
+
+def check_tables(checkpoint: Path, name: str, settings: TopicSettings, tables: Tables) -> None:
+    """Raise `StreamError` if a stream that went on would pass over records, as the tables have none of it.
+
+    One from the beginning of the topic reads all of it into them.
+    """
+    if settings.starting == "latest" and next_batch(checkpoint, name, settings, tables).begin is None:
+        raise StreamError(
+            f"`{tables.folder}` has nothing of the stream of `{checkpoint}`: name the tables that it wrote "
+            "into, or a new checkpoint"
+        )
+
+
+def _check_identity(
+    checkpoint: Path, stored: Mapping[str, Any], settings: TopicSettings, identity: TopicIdentity
+) -> None:
+    """Raise `StreamError` unless what a checkpoint stored is this topic, as far as it stored ids."""
+    if _is_of(stored, identity):
+        return
+    if stored["cluster_id"] != identity.cluster_id:
+        raise StreamError(
+            f"`{checkpoint}` is the checkpoint of topic `{settings.topic}` of cluster "
+            f"`{stored['cluster_id']}`, but `{settings.bootstrap_servers}` is cluster "
+            f"`{identity.cluster_id}`, give each cluster its own"
+        )
+    raise StreamError(
+        f"topic `{settings.topic}` was deleted and recreated since `{checkpoint}` was begun; read it into a "
+        "new checkpoint, from its beginning: the tables keep all they have"
+    )
+
+
+def _ids(identity: TopicIdentity) -> dict[str, str | None]:
+    return {"cluster_id": identity.cluster_id, "topic_id": identity.topic_id}
+
+
+def _is_of(stored: Mapping[str, Any], identity: TopicIdentity) -> bool:
+    """Return whether no id differs of those that both have."""
+    return all(stored.get(key) in (None, value) or value is None for key, value in _ids(identity).items())
+
+
+def _stored(place: Path) -> Mapping[str, Any]:
+    try:
+        stored = json.loads(place.read_text(encoding="utf-8"))
+        if all(isinstance(stored[key], str) for key in ("name", "topic")):
+            return dict(stored)
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise StreamError(f"`{place}` is damaged, take a new checkpoint: the tables keep all they have")
+
+
+def _checked_name(place: Path, stored: Mapping[str, Any], settings: TopicSettings) -> str:
+    name, topic = str(stored["name"]), stored["topic"]
+    if _NAME.fullmatch(name) is None:
+        raise StreamError(f"`{place}` names no stream, take a new checkpoint: the tables keep all they have")
+    if topic != settings.topic:
+        raise StreamError(f"`{place.parent}` is the checkpoint of topic `{topic}`, give each topic its own")
+    return name
+
+
+def next_batch(checkpoint: Path, name: str, settings: TopicSettings, tables: Tables) -> NextBatch:
+    """Return where a stream goes on; raise `StreamError` if neither tables nor checkpoint say."""
+    state = tables.state()
+    last, _ = state.batches.get(name, (-1, {}))
+    ends = state.ends_of(name)
+    if ends is None and last >= 0:
+        ends = _offsets(checkpoint / SPARKS_ENDS / str(last), settings.topic)
+    elif ends is None and (checkpoint / SPARKS_BEGIN).exists():
+        ends = _offsets(checkpoint / SPARKS_BEGIN, settings.topic)
+    return NextBatch(last + 1, ends)
+
+
+def _offsets(place: Path, topic: str) -> dict[int, int]:
+    try:
+        stored = json.loads(place.read_text(encoding="utf-8").splitlines()[-1])
+        return {int(partition): int(offset) for partition, offset in stored[topic].items()}
+    except OSError as error:
+        reason = reason_of(error)
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+        reason = "it is damaged"
+    raise StreamError(f"`{place}` does not say where to go on ({reason}), take a new checkpoint")
