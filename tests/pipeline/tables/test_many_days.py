@@ -54,6 +54,7 @@ class Runs:
     def take(self, run_id: str, *lines: str) -> RunSummary:
         self.opened.clear()
         self.tasks.clear()
+        stored._ids_and_times.cache_clear()  # each run is as one of a process of its own
         frame = self._spark.createDataFrame([("f", text) for text in lines], LINES_SCHEMA)
         return ingest(self._spark, frame, self.tables, run_id, options=IngestOptions())
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -18,6 +19,11 @@ from kustos.pipeline.tables.key_numbers import Sieve, numbers_of_keys
 
 CHUNK_ROWS_MAX: Final = 1 << 20
 """Ids looked up at a time, some 50 MB: fewer would look up one file after the other."""
+
+KEPT_FILES_MAX: Final = 512
+KEPT_ROWS_MAX: Final = 1_024
+"""Files whose ids a process keeps, and their largest number of rows: 25 MB at most. Each batch of a stream is
+compared with the files of the batches before it, and to open one takes as long as to compare 1,000 ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class StoredFiles:
         wanted_numbers = numbers_of_keys(wanted)
         sieve = Sieve(wanted_numbers)
         for files in _chunks(self.events):
-            ids = in_parallel(files, lambda file: sieve.kept(self._rows_of(file, ["event_id"])["event_id"]))
+            ids = in_parallel(files, lambda file: sieve.kept(self._ids_of(file)))
             numbers = pa.concat_arrays([pa.repeat(n, len(part)) for n, part in enumerate(ids)])
             texts = pa.concat_arrays(ids)
             if not len(texts):
@@ -78,6 +84,23 @@ class StoredFiles:
             found += [part.filter(pc.is_in(part, value_set=wanted)) for part in ids]
         return pa.concat_arrays(found)
 
+    def _ids_of(self, file: StoredFile) -> pa.Array:
+        """Return the ids of the events in the span."""
+        if file.rows > KEPT_ROWS_MAX:
+            return self._rows_of(file, ["event_id"])["event_id"]
+        ids, time_ms = _ids_and_times(file.place)
+        is_in_span = self._in_span(time_ms)
+        return ids if is_in_span is None else ids.filter(is_in_span)
+
+    def _in_span(self, time_ms: pa.Array) -> pa.Array | None:
+        """Return whether each time is in the span; None if all are."""
+        found = pc.min_max(time_ms).as_py()
+        if found["min"] is None or (self.first_time_ms <= found["min"] and found["max"] <= self.last_time_ms):
+            return None
+        return pc.and_(
+            pc.greater_equal(time_ms, self.first_time_ms), pc.less_equal(time_ms, self.last_time_ms)
+        )
+
     def _rows_of(self, file: StoredFile, columns: Sequence[str]) -> dict[str, pa.Array]:
         """Return columns of the events in the span."""
         with parquet.ParquetFile(source_of(file.place)) as content:
@@ -87,17 +110,8 @@ class StoredFiles:
             known = set(content.schema_arrow.names)
             wanted = [name for name in columns if name in known]
             table = content.read_row_groups(groups, [*dict.fromkeys((*wanted, "time_ms"))], use_threads=False)
-        time_ms = table["time_ms"]
-        span = pc.min_max(time_ms).as_py()
-        if span["min"] is not None and not (
-            self.first_time_ms <= span["min"] and span["max"] <= self.last_time_ms
-        ):
-            table = table.filter(
-                pc.and_(
-                    pc.greater_equal(time_ms, self.first_time_ms), pc.less_equal(time_ms, self.last_time_ms)
-                )
-            )
-        table = table.combine_chunks()
+        is_in_span = self._in_span(table["time_ms"])
+        table = (table if is_in_span is None else table.filter(is_in_span)).combine_chunks()
         found = {name: _whole(table[name]) for name in wanted}
         return found | {"event_id": found["event_id"].cast(pa.string())}
 
@@ -119,6 +133,14 @@ class StoredFiles:
         fields = pa.table(columns | {CLUSTER: clusters})
         found = fields.filter(pc.is_in(fields["event_id"], value_set=wanted))
         return found.append_column("day", pa.repeat(pa.scalar(file.day, pa.date32()), found.num_rows))
+
+
+@lru_cache(KEPT_FILES_MAX)
+def _ids_and_times(place: Place) -> tuple[pa.Array, pa.Array]:
+    """Return the ids and times of a file's events; no other file ever has its name."""
+    with parquet.ParquetFile(source_of(place)) as content:
+        table = content.read(["event_id", "time_ms"], use_threads=False)
+    return _whole(table["event_id"]).cast(pa.string()), _whole(table["time_ms"])
 
 
 def _with_content(events: pa.Table, secret: str) -> pa.Table:
