@@ -3,6 +3,9 @@
 import contextlib
 import io
 import re
+import signal
+import socket
+import threading
 import time
 import traceback
 
@@ -17,6 +20,7 @@ from kustos.pipeline.run.topic.failures import kafka_failure
 from kustos.pipeline.run.topic.lines import read_spans
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from testkit.kafka import KafkaNode, NodeFactory
+from testkit.ports import LOOPBACK
 from tests.pipeline.events import event_line, kafka_line
 from tests.pipeline.run.topics import GUARDED, PASSWORD, client_properties, fill, make_topic
 
@@ -110,6 +114,27 @@ def test_what_goes_wrong_is_told_soon_and_without_a_secret(guarded: KafkaNode, t
     shown = "".join(traceback.format_exception(raised.value))
     assert "s3cr3t" not in shown
     assert "hunter" not in shown
+
+
+def test_ctrl_c_ends_it_while_a_broker_is_silent() -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGALRM, interrupt)
+    names = ("default.api.timeout.ms", "request.timeout.ms", "socket.connection.setup.timeout.ms")
+    try:
+        with socket.create_server((LOOPBACK, 0)) as silent:
+            brokers = {"bootstrap.servers": f"{LOOPBACK}:{silent.getsockname()[1]}"}
+            properties = brokers | dict.fromkeys(names, str(2**31 - 1))
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with (
+                pytest.raises(KeyboardInterrupt),
+                open_topic(TopicSettings(topic="audit", client_properties=properties)),
+            ):
+                pass
+    finally:
+        signal.signal(signal.SIGALRM, former)
+    assert "topic_0" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_who_may_not_read_is_told_so(spark: SparkSession, guarded: KafkaNode) -> None:

@@ -6,7 +6,6 @@ more time, for the lock of the interpreter that both want.
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from kustos.client.topics import Fetched, TopicDescription, TopicReader
@@ -62,25 +61,23 @@ class BlockingReader:
         if not self._loop.is_closed():
             fetching.cancel()
             self.wait(fetching)
+        if fetching.done() and not fetching.cancelled():
+            fetching.exception()  # nobody asks for it, which asyncio would log
 
     def interrupt(self) -> None:
-        """Let another thread's call end with `CancelledError`."""
-        self._loop.call_soon_threadsafe(self._cancel_all)
+        """Let a call that another thread is in end with `CancelledError`."""
+        for task in asyncio.all_tasks(self._loop):
+            self._loop.call_soon_threadsafe(task.cancel)
 
     def close(self) -> None:
         """Close the connections; nothing may be asked any more."""
-        with suppress(asyncio.CancelledError):
-            self._run(self._reader.close())
-        tasks = self._cancel_all()
-        if tasks:
-            self._run(asyncio.wait(tasks))
-        self._loop.close()
-
-    def _cancel_all(self) -> "set[asyncio.Task[Any]]":
+        self._run(self._reader.close())
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
             task.cancel()
-        return tasks
+        if tasks:
+            self._run(asyncio.wait(tasks))
+        self._loop.close()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
