@@ -372,5 +372,6 @@ def test_limits_are_read_of_kafkas_keys() -> None:
     for text in ("0", "-1", "x", "1.5", str(2**31)):
         with pytest.raises(SettingsError, match=rf"`fetch\.max\.bytes` is `{text}`, use a whole number of b"):
             FetchLimits.from_properties({"fetch.max.bytes": text})
-    with pytest.raises(SettingsError, match="of milliseconds above 0"):
+    assert FetchLimits.from_properties({"retry.backoff.ms": "0"}).retry_backoff_ms == 0  # as in Kafka
+    with pytest.raises(SettingsError, match="of milliseconds from 0 up"):
         FetchLimits.from_properties({"retry.backoff.ms": "soon"})

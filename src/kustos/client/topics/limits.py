@@ -17,13 +17,15 @@ _KEYS: Final = {
     "retry_backoff_max_ms": "retry.backoff.max.ms",
 }
 
+_MAY_BE_0: Final = frozenset({"max_wait_ms", "retry_backoff_ms", "retry_backoff_max_ms"})
+
 _MOST_DOUBLINGS: Final = 16
 """A pause has reached its maximum long before; the exponent stays small however long a retry goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """Limits of reading a topic. Times in milliseconds, sizes in bytes, all above 0."""
+    """Limits of reading a topic. Times in milliseconds, sizes in bytes; those of _MAY_BE_0 may be 0."""
 
     max_wait_ms: int = 500
     """How long a broker holds a fetch back while there is nothing to bring: Kafka's default."""
@@ -54,9 +56,10 @@ class FetchLimits:
             text = properties.get(key, "").strip()
             if not text:
                 continue
-            if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**31:
+            least = 0 if limit.name in _MAY_BE_0 else 1
+            if not (text.isascii() and text.isdigit()) or not least <= int(text) < 2**31:
                 unit = "milliseconds" if limit.name.endswith("_ms") else "bytes"
-                raise SettingsError(f"`{key}` is `{text}`, use a whole number of {unit} above 0")
+                raise SettingsError(f"`{key}` is `{text}`, use a whole number of {unit} from {least} up")
             limits[limit.name] = int(text)
         return cls(**limits)
 
