@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from socket import create_connection
 from typing import Final
 from xml.sax.saxutils import escape
 
 from testkit.jars import JarSet
-from testkit.ports import LOOPBACK, free_port
+from testkit.ports import LOOPBACK, free_port, is_listening
 from testkit.processes import Server, spawn
 from testkit.waiting import wait_until
 
@@ -88,7 +87,7 @@ def hdfs(folder: Path) -> Iterator[Hdfs]:
             server = Server(f"{name} node", [*java, node], folder / f"{name}.log")
             servers.callback(server.kill)
             if name == "name":
-                server.wait_ready(lambda: _listens(found.port), timeout_s=START_S)
+                server.wait_ready(lambda: is_listening(found.port), timeout_s=START_S)
         log = folder / "data.log"
         wait_until(lambda: READY in log.read_text(), timeout_s=START_S, what="the data node is known")
         yield found
@@ -100,11 +99,3 @@ def _write(file: Path, properties: Mapping[str, str]) -> None:
         for name, value in properties.items()
     ]
     file.write_text(f"<configuration>{''.join(lines)}</configuration>")
-
-
-def _listens(port: int) -> bool:
-    try:
-        create_connection((LOOPBACK, port), 1).close()
-    except OSError:
-        return False
-    return True

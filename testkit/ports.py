@@ -47,6 +47,15 @@ def free_port_range(size: int) -> int:
     raise OSError(f"no {size} free ports in a row between {FIRST_PORT} and {LAST_PORT}")
 
 
+def is_listening(port: int) -> bool:
+    """Return whether somebody accepts connections to a port of loopback."""
+    try:
+        socket.create_connection((LOOPBACK, port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
 def _claim(port: int) -> bool:
     if port in _given or not _bindable(port):  # a process may lock its own bytes again
         return False

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from socket import create_connection
 from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -22,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from testkit.go_modules import program
 from testkit.paths import ROOT
-from testkit.ports import LOOPBACK, free_port
+from testkit.ports import LOOPBACK, free_port, is_listening
 from testkit.processes import Server
 
 __all__ = ["BUCKET", "GoogleStorage", "google_storage", "write_account"]
@@ -79,15 +78,7 @@ def google_storage(folder: Path) -> Iterator[GoogleStorage]:
     command = [_program(), "-address", f"{LOOPBACK}:{port}", "-bucket", BUCKET, "-key", str(key)]
     server = Server("google storage", command, store.log)
     try:
-        server.wait_ready(lambda: _listens(port), timeout_s=START_S)
+        server.wait_ready(lambda: is_listening(port), timeout_s=START_S)
         yield store
     finally:
         server.kill()
-
-
-def _listens(port: int) -> bool:
-    try:
-        create_connection((LOOPBACK, port), 1).close()
-    except OSError:
-        return False
-    return True

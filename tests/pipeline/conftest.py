@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -93,19 +94,24 @@ def users_plans(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(name, old)
 
 
+@contextmanager
+def known(store: Store) -> Iterator[None]:
+    """Let this process find a store in its environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in store.environment.items():
+            patch.setenv(name, value)
+        yield
+
+
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with object_store(tmp_path_factory.mktemp("s3")) as server, pytest.MonkeyPatch.context() as patch:
-        for name, value in server.environment.items():
-            patch.setenv(name, value)
+    with object_store(tmp_path_factory.mktemp("s3")) as server, known(server):
         yield server
 
 
 @pytest.fixture(scope="session")
 def google_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleStorage]:
-    with google_storage(tmp_path_factory.mktemp("gs")) as server, pytest.MonkeyPatch.context() as patch:
-        for name, value in server.environment.items():
-            patch.setenv(name, value)
+    with google_storage(tmp_path_factory.mktemp("gs")) as server, known(server):
         yield server
 
 

@@ -5,7 +5,7 @@ line joins the next one without its leading blanks; `\t \n \r \f \uXXXX` are esc
 character stands for itself. The last of several equal keys wins.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -69,6 +69,20 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         whole = ""
     if whole:
         yield started, whole
+
+
+def whole_number(properties: Mapping[str, str], key: str, unit: str, least: int = 1) -> int | None:
+    """Return the number of a key, None if it is not set; raise `SettingsError` for one below 0 or 1.
+
+    It has 31 bits, as Kafka's type INT. `unit` is for the message.
+    """
+    text = properties.get(key, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()) or not least <= int(text) < 2**31:
+        bound = "above 0" if least else "from 0 up"
+        raise SettingsError(f"`{key}` is `{text}`, use a whole number of {unit} {bound}")
+    return int(text)
 
 
 def _find_key_end(line: str) -> int:

@@ -18,7 +18,7 @@ from kustos.client.kerberos import KerberosClientSettings
 from kustos.client.login import LoginCallbackHandler, LoginHandlerSettings, login_handler_class
 from kustos.client.oauth import LOGIN_MODULE as OAUTH_MODULE
 from kustos.client.oauth import OAuthClientSettings
-from kustos.client.properties import read_properties
+from kustos.client.properties import read_properties, whole_number
 from kustos.client.tls import ClientTls
 
 MAX_BOOTSTRAP_ADDRESSES: Final = 100
@@ -158,15 +158,8 @@ def _limits(properties: Mapping[str, str]) -> ConnectionLimits:
         "connect_timeout_ms": "socket.connection.setup.timeout.ms",
         "request_timeout_ms": "request.timeout.ms",
     }
-    limits: dict[str, int] = {}
-    for name, key in keys.items():
-        text = properties.get(key, "").strip()
-        if not text:
-            continue
-        if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**31:
-            raise SettingsError(f"`{key}` is `{text}`, use a whole number of milliseconds above 0")
-        limits[name] = int(text)
-    return ConnectionLimits(**limits)
+    found = {name: whole_number(properties, key, "milliseconds") for name, key in keys.items()}
+    return ConnectionLimits(**{name: number for name, number in found.items() if number is not None})
 
 
 def _sasl_settings(properties: Mapping[str, str]) -> SaslClientSettings:

@@ -53,6 +53,7 @@ from kustos.wire.primitives import (
 from kustos.wire.record_batch import (
     COMPRESSION_MASK,
     CONTROL_BIT,
+    CRC_COVERS_FROM,
     HEADER,
     HEADER_SIZE_BYTES,
     LENGTH_END,
@@ -73,6 +74,7 @@ from kustos.wire.streamed import Shape, StreamedMessage
 __all__ = [
     "COMPRESSION_MASK",
     "CONTROL_BIT",
+    "CRC_COVERS_FROM",
     "HEADER",
     "HEADER_SIZE_BYTES",
     "INT32_BYTES",

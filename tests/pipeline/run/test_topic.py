@@ -96,9 +96,7 @@ FAULTS = {
     "refused the login": {"sasl__jaas__config": f'{MODULE} required username="admin" password="hunter3";'},
     "do not answer": {"bootstrap__servers": "127.0.0.1:1"},
     "check the address": {"bootstrap__servers": "no-such-host.invalid:9092"},
-    "the client properties cannot be used": {
-        "sasl__jaas__config": f'com.x.Foo required password="{PASSWORD}";'
-    },
+    "the client properties cannot be used": {"sasl__jaas__config": UNKNOWN_MODULE},
 }
 
 

@@ -26,6 +26,7 @@ from tests.unit.client.topic_peers import (
     TOPIC_ID,
     Answer,
     Peer,
+    SilentPeer,
     fetched,
     in_turn,
     listening,
@@ -211,20 +212,13 @@ async def test_nobody_there_is_told_with_the_reason_after_the_time_limit() -> No
 
 
 async def test_a_leader_that_accepts_no_connection_is_given_up_and_the_new_one_asked() -> None:
-    silence = asyncio.Event()
-
-    class Silent(Peer):
-        async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await silence.wait()
-            writer.close()
-
-    silent, other = Silent(), broker()
+    silent, other = SilentPeer(), broker()
     async with listening(other, silent) as bootstrap:
         other.answers[ApiKey.METADATA] = in_turn(metadata(other, silent, leader=1), metadata(other, silent))
         properties = {"socket_connection_setup_timeout_ms": "50"}
         async with reader_at(bootstrap.split(",")[0], QUICK, **properties) as reader:
             assert (await reader.fetch(0, 0)).last_stable_offset == 9
-        silence.set()
+        silent.over.set()
 
 
 def test_one_request_leaves_time_for_another() -> None:
@@ -247,21 +241,15 @@ async def test_what_a_quota_puts_off_is_awaited_however_often() -> None:
 
 
 async def test_silent_brokers_do_not_hide_one_that_answers() -> None:
-    silence = asyncio.Event()
-
-    class Silent(Peer):
-        async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await silence.wait()
-            writer.close()
-
-    silent, living = [Silent() for _ in range(3)], broker()
+    silent, living = [SilentPeer() for _ in range(3)], broker()
     limits = FetchLimits(default_api_timeout_ms=250)
     properties = {"socket_connection_setup_timeout_ms": "100"}
     async with listening(*silent, living) as bootstrap, reader_at(bootstrap, limits, **properties) as reader:
         with pytest.raises(ClientError):
             await reader.describe()
         assert (await reader.describe()).partitions == (0,)
-        silence.set()
+        for peer in silent:
+            peer.over.set()
 
 
 async def test_what_keeps_moving_is_given_up_with_the_last_reason() -> None:

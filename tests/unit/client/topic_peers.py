@@ -80,6 +80,18 @@ class Peer:
         return response_frame(api_key, made, correlation_id, made.encode(answer))
 
 
+@dataclass
+class SilentPeer(Peer):
+    """A broker that accepts connections and says nothing until a test lets it end."""
+
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Wait for the end."""
+        await self.over.wait()
+        writer.close()
+
+
 @asynccontextmanager
 async def listening(*peers: Peer) -> AsyncIterator[str]:
     """Let brokers listen; yield their addresses as `bootstrap.servers`."""

@@ -5,7 +5,8 @@ from dataclasses import dataclass, fields
 from typing import Final, Self
 
 from kustos.client.connection import ConnectionLimits
-from kustos.client.errors import SettingsError
+from kustos.client.properties import whole_number
+from kustos.client.refreshed import chance
 from kustos.runtime import Entropy
 
 _KEYS: Final = {
@@ -52,15 +53,11 @@ class FetchLimits:
         """Return the limits of Kafka's keys, defaults for those that are missing; raise `SettingsError`."""
         limits: dict[str, int] = {}
         for limit in fields(cls):
-            key = _KEYS[limit.name]
-            text = properties.get(key, "").strip()
-            if not text:
-                continue
+            unit = "milliseconds" if limit.name.endswith("_ms") else "bytes"
             least = 0 if limit.name in _MAY_BE_0 else 1
-            if not (text.isascii() and text.isdigit()) or not least <= int(text) < 2**31:
-                unit = "milliseconds" if limit.name.endswith("_ms") else "bytes"
-                raise SettingsError(f"`{key}` is `{text}`, use a whole number of {unit} from {least} up")
-            limits[limit.name] = int(text)
+            number = whole_number(properties, _KEYS[limit.name], unit, least)
+            if number is not None:
+                limits[limit.name] = number
         return cls(**limits)
 
     def request_timeout_ms(self, limits: ConnectionLimits) -> int:
@@ -70,4 +67,4 @@ class FetchLimits:
     def pause_ms(self, tries: int, entropy: Entropy) -> float:
         """Return how long to wait after `tries` failed tries, with Kafka's jitter of a fifth (KIP-580)."""
         pause: int = min(self.retry_backoff_max_ms, self.retry_backoff_ms << min(tries, _MOST_DOUBLINGS))
-        return pause * (0.8 + 0.4 * int.from_bytes(entropy.token_bytes(2)) / 65_535)
+        return pause * (0.8 + 0.4 * chance(entropy))

@@ -18,8 +18,7 @@ from kustos.pipeline.run.files.pieces import read_pieces
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kustos.pipeline.tables import Cluster
-    from kustos.pipeline.tables.line_tasks import Lines
+    from kustos.pipeline.tables import Cluster, Lines
 
 TABLES: Final = ("audit_events", "access_counts", "security_events", "quarantine")
 REPORT_NAME: Final = "report.html"

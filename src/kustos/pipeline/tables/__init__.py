@@ -11,7 +11,7 @@ from kustos.pipeline.lines.clusters import DeclaredCluster
 from kustos.pipeline.tables.clusters import Cluster
 from kustos.pipeline.tables.conversion import Converted, convert_tables
 from kustos.pipeline.tables.ingest import IngestOptions, ingest
-from kustos.pipeline.tables.line_tasks import LineTasks
+from kustos.pipeline.tables.line_tasks import Lines, LineTasks
 from kustos.pipeline.tables.rollup.days import refresh_rollup
 from kustos.pipeline.tables.runs import InputFile
 from kustos.pipeline.tables.store import Tables
@@ -27,6 +27,7 @@ __all__ = [
     "IngestOptions",
     "InputFile",
     "LineTasks",
+    "Lines",
     "Retention",
     "RunSummary",
     "SchemaConflictError",

@@ -43,23 +43,20 @@ class LineTasks:
 
     def frame(self) -> DataFrame:
         """Return the lines as a DataFrame of INPUT_LINES_SCHEMA."""
-        return self.mapInArrow(lambda batches: map(_whole, batches), INPUT_LINES_SCHEMA)
+        return self.mapInArrow(
+            lambda batches: (as_schema(each, _LINES) for each in batches), INPUT_LINES_SCHEMA
+        )
 
 
 Lines = DataFrame | LineTasks
 """Lines as INPUT_LINES_SCHEMA or LINES_SCHEMA, wherever they are."""
 
 
-def _whole(lines: pa.RecordBatch) -> pa.RecordBatch:
-    """Return lines with all columns, and without codes, which Spark does not take."""
-    known = set(lines.schema.names)
-    arrays = [
-        _plain(lines[field.name], field.type) if field.name in known else pa.nulls(lines.num_rows, field.type)
-        for field in _LINES
+def as_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows with the columns of a schema: missing ones null, and codes as texts where it has texts."""
+    known = set(rows.schema.names)
+    columns = [
+        rows[field.name].cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
+        for field in schema
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=_LINES)
-
-
-def _plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    # a cast would refuse lines that are not UTF-8
-    return column if column.type == kind else column.cast(kind)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -19,7 +19,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from kustos.pipeline.places import Place, sink_of
 from kustos.pipeline.session import numbered_tasks
 from kustos.pipeline.tables.delta import DAY, NewFile, described, new_name
-from kustos.pipeline.tables.line_tasks import Lines
+from kustos.pipeline.tables.line_tasks import Lines, as_schema
 from kustos.pipeline.tables.statistics import FileStatistics
 
 GROUP_BYTES_MAX: Final = 64 * 2**20
@@ -87,7 +87,7 @@ def write_batches(
 ) -> list[NewFile]:
     """Write rows into one file, as `write_rows` does; return it, nothing without rows."""
     kept = pa.schema([field for field in schema if day is None or field.name != DAY])
-    filled = (_as_schema(batch, kept) for batch in batches if batch.num_rows)
+    filled = (as_schema(batch, kept) for batch in batches if batch.num_rows)
     groups = _groups(filled)
     first = next(groups, None)
     if first is None:
@@ -109,15 +109,6 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             held = []
     if held:
         yield pa.Table.from_batches(held)
-
-
-def _as_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    known = set(rows.schema.names)
-    columns = [
-        rows[field.name].cast(field.type) if field.name in known else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def in_tasks(

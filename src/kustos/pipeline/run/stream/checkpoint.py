@@ -53,7 +53,7 @@ def stream_checkpoint(folder: Path, settings: TopicSettings, identity: TopicIden
         if is_stream(former) and _is_of(_stored(_place(former)), identity):
             return former
     except OSError as error:
-        raise StreamError(f"cannot use the checkpoint `{former}`: {reason_of(error)}") from error
+        raise _unusable(former, error) from error
     return folder / "@".join(filter(None, (settings.topic, identity.cluster_id, identity.topic_id)))
 
 
@@ -85,13 +85,20 @@ def stream_name(
         FileSystemStorage().write(checkpoint / IDENTITY, text.encode())
         (checkpoint / FORMER_IDENTITY).unlink(missing_ok=True)
     except OSError as error:
-        raise StreamError(f"cannot use the checkpoint `{checkpoint}`: {reason_of(error)}") from error
+        raise _unusable(checkpoint, error) from error
     return name
 
 
 def is_stream(checkpoint: Path) -> bool:
-    """Return whether a folder is the checkpoint of a stream already; raise `OSError` if nobody may look."""
-    return _place(checkpoint).exists()
+    """Return whether a folder is the checkpoint of a stream already; raise `StreamError`."""
+    try:
+        return _place(checkpoint).exists()
+    except OSError as error:
+        raise _unusable(checkpoint, error) from error
+
+
+def _unusable(checkpoint: Path, error: OSError) -> StreamError:
+    return StreamError(f"cannot use the checkpoint `{checkpoint}`: {reason_of(error)}")
 
 
 def _place(checkpoint: Path) -> Path:

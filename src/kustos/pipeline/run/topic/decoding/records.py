@@ -16,6 +16,7 @@ from kustos.pipeline.run.topic.decoding.legacy import DamagedMessageError, legac
 from kustos.runtime import garbage_collection_paused
 from kustos.wire import (
     COMPRESSION_MASK,
+    CRC_COVERS_FROM,
     HEADER,
     HEADER_SIZE_BYTES,
     MAGIC,
@@ -28,8 +29,6 @@ from kustos.wire import (
 
 _CRC: Final = struct.Struct(">I")
 _CRC_AT: Final = 17
-_CRC_COVERS_FROM: Final = 21
-_ATTRIBUTES_AT: Final = 21
 
 _CONTROL_KEY: Final = struct.Struct(">hh")
 _ABORT: Final = 0
@@ -98,7 +97,7 @@ def _damaged(offset: int, error: Exception) -> DamagedRecordsError:
 
 
 def _verify(batch: memoryview) -> None:
-    if crc32c(batch[_CRC_COVERS_FROM:]) != _CRC.unpack_from(batch, _CRC_AT)[0]:
+    if crc32c(batch[CRC_COVERS_FROM:]) != _CRC.unpack_from(batch, _CRC_AT)[0]:
         raise DamagedMessageError("it fails its checksum")
 
 
@@ -132,7 +131,8 @@ def _records(header: BatchHeader, batch: memoryview) -> DecodedRecords:
     """Return the records of a batch of magic 2 whose checksum is right."""
     if header.compression:
         head = bytearray(batch[:HEADER_SIZE_BYTES])
-        head[_ATTRIBUTES_AT + 1] &= ~COMPRESSION_MASK & 0xFF
+        # the attributes are what the checksum covers first
+        head[CRC_COVERS_FROM + 1] &= ~COMPRESSION_MASK & 0xFF
         batch = memoryview(b"".join((head, uncompressed(header.compression, batch[HEADER_SIZE_BYTES:]))))
     try:
         # the collector would look at each record, which goes at once
