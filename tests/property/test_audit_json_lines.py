@@ -89,7 +89,7 @@ ENTRIES = st.builds(
     st.integers(-1, 2**62),
     st.none() | st.integers(0, 2**62),
     st.none() | st.integers(0, 2**62),
-    lines=st.none(),
+    encoded=st.none(),
 )
 
 

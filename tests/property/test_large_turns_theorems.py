@@ -71,11 +71,7 @@ class Connection:
 
     def may_work(self) -> bool:
         is_begun = self.part > 0
-        return (
-            self.place.may_go_on(True, True, self.go_on)
-            if is_begun
-            else self.place.may_begin(True, self.go_on)
-        )
+        return self.place.may_go_on(True, True, self.go_on) if is_begun else self.place.may_begin(self.go_on)
 
     def go_on(self) -> None:
         self.has_asked = True

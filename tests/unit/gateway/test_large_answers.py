@@ -138,7 +138,7 @@ async def test_work_that_needs_no_turn_does_not_put_off_those_who_wait_for_their
     consumer, other = (queue.place(KafkaPrincipal("User", name)) for name in ("consumer", "other"))
 
     def begin() -> None:
-        if other.may_begin(True, begin):
+        if other.may_begin(begin):
             begun.append(now_s)
 
     consumer.worked(COSTLY_S, is_large=False)

@@ -107,7 +107,7 @@ async def test_small_requests_with_large_answers_do_not_keep_large_ones_out() ->
             take(place)
 
     def begin() -> None:
-        if large.may_begin(True, begin):
+        if large.may_begin(begin):
             turns.append("large")
 
     for place in small:

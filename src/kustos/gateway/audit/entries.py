@@ -7,7 +7,7 @@ entry's number.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
@@ -25,8 +25,10 @@ from kustos.protocol import Decided
 from kustos.runtime import Entropy
 from kustos.wire import api_name
 
-_VERSION_AND_VARIANT: Final = (0x8 << 76) | (0b10 << 62)
-_FREE_BITS: Final = ~((0xF << 76) | (0b11 << 62))
+_VERSION: Final = 0x8 << 12
+_FREE_OF_VERSION: Final = ~(0xF << 12)
+_VARIANT: Final = 0b10 << 62
+_FREE_OF_VARIANT: Final = (1 << 62) - 1
 """A UUID of version 8, with custom content (RFC 9562): a random half and a number."""
 
 
@@ -59,8 +61,8 @@ class AuditEntry(NamedTuple):
     """The offset of the request's change in the metadata log, if it is known."""
     latency_us: int | None = None
     """Microseconds from the request to its decisions; None for decisions of several requests."""
-    lines: tuple[str, ...] | None = None
-    """Its JSON lines, if they were formatted already."""
+    encoded: bytes | None = None
+    """Its JSON lines, each with a line feed, if they were formatted already."""
 
     @property
     def size(self) -> int:
@@ -133,11 +135,12 @@ class RepeatedEntry(NamedTuple):
     ) -> AuditEntry:
         """Return the entry of one request."""
         event_id_text = self.events.event_id_text
-        lines: tuple[str, ...] = ()
+        text = ""
         # most have one line, for which a comprehension costs more than this
         for at, line in enumerate(self.lines):
-            lines += (line(event_id_text(number + at), time_ms, correlation_id, acl_offset, latency_us),)
-        return AuditEntry(number, time_ms, self.context, self.decided, acl_offset, None, latency_us, lines)
+            text += f"{line(event_id_text(number + at), time_ms, correlation_id, acl_offset, latency_us)}\n"
+        of_request = self.context, self.decided, acl_offset, None, latency_us
+        return AuditEntry(number, time_ms, *of_request, text.encode())
 
 
 Entry: TypeAlias = AuditEntry | SecurityEntry | RecoveredEntry
@@ -151,6 +154,12 @@ class AuditEvents:
     random_half: int
     """64 random bits of this process, so that no two runs give the same id."""
     cluster_id: str | None = None
+    _ids_begin: str = field(init=False, repr=False, compare=False)
+    """The random half, as all ids of this process begin."""
+
+    def __post_init__(self) -> None:
+        half = f"{self.random_half & _FREE_OF_VERSION | _VERSION:016x}"
+        object.__setattr__(self, "_ids_begin", f"{half[:8]}-{half[8:12]}-{half[12:]}-")
 
     @classmethod
     def of_node(cls, node_id: int, entropy: Entropy, cluster_id: str | None = None) -> "AuditEvents":
@@ -176,8 +185,8 @@ class AuditEvents:
             event_id = self.event_id_text(entry.number)
             line = entry.event.to_json(event_id=event_id, node_id=self.node_id, cluster_id=self.cluster_id)
             return iter((line,))
-        if entry.lines is not None:
-            return iter(entry.lines)
+        if entry.encoded is not None:
+            return iter(entry.encoded.decode().split("\n")[:-1])
         writer = writer or self.writer()
         ids = map(self.event_id_text, count(entry.number))
         of_request = entry.time_ms, entry.acl_offset, entry.change_offset, entry.latency_us
@@ -188,10 +197,16 @@ class AuditEvents:
         """Yield the line of each event in a format, without a line feed."""
         return map(formatter(name), self.json_lines(entry, writer))
 
+    def encoded(self, entry: Entry, writer: JsonLines, name: AuditFormat = AuditFormat.KUSTOS) -> bytes:
+        """Return the lines of an entry in a format, each with a line feed."""
+        if name is AuditFormat.KUSTOS and isinstance(entry, AuditEntry) and entry.encoded is not None:
+            return entry.encoded
+        return "".join(f"{line}\n" for line in self.formatted_lines(entry, writer, name)).encode()
+
     def event_id_text(self, number: int) -> str:
         """Return the id as text, sooner than a `UUID` gives it."""
-        digits = f"{((self.random_half << 64 | number) & _FREE_BITS) | _VERSION_AND_VARIANT:032x}"
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        half = f"{number & _FREE_OF_VARIANT | _VARIANT:016x}"
+        return f"{self._ids_begin}{half[:4]}-{half[4:]}"
 
     def repeated(
         self, context: AuthorizableRequestContext, decided: tuple[Decided, ...], writer: JsonLines

@@ -211,10 +211,10 @@ class AuditKeeper:
 
     def keep(self, entry: Entry, waiting: int) -> tuple[Entry, Callable[[], object]]:
         """Return the entry, and the callback for each sink that has written it; raise `AuditJournalError`."""
-        lines = tuple(self._events.json_lines(entry, self._lines))
-        if isinstance(entry, AuditEntry) and entry.lines is None:
-            entry = entry._replace(lines=lines)
-        ticket = self.journal.put("\n".join(lines).encode(), waiting)
+        encoded = self._events.encoded(entry, self._lines)
+        if isinstance(entry, AuditEntry) and entry.encoded is None:
+            entry = entry._replace(encoded=encoded)
+        ticket = self.journal.put(encoded.removesuffix(b"\n"), waiting)
         return entry, partial(self.journal.done, ticket)
 
     def repeated(self, context: AuthorizableRequestContext, decided: tuple[Decided, ...]) -> RepeatedEntry:
@@ -229,7 +229,7 @@ class AuditKeeper:
         left = self.journal.take_left(waiting)
         entries: dict[str, Entry] = {}
         for data, _ in left:
-            for line in data.decode().split("\n"):
+            for line in data.split(b"\n"):
                 entry = _recovered(line)
                 entries[entry.event_id] = entry
         if not entries:
@@ -245,9 +245,9 @@ class AuditKeeper:
         self.journal.close()
 
 
-def _recovered(line: str) -> RecoveredEntry:
+def _recovered(line: bytes) -> RecoveredEntry:
     try:
-        return RecoveredEntry.of(line)
+        return RecoveredEntry.of(line.decode())
     except (ValueError, KeyError, TypeError) as error:
         reason = type(error).__name__
         raise AuditJournalError(f"the audit journal contains an invalid event ({reason})") from None

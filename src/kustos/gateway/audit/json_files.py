@@ -185,15 +185,22 @@ class JsonFilesSink:
 
     def _write(self, entries: Sequence[Entry]) -> None:
         self._start()
+        encoded = [self._events.encoded(entry, self._lines, self._format) for entry in entries]
+        data = b"".join(encoded)
+        if self._size_bytes + len(data) <= self._max_bytes:
+            self._append(data)
+        else:
+            self._append_by_line(data.splitlines(keepends=True))
+
+    def _append_by_line(self, lines: Sequence[bytes]) -> None:
+        """Begin a new file before each line that the present one has no room for."""
         waiting = bytearray()
-        for entry in entries:
-            for line in self._events.formatted_lines(entry, self._lines, self._format):
-                data = line.encode() + b"\n"
-                if self._size_bytes + len(waiting) + len(data) > self._max_bytes:
-                    self._append(waiting)
-                    waiting.clear()
-                    self._rotate()
-                waiting += data
+        for line in lines:
+            if self._size_bytes + len(waiting) + len(line) > self._max_bytes:
+                self._append(waiting)
+                waiting.clear()
+                self._rotate()
+            waiting += line
         self._append(waiting)
 
     def _rotate(self) -> None:
@@ -202,7 +209,7 @@ class JsonFilesSink:
         if self._descriptor is None:
             self._begin()
 
-    def _append(self, data: bytearray) -> None:
+    def _append(self, data: bytes | bytearray) -> None:
         """Write all of it, or leave the file as it was."""
         if self._descriptor is None:
             self._begin()

@@ -145,7 +145,8 @@ class Lane:
             entries, callbacks, count = self._take()
             await self._write(entries, count)
             self.depth -= count
-            for on_done in callbacks:
+            # a journal frees what is oldest, so all of it at once with the last of these calls
+            for on_done in reversed(callbacks):
                 on_done()
 
     async def _gather(self) -> None:

@@ -147,7 +147,7 @@ class ClientSession:
                 and self._may_begin(frame := self._frames[0], is_login := self._owner.wants(frame))
                 and self._can_decide()
             ):
-                if not self._place.may_begin(is_large := self._place.must_wait(frame), self.go_on):
+                if (is_large := self._place.must_wait(frame)) and not self._place.may_begin(self.go_on):
                     break
                 self._turn.take(len(self._frames.popleft()))
                 if not (is_login and self._owner.take(frame)):
@@ -348,7 +348,7 @@ class ClientSession:
         if streamed is None and len(frame) >= LARGE_ANSWER_BYTES:
             self._throttle(opened.throttle_time_ms(frame, ask))
             opened.handler = answered_in_turns(opened, opened.handler, frame, ask)
-            if slot.stream is None and not self._place.may_begin(True, self.go_on):
+            if slot.stream is None and not self._place.may_begin(self.go_on):
                 slot.gave_way = True
                 self._answers.hold(len(frame))
                 self._learnt.append((slot, None))

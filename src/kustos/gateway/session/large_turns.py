@@ -88,7 +88,9 @@ class LargeTurns:
         """Return whether a request of the owner waits for turns."""
         if len(frame) < LARGE_FRAME_BYTES:
             return False
-        return frame[:2] != PRODUCE or self._now_s() < self._costly.get(owner, 0.0)
+        if frame[:2] != PRODUCE:
+            return True
+        return bool(self._costly) and self._now_s() < self._costly.get(owner, 0.0)
 
     def has_come(
         self, place: "QueuePlace", go_on: Callable[[], None], *, amid: bool, goes_first: bool = False
@@ -211,9 +213,9 @@ class QueuePlace:
         """Return whether a request waits for turns."""
         return self._turns.must_wait(self.owner, frame)
 
-    def may_begin(self, is_large: bool, go_on: Callable[[], None]) -> bool:
-        """Return whether a request may be begun: a large one only when its turn has come."""
-        return not is_large or self._turns.has_come(self, go_on, amid=False)
+    def may_begin(self, go_on: Callable[[], None]) -> bool:
+        """Return whether the turn of a large request has come; if not, `go_on` is called when it may have."""
+        return self._turns.has_come(self, go_on, amid=False)
 
     def may_go_on(
         self, is_large: bool, gave_way: bool, go_on: Callable[[], None], *, is_amid: bool = True

@@ -125,7 +125,7 @@ class UpstreamLink(asyncio.Protocol):
             self._in_flight.add(self)
         elif self._awaited[-1].tail:
             raise RuntimeError("part of a frame was sent, no other frame may follow yet")
-        if self._is_throttled or self._is_renewal_due:
+        if self._is_throttled or (self._renewal is not None and self._renewal.is_due):
             awaited.tail, awaited.is_unsent = frame, True
             self._awaited.append(awaited)
             self._begin_next()
@@ -260,9 +260,9 @@ class UpstreamLink(asyncio.Protocol):
 
     def _check_order(self, frame: bytes) -> None:
         """Raise `MalformedMessageError` unless a frame answers the request that is next."""
-        if not self._awaited or self._is_torn:
+        awaited = self._awaited[0] if self._awaited else None
+        if awaited is None or awaited.tail:
             raise MalformedMessageError("an answer came that nobody waits for")
-        awaited = self._awaited[0]
         if len(frame) < 4 or int.from_bytes(frame[:4], "big", signed=True) != awaited.correlation_id:
             raise MalformedMessageError("an answer came out of order")
 
