@@ -6,8 +6,9 @@ import shutil
 from collections import Counter
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from pyspark.sql import SparkSession
@@ -22,6 +23,11 @@ ACLS = """Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=pa
  \t(principal=User:bob, host=*, operation=READ, permissionType=ALLOW)
  \t(principal=User:eve, host=*, operation=READ, permissionType=ALLOW)
 """
+NOW: Final = datetime.now(UTC)
+"""A review is of today, and what nobody used for a week is dormant: so the month ends today."""
+
+NOW_MS: Final = int(NOW.timestamp() * 1000)
+
 BY_BOB = {
     "rule__kind": "MatchingAcl",
     "rule__resource_type": "TOPIC",
@@ -45,12 +51,10 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
         "review: {dormant_days: 7, teams: {'User:b*': basics}}\n"
     )
     day = 86_400_000
-    lines = [event_line(n, time_ms=1_795_233_600_000 - n * day, **BY_BOB) for n in range(30)]
-    lines += [
-        event_line(40 + n, principal_name="mallory", decision="DENIED", rule__kind="DefaultDeny")
-        for n in range(3)
-    ]
-    lines += [event_line(50, principal_name="feed", operation="WRITE")]
+    denied = {"principal_name": "mallory", "decision": "DENIED", "rule__kind": "DefaultDeny"}
+    lines = [event_line(n, time_ms=NOW_MS - n * day, **BY_BOB) for n in range(30)]
+    lines += [event_line(40 + n, time_ms=NOW_MS, **denied) for n in range(3)]
+    lines += [event_line(50, time_ms=NOW_MS, principal_name="feed", operation="WRITE")]
     (folder / "audit" / "a.jsonl").write_text("\n".join(lines))
     assert run(["pipeline", "run", "--config", str(folder / "pipeline.yml"), "--output", "json"]) == 0
     return folder
@@ -201,8 +205,8 @@ def test_flows_and_anomalies_answer(
         }
     ]
     assert dot.read_text().startswith("digraph")
-    found = said(capsys, place, "anomalies", "--until", "2026-11-21", "--days", "5")
-    assert found["period"] == "2026-11-17 to 2026-11-21"
+    found = said(capsys, place, "anomalies", "--until", f"{NOW:%F}", "--days", "5")
+    assert found["period"] == f"{NOW - timedelta(days=4):%F} to {NOW:%F}"
     assert set(found) == {"cluster", "period", "kinds", "states", "new", "anomalies"}
 
 
@@ -224,7 +228,9 @@ def test_changes_that_would_take_a_use_that_nobody_revoked_are_held_back(
         shown = capsys.readouterr()
         assert "replay: without 2 ACLs no recorded use is lost but those revoked\n" in shown.err
         assert shown.out.count("User:eve") == 2
-        (place / "audit" / "b.jsonl").write_text(event_line(60, principal_name="eve", resource_name="pay.in"))
+        (place / "audit" / "b.jsonl").write_text(
+            event_line(60, time_ms=NOW_MS, principal_name="eve", resource_name="pay.in")
+        )
         said(capsys, place, "run")
         assert run(changes) == ExitCode.NO
         shown = capsys.readouterr()
