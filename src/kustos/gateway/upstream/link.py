@@ -125,7 +125,7 @@ class UpstreamLink(asyncio.Protocol):
             self._in_flight.add(self)
         elif self._awaited[-1].tail:
             raise RuntimeError("part of a frame was sent, no other frame may follow yet")
-        if self._is_throttled or (self._renewal is not None and self._renewal.is_due):
+        if self._is_throttled or self._is_renewal_due:
             awaited.tail, awaited.is_unsent = frame, True
             self._awaited.append(awaited)
             self._begin_next()
