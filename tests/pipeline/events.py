@@ -1,9 +1,14 @@
 """Audit events as kustos writes them, made by hand from the table of fields."""
 
 import json
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from kustos.authorizer.audit import AUDIT_FIELDS, SECURITY_FIELDS
+
+NOW: Final = datetime.now(UTC)
+NOW_MS: Final = int(NOW.timestamp() * 1000)
+"""When the tests began, for answers that are of today: what was not used for long is dormant."""
 
 _VALUES: dict[str, Any] = {
     "schema_version": 1,

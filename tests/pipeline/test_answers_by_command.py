@@ -6,9 +6,9 @@ import shutil
 from collections import Counter
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,17 +17,12 @@ from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.pipeline.deciding import read_acl_set
 from kustos.pipeline.tables import Tables
-from tests.pipeline.events import event_line
+from tests.pipeline.events import NOW, NOW_MS, event_line
 
 ACLS = """Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=payments, patternType=LITERAL)`:
  \t(principal=User:bob, host=*, operation=READ, permissionType=ALLOW)
  \t(principal=User:eve, host=*, operation=READ, permissionType=ALLOW)
 """
-NOW: Final = datetime.now(UTC)
-"""A review is of today, and what nobody used for a week is dormant: so the month ends today."""
-
-NOW_MS: Final = int(NOW.timestamp() * 1000)
-
 BY_BOB = {
     "rule__kind": "MatchingAcl",
     "rule__resource_type": "TOPIC",
@@ -42,7 +37,7 @@ BY_BOB = {
 
 @pytest.fixture(scope="module")
 def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tables of a month: bob reads, mallory is denied, a writer feeds bob."""
+    """Tables of the last month: bob reads, mallory is denied, a writer feeds bob."""
     folder = tmp_path_factory.mktemp("answers")
     (folder / "audit").mkdir()
     (folder / "acls.txt").write_text(ACLS)

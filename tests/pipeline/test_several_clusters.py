@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.pipeline.run import run_access_report
-from tests.pipeline.events import event_line
+from tests.pipeline.events import NOW, NOW_MS, event_line
 
 ACLS = """Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=payments, patternType=LITERAL)`:
  \t(principal=User:bob, host=*, operation=READ, permissionType=ALLOW)
@@ -41,7 +41,7 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
         "acls: {source: east.txt}\n"
         "clusters:\n  west: {ids: [5L6g3nShT-eMCtK--X86sw], acls: {source: west.txt}}\n"
     )
-    east = [event_line(n, time_ms=1_795_233_600_000 + n * HOUR_MS, **BY_BOB) for n in range(5)]
+    east = [event_line(n, time_ms=NOW_MS - n * HOUR_MS, **BY_BOB) for n in range(5)]
     ids = {"cluster_id": "5L6g3nShT-eMCtK--X86sw"}
     west = [event_line(n, principal_name="eve", rule__kind="SuperUser", **ids) for n in range(3)]
     (folder / "east" / "a.jsonl").write_text("\n".join([*east, east[0], "junk", ""]))
@@ -163,7 +163,7 @@ def test_each_answer_counts_one_cluster(place: Path, capsys: pytest.CaptureFixtu
     assert [(one["acls"], one["needed_events"]) for one in needs] == [(1, 5), (0, 0)]
     by_id = said(capsys, place, "flows", "--cluster", "5L6g3nShT-eMCtK--X86sw")
     assert by_id["cluster"] == "west"
-    found = said(capsys, place, "anomalies", "--cluster", "east", "--until", "2026-11-30")
+    found = said(capsys, place, "anomalies", "--cluster", "east", "--until", f"{NOW:%F}")
     assert found["cluster"] == "east"
 
 
