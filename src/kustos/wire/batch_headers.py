@@ -24,8 +24,6 @@ from kustos.wire.record_batch import (
 _MAGIC_AT: Final = 16
 _LENGTH_AT: Final = 8
 _LENGTH: Final = struct.Struct(">i")
-_PLAIN: Final = struct.Struct(">8xi4xb4xhi30xi")
-"""What `is_one_plain_batch` reads of a header of magic 2: it is called for each repeated Produce."""
 _LEGACY: Final = struct.Struct(">qiIbb")
 _LEGACY_OVERHEAD_BYTES: Final = {0: 14, 1: 22}
 """CRC, magic, attributes, (timestamp,) key length, value length: a message cannot be shorter."""
@@ -123,14 +121,14 @@ def is_one_plain_batch(data: bytes, start: int, end: int) -> bool:
     """Return whether a part of these bytes is exactly one batch of magic 2 that is in no transaction."""
     if end - start < HEADER_SIZE_BYTES:
         return False
-    length, magic, attributes, last_offset_delta, count = _PLAIN.unpack_from(data, start)
+    fields = HEADER.unpack_from(data, start)
     return (
-        magic == 2
-        and LENGTH_END + length == end - start
-        and not attributes & TRANSACTIONAL_BIT
-        # as `batch_headers` demands them
-        and last_offset_delta >= 0
-        and count >= 0
+        fields[3] == 2
+        and LENGTH_END + fields[1] == end - start
+        and not fields[5] & TRANSACTIONAL_BIT
+        # last offset delta and count, as `batch_headers` demands them
+        and fields[6] >= 0
+        and fields[12] >= 0
     )
 
 

@@ -139,8 +139,8 @@ class RepeatedEntry(NamedTuple):
         # most have one line, for which a comprehension costs more than this
         for at, line in enumerate(self.lines):
             text += f"{line(event_id_text(number + at), time_ms, correlation_id, acl_offset, latency_us)}\n"
-        of_request = self.context, self.decided, acl_offset, None, latency_us
-        return AuditEntry(number, time_ms, *of_request, text.encode())
+        encoded = text.encode()
+        return AuditEntry(number, time_ms, self.context, self.decided, acl_offset, None, latency_us, encoded)
 
 
 Entry: TypeAlias = AuditEntry | SecurityEntry | RecoveredEntry

@@ -214,6 +214,7 @@ class AuditKeeper:
         encoded = self._events.encoded(entry, self._lines)
         if isinstance(entry, AuditEntry) and entry.encoded is None:
             entry = entry._replace(encoded=encoded)
+        # a record has ended without a line feed since the first version, which may come back to read it
         ticket = self.journal.put(encoded.removesuffix(b"\n"), waiting)
         return entry, partial(self.journal.done, ticket)
 

@@ -45,9 +45,6 @@ class Writable(Protocol):
 
 def write_sliced(transport: Writable, answer: bytes) -> None:
     """Send a whole answer in pieces, however large."""
-    if len(answer) <= SLICE_BYTES:
-        transport.write(answer)
-        return
     for at in range(0, len(answer), SLICE_BYTES):
         transport.write(answer[at : at + SLICE_BYTES])
 

@@ -260,9 +260,9 @@ class UpstreamLink(asyncio.Protocol):
 
     def _check_order(self, frame: bytes) -> None:
         """Raise `MalformedMessageError` unless a frame answers the request that is next."""
-        awaited = self._awaited[0] if self._awaited else None
-        if awaited is None or awaited.tail:
+        if not self._awaited or self._is_torn:
             raise MalformedMessageError("an answer came that nobody waits for")
+        awaited = self._awaited[0]
         if len(frame) < 4 or int.from_bytes(frame[:4], "big", signed=True) != awaited.correlation_id:
             raise MalformedMessageError("an answer came out of order")
 
