@@ -37,8 +37,8 @@ FOLDED = {
     "(?i:A)x|A": ["A"],
     "(?i:[A])x|[A]": ["A"],
 }
-"""Where two alternatives begin with the same letter, and only one of them regards its case, RE2/J 1.8 takes the
-first one's letter for both (google/re2j#211)."""
+"""Where two alternatives begin with the same letter, and only one of them regards its case, RE2/J 1.8 takes
+the first one's letter for both (google/re2j#211)."""
 
 
 def drawn(seed: int) -> list[str]:
@@ -60,7 +60,7 @@ def theirs(expressions: list[str], names: tuple[str, ...] = NAMES) -> list[str]:
 
 
 def each_for_itself(expression: str) -> str:
-    """Return the expression with alternatives that begin with nothing, so RE2/J has none to take for another."""
+    """Return the expression with alternatives that begin with nothing: RE2/J takes none for another."""
     return expression.replace("|", "|(?:)")
 
 

@@ -1,9 +1,12 @@
 """The next process finds every record that the former one kept but did not write, in order and complete."""
 
+import mmap
 import os
+import shutil
 import signal
 from collections import deque
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -119,3 +122,48 @@ def test_a_killed_process_leaves_all_that_it_had_put(tmp_path: Path) -> None:
     assert left == list(range(left[0], left[-1] + 1))
     assert left[0] <= last - 50 + 1
     assert left[-1] >= last
+
+
+STOPS = 2_000
+
+
+def test_a_process_stopped_at_any_instruction_leaves_a_journal(tmp_path: Path, seed: int) -> None:
+    """Whichever instruction was a process's last, its journal holds what it had put and not done."""
+    counts = memoryview(mmap.mmap(-1, 16)).cast("q")
+    child = os.fork()
+    if child == 0:
+        put_and_do(AuditJournal.open(tmp_path / "journal", SIZE_BYTES), Random(seed), counts)
+    try:
+        wait_until(lambda: counts[0] > 0, what="the child puts records")
+        for _ in range(STOPS):
+            os.kill(child, signal.SIGSTOP)
+            os.waitpid(child, os.WUNTRACED)
+            put, done = counts
+            shutil.copy(tmp_path / "journal", tmp_path / "copy")
+            os.kill(child, signal.SIGCONT)
+            journal = AuditJournal.open(tmp_path / "copy", SIZE_BYTES)
+            left = [int(data) for data, _ in journal.take_left(1)]
+            journal.close()
+            # one more may be put, and one less done, than the child had come to count
+            assert set(range(done + 1, put)) <= set(left)
+            assert left == list(range(left[0], left[0] + len(left))) if left else True
+            assert not left or (left[0] >= done and left[-1] <= put)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def put_and_do(journal: AuditJournal, random: Random, counts: memoryview) -> None:
+    """Put numbered records and do the oldest until the parent ends; count what was put and what is done."""
+    tickets: deque[Ticket] = deque()
+    parent = os.getppid()
+    while os.getppid() == parent:
+        for _ in range(random.randint(1, 30)):
+            tickets.append(journal.put(b"%d" % counts[0], 1))
+            counts[0] += 1
+        for _ in range(random.choice((1, 10, len(tickets))) if len(tickets) < 60 else len(tickets)):
+            if not tickets:
+                break
+            journal.done(tickets.popleft())
+            counts[1] += 1
+    os._exit(0)

@@ -7,8 +7,10 @@ that opens the file recovers it, and the sinks write it under its old ids.
 
 The file is a ring: `tail` is where the oldest record begins, `head` where the next one will. A record is its
 length and its bytes in one piece; if the rest of the file is too short for one, the length `WRAP` says that
-it goes on at the beginning. `head` moves last, so only whole records count. The kernel writes the pages back
-when it likes: docs/how-to/audit.md says what a power cut loses.
+it goes on at the beginning. `head` moves last, so only whole records count. A process may be killed between
+any two instructions, so each position changes by one store of eight bytes (`struct.pack_into` writes zeros
+first), and every pair of positions that is ever there is a valid ring. The kernel writes the pages back when
+it likes: docs/how-to/audit.md says what a power cut loses.
 """
 
 import fcntl
@@ -28,7 +30,8 @@ from kustos.gateway.audit.lanes import AuditError, nothing
 from kustos.protocol import Decided
 
 MAGIC: Final = b"kustosj1"
-_POSITIONS: Final = struct.Struct("<qq")
+_TAIL: Final = 0
+_HEAD: Final = 1
 _LENGTH: Final = struct.Struct("<I")
 WRAP: Final = 0xFFFF_FFFF
 HEAD_BYTES: Final = 64
@@ -66,16 +69,18 @@ class AuditJournal:
         self._size: Final = size_bytes
         self._full_bytes: Final = FULL_AT * size_bytes
         self._map: Final = mmap.mmap(descriptor, size_bytes)
-        self._tail = self._head = HEAD_BYTES
+        self._positions: Final = memoryview(self._map)[len(MAGIC) : HEAD_BYTES].cast("q")
         self._tickets: Final[deque[Ticket]] = deque()
         self.used_bytes = 0
         """How much of the ring is in use."""
         self.is_full = False
         """Whether nothing more may be decided now."""
-        if self._map[: len(MAGIC)] == MAGIC:
-            self._tail, self._head = _POSITIONS.unpack_from(self._map, len(MAGIC))
-        self._keep_positions()
-        self._map[: len(MAGIC)] = MAGIC
+        if self._map[: len(MAGIC)] != MAGIC:
+            self._positions[_TAIL] = self._positions[_HEAD] = HEAD_BYTES
+            self._map[: len(MAGIC)] = MAGIC
+        self._tail = self._positions[_TAIL]
+        self._head = self._positions[_HEAD]
+        self._count_used()
 
     @classmethod
     def open(cls, path: Path, size_bytes: int = SIZE_BYTES) -> Self:
@@ -117,8 +122,8 @@ class AuditJournal:
             raise self._no_room(needed)
         _LENGTH.pack_into(self._map, at, len(data))
         self._map[at + _LENGTH.size : at + needed] = data
-        self._head = at + needed
-        self._keep_positions()
+        self._head = self._positions[_HEAD] = at + needed
+        self._count_used()
         return self._head
 
     def done(self, ticket: Ticket) -> None:
@@ -127,10 +132,17 @@ class AuditJournal:
         if self._tickets and self._tickets[0].waiting <= 0:
             while self._tickets and self._tickets[0].waiting <= 0:
                 self._tail = self._tickets.popleft().end
+            self._positions[_TAIL] = self._tail
             if not self._tickets:
-                # back to the start: few pages stay in use
-                self._tail = self._head = HEAD_BYTES
-            self._keep_positions()
+                self._start_again()
+            self._count_used()
+
+    def _start_again(self) -> None:
+        """Move an empty ring back to the start, so few pages stay in use; it is empty after each store."""
+        if self._head != HEAD_BYTES:
+            _LENGTH.pack_into(self._map, self._head, WRAP)
+            self._head = self._positions[_HEAD] = HEAD_BYTES
+            self._tail = self._positions[_TAIL] = HEAD_BYTES
 
     def take_left(self, waiting: int) -> list[tuple[bytes, Ticket]]:
         """Return what an earlier process left, oldest first; each is to be `done` `waiting` times.
@@ -164,8 +176,7 @@ class AuditJournal:
             yield self._map[at + _LENGTH.size : end], end
             at = end
 
-    def _keep_positions(self) -> None:
-        _POSITIONS.pack_into(self._map, len(MAGIC), self._tail, self._head)
+    def _count_used(self) -> None:
         used = self._head - self._tail
         self.used_bytes = used if used >= 0 else used + self._size - HEAD_BYTES
         self.is_full = self.used_bytes >= self._full_bytes
@@ -181,6 +192,7 @@ class AuditJournal:
 
     def close(self) -> None:
         """Close the file; what is in it stays."""
+        self._positions.release()
         self._map.close()
         os.close(self._descriptor)
 
