@@ -29,11 +29,14 @@ QUICK_SIDES := "property: $(QUICK) tests/property" "unit-1: $(QUICK) -p testkit.
 # sides of `make test`, the longest first; `rest` is what no other names, so none is left out
 # tests of clients mostly wait, and one process of the pipeline's would outlast all others on one core, so two
 # processes share the files of each (`testkit/parts.py`); sides of brokers and clients go before the others
+# short sides are last, so three run to the end: with two left a quarter of the cores was idle
 # `fuzz` searches each target for 10 s by the clock, four at a time; KUSTOS_FUZZ_S=60 as in CI takes two
 # minutes of all that other sides leave
-LONG_SIDES := 'rest: NICE=5 tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'pipeline-1: NICE=5 -p testkit.parts --part=1/2 tests/pipeline' 'clients-2: -p testkit.parts --part=2/2 tests/e2e' 'clients-1: -p testkit.parts --part=1/2 tests/e2e' 'pipeline-2: NICE=5 -p testkit.parts --part=2/2 tests/pipeline'
+LONG_SIDES := 'pipeline-1: NICE=5 -p testkit.parts --part=1/2 tests/pipeline' 'pipeline-2: NICE=5 -p testkit.parts --part=2/2 tests/pipeline' 'clients-2: -p testkit.parts --part=2/2 tests/e2e' 'clients-1: -p testkit.parts --part=1/2 tests/e2e'
 CONNECT_SIDE := 'connect: NICE=5 KUSTOS_TEST_SPARK=connect-short tests/pipeline'
-SHORT_SIDES := 'brokers: tests/conformance' 'fuzz: NICE=5 tests/fuzz' 'quorum: tests/quorum'
+REST := tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum
+REST_SIDES := 'rest-1: NICE=5 -p testkit.parts --part=1/2 $(REST)' 'rest-2: NICE=5 -p testkit.parts --part=2/2 $(REST)'
+SHORT_SIDES := 'brokers: tests/conformance' $(REST_SIDES) 'fuzz: NICE=5 tests/fuzz' 'quorum: tests/quorum'
 
 .PHONY: help setup demo test test-quick test-connect test-python check bench docs differential fuzz fuzz-soak mutation simulation faults score-anomalies soak lock clean
 

@@ -20,17 +20,19 @@ from testkit.waiting import wait_until
 
 OWN = "listener.name.sasl_plaintext."
 HANDLER = "sasl.server.callback.handler.class"
-SECRETS = ("guess-of-a-secret", "s3cret", "-with-an-ending", "4711")
+PIN = "4711-4711-4711"
+"""Longer than any port, process id or time: it must not be in a log by chance."""
+SECRETS = ("guess-of-a-secret", "s3cret", "-with-an-ending", PIN)
 MISBEHAVING = ("raises", "exits", "babbles")
 SETTINGS = {
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,OAUTHBEARER,PIN",
     OWN + "plain." + HANDLER: "passwords",
     OWN + "plain.sasl.jaas.config": (
-        'org.apache.kafka.common.security.plain.PlainLoginModule required more="4711";'
+        f'org.apache.kafka.common.security.plain.PlainLoginModule required more="{PIN}";'
     ),
     OWN + "scram-sha-256." + HANDLER: "own_logins:Credentials",
     OWN + "oauthbearer." + HANDLER: "tokens",
-    OWN + "pin.sasl.jaas.config": 'own_logins.Pins required alice="4711";',
+    OWN + "pin.sasl.jaas.config": f'own_logins.Pins required alice="{PIN}";',
     "own.ending": "-with-an-ending",
     "super.users": "User:dora;User:alice",
     # what misbehaves is no guess, so nobody is slowed for it
@@ -107,9 +109,9 @@ def pin(node: KustosNode, user: str, number: str) -> tuple[int, str]:
 @pytest.mark.slow
 @pytest.mark.behaviour("B236")
 def test_classes_of_an_installed_package_admit_their_users(node: KustosNode) -> None:
-    assert answer(node, "PLAIN", b"\0carol\0carol-with-an-ending4711") == (0, "")
+    assert answer(node, "PLAIN", b"\0carol\0carol-with-an-ending" + PIN.encode()) == (0, "")
     assert answer(node, "OAUTHBEARER", b"n,,\x01auth=Bearer erin\x01\x01") == (0, "")
-    assert pin(node, "alice", "4711") == (0, "welcome")
+    assert pin(node, "alice", PIN) == (0, "welcome")
     admin = AdminClient(
         {
             "bootstrap.servers": node.bootstrap,
@@ -133,7 +135,7 @@ def test_classes_of_an_installed_package_admit_their_users(node: KustosNode) -> 
 def test_a_class_that_misbehaves_denies_and_tells_no_secret(node: KustosNode, how: str) -> None:
     be_denied(node, how)
     # others are served all the same
-    assert pin(node, "alice", "4711") == (0, "welcome")
+    assert pin(node, "alice", PIN) == (0, "welcome")
     tell_no_secret(node, how)
 
 
@@ -142,7 +144,7 @@ def test_a_class_that_hangs_denies_and_tells_no_secret(hasty: KustosNode) -> Non
     be_denied(hasty, "hangs")
     # others are served meanwhile, though a thread of each mechanism hangs, if theirs gets a core in time
     wait_until(
-        lambda: pin(hasty, "alice", "4711"), holds=lambda told: told == (0, "welcome"), what="alice is served"
+        lambda: pin(hasty, "alice", PIN), holds=lambda told: told == (0, "welcome"), what="alice is served"
     )
     tell_no_secret(hasty, "hangs")
 

@@ -196,16 +196,25 @@ def test_a_side_without_a_name_is_refused(text: str) -> None:
 
 
 def test_the_sides_of_make_test_leave_no_test_out() -> None:
-    lines = re.findall(r"^(?:LONG|SHORT)_SIDES := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert len(lines) == 2
-    sides = dict(side.replace("NICE=5 ", "").split(": ") for side in shlex.split(" ".join(lines)))
-    rest = shlex.split(sides.pop("rest"))
+    printed = subprocess.run(
+        ["make", "--dry-run", "--old-file=setup", "test"],
+        cwd=ROOT,
+        env={**os.environ, "PYTEST_ARGS": "", "CONNECT": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    words = shlex.split(printed.replace("NICE=5 ", ""))
+    sides = [word.partition(": ")[2] for word in words[words.index("scripts/side_by_side.py") + 1 :]]
     parts: dict[str, list[str]] = {}
-    for text in sides.values():
-        options, _, place = text.rpartition(" ")
-        assert (ROOT / place).is_dir()
-        parts.setdefault(place, []).append(options)
-    assert rest == ["tests", *(f"--ignore={place}" for place in sorted(parts))]
+    for text in sides:
+        place = re.search(r"tests( --ignore=.*)?$|tests/\w+$", text)
+        assert place is not None, text
+        parts.setdefault(place[0], []).append(text[: place.start()].strip())
+    (rest,) = (place for place in parts if " " in place)
+    named = sorted(place for place in parts if place != rest)
+    assert all((ROOT / place).is_dir() for place in named)
+    assert shlex.split(rest) == ["tests", *(f"--ignore={place}" for place in named)]
     for given in parts.values():
         count = len(given)
         whole = [f"-p testkit.parts --part={number}/{count}" for number in range(1, count + 1)]

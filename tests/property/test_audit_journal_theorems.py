@@ -124,7 +124,7 @@ def test_a_killed_process_leaves_all_that_it_had_put(tmp_path: Path) -> None:
     assert left[-1] >= last
 
 
-STOPS = 2_000
+STOPS = 1_000
 
 
 def test_a_process_stopped_at_any_instruction_leaves_a_journal(tmp_path: Path, seed: int) -> None:
