@@ -68,26 +68,28 @@ def crowd(route: Route) -> tuple[dict[str, float], float]:
 
 
 def connections(routes: Routes) -> list[Figure]:
-    """Return the figures of many connections that each ask for little."""
-    p99: dict[str, list[float]] = {"direct": [], "kustos": []}
+    """Return the figures of many connections that each ask for little, beside the broker and a relay."""
+    ways = [route for route in (routes.direct, routes.relay, routes.kustos) if route is not None]
+    p99: dict[str, list[float]] = {route.name: [] for route in ways}
     memory_mb = 0.0
     for number in range(1, ROUNDS + 1):
-        for route in (routes.direct, routes.kustos):
+        for route in ways:
             told, taken_mb = crowd(route)
             p99[route.name].append(told["p99"])
-            memory_mb = max(memory_mb, taken_mb)
+            if route is routes.kustos:
+                memory_mb = max(memory_mb, taken_mb)
             shown = ", ".join(f"{key} {value:.2f}" for key, value in told.items())
             progress(f"  gateway-connections {number}/{ROUNDS}, {route.name}: {shown}; {taken_mb:.0f} MB")
     name = f"gateway-connections-{CONNECTIONS}"
+    medians = {way: statistics.median(values) for way, values in p99.items()}
+
+    def beside(way: str, line: str, floor: float | None) -> Figure:
+        ours, theirs = medians["kustos"], medians[way]
+        return Figure(name=line, unit="ms", ours=ours, theirs=theirs, size=CONNECTIONS, floor=floor)
+
     return [
-        Figure(
-            name=name,
-            unit="ms",
-            ours=statistics.median(p99["kustos"]),
-            theirs=statistics.median(p99["direct"]),
-            size=CONNECTIONS,
-            floor=OF_DIRECT_P99,
-        ),
+        beside("direct", name, OF_DIRECT_P99),
+        *([beside("relay", f"{name}-relay", None)] if "relay" in medians else []),
         Figure(
             name=f"{name}-memory",
             unit="MB",

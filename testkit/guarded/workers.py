@@ -27,6 +27,7 @@ TOPIC, LITERAL, DESCRIBE, DENY, ANY = 2, 3, 8, 2, 1
 ESTABLISHED = "01"
 WORKERS = 2
 ENDED = "kustos_workers_ended_total"
+CONNECTION_COUNT = "kafka_server_socket_server_metrics_connection_count"
 TOPIC_NAME = "orders-eu"
 
 
@@ -189,6 +190,11 @@ def figure(node: KustosNode, name: str) -> float:
     """Return a figure of the metrics page, its labels added up."""
     lines = [line for line in node.metrics().splitlines() if line.startswith((name + " ", name + "{"))]
     return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+def wait_connections(node: KustosNode, count: int) -> None:
+    """Return when the node counts so many connections of clients."""
+    wait_until(lambda: figure(node, CONNECTION_COUNT) == count, what=f"the node counts {count} connections")
 
 
 def has_room(scene: GuardedCluster) -> bool:
