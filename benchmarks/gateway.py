@@ -71,10 +71,7 @@ def throughput(name: str, unit: str, found: dict[str, Round], theirs: str, ours:
 
 def plaintext(routes: Routes) -> list[Figure]:
     """Return what is measured beside the relay."""
-    relay = routes.relay
-    if relay is None:
-        raise ValueError("without TLS there is a relay")
-    ways = (routes.direct, relay, routes.kustos)
+    ways = routes.ways
     figures = []
     for acks in ("1", "all"):
         found = rounds(f"gateway-produce, acks={acks}", ways, lambda route: route.produce(RECORDS, acks))  # noqa: B023

@@ -42,6 +42,13 @@ class Routes:
     relay: Route | None = None
     upstream: str = ""
 
+    @property
+    def ways(self) -> tuple[Route, Route, Route]:
+        """Direct, by the relay, and by kustos; `ValueError` with TLS."""
+        if self.relay is None:
+            raise ValueError("without TLS there is a relay")
+        return self.direct, self.relay, self.kustos
+
 
 def allow(resource_type: ResourceType, name: str, principal: str, operation: AclOperation) -> AclBinding:
     """Return an ACL that allows this on names that begin so."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.side_by_side import AT_ONCE
+from scripts.side_by_side import AT_ONCE, parse
 from testkit.paths import ROOT
 from testkit.waiting import wait_until
 
@@ -207,13 +207,12 @@ def test_the_sides_of_make_test_leave_no_test_out() -> None:
         text=True,
         check=True,
     ).stdout
-    words = shlex.split(printed.replace("NICE=5 ", ""))
-    sides = [word.partition(": ")[2] for word in words[words.index("scripts/side_by_side.py") + 1 :]]
+    words = shlex.split(printed)
+    sides = [parse(text, ROOT) for text in words[words.index("scripts/side_by_side.py") + 1 :]]
     parts: dict[str, list[str]] = {}
-    for text in sides:
-        place = re.search(r"tests( --ignore=.*)?$|tests/\w+$", text)
-        assert place is not None, text
-        parts.setdefault(place[0], []).append(text[: place.start()].strip())
+    for side in sides:
+        at = next(at for at, word in enumerate(side.arguments) if word.split("/")[0] == "tests")
+        parts.setdefault(shlex.join(side.arguments[at:]), []).append(shlex.join(side.arguments[:at]))
     (rest,) = (place for place in parts if " " in place)
     named = sorted(place for place in parts if place != rest)
     assert all((ROOT / place).is_dir() for place in named)
