@@ -53,7 +53,6 @@ def _by(labels: tuple[str, ...]) -> str:
 
 DENIED: Final = ',result="DENIED"'
 KNOWN: Final = ',outcome="KNOWN"'
-PRODUCE: Final = ',api="Produce"'
 DECISIONS: Final = "kustos_authorization_decisions_total"
 REQUESTS: Final = "kustos_request_seconds"
 UPSTREAM: Final = "kustos_request_upstream_seconds"
@@ -192,18 +191,11 @@ ROWS: Final[tuple[tuple[str, tuple[Panel, ...]], ...]] = (
             Panel(
                 "Work that was saved",
                 (
-                    (
-                        f"{rate(REPEATED)} / {rate(f'{REQUESTS}_count', where=PRODUCE)}",
-                        "repeated Produce requests",
-                    ),
-                    (
-                        f"{rate(TOPIC_IDS, where=KNOWN)} / {rate(TOPIC_IDS)}",
-                        "known topic ids",
-                    ),
+                    (f"{rate(REPEATED)} / {rate(f'{REQUESTS}_count')}", "repeated requests"),
+                    (f"{rate(TOPIC_IDS, where=KNOWN)} / {rate(TOPIC_IDS)}", "known topic ids"),
                 ),
                 "percentunit",
-                "Produce requests that took over the decisions of the one before, and topic ids whose names "
-                "were known.",
+                "Requests that took over the decisions of an earlier one, and topic ids that were known.",
             ),
         ),
     ),

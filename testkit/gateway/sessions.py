@@ -133,6 +133,8 @@ class World:
     """The correlation id of each request that something was decided for."""
     decided_names: list[str | None] = field(default_factory=list)
     """The names that were decided on."""
+    repeated: int = 0
+    """How many requests took over the decisions of an earlier one."""
     part: bytes = b""
     """What came upstream of a frame that is not whole yet."""
     is_full: bool = False
@@ -230,6 +232,7 @@ class World:
     def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
         def record(correlation_id: int, latency_us: int) -> Callable[[], None]:
             self.decided_by.append(correlation_id)
+            self.repeated += 1
             return lambda: None
 
         return record

@@ -36,7 +36,6 @@ from kustos.wire import (
     MalformedMessageError,
     Message,
     RequestHeader,
-    with_length,
 )
 from kustos.wire.api_keys import ApiKey
 from testkit.protocol.cluster_model import PARTITIONS, Model
@@ -74,6 +73,12 @@ class Outcome:
     opened: Opened | None = None
     decided: tuple[Decided, ...] = ()
     """What was decided earlier about the request that it repeats."""
+
+    @property
+    def seen(self) -> tuple[object, ...]:
+        """What others see of the request: upstream, the client, and who reads the audit log."""
+        later = () if self.opened is None else tuple(self.opened.exchange.decided)
+        return self.forwarded, self.response, self.closed, self.decided + later
 
 
 def context_of(_header: RequestHeader) -> AuthorizableRequestContext:
@@ -118,7 +123,7 @@ class Driver:
         repetition = self.guard.repetition(frame)
         if (
             repetition is not None
-            and self._names(repetition.shape.topic_names) == repetition.shape.topic_names
+            and self._names(repetition.known.topic_names) == repetition.known.topic_names
         ):
             return self._repeat(repetition, outcome)
         try:
@@ -135,30 +140,37 @@ class Driver:
 
     def _repeat(self, repetition: Repetition, outcome: Outcome) -> Outcome:
         """Send a repetition; open it only if its answer must be read."""
-        outcome.decided = repetition.shape.decided
-        answer = self._forward(with_length(repetition.frame), outcome)
+        outcome.decided = repetition.known.decided
+        answer = self._forward(repetition.known.sent(repetition.frame), outcome)
         assert answer is not None, "an answer is awaited where there is none"
-        if repetition.answers.match(answer):
-            outcome.response = answer
+        if (passed := self.guard.pass_on(repetition, answer)) is not None:
+            outcome.response = passed[1][4:]
             self.repeats += 1
             return outcome
-        outcome.opened = self.guard.reopen(repetition)
-        return self._go_on(outcome.opened, read_answer(outcome.opened, answer), outcome)
+        outcome.opened, ask = self.guard.reopen(repetition)
+        return self._go_on(outcome.opened, read_answer(outcome.opened, answer, ask), outcome)
 
     def _names(self, topic_ids: Collection[bytes]) -> dict[bytes, str]:
         return {key: name for key, name in self.model.names.items() if key in topic_ids}
 
     def _go_on(self, opened: Opened, result: Any, outcome: Outcome) -> Outcome:
-        while True:
-            try:
-                effect = opened.handler.send(result)
-            except StopIteration as stop:
-                self._conclude(opened, stop.value, outcome)
-                return outcome
-            try:
-                result = self._perform(opened, effect, outcome)
-            except StreamEndedError:
-                return outcome
+        exchange, taken = opened.exchange, list[Decided]()
+        try:
+            while True:
+                try:
+                    effect = opened.handler.send(result)
+                except StopIteration as stop:
+                    self._conclude(opened, stop.value, outcome)
+                    return outcome
+                # a session takes what was decided at each step
+                taken += exchange.decided
+                exchange.decided = []
+                try:
+                    result = self._perform(opened, effect, outcome)
+                except StreamEndedError:
+                    return outcome
+        finally:
+            exchange.decided = taken + exchange.decided
 
     def start(self, opened: Opened) -> None:
         """Inspect a request before its handler runs."""

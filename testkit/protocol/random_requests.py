@@ -204,6 +204,11 @@ def random_request(api_key: int, version: int, random: Random, world: Model) -> 
     return random_struct(request_codec(api_key, version), made, api_key, random, world)
 
 
+def numbered(frame: bytes, correlation_id: int) -> bytes:
+    """Return a request with another correlation id."""
+    return frame[:4] + correlation_id.to_bytes(4, "big") + frame[8:]
+
+
 def frame_of(api_key: int, version: int, message: Message, correlation_id: int = 77) -> bytes:
     """Return the canonical frame of a request, without length prefix."""
     codec = request_codec(api_key, version)

@@ -54,6 +54,16 @@ def test_every_rule_for_what_two_clusters_cannot_have_in_common_is_needed(played
     assert not played.rules.unused(normal.RULES)
 
 
+def test_requests_sent_again_are_not_all_read(played: Played) -> None:
+    requests = sum(
+        asked.client_id.endswith(" again")
+        for runs in played.asked.values()
+        for _, steps in runs
+        for asked in steps
+    )
+    assert played.repeated > requests / 10, "most are denied, or describe what one may do"
+
+
 def test_every_rule_is_explained() -> None:
     page = (ROOT / "docs" / "explanation" / "testing.md").read_text()
     assert not [rule.row for rule in (*normal.RULES, *normal.CONTROLLER_RULES) if rule.row not in page]

@@ -18,7 +18,7 @@ from kustos.protocol.effects import Handler
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.sessions import World, produce
 from testkit.protocol.driver import EVERY_VERSION, HOST, PRINCIPAL
-from testkit.protocol.random_requests import ALL_ALLOWED, frame_of, random_acls, random_request
+from testkit.protocol.random_requests import ALL_ALLOWED, frame_of, numbered, random_acls, random_request
 from testkit.tap.checker import Violation, check_request
 from testkit.tap.frames import read_request
 
@@ -30,6 +30,9 @@ WITHOUT_RESTS = patch.object(large_turns, "COSTLY_S", math.inf)
 
 RUN_OF_PRODUCE = 0.3
 """The probability that a client pipelines several plain Produce requests in a row."""
+SAME_AGAIN = 0.3
+"""The probability that a client sends one of its requests once more."""
+
 EVENTS = (
     "frames",
     "frames",
@@ -180,6 +183,9 @@ def drawn_frames(random: Random, world: World, count: int) -> list[bytes]:
         if random.random() < RUN_OF_PRODUCE:
             frames += [produce(len(frames) + more, random.choice((1, -1))) for more in range(3)]
             continue
+        if frames and random.random() < SAME_AGAIN:
+            frames.append(numbered(random.choice(frames), len(frames)))
+            continue
         api_key, version = random.choice(TALKATIVE)
         message = random_request(api_key, version, random, world.world)
         frame = frame_of(api_key, version, message, correlation_id=len(frames))
@@ -263,4 +269,5 @@ def test_histories_reach_what_they_are_about() -> None:
     assert sum(len(world.all_forwarded) for world in worlds) > 100
     assert sum(world.pipelined for world in worlds) > 20
     assert sum(world.most_under_way > 1 for world in worlds) > 20
+    assert sum(world.repeated for world in worlds) > 20
     assert 0 < sum(bool(world.closed) for world in worlds) < 55

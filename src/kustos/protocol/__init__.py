@@ -41,13 +41,15 @@ from kustos.protocol.exchange import (
     Decider,
     Exchange,
     OpenDecider,
+    Record,
     UndecidedDecider,
     WrittenAt,
 )
-from kustos.protocol.guard import ContextOf, Guard, Opened, RefusedFrameError, limit_answer
+from kustos.protocol.guard import ContextOf, Guard, RefusedFrameError, limit_answer
 from kustos.protocol.limits import frame_bytes_max, items_max
 from kustos.protocol.node_messages import DescribedConfig, LocalVoter, Synonym
-from kustos.protocol.repeated import Record, Repetition
+from kustos.protocol.opened import Opened
+from kustos.protocol.repeated import Repetition
 from kustos.protocol.rows import ROWS, TABLE, refusal_body
 from kustos.protocol.steps import (
     ClusterOperations,

@@ -41,7 +41,7 @@ class UpstreamAnswer:
     message: Message
     body: bytes = field(repr=False)
     frame: bytes = field(default=b"", repr=False)
-    """The whole frame without its length, if it is canonical."""
+    """The whole frame without its length, if it is canonical; with `items` in any case."""
     items: ItemReader | None = None
 
 

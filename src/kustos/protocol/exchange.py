@@ -158,6 +158,10 @@ class Decided(NamedTuple):
 WrittenAt: TypeAlias = Callable[[int | None], object]
 """Callback with the offset at which a change begins in the metadata log, None if it is not there."""
 
+Record: TypeAlias = Callable[[int, int], Callable[[], None]]
+"""Records the decisions of an earlier request for one that repeats it, by its correlation id and the
+microseconds since it was read; returns the callback that counts them, for when the request was sent."""
+
 
 @dataclass(slots=True)
 class Exchange:

@@ -16,14 +16,14 @@ from kustos.protocol.api_versions import (
     unsupported_version_response,
 )
 from kustos.protocol.codes import INVALID_REQUEST, UNSUPPORTED_VERSION
-from kustos.protocol.effects import OWN_REQUEST, Ask, Handler, Hangup, Reply
+from kustos.protocol.effects import Ask, Handler, Hangup, Reply, ResolveTopicIds
 from kustos.protocol.envelopes import FORWARDABLE
-from kustos.protocol.escapes.produce import take_answer
 from kustos.protocol.exchange import Addresses, ContextAuthorizer, Decider, Exchange, UndecidedDecider
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.interpreter import handle
 from kustos.protocol.limits import frame_bytes_max, items_max
-from kustos.protocol.repeated import RepeatedRequests, Repetition
+from kustos.protocol.opened import Opened
+from kustos.protocol.repeated import RecalledDecider, RepeatedRequests, Repetition
 from kustos.protocol.rows import OWN_APIS, TABLE
 from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.steps import RefuseRequestError, Row
@@ -44,13 +44,9 @@ from kustos.wire import (
     names_software,
     peek_api,
     read_request_header,
-    read_response_header,
     request_codec,
-    request_frame,
     response_codec,
     response_frame,
-    response_header_is_flexible,
-    with_length,
 )
 
 READ_AT_ONCE: Final = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH})
@@ -68,63 +64,6 @@ ContextOf = Callable[[RequestHeader], AuthorizableRequestContext]
 
 class RefusedFrameError(Exception):
     """A frame that closes the connection without an answer; the text is for our log only."""
-
-
-@dataclass(slots=True)
-class Opened:
-    """A request in flight: its exchange, its handler, and how to forward it."""
-
-    exchange: Exchange
-    handler: Handler
-    row: Row
-    frame: bytes
-    is_exact: bool = True
-    """Whether the frame holds the request and nothing else."""
-
-    def upstream_frame(
-        self, message: Message | None, api_version: int | None = None, api_key: int | None = None
-    ) -> bytes:
-        """Return the whole frame to send upstream, length prefix included.
-
-        `message` None: the client's own bytes, unless they held more than the request.
-        """
-        header = self.exchange.header
-        codec = self.exchange.codec
-        if message is None:
-            if self.is_exact:
-                return with_length(self.frame)
-            message = self.exchange.request
-        key = header.api_key if api_key is None else api_key
-        if api_version is not None and (key, api_version) != (header.api_key, header.api_version):
-            codec = request_codec(key, api_version)
-        body = codec.encode(message)
-        return request_frame(codec, key, header.correlation_id, header.client_id, body)
-
-    def answer_codec(self, api_version: int | None = None, api_key: int | None = None) -> MessageCodec:
-        """Return the codec of upstream's answer to a request of this version, and of this API."""
-        header = self.exchange.header
-        return response_codec(
-            header.api_key if api_key is None else api_key,
-            header.api_version if api_version is None else api_version,
-        )
-
-    def throttle_time_ms(self, answer: bytes, ask: Ask = OWN_REQUEST) -> int | None:
-        """Return how long upstream mutes this connection, from the bytes of its answer to a request.
-
-        None if this version has no such field. It comes first in every answer that has it (KIP-219).
-        """
-        codec = self.answer_codec(ask.api_version, ask.api_key)
-        if codec.root.FIELDS[0] != "throttle_time":
-            return None
-        _, body_at = read_response_header(answer, response_header_is_flexible(self.row.api_key, codec))
-        return max(0, int.from_bytes(answer[body_at : body_at + INT32_BYTES], "big", signed=True))
-
-    def client_frame(self, content: Message | bytes) -> bytes:
-        """Return the whole frame to send to the client."""
-        codec = self.exchange.response_codec
-        body = content if isinstance(content, bytes) else codec.encode(content)
-        header = self.exchange.header
-        return response_frame(header.api_key, codec, header.correlation_id, body)
 
 
 @dataclass(slots=True)
@@ -189,34 +128,46 @@ class Guard:
                 if api_key == ApiKey.API_VERSIONS:
                     return self._unsupported_api_versions(frame)
                 raise RefusedFrameError(f"{api_name(api_key)} v{api_version} is not offered here")
-            return self._opened(frame, row, in_turns=in_turns and api_key not in READ_AT_ONCE)
+            opened = self._opened(frame, row, in_turns=in_turns and api_key not in READ_AT_ONCE)
         except (MalformedMessageError, UnsupportedMessageError) as error:
             raise RefusedFrameError(str(error)) from None
+        if row.repeatable and opened.exchange.repeated is not None:
+            self.repeated.watch(opened)
+        return opened
 
     def repetition(self, frame: bytes) -> Repetition | None:
         """Return the request in a frame if it repeats one that passed whole, by the same ACLs.
 
         Its names of topic ids, `topic_names`, must still be those.
         """
-        if not self.repeated.shapes:
-            return None
-        shape = self.repeated.find(frame, self.decider.version)
-        if shape is None or shape.answers is None:
-            return None
-        return Repetition(shape, frame, shape.answers, self.decider, correlation_id_of(frame))
+        known = self.repeated.find(frame, self.decider.version)
+        return None if known is None else Repetition(known, frame, self.decider, correlation_id_of(frame))
 
-    def reopen(self, repetition: Repetition) -> Opened:
-        """Return a repetition that was sent, to be given its answer: one that must be read."""
-        shape = repetition.shape
-        header = shape.header._replace(correlation_id=repetition.correlation_id)
-        row = self.table[header.api_key]
-        exchange = self._exchange(header, shape.codec, shape.request)
-        exchange.frame = repetition.frame
-        exchange.granted += shape.decided
-        exchange.since_version = shape.version
-        handler = take_answer(exchange, row, None, None, shape)
-        next(handler)
-        return Opened(exchange, handler, row, repetition.frame)
+    def pass_on(self, repetition: Repetition, answer: bytes) -> tuple[int | None, bytes] | None:
+        """Return the throttle time of upstream's answer to a repetition, and the client's frame.
+
+        None if the answer is not like the one before: then `reopen` the request. Raise `WireError` if it is
+        no answer.
+        """
+        passed = repetition.known.pass_on(answer)
+        if passed is not None:
+            self.repeated.worked(repetition.known.api_key)
+        return passed
+
+    def reopen(self, repetition: Repetition) -> tuple[Opened, Ask]:
+        """Return a repetition that was sent, and what it asked: its handler goes on with the answer."""
+        self.repeated.drop(repetition)
+        known = repetition.known
+        opened = replace(self, decider=RecalledDecider(known))._open(repetition.frame)
+        if isinstance(opened, bytes):
+            raise TypeError("a repeated request was answered here")
+        effect = next(opened.handler, None)
+        if isinstance(effect, ResolveTopicIds):
+            effect = opened.handler.send(known.topic_names)
+        if not isinstance(effect, Ask):
+            raise TypeError("a repeated request does not ask upstream")
+        opened.exchange.decider, opened.exchange.decided = self.decider, []
+        return opened, effect
 
     def renew(self, context_of: ContextOf) -> None:
         """Make the contexts of later requests with this: the client proved its identity again (KIP-368)."""

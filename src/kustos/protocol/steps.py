@@ -153,6 +153,9 @@ class Row:
     `gateway.session.client_session`."""
     large_list: str | None = None
     """The list of upstream's answer that its handler reads in turns, as it may have any number of items."""
+    repeatable: bool = False
+    """Whether clients send the same bytes again and again, and its outcome follows from these, the ACLs and
+    upstream's answer: it keeps nothing, and changes no message that it has handed over."""
     revokes: bool = False
     """Whether it may revoke rights: its answer waits for the requests that those rights allowed."""
 

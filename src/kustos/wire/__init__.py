@@ -17,6 +17,8 @@ from kustos.wire.codec import (
     response_codec,
 )
 from kustos.wire.frames import (
+    CORRELATION_ID_AT,
+    CORRELATION_ID_END,
     LENGTH_BYTES,
     MINIMUM_HEADER_SIZE,
     NO_TAGS,
@@ -74,6 +76,8 @@ from kustos.wire.streamed import Shape, StreamedMessage
 __all__ = [
     "COMPRESSION_MASK",
     "CONTROL_BIT",
+    "CORRELATION_ID_AT",
+    "CORRELATION_ID_END",
     "CRC_COVERS_FROM",
     "HEADER",
     "HEADER_SIZE_BYTES",

@@ -22,8 +22,10 @@ _LENGTH: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _CORRELATION_ID: Final = struct.Struct(">i")
 _RESPONSE: Final = struct.Struct(">ii")
-_CORRELATION_ID_AT: Final = 4
-_CORRELATION_ID_END: Final = 8
+CORRELATION_ID_AT: Final = 4
+CORRELATION_ID_END: Final = 8
+"""Where a request without its length has its correlation id: behind API key and version."""
+
 MINIMUM_HEADER_SIZE: Final = _HEADER.size
 
 NO_TAGS: Final = b"\0"
@@ -99,18 +101,18 @@ def peek_api(frame: bytes) -> tuple[int, int, int]:
 
 def correlation_id_of(frame: bytes) -> int:
     """Return the correlation id of a request that is as long as a header."""
-    number: int = _CORRELATION_ID.unpack_from(frame, _CORRELATION_ID_AT)[0]
+    number: int = _CORRELATION_ID.unpack_from(frame, CORRELATION_ID_AT)[0]
     return number
 
 
 def without_correlation_id(frame: bytes) -> bytes:
     """Return the bytes of a request that all requests like it share."""
-    return frame[:_CORRELATION_ID_AT] + frame[_CORRELATION_ID_END:]
+    return frame[:CORRELATION_ID_AT] + frame[CORRELATION_ID_END:]
 
 
 def with_correlation_id(rest: bytes) -> bytes:
     """Return a request of these shared bytes; its correlation id is 0."""
-    return rest[:_CORRELATION_ID_AT] + _CORRELATION_ID.pack(0) + rest[_CORRELATION_ID_AT:]
+    return rest[:CORRELATION_ID_AT] + _CORRELATION_ID.pack(0) + rest[CORRELATION_ID_AT:]
 
 
 def request_frame(

@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from testkit.equality.stories import Run, Story
+from testkit.guarded.workers import figure
 from testkit.kustos import KustosNode
 from tests.conformance.equality import audit, normal
 from tests.conformance.equality.both_sides import Asked, BothSides
 from tests.conformance.equality.differences import ANSWER, AUDIT, DIFFERENCES, Difference, excused
 
+REPEATED = "kustos_repeated_requests_total"
 SHOWN = 12
 """How many differences of one story are printed; more are more of the same."""
 
@@ -23,6 +25,8 @@ class Played:
     rules: normal.Rules
     table: tuple[Difference, ...] = DIFFERENCES
     found: dict[int, list[str]] = field(default_factory=dict)
+    repeated: float = 0.0
+    """The requests that kustos took for repetitions of earlier ones."""
 
     def differences(self, number: int) -> list[str]:
         """Return what differs in a story without being excused."""
@@ -69,6 +73,7 @@ def play_all(
 ) -> Played:
     """Play all stories to both sides, and stop kustos, so that its audit log is whole."""
     asked = {number: [(run, stage.play(run)) for run in story.runs()] for number, story in enumerate(stories)}
+    repeated = figure(node, REPEATED)
     node.stop()
     events: dict[str, Counter[audit.Audited]] = defaultdict(Counter)
     for event in node.audit_events():
@@ -77,4 +82,4 @@ def play_all(
         for _, steps in runs:
             for each in steps:
                 each.kustos_audit = events[each.client_id]
-    return Played(asked, Counter(), stage.rules, table)
+    return Played(asked, Counter(), stage.rules, table, repeated=repeated)

@@ -162,8 +162,8 @@ class Tallied(Collector):
         )
         repeated = CounterMetricFamily(
             "kustos_repeated_requests",
-            "Produce requests that repeat an earlier one of their connection but for their records, and take "
-            "over its decisions.",
+            "Requests that repeat an earlier one of their connection, a Produce but for its records, and "
+            "take over its decisions.",
             sum(api.repeated for api in self._apis.values()),
         )
         for name, api in self._apis.items():

@@ -6,8 +6,7 @@ hands it over in the same turn of the event loop. So no request waits at a broke
 to be worked on by ACLs that are no longer in force.
 
 Produce is pipelined nevertheless, as a producer's throughput depends on it. Behind a Produce that may wait,
-the link holds back a byte of the next until the first is answered, and then checks whether it is still
-allowed.
+the link holds back a byte of the next until the first is answered, and then checks that one once more.
 """
 
 import asyncio
@@ -214,35 +213,29 @@ class ClientSession:
 
     def _repeat(self, repetition: Repetition, started_s: float) -> bool:
         """Record and send a request that repeats one that passed; False if its topic ids are to be learnt."""
-        shape, link = repetition.shape, self.link
-        if link is None or self._services.cluster.known_names(shape.topic_names.keys()) != shape.topic_names:
+        known, names, link = repetition.known, repetition.known.topic_names, self.link
+        if link is None or (names and self._services.cluster.known_names(names.keys()) != names):
             return False
-        if shape.record is None:
-            shape.record = self._observer.recorder(shape.context, shape.decided)
-        slot = Slot(ApiKey.PRODUCE, started_s, admits_next=True, sent_s=started_s)
-        count = shape.record(repetition.correlation_id, slot.latency_us)
+        if known.record is None:
+            known.record = self._observer.recorder(known.context, known.decided)
+        slot = Slot(known.api_key, started_s, admits_next=known.acks is not None, sent_s=started_s)
+        count = known.record(repetition.correlation_id, slot.latency_us)
         self._slots.add(slot)
-        take = partial(self._repeated, slot, repetition)
-        link.send(with_length(repetition.frame), owed_again(repetition, take))
+        take = self._taking(slot, partial(self._repeated, slot, repetition))
+        link.send(known.sent(repetition.frame), owed_again(repetition, take))
         if not self._frames:
             link.flush()  # the broker works while we count
         count()
         return True
 
     def _repeated(self, slot: Slot, repetition: Repetition, answer: bytes) -> None:
-        """Pass the answer of a repetition if it is like those before; open the request for another."""
-        if self._closed:
-            return
-        slot.upstream_s = self._loop.time() - slot.sent_s
-        if repetition.answers.match(answer):
-            self._relayed(slot, repetition.answers.number, answer)
+        """Pass the answer of a repetition on if it is like those before; open the request for another."""
+        if (passed := self._guard.pass_on(repetition, answer)) is not None:
+            self._throttle(passed[0])
+            self._slots.finish(slot, passed[1])
         else:
-            slot.opened = self._guard.reopen(repetition)
-            try:
-                self._answered(slot, slot.opened, OWN_REQUEST, answer)
-            except WireError as error:
-                self._fail(f"upstream's answer cannot be read: {error}")
-        self.go_on()
+            slot.opened, ask = self._guard.reopen(repetition)
+            self._answered(slot, slot.opened, ask, answer)
 
     def _advance(self, slot: Slot, result: Any) -> None:
         """Let a handler go on until it waits for something or is done."""
@@ -303,7 +296,6 @@ class ClientSession:
         return None
 
     def _hold(self, slot: Slot, question: Coroutine[Any, Any, Any]) -> None:
-        """Hold this request until the coroutine returns."""
         slot.sent_s, slot.is_amid = self._loop.time(), False
         self._task = self._loop.create_task(question)
         self._task.add_done_callback(lambda done: self._take_result(slot, done))
@@ -330,17 +322,25 @@ class ClientSession:
             raise UpstreamUnavailableError("upstream is gone")
         slot.sent_s, slot.is_amid = self._loop.time(), False
         slot.admits_next = opened.row.pipelined
+        link.send(frame, owed(opened, self._taking(slot, take), slot.stream))
+
+    def _taking(self, slot: Slot, take: Callable[[bytes], None]) -> Callable[[bytes], None]:
+        """Return what goes on with `take` once upstream has answered; a bug of ours denies."""
 
         def taken(answer: bytes) -> None:
-            if not self._closed:
-                slot.upstream_s = (slot.upstream_s or 0.0) + self._loop.time() - slot.sent_s
-                try:
-                    self._place.work(slot.is_large, take, answer, may_cost=len(answer) >= LARGE_ANSWER_BYTES)
-                except WireError as error:
-                    self._fail(f"upstream's answer cannot be read: {error}")
-                self.go_on()
+            if self._closed:
+                return
+            slot.upstream_s = (slot.upstream_s or 0.0) + self._loop.time() - slot.sent_s
+            try:
+                self._place.work(slot.is_large, take, answer, may_cost=len(answer) >= LARGE_ANSWER_BYTES)
+            except WireError as error:
+                self._fail(f"upstream's answer cannot be read: {error}")
+            except Exception:
+                LOG.exception("an answer could not be handled", api_key=slot.api_key)
+                self._fail(INTERNAL_ERROR)
+            self.go_on()
 
-        link.send(frame, owed(opened, taken, slot.stream))
+        return taken
 
     def _answered(self, slot: Slot, opened: Opened, ask: Ask, frame: bytes) -> None:
         """Let the handler go on with upstream's answer, a large one in turns; raise `WireError` if none."""

@@ -85,9 +85,11 @@ def owed(opened: Opened, take: Callable[[bytes], None], stream: AnswerStream | N
 
 
 def owed_again(repetition: Repetition, take: Callable[[bytes], None]) -> Awaited:
-    """Return the answer that upstream owes for a repetition of a Produce."""
-    acks = repetition.shape.request.acks
-    return _owed_to_producer(repetition.correlation_id, take, repetition.is_still_allowed, acks)
+    """Return the answer that upstream owes for a repetition."""
+    number, is_still_allowed = repetition.correlation_id, repetition.is_still_allowed
+    if (acks := repetition.known.acks) is not None:
+        return _owed_to_producer(number, take, is_still_allowed, acks)
+    return Awaited(number, take, is_still_allowed)
 
 
 def _owed_to_producer(
@@ -109,7 +111,7 @@ def read_answer(opened: Opened, frame: bytes, ask: Ask = OWN_REQUEST) -> Upstrea
     _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
     if opened.row.large_list is not None:
         items = ItemReader(codec, frame, body_at, opened.row.large_list)
-        return UpstreamAnswer(items.message, b"", items=items)
+        return UpstreamAnswer(items.message, b"", frame, items)
     message, had_unknown_tags = codec.decode(frame, body_at)
     if had_unknown_tags:
         return UpstreamAnswer(message, codec.encode(message))

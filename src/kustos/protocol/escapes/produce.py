@@ -26,7 +26,6 @@ from kustos.protocol.effects import (
 from kustos.protocol.exchange import Exchange
 from kustos.protocol.limits import BATCHES
 from kustos.protocol.perform import finish, merged, resolve_topic_ids, strip
-from kustos.protocol.repeated import ProduceShape
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
 from kustos.protocol.turns import begin_item
 from kustos.wire import Message, WireError, batch_headers
@@ -57,19 +56,8 @@ def produce(exchange: Exchange, row: Row) -> Handler:
         return Reply((yield from merged(exchange, step.items, denied, None)))
     shape = None
     if not denied and request.transactional_id is None and exchange.repeated is not None and exchange.frame:
-        shape = exchange.repeated.keep(exchange.frame, exchange)
-    return (yield from take_answer(exchange, row, kept if denied else None, denied, shape))
-
-
-def take_answer(
-    exchange: Exchange,
-    row: Row,
-    message: Message | None,
-    denied: dict[int, Message] | None,
-    shape: ProduceShape | None,
-) -> Handler:
-    """Forward the request, and let its shape learn what its answers are like."""
-    answer: UpstreamAnswer = yield Ask(message)
+        shape = exchange.repeated.keep_shape(exchange.frame, exchange)
+    answer: UpstreamAnswer = yield Ask(kept if denied else None)
     reply = yield from finish(exchange, row, answer, denied)
     if shape is not None and reply.content is answer.body:
         shape.learn_answer(exchange, answer)

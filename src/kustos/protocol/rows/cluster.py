@@ -60,6 +60,7 @@ CLUSTER_ROWS: Final[tuple[Row, ...]] = (
         TOP_WITH_MESSAGE,
         # no client reaches the controllers
         (Gate(DESCRIBE_CLUSTER, cluster), Conceal("nodes", "listeners")),
+        repeatable=True,
     ),
     *[
         Row(api_key, TOP_WITH_MESSAGE, (Gate(ALTER_CLUSTER, cluster),))
@@ -88,7 +89,7 @@ CLUSTER_ROWS: Final[tuple[Row, ...]] = (
     # of clients themselves, which every client may send (KIP-714)
     Row(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, TOP),
     Row(ApiKey.PUSH_TELEMETRY, TOP),
-    Row(ApiKey.DESCRIBE_LOG_DIRS, TOP, (Gate(DESCRIBE_CLUSTER, cluster),)),
+    Row(ApiKey.DESCRIBE_LOG_DIRS, TOP, (Gate(DESCRIBE_CLUSTER, cluster),), repeatable=True),
     Row(
         ApiKey.ALTER_REPLICA_LOG_DIRS,
         Refusal(top_field=None, items=MOVED_LOGS),

@@ -82,12 +82,14 @@ GROUP_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.OFFSET_COMMIT,
         Refusal(top_field=None, items=PARTITIONS_OF_TOPIC),
         (Gate(READ_GROUP, group_of), Strip(PARTITIONS_OF_TOPIC, READ_TOPIC, "name")),
+        repeatable=True,
     ),
     Row(
         ApiKey.OFFSET_FETCH,
         Refusal(items=OFFSETS_OF_TOPIC, other_items=UNFETCHED_GROUPS),
         (Strip(OFFSETS_OF_TOPIC, DESCRIBE_TOPIC, "name"),),
         escape=offset_fetch,
+        repeatable=True,
     ),
     Row(
         ApiKey.FIND_COORDINATOR,
@@ -98,19 +100,21 @@ GROUP_ROWS: Final[tuple[Row, ...]] = (
             Rewrite("coordinators", "node_id"),
             Rewrite("", "node_id"),
         ),
+        repeatable=True,
     ),
     Row(
         ApiKey.JOIN_GROUP,
         Refusal(extra={"generation_id": -1, "protocol_name": None}),
         (Gate(READ_GROUP, group_of),),
     ),
-    Row(ApiKey.HEARTBEAT, TOP, (Gate(READ_GROUP, group_of),)),
+    Row(ApiKey.HEARTBEAT, TOP, (Gate(READ_GROUP, group_of),), repeatable=True),
     Row(ApiKey.LEAVE_GROUP, TOP, (Gate(READ_GROUP, group_of),)),
     Row(ApiKey.SYNC_GROUP, TOP, (Gate(READ_GROUP, group_of),)),
     Row(
         ApiKey.DESCRIBE_GROUPS,
         Refusal(top_field=None, items=DESCRIBED_GROUPS),
         (Strip(DESCRIBED_GROUPS, DESCRIBE_GROUP, ""), GROUP_OPERATIONS),
+        repeatable=True,
     ),
     Row(
         ApiKey.LIST_GROUPS,

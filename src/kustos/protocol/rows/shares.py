@@ -66,6 +66,7 @@ SHARE_ROWS: Final[tuple[Row, ...]] = (
             Gate(member_question, lambda request: [request.member_id]),
             Gate(DESCRIBE_TOPIC, subscribed_topics),
         ),
+        repeatable=True,
     ),
     Row(
         ApiKey.SHARE_GROUP_DESCRIBE,

@@ -79,11 +79,13 @@ TOPIC_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.LIST_OFFSETS,
         Refusal(top_field=None, items=PARTITIONS_OF_TOPIC),
         (Strip(PARTITIONS_OF_TOPIC, DESCRIBE_TOPIC, "name"),),
+        repeatable=True,
     ),
     Row(
         ApiKey.METADATA,
         Refusal(items=TOPIC_ENTRIES, both_below=EVERY_VERSION),
         escape=metadata,
+        repeatable=True,
         large_list="topics",
     ),
     Row(
@@ -95,6 +97,7 @@ TOPIC_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         Refusal(top_field=None, items=EPOCHS),
         (Strip(EPOCHS, DESCRIBE_TOPIC, "topic", unless_cluster=AclOperation.CLUSTER_ACTION),),
+        repeatable=True,
     ),
     Row(ApiKey.CREATE_TOPICS, Refusal(top_field=None, items=TOPIC_ENTRIES), escape=create_topics),
     Row(

@@ -120,6 +120,7 @@ TRANSACTION_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.DESCRIBE_PRODUCERS,
         Refusal(top_field=None, items=PRODUCERS),
         (Strip(PRODUCERS, producers_question, "name"),),
+        repeatable=True,
     ),
     Row(
         ApiKey.DESCRIBE_TRANSACTIONS,

@@ -1,0 +1,88 @@
+"""A session whose client sends the same small request again."""
+
+from typing import Any
+
+import pytest
+
+from kustos.acl import AclOperation, ResourceType
+from kustos.gateway.session.parts import INTERNAL_ERROR
+from kustos.protocol import Guard
+from kustos.wire.api_keys import ApiKey
+from testkit.gateway.sessions import World, heartbeat, request, request_struct
+from testkit.protocol.random_requests import ALL_ALLOWED, allow, numbered
+
+TOPIC = "alpha-topic"
+
+
+def metadata(correlation_id: int) -> bytes:
+    """A Metadata of one topic, which it does not create."""
+    topic = request_struct(ApiKey.METADATA, 9, "MetadataRequestTopic", name=TOPIC)
+    return request(ApiKey.METADATA, 9, correlation_id, topics=[topic], allow_auto_topic_creation=False)
+
+
+def told(world: World, frame: bytes) -> bytes:
+    """Send a request, and return what the client gets behind the correlation id."""
+    world.session.take([frame])
+    assert world.answer_one()
+    return world.answers[-1][4:]
+
+
+async def test_each_is_recorded_before_it_is_sent() -> None:
+    world = World(ALL_ALLOWED)
+    sent: list[tuple[int, int]] = []
+    take = world.take_request
+
+    def take_request(frame: bytes) -> None:
+        sent.append((int.from_bytes(frame[4:8]), world.decided_by[-1]))
+        take(frame)
+
+    world.take_request = take_request  # type: ignore[method-assign]
+    for number in range(3):
+        told(world, metadata(number))
+    assert sent == [(0, 0), (1, 1), (2, 2)]
+    assert world.decided_by == [0, 1, 2]
+    assert world.repeated == 2
+
+
+async def test_an_answer_that_changed_is_read_and_its_decisions_are_not_recorded_twice() -> None:
+    world = World(ALL_ALLOWED)
+    before = told(world, metadata(1))
+    assert told(world, metadata(2)) == before
+    del world.world.topics[TOPIC]
+    assert told(world, metadata(3)) != before
+    world.world.create(TOPIC)
+    assert told(world, metadata(4)) == before
+    assert world.decided_by == [1, 2, 3, 4]
+
+
+async def test_a_change_ends_the_client_whose_repetition_it_forbids() -> None:
+    world = World(ALL_ALLOWED)
+    told(world, heartbeat(1))
+    world.session.take([heartbeat(2)])
+    assert world.repeated == 1
+    world.replace_acls([allow(ResourceType.TOPIC, "*", AclOperation.ALL)])
+    await world.in_flight.drain()
+    assert world.closed == ["a request in flight is no longer allowed"]
+
+
+async def test_after_a_change_it_is_decided_anew() -> None:
+    world = World(ALL_ALLOWED)
+    told(world, heartbeat(1))
+    world.replace_acls([])
+    world.session.take([heartbeat(2)])
+    assert (len(world.forwarded), world.repeated) == (0, 0)
+    assert world.answers[-1][-2:] == (30).to_bytes(2, "big"), "GROUP_AUTHORIZATION_FAILED"
+
+
+async def test_a_bug_where_an_answer_is_read_denies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_guard: Guard, _repetition: Any) -> Any:
+        raise ZeroDivisionError
+
+    world = World(ALL_ALLOWED)
+    told(world, metadata(1))
+    del world.world.topics[TOPIC]
+    monkeypatch.setattr(Guard, "reopen", broken)
+    world.session.take([numbered(metadata(1), 2)])
+    world.answer_one()
+    assert world.closed == [INTERNAL_ERROR]
+    assert world.correlation_ids() == [1]
