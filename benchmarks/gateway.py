@@ -2,9 +2,10 @@
 
 `theirs` of the throughputs is a relay that writes what it reads, before a second listener of the same broker:
 what any process in between costs. A direct connection is printed beside it. With TLS `theirs` is the broker's
-own SASL_SSL. Broker, gateway and client share the machine. Rounds alternate, medians are compared. Kafka's
-own perf tools make the load; the latency of a single record is taken by a small producer of the same client
-library, since those tools round to milliseconds. Processor time is that of the process in between.
+own SASL_SSL, and a relay with TLS on both sides is printed beside it. Broker, gateway and client share the
+machine. Rounds alternate, medians are compared. Kafka's own perf tools make the load; the latency of a single
+record is taken by a small producer of the same client library, since those tools round to milliseconds.
+Processor time is that of the process in between.
 """
 
 import shutil
@@ -98,30 +99,31 @@ def cpu(name: str, found: dict[str, Round], floor: float) -> Figure:
 
 def encrypted(routes: Routes) -> list[Figure]:
     """Return what is measured with TLS."""
-    ways = (routes.direct, routes.kustos)
-    produced = rounds("gateway-produce-tls", ways, lambda route: route.produce(RECORDS, "1"))
-    consumed = rounds("gateway-consume-tls", ways, lambda route: route.consume(RECORDS))
+    produced = rounds("gateway-produce-tls", routes.ways, lambda route: route.produce(RECORDS, "1"))
+    consumed = rounds("gateway-consume-tls", routes.ways, lambda route: route.consume(RECORDS))
     return [
-        throughput("gateway-produce-tls", "records/s", produced, "direct-tls", "kustos-tls", OF_TLS),
-        throughput("gateway-consume-tls", "MB/s", consumed, "direct-tls", "kustos-tls", OF_TLS),
+        throughput(f"gateway-{name}-tls{of}", unit, found, f"{way}-tls", "kustos-tls", floor)
+        for name, unit, found in (("produce", "records/s", produced), ("consume", "MB/s", consumed))
+        for of, way, floor in (("", "direct", OF_TLS), ("-relay", "relay", 0.0))
     ]
 
 
-def latency(routes: Routes) -> Figure:
-    """Return the time that kustos adds to the acknowledgement of a single record."""
-    added = []
+def latency(routes: Routes) -> list[Figure]:
+    """Return the time that kustos adds to the acknowledgement of a single record, and that of the relay."""
+    added: dict[str, list[float]] = {"relay": [], "kustos": []}
     for number in range(1, ROUNDS + 1):
-        direct, ours = (route.latency_us(WARM_UP_SENDS, SENDS) for route in (routes.direct, routes.kustos))
-        added.append(ours - direct)
-        progress(f"  gateway-latency-p50 {number}/{ROUNDS}: direct {direct:.1f}, kustos {ours:.1f} µs")
-    return Figure(
-        name="gateway-latency-p50",
-        unit="µs",
-        ours=statistics.median(added),
-        theirs=ADDED_US_MAX,
-        size=SENDS,
-        floor=1.0,
-    )
+        direct, relay, ours = (route.latency_us(WARM_UP_SENDS, SENDS) for route in routes.ways)
+        added["relay"].append(relay - direct)
+        added["kustos"].append(ours - direct)
+        told = f"direct {direct:.1f}, relay {relay:.1f}, kustos {ours:.1f} µs"
+        progress(f"  gateway-latency-p50 {number}/{ROUNDS}: {told}")
+    relay_us, ours_us = (statistics.median(each) for each in added.values())
+    return [
+        Figure(
+            name=f"gateway-latency-p50{of}", unit="µs", ours=ours_us, theirs=theirs, size=SENDS, floor=floor
+        )
+        for of, theirs, floor in (("", ADDED_US_MAX, 1.0), ("-relay", relay_us, None))
+    ]
 
 
 def memory(routes: Routes) -> Figure:
@@ -135,7 +137,7 @@ def memory(routes: Routes) -> Figure:
 PARTS: dict[str, Callable[[Routes, Routes, Path], list[Figure]]] = {
     "plaintext": lambda plain, _tls, _directory: plaintext(plain),
     "tls": lambda _plain, tls, _directory: encrypted(tls),
-    "latency": lambda plain, _tls, _directory: [latency(plain)],
+    "latency": lambda plain, _tls, _directory: latency(plain),
     "memory": lambda plain, _tls, _directory: [memory(plain)],
     "connections": lambda plain, _tls, _directory: connections(plain),
     "metadata": lambda _plain, _tls, directory: listings(directory),

@@ -1,16 +1,28 @@
 """A relay that knows nothing of Kafka: it writes what it reads, with the event loop that kustos has.
 
-`python -m benchmarks.guarding.relay PORT BROKER_PORT`, both on loopback. What it takes is the price of a
-process between client and broker; what kustos takes above that is the price of guarding.
+`python -m benchmarks.guarding.relay PORT BROKER_PORT [STORE TRUST]`, both on loopback. What it takes is the
+price of a process between client and broker; what kustos takes above that is the price of guarding. With the
+PEM files of a certificate and of its authority it has TLS on both sides, by the event loop's own means.
 """
 
 import asyncio
+import ssl
 import sys
+from dataclasses import dataclass
 from typing import cast
 
 import uvloop
 
-LOOPBACK = "127.0.0.1"
+from testkit.certificates import STORE_PASSWORD
+from testkit.ports import LOOPBACK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """Where the relay connects to; `context` None: without TLS."""
+
+    port: int
+    context: ssl.SSLContext | None = None
 
 
 class Half(asyncio.Protocol):
@@ -48,9 +60,9 @@ class Half(asyncio.Protocol):
 class Accepted(Half):
     """The end at the client: what comes before the broker's end is there waits."""
 
-    def __init__(self, broker_port: int) -> None:
+    def __init__(self, broker: Broker) -> None:
         super().__init__()
-        self.broker_port = broker_port
+        self.broker = broker
         self.early: list[bytes] = []
         self.connecting: asyncio.Task[None] | None = None
 
@@ -68,17 +80,29 @@ class Accepted(Half):
 
     async def connect(self) -> None:
         """Let bytes pass."""
-        _, other = await asyncio.get_running_loop().create_connection(Half, LOOPBACK, self.broker_port)
+        loop, broker = asyncio.get_running_loop(), self.broker
+        _, other = await loop.create_connection(Half, LOOPBACK, broker.port, ssl=broker.context)
         other.other, self.other = self, other
         for data in self.early:
             super().data_received(data)
 
 
-async def serve(port: int, broker_port: int) -> None:
-    """Relay until the process is ended."""
-    server = await asyncio.get_running_loop().create_server(lambda: Accepted(broker_port), LOOPBACK, port)
+async def serve(port: int, broker: Broker, context: ssl.SSLContext | None) -> None:
+    """Relay until the process is ended; `context` is that of the clients' side."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Accepted(broker), LOOPBACK, port, ssl=context)
     await server.serve_forever()
 
 
+def main(port: str, broker_port: str, store: str = "", trust: str = "") -> None:
+    """Run the relay."""
+    to_broker = of_clients = None
+    if store:
+        to_broker = ssl.create_default_context(cafile=trust)
+        of_clients = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        of_clients.load_cert_chain(store, password=STORE_PASSWORD)
+    uvloop.run(serve(int(port), Broker(port=int(broker_port), context=to_broker), of_clients))
+
+
 if __name__ == "__main__":
-    uvloop.run(serve(int(sys.argv[1]), int(sys.argv[2])))
+    main(*sys.argv[1:])

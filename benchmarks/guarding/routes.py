@@ -35,18 +35,16 @@ NOISE_ACLS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routes:
-    """`relay` is None with TLS: it would see nothing but what TLS encrypted. Nodes connect to `upstream`."""
+    """Nodes connect to `upstream`."""
 
     direct: Route
+    relay: Route
     kustos: Route
-    relay: Route | None = None
-    upstream: str = ""
+    upstream: str
 
     @property
     def ways(self) -> tuple[Route, Route, Route]:
-        """Direct, by the relay, and by kustos; `ValueError` with TLS."""
-        if self.relay is None:
-            raise ValueError("without TLS there is a relay")
+        """Direct, by the relay, and by kustos."""
         return self.direct, self.relay, self.kustos
 
 
@@ -82,26 +80,28 @@ def client_file(directory: Path, name: str, bootstrap: str, protocol: str, trust
 
 @contextmanager
 def started(directory: Path) -> Iterator[tuple[Routes, Routes]]:
-    """Start a broker, a relay and two nodes; yield the routes without TLS, and those with it."""
+    """Start a broker, two relays and two nodes; yield the routes without TLS, and those with it."""
     authority = Authority()
     trust = authority.write(directory / "authority.pem")
     users = {USER: PASSWORD, "admin": "admin-secret"}
     stores = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(trust), "ssl.keystore.type": "PEM"}
     broker_store = authority.issue("broker").write(directory / "broker.pem")
     own_store = authority.issue("kustos").write(directory / "kustos.pem", STORE_PASSWORD)
-    relayed = Listener(name="RELAYED", protocol="SASL_PLAINTEXT", mechanisms=SASL_PLAINTEXT.mechanisms)
-    encrypted = Listener(
-        name="SASL_SSL",
-        protocol="SASL_SSL",
-        mechanisms=SASL_PLAINTEXT.mechanisms,
-        properties=stores | {"ssl.keystore.location": str(broker_store)},
+    own_stores = stores | {"ssl.keystore.location": str(broker_store)}
+    relayed, encrypted, relayed_tls = (
+        Listener(name=name, protocol=protocol, mechanisms=SASL_PLAINTEXT.mechanisms, properties=properties)
+        for name, protocol, properties in (
+            ("RELAYED", "SASL_PLAINTEXT", {}),
+            ("SASL_SSL", "SASL_SSL", own_stores),
+            ("RELAYED_TLS", "SASL_SSL", own_stores),
+        )
     )
-    listeners = (PLAINTEXT, SASL_PLAINTEXT, relayed, encrypted)
+    listeners = (PLAINTEXT, SASL_PLAINTEXT, relayed, encrypted, relayed_tls)
     kafka = KafkaNode(
         directory / "kafka", NodeSettings(listeners=listeners, users=users, peak=True, heap="1g")
     )
-    relay_port = free_port()
-    kafka.advertised["RELAYED"] = f"{LOOPBACK}:{relay_port}"
+    relay_ports = {each.name: free_port() for each in (relayed, relayed_tls)}
+    kafka.advertised |= {name: f"{LOOPBACK}:{port}" for name, port in relay_ports.items()}
     upstream = {
         "security.protocol": "SASL_SSL",
         "ssl.truststore.type": "PEM",
@@ -122,8 +122,13 @@ def started(directory: Path) -> Iterator[tuple[Routes, Routes]]:
     with ExitStack() as stack:
         for node in (kafka, plain, secured):
             stack.enter_context(node)
-        relay = _relay(directory, relay_port, kafka.ports["RELAYED"])
-        stack.callback(relay.kill)
+        files = {"RELAYED": (), "RELAYED_TLS": (str(own_store), str(trust))}
+        relays = {
+            name: _relay(directory / f"{name}.log", port, kafka.ports[name], *files[name])
+            for name, port in relay_ports.items()
+        }
+        for relay in relays.values():
+            stack.callback(relay.kill)
 
         def route(name: str, bootstrap: str, node: KustosNode | Server | None, protocol: str) -> Route:
             file = client_file(directory, name, bootstrap, protocol, trust)
@@ -134,20 +139,22 @@ def started(directory: Path) -> Iterator[tuple[Routes, Routes]]:
         yield (
             Routes(
                 direct=route("direct", kafka.address("SASL_PLAINTEXT"), None, "SASL_PLAINTEXT"),
-                relay=route("relay", f"{LOOPBACK}:{relay_port}", relay, "SASL_PLAINTEXT"),
+                relay=route("relay", kafka.advertised["RELAYED"], relays["RELAYED"], "SASL_PLAINTEXT"),
                 kustos=route("kustos", plain.bootstrap, plain, "SASL_PLAINTEXT"),
                 upstream=kafka.address("PLAINTEXT"),
             ),
             Routes(
                 direct=route("direct-tls", kafka.address("SASL_SSL"), None, "SASL_SSL"),
+                relay=route("relay-tls", kafka.advertised["RELAYED_TLS"], relays["RELAYED_TLS"], "SASL_SSL"),
                 kustos=route("kustos-tls", secured.bootstrap, secured, "SASL_SSL"),
+                upstream=kafka.address("SASL_SSL"),
             ),
         )
 
 
-def _relay(directory: Path, port: int, broker_port: int) -> Server:
-    line = [sys.executable, "-m", "benchmarks.guarding.relay", str(port), str(broker_port)]
-    relay = Server("relay", line, directory / "relay.log")
+def _relay(log: Path, port: int, broker_port: int, *files: str) -> Server:
+    line = [sys.executable, "-m", "benchmarks.guarding.relay", str(port), str(broker_port), *files]
+    relay = Server("relay", line, log)
     relay.wait_ready(lambda: _listens(port), timeout_s=START_TIMEOUT_S)
     return relay
 

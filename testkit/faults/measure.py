@@ -7,7 +7,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Final
 
-from testkit.guarded.workers import figure, worker_pids, writer_pid
+from testkit.guarded.workers import CONNECTION_COUNT, figure, worker_pids, writer_pid
 from testkit.kustos import KustosNode
 
 RESIDENT: Final = re.compile(r"^RssAnon:\s+(\d+) kB", re.MULTILINE)
@@ -55,7 +55,7 @@ def sample(node: KustosNode) -> Sample | None:
             writer=taken_by(writer_pid(node)),
             workers=tuple(map(taken_by, worker_pids(node))),
             tasks=int(figure(node, "kustos_tasks")),
-            connections=int(figure(node, "kafka_server_socket_server_metrics_connection_count")),
+            connections=int(figure(node, CONNECTION_COUNT)),
         )
     except (AssertionError, OSError, HTTPException):
         return None

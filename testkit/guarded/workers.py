@@ -19,7 +19,7 @@ from testkit.guarded.raw_client import RawClient
 from testkit.kustos import KustosNode
 from testkit.ports import LOOPBACK, free_port
 from testkit.tap.frames import code, read_response
-from testkit.waiting import wait_until
+from testkit.waiting import PATIENCE_S, wait_until
 
 METADATA, CREATE_ACLS, DELETE_ACLS = 3, 30, 31
 TOPIC_AUTHORIZATION_FAILED = 29
@@ -192,9 +192,13 @@ def figure(node: KustosNode, name: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
-def wait_connections(node: KustosNode, count: int) -> None:
+def wait_connections(node: KustosNode, count: int, timeout_s: float = PATIENCE_S) -> None:
     """Return when the node counts so many connections of clients."""
-    wait_until(lambda: figure(node, CONNECTION_COUNT) == count, what=f"the node counts {count} connections")
+    wait_until(
+        lambda: figure(node, CONNECTION_COUNT) == count,
+        timeout_s=timeout_s,
+        what=f"the node counts {count} connections",
+    )
 
 
 def has_room(scene: GuardedCluster) -> bool:

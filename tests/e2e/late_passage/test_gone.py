@@ -1,7 +1,6 @@
 """What a broker that stands still has received from those that are gone: a client, and a node."""
 
-from testkit.guarded.workers import figure
-from testkit.kustos import KustosNode
+from testkit.guarded.workers import wait_connections
 from testkit.late_passage.fields import PRODUCE, produce
 from testkit.late_passage.stage import AFTER, LATE, REQUEST_TIMED_OUT, Stage
 from testkit.processes import frozen
@@ -18,11 +17,6 @@ def hand_over(stage: Stage) -> None:
     stage.wait_handed_over(PRODUCE)
 
 
-def connections(node: KustosNode) -> float:
-    """Return how many clients the node counts as connected."""
-    return figure(node, "kafka_server_socket_server_metrics_connection_count")
-
-
 def assert_nothing_written_from_now_on(stage: Stage) -> None:
     """Assert that the change is acknowledged at last, and that nothing is written after that."""
     wait_until(lambda: stage.delete() == [0, 0], what="the broker is known to be done")
@@ -35,11 +29,8 @@ def test_a_client_that_left_long_ago_is_not_forgotten_while_a_broker_may_yet_wri
         with frozen(line.node(FOLLOWER).pid):
             hand_over(stage)
             stage.client.socket.close()
-            wait_until(
-                lambda: connections(node) == 1,
-                timeout_s=GONE_TIMEOUT_S,
-                what="nobody but the administrator counts as connected",
-            )
+            # nobody but the administrator counts as connected
+            wait_connections(node, 1, GONE_TIMEOUT_S)
             assert REQUEST_TIMED_OUT in stage.delete()
         assert_nothing_written_from_now_on(stage)
 
