@@ -73,7 +73,7 @@ check: ## lint, format, types, import contracts
 	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports
 
-bench: $(patsubst benchmarks/%.py,bench-%,$(filter-out %/__init__.py %/figures.py,$(wildcard benchmarks/*.py))) ## run every benchmark
+bench: $(patsubst benchmarks/%.py,bench-%,$(filter-out %/__init__.py %/figures.py %/flames.py,$(wildcard benchmarks/*.py))) ## run every benchmark
 
 bench-%: setup ## run one benchmark, as bench-authorizer
 	@$(BIN)/python -m benchmarks.$*

@@ -122,13 +122,11 @@ def started(directory: Path) -> Iterator[tuple[Routes, Routes]]:
     with ExitStack() as stack:
         for node in (kafka, plain, secured):
             stack.enter_context(node)
-        files = {"RELAYED": (), "RELAYED_TLS": (str(own_store), str(trust))}
-        relays = {
-            name: _relay(directory / f"{name}.log", port, kafka.ports[name], *files[name])
-            for name, port in relay_ports.items()
-        }
-        for relay in relays.values():
-            stack.callback(relay.kill)
+        relays = {}
+        for name, files in (("RELAYED", ()), ("RELAYED_TLS", (str(own_store), str(trust)))):
+            log = directory / f"{name}.log"
+            relays[name] = _relay(log, relay_ports[name], kafka.ports[name], *files)
+            stack.callback(relays[name].kill)
 
         def route(name: str, bootstrap: str, node: KustosNode | Server | None, protocol: str) -> Route:
             file = client_file(directory, name, bootstrap, protocol, trust)
