@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Final
 
+from benchmarks.authorizing.drawing import GREY, text
+
 WIDTH: Final = 1100
 ROW: Final = 18
 LEGEND: Final = 26
@@ -113,13 +115,13 @@ def drawing(root: Flame) -> str:
     height = root.rows(least) * ROW + LEGEND
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-        'font-family="sans-serif" font-size="11">',
+        f'font-family="sans-serif" font-size="11" fill="{GREY}">',
         *boxes(root, root.samples, least, 0.0, 0),
     ]
     x = 0.0
     for room, colour in COLOURS.items():
         parts.append(f'<rect x="{x:.0f}" y="{height - 16}" width="12" height="12" fill="{colour}"/>')
-        parts.append(f'<text x="{x + 17:.0f}" y="{height - 6}" fill="#8a8a8a">{room}</text>')
+        parts.append(text(x + 17, height - 6, room, "start"))
         x += 34 + CHARACTER * len(room)
     return "\n".join([*parts, "</svg>", ""])
 
@@ -135,7 +137,7 @@ def boxes(flame: Flame, samples: int, least: float, left: float, row: int) -> It
     room = int((width - 6) / CHARACTER)
     if room >= LETTERS_MIN:
         short = told if len(told) <= room else f"{flame.name[: room - 1]}…"
-        yield f'<text x="{left + 3:.1f}" y="{top + 13}" fill="#222">{escape(short)}</text>'
+        yield text(left + 3, top + 13, short, "start", fill="#222")
     yield "</g>"
     for each in flame.seen(least):
         yield from boxes(each, samples, least, left, row + 1)

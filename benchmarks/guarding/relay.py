@@ -8,21 +8,14 @@ PEM files of a certificate and of its authority it has TLS on both sides, by the
 import asyncio
 import ssl
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import uvloop
 
 from testkit.certificates import STORE_PASSWORD
 from testkit.ports import LOOPBACK
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
-    """Where the relay connects to; `context` None: without TLS."""
-
-    port: int
-    context: ssl.SSLContext | None = None
 
 
 class Half(asyncio.Protocol):
@@ -58,11 +51,11 @@ class Half(asyncio.Protocol):
 
 
 class Accepted(Half):
-    """The end at the client: what comes before the broker's end is there waits."""
+    """The end at the client: what comes before the broker's end is there waits. No `context`: without TLS."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker_port: int, context: ssl.SSLContext | None) -> None:
         super().__init__()
-        self.broker = broker
+        self.broker_port, self.context = broker_port, context
         self.early: list[bytes] = []
         self.connecting: asyncio.Task[None] | None = None
 
@@ -80,17 +73,16 @@ class Accepted(Half):
 
     async def connect(self) -> None:
         """Let bytes pass."""
-        loop, broker = asyncio.get_running_loop(), self.broker
-        _, other = await loop.create_connection(Half, LOOPBACK, broker.port, ssl=broker.context)
+        loop = asyncio.get_running_loop()
+        _, other = await loop.create_connection(Half, LOOPBACK, self.broker_port, ssl=self.context)
         other.other, self.other = self, other
         for data in self.early:
             super().data_received(data)
 
 
-async def serve(port: int, broker: Broker, context: ssl.SSLContext | None) -> None:
+async def serve(port: int, accepted: Callable[[], Accepted], context: ssl.SSLContext | None) -> None:
     """Relay until the process is ended; `context` is that of the clients' side."""
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Accepted(broker), LOOPBACK, port, ssl=context)
+    server = await asyncio.get_running_loop().create_server(accepted, LOOPBACK, port, ssl=context)
     await server.serve_forever()
 
 
@@ -101,7 +93,7 @@ def main(port: str, broker_port: str, store: str = "", trust: str = "") -> None:
         to_broker = ssl.create_default_context(cafile=trust)
         of_clients = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         of_clients.load_cert_chain(store, password=STORE_PASSWORD)
-    uvloop.run(serve(int(port), Broker(port=int(broker_port), context=to_broker), of_clients))
+    uvloop.run(serve(int(port), partial(Accepted, int(broker_port), to_broker), of_clients))
 
 
 if __name__ == "__main__":

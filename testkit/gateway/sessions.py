@@ -351,6 +351,14 @@ def heartbeat(correlation_id: int, group: str = "group-one") -> bytes:
     return request(ApiKey.HEARTBEAT, 3, correlation_id, group_id=group, member_id="m")
 
 
+def metadata(correlation_id: int, *names: str, version: int = 9) -> bytes:
+    """A Metadata of these topics that creates none."""
+    codec = request_codec(ApiKey.METADATA, version)
+    topics = [codec.root.ELEMENTS["topics"].fit(name=name) for name in names]
+    body = codec.encode(codec.root.fit(topics=topics, allow_auto_topic_creation=False))
+    return request_frame(codec, ApiKey.METADATA, correlation_id, "client", body)[4:]
+
+
 def delete_topic(correlation_id: int, name: str = "alpha-topic") -> bytes:
     """A request that must learn first which topics there are."""
     return request(ApiKey.DELETE_TOPICS, 1, correlation_id, topic_names=[name], timeout=1)

@@ -13,7 +13,8 @@ from kustos.acl import AclBinding, AclOperation, ResourceType
 from kustos.protocol import TABLE, Opened
 from kustos.protocol.repeated import exact
 from kustos.protocol.repeated import requests as repeated
-from kustos.wire import ApiKey, request_codec, request_frame
+from kustos.wire import ApiKey
+from testkit.gateway.sessions import heartbeat, metadata, request
 from testkit.parsing.mutations import EVERY_VERSION, drawn
 from testkit.protocol.driver import OFFERED, Driver
 from testkit.protocol.random_requests import EXISTING, allow, model, numbered, random_acls
@@ -51,22 +52,6 @@ STEPS = st.lists(
 )
 
 
-def metadata(version: int, *names: str, correlation_id: int = 7) -> bytes:
-    """Return a Metadata of these topics that creates none."""
-    codec = request_codec(ApiKey.METADATA, version)
-    topic_type = codec.root.ELEMENTS["topics"]
-    topics = [topic_type.fit(name=name) for name in names]
-    body = codec.encode(codec.root.fit(topics=topics, allow_auto_topic_creation=False))
-    return request_frame(codec, ApiKey.METADATA, correlation_id, "client", body)[4:]
-
-
-def heartbeat(correlation_id: int, group: str = "group-one") -> bytes:
-    """Return a Heartbeat, whose answer passes as bytes."""
-    codec = request_codec(ApiKey.HEARTBEAT, 3)
-    body = codec.encode(codec.root(group_id=group, member_id="a-member"))
-    return request_frame(codec, ApiKey.HEARTBEAT, correlation_id, "client", body)[4:]
-
-
 def toggle(driver: Driver, name: str) -> None:
     if driver.model.topics.pop(name, None) is None:
         driver.model.create(name)
@@ -100,7 +85,7 @@ def test_what_is_repeated_is_neither_parsed_nor_its_answer_read(version: int, na
     driver = Driver(model(), [DESCRIBED])
     responses = []
     for number in range(3):
-        frame = metadata(version, *names, TOPIC, correlation_id=number)
+        frame = metadata(number, *names, TOPIC, version=version)
         outcome, found = driver.checked(frame)
         assert found == []
         assert (outcome.opened is None) == (number > 0)
@@ -115,7 +100,7 @@ def test_what_is_repeated_is_neither_parsed_nor_its_answer_read(version: int, na
 @given(st.integers(4, OFFERED[ApiKey.METADATA][1]), st.booleans())
 def test_an_answer_that_differs_is_read_and_learnt(version: int, changes_acls: bool) -> None:
     driver = Driver(model(), [DESCRIBED])
-    frame = metadata(version, TOPIC)
+    frame = metadata(7, TOPIC, version=version)
     driver.run(frame)
     if changes_acls:
         driver.replace_acls([DESCRIBED, allow(ResourceType.TOPIC, EXISTING[1], AclOperation.READ)])
@@ -131,7 +116,7 @@ def test_an_answer_that_differs_is_read_and_learnt(version: int, changes_acls: b
 def test_an_answer_that_differs_is_read_by_what_was_decided_then() -> None:
     """The ACLs change between a repetition and its answer."""
     driver = Driver(model(), [DESCRIBED])
-    frame = metadata(9, TOPIC, EXISTING[1])
+    frame = metadata(7, TOPIC, EXISTING[1])
     driver.run(frame)
     repetition = driver.guard.repetition(frame)
     assert repetition is not None
@@ -169,22 +154,20 @@ def test_a_denied_request_is_not_kept() -> None:
 @pytest.mark.parametrize("names", [[], ["missing-topic"]])
 def test_a_request_is_not_kept_if_nothing_is_granted(names: list[str]) -> None:
     driver = Driver(model(), [])
-    driver.run(metadata(9, *names))
+    driver.run(metadata(7, *names))
     assert not driver.guard.repeated.exact
 
 
 def test_a_request_about_whose_answer_something_is_decided_is_not_kept() -> None:
     """A listing of all topics: each of them is decided once upstream has named it."""
     driver = Driver(model(), [DESCRIBED])
-    codec = request_codec(ApiKey.METADATA, 9)
-    body = codec.encode(codec.root(topics=None, allow_auto_topic_creation=False))
-    driver.run(request_frame(codec, ApiKey.METADATA, 1, "client", body)[4:])
+    driver.run(request(ApiKey.METADATA, 9, 1, topics=None, allow_auto_topic_creation=False))
     assert not driver.guard.repeated.exact
 
 
 def test_few_requests_are_kept_and_those_used_last_stay() -> None:
     driver = Driver(model(), [allow(ResourceType.TOPIC, "*", AclOperation.DESCRIBE)])
-    first, second, third = (metadata(9, name) for name in EXISTING[:3])
+    first, second, third = (metadata(7, name) for name in EXISTING[:3])
     for frame in (first, second, first, third):
         driver.run(frame)
     assert driver.guard.repetition(second) is None
@@ -195,12 +178,12 @@ def test_few_requests_are_kept_and_those_used_last_stay() -> None:
 
 def test_large_requests_and_large_answers_are_not_kept() -> None:
     driver = Driver(model(), [DESCRIBED])
-    driver.run(metadata(9, TOPIC, "m" * repeated.EXACT_REQUEST_BYTES_MAX))
+    driver.run(metadata(7, TOPIC, "m" * repeated.EXACT_REQUEST_BYTES_MAX))
     for number in range(exact.ANSWERS_BYTES_MAX // 100):
         driver.model.create(f"{'t' * 20}-{number}")
     driver.acls.append(allow(ResourceType.TOPIC, "*", AclOperation.DESCRIBE))
     driver.replace_acls(driver.acls)
-    driver.run(metadata(9, *[name for name in driver.model.topics if name.startswith("t")]))
+    driver.run(metadata(7, *[name for name in driver.model.topics if name.startswith("t")]))
     assert not driver.guard.repeated.exact
 
 
@@ -210,14 +193,17 @@ def test_many_decisions_are_not_kept() -> None:
     for name in names:
         driver.model.create(name)
     for kept in (names, names[1:]):
-        driver.run(metadata(9, *kept))
+        driver.run(metadata(7, *kept))
         assert bool(driver.guard.repeated.exact) == (len(kept) <= repeated.DECISIONS_MAX)
 
 
 def test_bytes_of_clients_are_not_shown() -> None:
     driver = Driver(model(), acls_of_group())
-    driver.run(heartbeat(1))
-    repetition = driver.guard.repetition(heartbeat(2))
+    first, second = (
+        request(ApiKey.HEARTBEAT, 3, number, group_id="group-one", member_id="a-member") for number in (1, 2)
+    )
+    driver.run(first)
+    repetition = driver.guard.repetition(second)
     assert repetition is not None
     assert "a-member" not in repr((driver.guard.repeated, repetition))
 
@@ -225,7 +211,7 @@ def test_bytes_of_clients_are_not_shown() -> None:
 def test_what_never_comes_again_is_no_longer_kept() -> None:
     driver = Driver(model(), [DESCRIBED])
     for number in range(2 * repeated.TRIES):
-        driver.run(metadata(9, TOPIC, f"missing-{number}"))
+        driver.run(metadata(7, TOPIC, f"missing-{number}"))
     newest = list(driver.guard.repeated.exact)[-1]
     assert f"missing-{repeated.TRIES - 1}".encode() in newest
 
@@ -241,7 +227,7 @@ def test_who_proved_an_identity_again_repeats_nothing_from_before() -> None:
 def test_a_request_under_way_is_freed_without_the_garbage_collector() -> None:
     """Its handler does not hold the request that it belongs to."""
     driver = Driver(model(), [DESCRIBED])
-    opened = driver.guard.open(metadata(9, TOPIC))
+    opened = driver.guard.open(metadata(7, TOPIC))
     assert isinstance(opened, Opened)
     next(opened.handler)
     handler = weakref.ref(opened.handler)

@@ -115,13 +115,13 @@ class BothSides:
 
         All that they wrote down counts with the first, as the bytes are the same.
         """
-        before = {name: list(said) for name, said in answers.items()}
         first = self.ask(run, step, answers)
         if step.api not in SENT_AGAIN or step.silent or step.body is not None:
             return [first]
         if UNKNOWN_TOPIC in codes_of(first.reference):
             # a Metadata may have created it, a moment later
             return [first]
+        before = {name: said[:-1] for name, said in answers.items()}
         again = self.ask(run, step, before, first.client_id)
         first.reference_audit += again.reference_audit
         again.reference_audit, again.client_id = Counter(), f"{first.client_id} again"

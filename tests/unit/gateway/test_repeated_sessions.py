@@ -7,17 +7,10 @@ import pytest
 from kustos.acl import AclOperation, ResourceType
 from kustos.gateway.session.parts import INTERNAL_ERROR
 from kustos.protocol import Guard
-from kustos.wire.api_keys import ApiKey
-from testkit.gateway.sessions import World, heartbeat, request, request_struct
+from testkit.gateway.sessions import World, heartbeat, metadata
 from testkit.protocol.random_requests import ALL_ALLOWED, allow, numbered
 
 TOPIC = "alpha-topic"
-
-
-def metadata(correlation_id: int) -> bytes:
-    """A Metadata of one topic, which it does not create."""
-    topic = request_struct(ApiKey.METADATA, 9, "MetadataRequestTopic", name=TOPIC)
-    return request(ApiKey.METADATA, 9, correlation_id, topics=[topic], allow_auto_topic_creation=False)
 
 
 def told(world: World, frame: bytes) -> bytes:
@@ -38,7 +31,7 @@ async def test_each_is_recorded_before_it_is_sent() -> None:
 
     world.take_request = take_request  # type: ignore[method-assign]
     for number in range(3):
-        told(world, metadata(number))
+        told(world, metadata(number, TOPIC))
     assert sent == [(0, 0), (1, 1), (2, 2)]
     assert world.decided_by == [0, 1, 2]
     assert world.repeated == 2
@@ -46,12 +39,12 @@ async def test_each_is_recorded_before_it_is_sent() -> None:
 
 async def test_an_answer_that_changed_is_read_and_its_decisions_are_not_recorded_twice() -> None:
     world = World(ALL_ALLOWED)
-    before = told(world, metadata(1))
-    assert told(world, metadata(2)) == before
+    before = told(world, metadata(1, TOPIC))
+    assert told(world, metadata(2, TOPIC)) == before
     del world.world.topics[TOPIC]
-    assert told(world, metadata(3)) != before
+    assert told(world, metadata(3, TOPIC)) != before
     world.world.create(TOPIC)
-    assert told(world, metadata(4)) == before
+    assert told(world, metadata(4, TOPIC)) == before
     assert world.decided_by == [1, 2, 3, 4]
 
 
@@ -79,10 +72,10 @@ async def test_a_bug_where_an_answer_is_read_denies(monkeypatch: pytest.MonkeyPa
         raise ZeroDivisionError
 
     world = World(ALL_ALLOWED)
-    told(world, metadata(1))
+    told(world, metadata(1, TOPIC))
     del world.world.topics[TOPIC]
     monkeypatch.setattr(Guard, "reopen", broken)
-    world.session.take([numbered(metadata(1), 2)])
+    world.session.take([numbered(metadata(1, TOPIC), 2)])
     world.answer_one()
     assert world.closed == [INTERNAL_ERROR]
     assert world.correlation_ids() == [1]

@@ -19,7 +19,14 @@ from kustos.authorizer import AuthorizableRequestContext
 from kustos.protocol.effects import Ask, Effect, Handler, Outcome, Relay, Reply
 from kustos.protocol.exchange import Decided, Record
 from kustos.protocol.opened import Opened, throttle_time_in
-from kustos.wire import CORRELATION_ID_AT, CORRELATION_ID_END, INT32_BYTES, LENGTH_BYTES, with_length
+from kustos.wire import (
+    CORRELATION_ID_AT,
+    CORRELATION_ID_END,
+    INT32_BYTES,
+    LENGTH_BYTES,
+    MessageCodec,
+    with_length,
+)
 
 ANSWERS_BYTES_MAX: Final = 4096
 """The most bytes of upstream's answer and the client's together that are kept: it bounds the memory of a
@@ -112,8 +119,8 @@ def _passed(
     """Return the frame that went upstream and what passes its answer on; None if it is not to be kept."""
     match effects, outcome:
         case [], Relay(message):
-            throttle_time = partial(throttle_time_in, opened.row.api_key, opened.answer_codec())
-            return opened.upstream_frame(message), partial(_pass_any, throttle_time)
+            pass_on = partial(_pass_any, opened.row.api_key, opened.answer_codec())
+            return opened.upstream_frame(message), pass_on
         case [Ask(message, api_version, api_key) as ask], Reply(bytes() as content) if answer.frame:
             throttle_time_ms = opened.throttle_time_ms(answer.frame, ask)
             if throttle_time_ms or len(answer.frame) + len(content) > ANSWERS_BYTES_MAX:
@@ -124,6 +131,6 @@ def _passed(
     return None
 
 
-def _pass_any(throttle_time: Callable[[bytes], int | None], answer: bytes) -> tuple[int | None, bytes]:
+def _pass_any(api_key: int, codec: MessageCodec, answer: bytes) -> tuple[int | None, bytes]:
     """Pass upstream's answer on as it is."""
-    return throttle_time(answer), with_length(answer)
+    return throttle_time_in(api_key, codec, answer), with_length(answer)

@@ -33,7 +33,7 @@ RECORDS: Final = Shape("topic_data", "partition_data", "records")
 SHAPE_BYTES_MAX: Final = 1024
 """The largest shape that is kept: it bounds the memory of a connection, and what a search compares."""
 
-ANSWER_CORRELATION_ID_END: Final = 5
+ANSWER_HEADER_BYTES: Final = 5
 """Correlation id, and the number of tagged fields if there are none."""
 
 
@@ -82,7 +82,7 @@ class ProduceShape:
         """Keep what an answer is like that passed as it came, without tagged fields at its end."""
         codec, frame = exchange.response_codec, answer.frame
         body_at = len(frame) - len(answer.body)
-        is_usual = 0 < len(frame) <= SHAPE_BYTES_MAX and body_at <= ANSWER_CORRELATION_ID_END
+        is_usual = 0 < len(frame) <= SHAPE_BYTES_MAX and body_at <= ANSWER_HEADER_BYTES
         if is_usual and "throttle_time" in codec.root.FIELDS:
             self.answers = AlikeFrames.of(codec, answer.message, frame, body_at, "throttle_time")
 

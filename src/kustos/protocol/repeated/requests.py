@@ -70,10 +70,10 @@ class RepeatedRequests:
         if not self.exact or len(frame) > EXACT_REQUEST_BYTES_MAX:
             return None
         key = without_correlation_id(frame)
-        exact = self.exact.get(key)
+        exact = self.exact.pop(key, None)
         if exact is None or exact.version != version:
             return None
-        self._keep(key, exact)
+        self.exact[key] = exact
         return exact
 
     def _find_shape(self, frame: bytes, version: int | None) -> ProduceShape | None:
@@ -81,7 +81,6 @@ class RepeatedRequests:
             if shape.version == version:
                 try:
                     if shape.matches(frame):
-                        self.worked(ApiKey.PRODUCE)
                         return shape
                 except WireError:
                     # the usual way says what is wrong
@@ -123,7 +122,7 @@ class RepeatedRequests:
         return tries <= TRIES or not tries % TRY_AGAIN_AFTER
 
     def worked(self, api_key: int) -> None:
-        """Note that a request of this API was repeated."""
+        """Note that a request of this API was repeated, and its answer passed on."""
         self._in_vain.pop(api_key, None)
 
     def drop(self, repetition: Repetition) -> None:
