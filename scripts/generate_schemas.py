@@ -24,7 +24,7 @@ from testkit.tap.frames import entity
 FOLDER: Final = Path(__file__).resolve().parent.parent / "src" / "kustos" / "wire" / "schemas"
 WIDTH: Final = 108
 APIS_PER_MODULE: Final = 30
-"""So that no module has more than 400 lines."""
+"""Keeps each generated module small enough to read."""
 
 KINDS: Final[Mapping[str, PayloadEntityType]] = {
     "request": EntityType.request,

@@ -9,40 +9,6 @@ import pytest
 
 from testkit.paths import ROOT
 
-MODULE_LINES_MAX = 400
-MODULE_LINES_MIN = 60
-"""A shorter module is a splinter: its idea belongs into the module, or the face, that it serves."""
-
-SHORT_MODULES = {
-    "src/kustos/__main__.py": "what `python -m kustos` runs",
-    "src/kustos/extras.py": "beside the rooms, since all of them may need it",
-    "src/kustos/acl/forms/csv_form.py": "one form a module",
-    "src/kustos/authorizer/legacy/interface.py": "the contract that authorizers of old implement",
-    "src/kustos/cli/acls/convert.py": "one command a module",
-    "src/kustos/cli/pipeline/convert.py": "one command a module",
-    "src/kustos/cli/pipeline/shown.py": "the formats of rows that seven commands share",
-    "src/kustos/cli/serve.py": "one command a module",
-    "src/kustos/client/versions.py": "`connection`, which it serves, is near its limit",
-    "src/kustos/gateway/listener/links.py": "`connection`, which it serves, is near its limit",
-    "src/kustos/metadata/control/results.py": "what every request of the folder returns",
-    "src/kustos/metadata/errors.py": "the errors of a whole room",
-    "src/kustos/pipeline/anomalies/super_users.py": "one kind of anomaly a module",
-    "src/kustos/pipeline/anomalies/tails.py": "the statistics that kinds of anomalies share",
-    "src/kustos/pipeline/columns/probes.py": "one rule, for Spark and for Arrow, that the analyses share",
-    "src/kustos/pipeline/lines/generated_ids.py": "the ids that `lines`, `tables` and `run` share",
-    "src/kustos/pipeline/replay/job.py": "the `job` of an analysis, as others have theirs",
-    "src/kustos/pipeline/spreadsheet.py": "the cells that commands and `review` share",
-    "src/kustos/protocol/codes.py": "a table of Kafka's",
-    "src/kustos/runtime/entropy.py": "the only home of randomness",
-    "src/kustos/server/oauth.py": "the key sets that listeners share",
-    "src/kustos/server/upstream.py": "`node`, which it serves, is near its limit",
-    "src/kustos/server/settings/quorum.py": "one theme of the table of settings a module",
-    "src/kustos/server/settings/table/workers.py": "one theme of the table of settings a module",
-    "src/kustos/server/settings/tls.py": "one theme of the table of settings a module",
-    "src/kustos/server/settings/workers.py": "one theme of the table of settings a module",
-}
-"""Modules that are short for a reason."""
-
 NOUNS_IN_ING = {"ceiling", "encoding", "forwarding", "incoming", "sampling", "staging"}
 """Words of the field that end like a verb's."""
 
@@ -71,21 +37,6 @@ def text(path: Path) -> str:
 
 def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
-
-
-def test_no_module_is_longer_than_its_limit() -> None:
-    lengths = {name(path): len(text(path).splitlines()) for path in PYTHON}
-    assert len(lengths) > 50
-    assert {module: count for module, count in lengths.items() if count > MODULE_LINES_MAX} == {}
-
-
-def test_no_module_is_a_splinter() -> None:
-    short = {
-        name(path)
-        for path in tracked("src/kustos/*.py")
-        if path.name != "__init__.py" and len(text(path).splitlines()) < MODULE_LINES_MIN
-    }
-    assert short == set(SHORT_MODULES)
 
 
 def test_modules_are_named_after_things() -> None:
