@@ -87,6 +87,16 @@ def is_alive(pid: int) -> bool:
 
 def connections_of(pid: int, port: int) -> set[int]:
     """Return the ports from which clients are connected to this port in this process."""
+    return {remote for local, remote in _ports_of(pid) if local == port}
+
+
+def is_connected_to(pid: int, port: int) -> bool:
+    """Return whether a process is connected to this port."""
+    return any(remote == port for _, remote in _ports_of(pid))
+
+
+def _ports_of(pid: int) -> set[tuple[int, int]]:
+    """Return the local and the remote port of each TCP connection of a process."""
     inodes = set()
     for link in Path(f"/proc/{pid}/fd").iterdir():
         try:
@@ -96,11 +106,10 @@ def connections_of(pid: int, port: int) -> set[int]:
         if target.startswith("socket:["):
             inodes.add(target[8:-1])
     rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
-    local = f":{port:04X}"
     return {
-        int(row[2].rpartition(":")[2], 16)
+        (int(row[1].rpartition(":")[2], 16), int(row[2].rpartition(":")[2], 16))
         for row in rows
-        if row[1].endswith(local) and row[3] == ESTABLISHED and row[9] in inodes
+        if row[3] == ESTABLISHED and row[9] in inodes
     }
 
 

@@ -210,8 +210,9 @@ def test_the_records_of_what_changed_change_the_same(
     assert second.build(1, 1).same_state(first.build(1, 1))
 
 
+IN_ORDER: Final = (messages.Delta, messages.OpenListeners)
 SAID: Final = st.one_of(
-    OF_WRITER[messages.Delta], OF_WRITER[messages.Look], OF_WRITER[messages.ChangeResults]
+    *(OF_WRITER[each] for each in (*IN_ORDER, messages.Look, messages.ChangeResults, messages.Fence))
 )
 
 
@@ -223,7 +224,7 @@ async def settled(channel: Channel) -> None:
 @given(
     said=st.lists(SAID, max_size=8), limit=st.integers(1, 40), slow=st.sets(st.integers(0, 7)), data=st.data()
 )
-def test_deltas_keep_their_order_and_everything_else_arrives_however_large_or_slow_they_are(
+def test_deltas_and_the_order_to_open_listeners_keep_their_order_and_all_other_messages_arrive(
     said: list[object], limit: int, slow: set[int], data: st.DataObject
 ) -> None:
     done: list[object] = []
@@ -238,7 +239,7 @@ def test_deltas_keep_their_order_and_everything_else_arrives_however_large_or_sl
 
     async def work(message: object) -> None:
         # a message begun earlier is finished earlier
-        assert begun[-1] is message or not isinstance(begun[-1], messages.Delta)
+        assert begun[-1] is message or not isinstance(begun[-1], IN_ORDER)
         await asyncio.sleep(0)
         done.append(message)
 
@@ -256,8 +257,8 @@ def test_deltas_keep_their_order_and_everything_else_arrives_however_large_or_sl
         asyncio.run(receive())
     assert lost == []
     assert sorted(map(repr, done)) == sorted(map(repr, said))
-    deltas = [each for each in said if isinstance(each, messages.Delta)]
-    assert [each for each in done if isinstance(each, messages.Delta)] == deltas
+    in_order = [each for each in said if isinstance(each, IN_ORDER)]
+    assert [each for each in done if isinstance(each, IN_ORDER)] == in_order
 
 
 def test_what_cannot_be_carried_out_ends_the_channel_and_nothing_behind_it_is() -> None:

@@ -34,8 +34,8 @@ _CREDENTIALS: Final = struct.Struct("3i")
 class Channel(asyncio.Protocol):
     """Sends by one table and receives by the other. `on_lost` is called once, with the reason.
 
-    If `on_message` returns an awaitable, messages that must keep their order wait for it. They also wait for
-    a large frame, which is parsed off the event loop; short independent ones overtake it.
+    If `on_message` returns an awaitable, messages that must keep their order (`keeps_order`) wait for it.
+    They also wait for a large frame, which is parsed off the event loop. Other short messages overtake it.
     """
 
     def __init__(

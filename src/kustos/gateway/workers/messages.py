@@ -6,7 +6,7 @@ A frame is a length of four bytes, the code of the message, and its fields in th
 |---|---|---|
 | 1 | writer | `Welcome`, `Records` as often as needed, `Loaded`, then each `Delta` in the log's order |
 | 2 | worker | `Applied`: it decides by the log up to there; from then on changes wait for it |
-| 3 | writer | `OpenListeners` |
+| 3 | writer | `OpenListeners`: carried out once every `Delta` before it is in force |
 | 4 | worker | `Serving`: its listeners are open |
 
 All other messages may come at any time after that. An unknown message, or one whose length does not fit its
@@ -284,7 +284,9 @@ _LARGE: Final = frozenset(
     for code, (message_type, _) in _TABLES.items()
     if message_type in {Delta, ChangeResults, ChangeRequest}
 )
-_IN_ORDER: Final = frozenset(code for code, (kind, _) in _TABLES.items() if kind is Delta)
+_IN_ORDER: Final = frozenset(
+    code for code, (message_type, _) in _TABLES.items() if message_type in {Delta, OpenListeners}
+)
 MESSAGES: Final = {
     message_type for table in (_FROM_WRITER, _FROM_WORKER) for message_type, _ in table.values()
 }
@@ -311,7 +313,11 @@ def is_large(frame: bytes) -> bool:
 
 
 def keeps_order(frame: bytes) -> bool:
-    """Return whether a frame must not overtake a large one: only deltas depend on their order."""
+    """Return whether a frame must wait until every frame before it has been carried out.
+
+    Deltas depend on their order. `OpenListeners` follows every delta that was acknowledged without this
+    worker, so the worker must have applied those deltas before it serves.
+    """
     return bool(frame) and frame[0] in _IN_ORDER
 
 
