@@ -8,11 +8,13 @@ request has to arrive soon.
 
 import asyncio
 import math
+import re
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
+import h11
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
@@ -35,6 +37,8 @@ KEEP_ALIVE_S: Final = 75
 """Longer than the usual scrape interval of 15 to 60 s, so that scrapers keep their connections."""
 
 REQUEST_HEAD_MAX_BYTES: Final = 16 * 1024
+"""As much as Node.js takes; probes and scrapers send some hundred bytes."""
+
 STOP_TIMEOUT_S: Final = 2
 """How long stopping waits for requests in flight."""
 
@@ -80,11 +84,66 @@ class SharedText:
                 self._rest_ends_s = now_s + min(REST_PER_TEXT * (now_s - begun_s), REST_MAX_S)
 
 
+_DISPUTED_LINE_END: Final = re.compile(rb"[^\r]\n|\n[ \t]")
+"""A line that ends with LF alone, or goes on in the next one (RFC 9112, sections 2.2 and 5.2)."""
+
+_VERSIONS: Final = frozenset({b"1.0", b"1.1"})
+_EMPTY_BODY: Final = (b"content-length", b"0")
+
+
+class HeadsOnly(h11.Connection):
+    """Reads requests that have no body, and refuses any other: nothing can hide behind a request.
+
+    A proxy in front may read disputed bytes differently, and take for a part of one request what is the next
+    one here (request smuggling). Every byte here belongs to a head, so the line ends can be checked in the
+    stream.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(h11.SERVER, REQUEST_HEAD_MAX_BYTES)
+        self._last_byte = b"\n"
+        self._is_disputed = False
+
+    def receive_data(self, data: bytes) -> None:
+        """Take bytes; see `h11.Connection.receive_data`."""
+        if data:
+            self._is_disputed |= _DISPUTED_LINE_END.search(self._last_byte + data) is not None
+            self._last_byte = data[-1:]
+        super().receive_data(data)
+
+    def next_event(self) -> Any:
+        """Return the next event; raise `h11.RemoteProtocolError` for a request that is refused."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            if self._is_disputed:
+                raise h11.RemoteProtocolError("a line of the head does not end with CR and LF")
+            if event.http_version not in _VERSIONS:
+                raise h11.RemoteProtocolError("the version is neither HTTP/1.0 nor HTTP/1.1")
+            if any(_announces_body(*field) for field in event.headers):
+                raise h11.RemoteProtocolError("a request has no body here")
+            if len(event.target) + sum(map(_size_of, event.headers)) > REQUEST_HEAD_MAX_BYTES:
+                raise h11.RemoteProtocolError("the head is too large")
+        return event
+
+
+def _announces_body(name: bytes, value: bytes) -> bool:
+    return name == b"transfer-encoding" or (name == b"content-length" and (name, value) != _EMPTY_BODY)
+
+
+def _size_of(field: tuple[bytes, bytes]) -> int:
+    """Return the bytes of a header field, with its separators."""
+    return sum(map(len, field)) + len(b": \r\n")
+
+
 class HttpConnection(H11Protocol):
     """A connection that makes room for others and does not wait for its client for ever."""
 
     last_heard_s = 0.0
     _head_timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, *parts: Any, **named: Any) -> None:
+        super().__init__(*parts, **named)
+        self.conn = HeadsOnly()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Close the connection that has been silent longest if there are too many."""
@@ -171,7 +230,6 @@ class HttpEndpoint:
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=STOP_TIMEOUT_S,
-            h11_max_incomplete_event_size=REQUEST_HEAD_MAX_BYTES,
             http=HttpConnection,
             ws="none",
         )

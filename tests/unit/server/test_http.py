@@ -152,17 +152,6 @@ async def test_a_request_that_is_not_there_in_time_ends_its_connection(
     assert await is_ended(slow)
 
 
-async def test_a_body_that_never_ends_ends_its_connection(
-    endpoint: HttpEndpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    request = b"GET /health HTTP/1.1\r\nHost: here\r\nContent-Length: 1000000\r\n\r\n"
-    slow = await line(endpoint)
-    assert await status(slow, request) == b"HTTP/1.1 200 OK"
-    be_hasty(monkeypatch)
-    slow[1].write(b"x")
-    assert await is_ended(slow)
-
-
 async def test_a_connection_is_kept_between_two_questions(
     endpoint: HttpEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
