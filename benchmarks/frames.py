@@ -63,11 +63,16 @@ SPARE = 8
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Nobody is given an address here."""
+    """Keeps the addresses of upstream, and learns no brokers."""
+
+    known = None
 
     def advertised(self, _node_id: int, host: str, port: int) -> tuple[str, int]:
         """Return what it was given."""
         return host, port
+
+    def learn(self, _brokers: object) -> None:
+        """Do nothing."""
 
 
 def element(made: type[Message], number: int, *, filled: bool) -> Message:

@@ -1,6 +1,6 @@
 """Runs frames through the guard against the model cluster, without IO; keeps every forwarded frame."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -23,6 +23,7 @@ from kustos.protocol import (
     Guard,
     Hangup,
     ListTopics,
+    NamedBroker,
     Opened,
     RefusedFrameError,
     Relay,
@@ -56,10 +57,18 @@ EVERY_VERSION = [
 
 
 class GatewayAddresses:
-    """Maps every broker to the gateway's address."""
+    """Maps every broker to the gateway's address, and keeps what it learns."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, NamedBroker] = {}
 
     def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
         return "gateway", 9000 + node_id
+
+    def learn(self, brokers: Iterable[NamedBroker]) -> None:
+        new = {each.node_id: each for each in brokers if self.known.get(each.node_id) != each}
+        if new:
+            self.known = self.known | new
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from kustos.authorizer import (
@@ -90,11 +90,26 @@ class ContextAuthorizer(Protocol):
         """Return whether it is allowed on some resource of the type; raise `AuthorizerError`."""
 
 
+class NamedBroker(NamedTuple):
+    """A broker as an answer of upstream names it."""
+
+    node_id: int
+    host: str
+    port: int
+
+
 class Addresses(Protocol):
     """The advertised addresses of the brokers: always those of the gateway."""
 
     def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
         """Return the address to advertise in place of an upstream broker's own."""
+
+    @property
+    def known(self) -> object:
+        """The brokers that the gateway knows: another object once they have changed."""
+
+    def learn(self, brokers: Iterable[NamedBroker]) -> None:
+        """Take over brokers from an answer of upstream, so that clients can reach them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +220,8 @@ class Exchange:
     """Whether the ACLs only say what they would deny, and everything passes."""
     changed: str | None = None
     """The name of the changed thing, if neither request nor answer has it."""
+    brokers: list[NamedBroker] = field(default_factory=list)
+    """The brokers that upstream's answer named."""
 
     @property
     def version(self) -> int:
@@ -220,6 +237,13 @@ class Exchange:
     def response_codec(self) -> MessageCodec:
         """The codec of the response."""
         return response_codec(self.header.api_key, self.header.api_version)
+
+    def advertise(self, item: Any, node_id: int) -> None:
+        """Replace the address of a broker in upstream's answer by the gateway's, which learns the broker."""
+        broker = NamedBroker(node_id, item.host, item.port)
+        item.host, item.port = self.addresses.advertised(*broker)
+        self.addresses.learn((broker,))
+        self.brokers.append(broker)
 
     def allows(self, check: Check, name: str, references: int = 1, *, listing: bool = False) -> bool:
         """Return whether the check passes for this name, and keep the decision for the audit log."""

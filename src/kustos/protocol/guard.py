@@ -147,11 +147,12 @@ class Guard:
         """Return the throttle time of upstream's answer to a repetition, and the client's frame.
 
         None if the answer is not like the one before: then `reopen` the request. Raise `WireError` if it is
-        no answer.
+        no answer. The gateway learns the brokers that the answer names, as from an answer that is read.
         """
         passed = repetition.known.pass_on(answer)
         if passed is not None:
             self.repeated.worked(repetition.known.api_key)
+            repetition.known.teach(self.addresses)
         return passed
 
     def reopen(self, repetition: Repetition) -> tuple[Opened, Ask]:

@@ -296,8 +296,7 @@ def rewrite(exchange: Exchange, step: Rewrite, response: Message) -> Effects[boo
     def rewrite_one(item: Message) -> bool:
         if not item.get("host"):
             return False
-        node_id = getattr(item, step.node_id)
-        item.host, item.port = exchange.addresses.advertised(node_id, item.host, item.port)
+        exchange.advertise(item, getattr(item, step.node_id))
         return True
 
     return any((yield from each(exchange, items, rewrite_one)))

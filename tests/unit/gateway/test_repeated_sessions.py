@@ -7,7 +7,11 @@ import pytest
 from kustos.acl import AclOperation, ResourceType
 from kustos.gateway.session.parts import INTERNAL_ERROR
 from kustos.protocol import Guard
-from testkit.gateway.sessions import World, heartbeat, metadata
+from kustos.wire import ApiKey
+from testkit.gateway.gateways import Caller, running_gateway
+from testkit.gateway.scripted_brokers import ScriptedBroker, cluster_of
+from testkit.gateway.sessions import World, heartbeat, metadata, request
+from testkit.protocol.driver import GatewayAddresses
 from testkit.protocol.random_requests import ALL_ALLOWED, allow, numbered
 
 TOPIC = "alpha-topic"
@@ -79,3 +83,48 @@ async def test_a_bug_where_an_answer_is_read_denies(monkeypatch: pytest.MonkeyPa
     world.answer_one()
     assert world.closed == [INTERNAL_ERROR]
     assert world.correlation_ids() == [1]
+
+
+async def test_a_broker_that_a_repeated_answer_names_is_reachable_again() -> None:
+    first, second = ScriptedBroker(1), ScriptedBroker(2)
+    await cluster_of(first, second)
+    async with running_gateway([first, second]) as running:
+        client = await Caller.at(running.port)
+        for number in range(3):
+            client.send(metadata(number, TOPIC))
+        assert await client.correlation_ids(3) == [0, 1, 2]
+        # a refresh amid a restart of the second broker
+        first.peers, second.peers = [first], [first]
+        await running.cluster.refresh()
+        assert running.cluster.brokers.keys() == {1}
+        first.peers = second.peers = [first, second]
+        client.send(metadata(3, TOPIC))
+        assert await client.correlation_ids(1) == [3]
+        assert first.asked.count(ApiKey.METADATA) + second.asked.count(ApiKey.METADATA) >= 4
+        of_second = await Caller.at(running.first_port + 2)
+        of_second.send(metadata(4, TOPIC))
+        assert await of_second.correlation_ids(1) == [4]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        metadata(1, TOPIC),
+        request(ApiKey.FIND_COORDINATOR, 2, 1, key="group-one", key_type=0),
+        request(ApiKey.FIND_COORDINATOR, 4, 1, key_type=0, coordinator_keys=["group-one"]),
+    ],
+    ids=["Metadata", "FindCoordinator v2", "FindCoordinator v4"],
+)
+async def test_every_repeated_answer_that_names_brokers_teaches_them(asked: bytes) -> None:
+    world = World(ALL_ALLOWED)
+    addresses = world.guard.addresses
+    assert isinstance(addresses, GatewayAddresses)
+    told(world, asked)
+    learned = addresses.known
+    assert learned
+    told(world, numbered(asked, 2))
+    assert addresses.known is learned
+    addresses.known = {}
+    told(world, numbered(asked, 3))
+    assert addresses.known == learned
+    assert world.repeated == 2

@@ -2,9 +2,10 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Final
 
 import structlog
@@ -26,6 +27,7 @@ from kustos.gateway.session.parts import STOPS
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError
 from kustos.gateway.upstream.host_names import BrokerHosts
+from kustos.protocol import NamedBroker
 from kustos.runtime import words_of
 from kustos.tls import follow_files
 
@@ -40,15 +42,20 @@ IDLE_CHECKS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class _Addresses:
-    """A listener's addresses; a new broker gets its way in."""
+    """A listener's addresses, and the brokers of all listeners."""
 
     brokers: BrokerPorts | BrokerHosts
     gateway: "Gateway"
 
     def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
-        address = self.brokers.advertised(node_id, host, port)
-        self.gateway.saw_broker(Broker(node_id, host, port))
-        return address
+        return self.brokers.advertised(node_id, host, port)
+
+    @property
+    def known(self) -> object:
+        return self.gateway.parts.cluster.brokers
+
+    def learn(self, brokers: Iterable[NamedBroker]) -> None:
+        self.gateway.learn_brokers(brokers)
 
 
 class Gateway:
@@ -131,11 +138,13 @@ class Gateway:
         if failure is not None:
             raise failure
 
-    def saw_broker(self, broker: Broker) -> None:
-        """Record a broker that an answer named."""
-        brokers = self.parts.cluster.brokers
-        if brokers.get(broker.node_id) != broker:
-            self.parts.cluster.brokers = brokers | {broker.node_id: broker}
+    def learn_brokers(self, named: Iterable[NamedBroker]) -> None:
+        """Record brokers that an answer of upstream named; a new one gets its way in."""
+        known = self.parts.cluster.brokers
+        new = {each.node_id: each for each in starmap(Broker, named) if known.get(each.node_id) != each}
+        if new:
+            # not changed in place: `_Addresses.known` tells by its identity whether it is the same
+            self.parts.cluster.brokers = known | new
             self._spawn(self._bind_brokers())
 
     def way_to(self, plan: ListenerPlan, node_id: int) -> Port | HandshakeRefusal:

@@ -122,9 +122,7 @@ def endpoints_of(exchange: Exchange) -> Callable[[Message], Sequence[Message]]:
         if not endpoints:
             return ()
         for each_endpoint in endpoints:
-            each_endpoint.host, each_endpoint.port = exchange.addresses.advertised(
-                each_endpoint.node_id, each_endpoint.host, each_endpoint.port
-            )
+            exchange.advertise(each_endpoint, each_endpoint.node_id)
         return response, response.replace(node_endpoints=[])
 
     return end

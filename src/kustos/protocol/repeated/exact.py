@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.protocol.effects import Ask, Effect, Handler, Outcome, Relay, Reply
-from kustos.protocol.exchange import Decided, Record
+from kustos.protocol.exchange import Addresses, Decided, NamedBroker, Record
 from kustos.protocol.opened import Opened, throttle_time_in
 from kustos.wire import (
     CORRELATION_ID_AT,
@@ -55,12 +55,22 @@ class ExactExchange:
     version: int
     """The decider's version by which it was decided."""
     pass_on: PassOn = field(repr=False)
+    brokers: tuple[NamedBroker, ...]
+    """The brokers that upstream's answer names."""
+    known: object = None
+    """The brokers that the gateway knew when it last learned these."""
     record: Record | None = None
     """Whoever records decisions leaves here how to record those of a repetition."""
 
     acks: ClassVar[None] = None
     """It is no Produce."""
     topic_names: ClassVar[Mapping[bytes, str]] = MappingProxyType({})
+
+    def teach(self, addresses: Addresses) -> None:
+        """Let the gateway learn the brokers again that a repeated answer names, if it may not know them."""
+        if self.brokers and self.known is not addresses.known:
+            addresses.learn(self.brokers)
+            self.known = addresses.known
 
     def sent(self, frame: bytes) -> bytes:
         """Return the whole frame to send upstream for a repetition."""
@@ -109,7 +119,8 @@ def watch(opened: Opened, keep: Callable[[ExactExchange], None]) -> Handler:
         sent, pass_on = passed
         head, rest = sent[:UP_HEAD_BYTES], sent[UP_HEAD_BYTES + INT32_BYTES :]
         of_request = exchange.context, tuple(decided), tuple(exchange.granted), version
-        keep(ExactExchange(opened.row.api_key, head, rest, *of_request, pass_on))
+        brokers = tuple(exchange.brokers)
+        keep(ExactExchange(opened.row.api_key, head, rest, *of_request, pass_on, brokers))
     return outcome
 
 

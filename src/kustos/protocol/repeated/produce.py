@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.protocol.effects import UpstreamAnswer
-from kustos.protocol.exchange import Decided, Exchange, Record
+from kustos.protocol.exchange import Addresses, Decided, Exchange, Record
 from kustos.protocol.limits import items_max
 from kustos.wire import (
     CORRELATION_ID_AT,
@@ -77,6 +77,9 @@ class ProduceShape:
         if self.answers is None or not self.answers.match(answer):
             return None
         return self.answers.number(answer), with_length(answer)
+
+    def teach(self, _addresses: Addresses) -> None:
+        """Do nothing: an answer that passes unread has no tagged fields, so it names no brokers (KIP-951)."""
 
     def learn_answer(self, exchange: Exchange, answer: UpstreamAnswer) -> None:
         """Keep what an answer is like that passed as it came, without tagged fields at its end."""
