@@ -205,9 +205,9 @@ class Driver:
                 return self.topics
             case GiveWay():
                 return None
-            case Serve(message):
-                outcome.served = message
-                return served(opened, message)
+            case Serve():
+                outcome.served = opened.exchange.request
+                return served(opened, outcome.served)
 
     def _stream(self, opened: Opened, ask: AskStreamed, frame: bytes, outcome: Outcome) -> Any:
         """Let an answer pass as a whole or in pieces: which of them, its bytes decide."""

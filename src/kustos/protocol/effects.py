@@ -93,9 +93,10 @@ class AllTopics:
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """Let kustos itself answer this authorized request; send back the response message."""
+    """Let kustos itself answer `exchange.request`; send back the response message.
 
-    message: Message
+    Only `perform.served` requests it, which puts there what passed.
+    """
 
 
 @dataclass(frozen=True, slots=True)

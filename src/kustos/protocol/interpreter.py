@@ -10,11 +10,10 @@ from kustos.protocol.effects import (
     Handler,
     Relay,
     Reply,
-    Serve,
     UpstreamAnswer,
 )
 from kustos.protocol.exchange import Exchange
-from kustos.protocol.perform import finish, merged, pass_gate, resolve_topic_ids, strip
+from kustos.protocol.perform import finish, merged, pass_gate, resolve_topic_ids, served, strip
 from kustos.protocol.steps import (
     ClusterOperations,
     Conceal,
@@ -57,10 +56,10 @@ def decide(exchange: Exchange, row: Row) -> Handler:
 
 
 def interpret(exchange: Exchange, row: Row) -> Handler:
-    """Run the steps of a row."""
+    """Run the steps of a row; only what all of them kept goes upstream or is served."""
     if any(isinstance(step, Strip) for step in row.steps):
         yield from resolve_topic_ids(exchange, row)
-    request, kept, denied = exchange.request, exchange.request, None
+    kept, denied = exchange.request, None
     for step in row.steps:
         match step:
             case Gate():
@@ -70,9 +69,9 @@ def interpret(exchange: Exchange, row: Row) -> Handler:
                 if denied and not step.yields and not kept.get(step.items.request_list):
                     return Reply((yield from merged(exchange, step.items, denied, None)))
             case ServeLocally():
-                return Reply((yield Serve(request)))
-    message = kept if denied else None
-    if not denied and not any(
+                return Reply((yield from served(exchange, kept)))
+    message = None if kept is exchange.request else kept
+    if message is None and not any(
         isinstance(step, Hide | Operations | ClusterOperations | Rewrite | Conceal) for step in row.steps
     ):
         return Relay()

@@ -15,6 +15,7 @@ from kustos.protocol.effects import (
     Effects,
     Reply,
     ResolveTopicIds,
+    Serve,
     UpstreamAnswer,
 )
 from kustos.protocol.exchange import Check, Exchange
@@ -101,6 +102,14 @@ def pass_again(exchange: Exchange, gates: Iterable[Gate]) -> Effects[None]:
     if not exchange.is_still_allowed():
         for gate in gates:
             yield from pass_gate(exchange, gate)
+
+
+def served(exchange: Exchange, passed: Message) -> Effects[Message]:
+    """Return kustos' own answer to the part of the request that passed."""
+    whole, exchange.request = exchange.request, passed
+    answer: Message = yield Serve()
+    exchange.request = whole
+    return answer
 
 
 def question(

@@ -159,6 +159,17 @@ class Row:
     revokes: bool = False
     """Whether it may revoke rights: its answer waits for the requests that those rights allowed."""
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for steps that the interpreter cannot run; an escape runs its steps itself."""
+        steps = () if self.escape is not None else self.steps
+        if sum(isinstance(step, Strip) for step in steps) > 1:
+            raise ValueError("a row strips one list: its denied items are merged into one answer")
+        serves = any(isinstance(step, ServeLocally) for step in steps)
+        if serves and not all(isinstance(step, Gate) for step in steps[:-1]):
+            raise ValueError(
+                "a row that serves locally has only gates before that: its answer stays as it is"
+            )
+
 
 def gates_of(row: Row) -> tuple[Gate, ...]:
     """Return the gates of a row, in order, for an escape that passes them itself."""

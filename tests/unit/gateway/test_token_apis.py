@@ -63,7 +63,6 @@ class Node:
                 end = stop.value
             else:
                 assert isinstance(effect, Serve)
-                assert effect.message is opened.exchange.request
                 result = TokenApis(self.writer).serve(opened)
                 result = await result if isinstance(result, Awaitable) else result
         assert isinstance(end, Reply)

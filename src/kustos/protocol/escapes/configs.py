@@ -13,9 +13,9 @@ from kustos.protocol.codes import (
     UNSUPPORTED_VERSION,
 )
 from kustos.protocol.common import CLUSTER_ACTION
-from kustos.protocol.effects import Ask, Effects, Handler, Relay, Reply, Serve
+from kustos.protocol.effects import Ask, Effects, Handler, Relay, Reply
 from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.perform import merged, strip
+from kustos.protocol.perform import merged, served, strip
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
 from kustos.protocol.turns import allowed_each, begin_item, each
 from kustos.wire import Message
@@ -73,9 +73,8 @@ def alter_configs(exchange: Exchange, _row: Row) -> Handler:
             answers.append(_answer(exchange, resource, code, MESSAGES[code]))
     if any((yield from each(exchange, kept, _has_unknown_operation))):
         raise RefuseRequestError(UNKNOWN_SERVER_ERROR)
-    exchange.request = exchange.request.replace(resources=kept)
-    served: Message = yield Serve(exchange.request)
-    return Reply(served.replace(responses=[*answers, *served.responses]))
+    answer = yield from served(exchange, exchange.request.replace(resources=kept))
+    return Reply(answer.replace(responses=[*answers, *answer.responses]))
 
 
 def _valid_resources(exchange: Exchange) -> Effects[tuple[list[Message], list[Message]]]:
@@ -151,12 +150,8 @@ def describe_configs(exchange: Exchange, row: Row) -> Handler:
     if len(whole.resources) > DESCRIBED_RESOURCES_MAX:
         raise RefuseRequestError(INVALID_REQUEST)
     kept, denied = yield from strip(exchange, step, whole)
-    served = None
-    if kept.resources:
-        exchange.request = kept
-        served = yield Serve(kept)
-        exchange.request = whole
-    return Reply((yield from merged(exchange, step.items, denied, served)))
+    answer = (yield from served(exchange, kept)) if kept.resources else None
+    return Reply((yield from merged(exchange, step.items, denied, answer)))
 
 
 def describe_configs_upstream(exchange: Exchange, row: Row) -> Handler:
@@ -188,13 +183,9 @@ def describe_configs_upstream(exchange: Exchange, row: Row) -> Handler:
 
 def _described_here(exchange: Exchange, own: list[Message]) -> Effects[dict[tuple[int, str], Message]]:
     """Return this node's description of its authorizer, for each resource."""
-    whole = exchange.request
-    exchange.request = whole.replace(
-        resources=[each.replace(configuration_keys=sorted(_requested_keys(each))) for each in own]
-    )
-    served: Message = yield Serve(exchange.request)
-    exchange.request = whole
-    return {_key(result): result for result in served.results}
+    resources = [each.replace(configuration_keys=sorted(_requested_keys(each))) for each in own]
+    answer = yield from served(exchange, exchange.request.replace(resources=resources))
+    return {_key(result): result for result in answer.results}
 
 
 def _with_own(result: Message, described: Mapping[tuple[int, str], Message]) -> Message:

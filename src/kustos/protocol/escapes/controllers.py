@@ -9,10 +9,10 @@ from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation
 from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST
-from kustos.protocol.effects import Handler, Reply, Serve, Unwrap
+from kustos.protocol.effects import Handler, Reply, Unwrap
 from kustos.protocol.envelopes import address_bytes_of, principal_of
 from kustos.protocol.exchange import Exchange
-from kustos.protocol.perform import annotate_cluster
+from kustos.protocol.perform import annotate_cluster, served
 from kustos.protocol.steps import ClusterOperations, RefuseRequestError, Row
 from kustos.wire import Message
 
@@ -38,7 +38,7 @@ def describe_controllers(exchange: Exchange, row: Row) -> Handler:
             "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
         )
         return Reply(_refused(exchange, ErrorCode.mismatched_endpoint_type, text))
-    answer: Message = yield Serve(exchange.request)
+    answer = yield from served(exchange, exchange.request)
     for step in row.steps:
         if isinstance(step, ClusterOperations):
             annotate_cluster(exchange, step, answer)

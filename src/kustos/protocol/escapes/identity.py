@@ -22,8 +22,9 @@ from kustos.protocol.codes import (
     MESSAGES,
     UNKNOWN_SERVER_ERROR,
 )
-from kustos.protocol.effects import Handler, Reply, Serve
+from kustos.protocol.effects import Handler, Reply
 from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.perform import served
 from kustos.protocol.steps import RefuseRequestError, Row
 from kustos.protocol.token_messages import (
     NO_TIME,
@@ -74,7 +75,7 @@ def create_token(exchange: Exchange, _row: Row) -> Handler:
         code = INVALID_PRINCIPAL_TYPE
     if code is not None:
         return Reply(refused_creation(exchange.response_codec.root, creation, code))
-    return Reply((yield Serve(exchange.request)))
+    return Reply((yield from served(exchange, exchange.request)))
 
 
 def change_token(exchange: Exchange, _row: Row) -> Handler:
@@ -82,14 +83,14 @@ def change_token(exchange: Exchange, _row: Row) -> Handler:
     if not may_ask(exchange):
         root = exchange.response_codec.root
         return Reply(root(error_code=DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp=NO_TIME))
-    return Reply((yield Serve(exchange.request)))
+    return Reply((yield from served(exchange, exchange.request)))
 
 
 def describe_tokens(exchange: Exchange, _row: Row) -> Handler:
     """Return the requested tokens that involve the caller, or that it may describe."""
     context = exchange.context
     if may_ask(exchange):
-        found: Message = yield Serve(exchange.request)
+        found = yield from served(exchange, exchange.request)
     else:
         found = undescribed_tokens(DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     may_see = _visibility(exchange, context.principal)
@@ -130,7 +131,7 @@ def alter_scram(exchange: Exchange, _row: Row) -> Handler:
     code = CLUSTER_AUTHORIZATION_FAILED
     try:
         if exchange.allows_cluster(AclOperation.ALTER):
-            return Reply((yield Serve(exchange.request)))
+            return Reply((yield from served(exchange, exchange.request)))
     except AuthorizerError:
         code = UNKNOWN_SERVER_ERROR
     root = exchange.response_codec.root
