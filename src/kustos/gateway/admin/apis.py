@@ -126,6 +126,8 @@ class AdminApis:
                 answers.append((resource.resource_type, resource.resource_name, error))
             else:
                 changes.append(node_messages.changes_of(resource))
+        if answers and not validate_only:
+            await self.writer.followed()
         if changes:
             alteration = ConfigAlteration(tuple(changes), self.rules, validate_only)
             answers += await self._altered(alteration)

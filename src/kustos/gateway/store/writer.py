@@ -57,6 +57,9 @@ class MetadataWriter:
             self._task = loop.create_task(self._drain())
         return await answer
 
+    async def followed(self) -> None:
+        """Return when all processes of the node have carried out what this one told them."""
+
     async def run(self, work: Callable[[], Result]) -> Result:
         """Return what `work` returns, done on the writer's thread between two writes.
 

@@ -1,6 +1,7 @@
 """The gateway of a worker, and the log writer of a node with workers."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from itertools import count
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.plans import GatewayParts, ListenerPlan
 from kustos.gateway.listener.port import Port
 from kustos.gateway.store.writer import MetadataWriter
-from kustos.gateway.upstream.in_flight import nothing_in_flight
+from kustos.gateway.upstream.in_flight import RequestsInFlightError, nothing_in_flight
 from kustos.gateway.workers.pool import WorkerPool
 from kustos.gateway.workers.service import Service
 from kustos.metadata.store import MetadataStore, StoreRequest
@@ -78,3 +79,8 @@ class WorkerPoolWriter(MetadataWriter):
         await self.pool.in_force(self.store.last_offset)
         await self.drain()
         return results
+
+    async def followed(self) -> None:
+        """Return when every worker that serves has carried out what it was sent before."""
+        with suppress(RequestsInFlightError):  # nothing is revoked
+            await self.pool.in_force(self.store.last_offset)
