@@ -9,7 +9,7 @@ import pytest
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.gateway.workers import service as service_module
-from kustos.gateway.workers.encoding import ChannelError
+from kustos.gateway.workers.encoding import ChannelError, WorkerStartError
 from kustos.gateway.workers.messages import (
     FROM_WORKER,
     FROM_WRITER,
@@ -20,6 +20,7 @@ from kustos.gateway.workers.messages import (
     Fence,
     Fenced,
     Look,
+    OpenListeners,
     Progress,
     Stop,
     WorkerStatus,
@@ -158,6 +159,29 @@ async def test_a_worker_that_is_fenced_meanwhile_says_so_at_once_and_puts_nothin
     await worker.idle()
     assert worker.store.last_offset == -1
     assert not any(isinstance(each, Applied) for each in worker.writer.said)
+
+
+async def test_a_worker_opens_its_listeners_once_a_large_batch_before_the_order_is_in_force(
+    worker: Worker,
+) -> None:
+    worker.told(batch(2, 1, 2), OpenListeners(), batch(3, 3))
+    await worker.preparing()
+    worker.told(Look(7, wants_metrics=False))
+    await worker.writer.heard(WorkerStatus(7, {}, b""))
+    assert not worker.service.serve.done()
+    worker.store.go_on.set()
+    await worker.service.serve
+    assert worker.store.last_offset >= 2
+
+
+async def test_a_worker_that_is_fenced_before_the_order_never_opens_its_listeners(worker: Worker) -> None:
+    worker.told(batch(2, 1, 2), OpenListeners(), Fence("late"))
+    worker.store.go_on.set()
+    await worker.idle()
+    with pytest.raises(WorkerStartError, match="late"):
+        await worker.service.serve
+    assert worker.denied == 1
+    assert [each for each in worker.writer.said if isinstance(each, Fenced)] == [Fenced()]
 
 
 async def test_a_large_batch_that_cannot_be_ends_the_worker(worker: Worker) -> None:

@@ -119,8 +119,10 @@ class Service:
 
     def _received(self, message: object) -> Awaitable[None] | None:
         try:
+            if self.ended_badly and isinstance(message, Delta | OpenListeners):
+                return None
             if isinstance(message, Delta):
-                return None if self.ended_badly else self._follow(message)
+                return self._follow(message)
             self._perform(message)
         except Exception as error:  # noqa: BLE001 - logged in there
             self._fail(error)
