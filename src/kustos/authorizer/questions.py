@@ -3,6 +3,7 @@
 For deciding lines of a file or rows of a table. An invalid question is an ERROR, which allows nothing.
 """
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,7 +60,8 @@ class Questioner:
 
     def __init__(self, authorizer: StandardAuthorizer) -> None:
         self._authorizer: Final = authorizer
-        self._sessions: Final[dict[tuple[str | None, str | None], AuthorizerSession]] = {}
+        # an OrderedDict: to find the first key of a dict takes longer the more keys before it were removed
+        self._sessions: Final[OrderedDict[tuple[str | None, str | None], AuthorizerSession]] = OrderedDict()
         self._texts: Final[dict[int, tuple[Decision, Answer]]] = {}
 
     def ask(
@@ -112,6 +114,6 @@ class Questioner:
         except InvalidActionError:
             return EVERYBODY_IS_NO_CLIENT
         if len(self._sessions) >= QUESTIONER_SESSIONS_MAX:
-            del self._sessions[next(iter(self._sessions))]
+            self._sessions.popitem(last=False)
         self._sessions[principal, host] = session
         return session

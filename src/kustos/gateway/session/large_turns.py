@@ -19,6 +19,7 @@ recently.
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
@@ -69,7 +70,8 @@ class LargeTurns:
         self._call_later: Final = call_later or on_the_loop
         self._waiting: Final[dict[Hashable, dict[QueuePlace, Callable[[], None]]]] = {}
         """The waiting places and their callbacks, by owner; both in the order of their turns."""
-        self._costly: Final[dict[Hashable, float]] = {}
+        # an OrderedDict: to find the first key of a dict takes longer the more keys before it were removed
+        self._costly: Final[OrderedDict[Hashable, float]] = OrderedDict()
         """Until when an owner counts as costly."""
         self._amid: Final[dict[QueuePlace, Callable[[], None]]] = {}
         """The places that wait to go on with a request: before others, so that few are open at once."""
@@ -127,7 +129,7 @@ class LargeTurns:
         self._costly.pop(owner, None)
         self._costly[owner] = now_s + COSTLY_FOR_S
         if len(self._costly) > COSTLY_MAX:
-            del self._costly[next(iter(self._costly))]
+            self._costly.popitem(last=False)
 
     def leave(self, place: "QueuePlace") -> None:
         """Remove a place; nobody waits for it."""

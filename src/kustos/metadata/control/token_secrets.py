@@ -6,6 +6,7 @@ a SCRAM login in the name of the token id.
 
 import base64
 import hmac
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -127,18 +128,18 @@ class TokenCredentials:
     def __init__(self, secret: TokenSecret) -> None:
         self._secret = secret
         self._nobodys = {each: secret.nobodys_keys(each) for each in ScramMechanism}
-        self._kept: dict[tuple[str, ScramMechanism], ScramCredential] = {}
+        # an OrderedDict: to find the first key of a dict takes longer the more keys before it were removed
+        self._kept: OrderedDict[tuple[str, ScramMechanism], ScramCredential] = OrderedDict()
 
     def known(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
         """Return the credential that was kept, else one that nobody can prove; both have the id's salt."""
         salt = self._secret.salt(token_id, mechanism)
         nobodys = ScramCredential(salt, *self._nobodys[mechanism], MIN_ITERATIONS)
         key = (token_id, mechanism)
-        kept = self._kept.pop(key, None)
+        kept = self._kept.get(key)
         if kept is None:
             return nobodys
-        # a dict keeps its order: the first is the least recently used
-        self._kept[key] = kept
+        self._kept.move_to_end(key)
         return kept
 
     def compute(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
@@ -150,5 +151,5 @@ class TokenCredentials:
         """Keep the credential of a token that exists: whoever makes up ids must push none out."""
         self._kept.pop((token_id, mechanism), None)
         if len(self._kept) >= CREDENTIALS_KEPT_MAX:
-            del self._kept[next(iter(self._kept))]
+            self._kept.popitem(last=False)
         self._kept[token_id, mechanism] = credential
