@@ -118,17 +118,15 @@ class NoAudit:
 
     is_full = False
 
-    class budget:  # noqa: N801 - an attribute of an audit log
-        """Budgets of which nothing was used up."""
+    class budgets:  # noqa: N801 - an attribute of an audit log
+        """Budgets that no principal exceeded."""
 
-        summarized = 0
+        class summaries:  # noqa: N801 - an attribute of them
+            """Summaries of no decisions."""
+
+            denied = allowed = 0
 
     refused_requests = 0
-
-    class sample:  # noqa: N801 - an attribute of an audit log
-        """A sample that left nothing out."""
-
-        left_out = 0
 
     class security:  # noqa: N801 - an attribute of an audit log
         """Security events of which none were counted."""

@@ -55,6 +55,7 @@ class ControlledSink:
     name: str = "told"
     shortened_events: int = 0
     names: list[str] = field(default_factory=list)
+    items: list[Decided] = field(default_factory=list)
     security: list[SecurityEvent] = field(default_factory=list)
     recovered: list[str] = field(default_factory=list)
     refusal: Exception | None = None
@@ -81,6 +82,7 @@ class ControlledSink:
                 self.recovered.append(each.line)
             else:
                 self.names += [item.action.resource_name for item in each.decided]
+                self.items += each.decided
 
     async def close(self) -> None:
         self.closed = True

@@ -33,6 +33,8 @@ _VALUES: dict[str, Any] = {
     "reference_count": 1,
     "log_if_allowed": True,
     "log_if_denied": True,
+    "distinct_names": None,
+    "decision_count": None,
 }
 _DEFAULTS: dict[str, Any] = {"string": None, "int": 0, "long": 0, "boolean": False, "timestamp_ms": 0}
 

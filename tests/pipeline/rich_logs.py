@@ -108,8 +108,6 @@ def kustos_line(random: Random, number: int, time: datetime, acls: Sequence[Acl]
     return told_by_kustos(
         random, number, told, acls, decision=decision, access=random.choice(["ACCESS", "ACCESS", "LISTING"]),
         log_if_denied=random.choice([True, False]),
-        # what a sample drew counts as one event, like every other
-        sampled_one_in=random.choice([None, 100]) if told.is_allowed else None,
     )  # fmt: skip
 
 

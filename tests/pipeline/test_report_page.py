@@ -146,10 +146,10 @@ def test_no_name_becomes_markup_and_nothing_is_fetched(made: Made) -> None:
 
 
 def test_the_page_says_what_its_numbers_count(made: Made) -> None:
-    """A gateway may record a sample of what it allowed, and sum up denials."""
+    """A gateway sums up decisions beyond a principal's budget."""
     text = made.page.read_text(encoding="utf-8")
-    assert "All numbers count recorded events." in text
-    assert "<code>kustos.audit.allowed.one.in</code>" in text
+    assert "All numbers count recorded decisions;" in text
+    assert "<code>decision_count</code>" in text
 
 
 def test_failed_logins_are_told_by_who_from_where_and_how_often(made: Made) -> None:

@@ -70,7 +70,7 @@ def event_of(
         "change_offset": change_offset,
         "latency_us": latency_us,
         "distinct_names": decided.distinct_names,
-        "sampled_one_in": decided.sampled_one_in,
+        "decision_count": decided.decision_count,
         **beside(decided),
     }
 

@@ -128,7 +128,7 @@ def test_event_says_who_what_and_why() -> None:
         "change_offset": None,
         "latency_us": None,
         "distinct_names": None,
-        "sampled_one_in": None,
+        "decision_count": None,
     }
 
 
@@ -172,7 +172,7 @@ def test_what_is_no_event_is_refused(wrong: str, named: str) -> None:
 
 def test_a_field_that_came_later_is_null_in_older_lines() -> None:
     later = [field.name for field in AUDIT_FIELDS if field.came_later]
-    assert later[:5] == ["cluster_id", "change_offset", "latency_us", "distinct_names", "sampled_one_in"]
+    assert later[:5] == ["cluster_id", "change_offset", "latency_us", "distinct_names", "decision_count"]
     assert all(field.came_later for field in AUDIT_FIELDS if field.scope == "shadow")
     older = {name: value for name, value in json.loads(line()).items() if name not in later}
     assert AuditEvent.from_json(json.dumps(older)) == dataclasses.replace(event(), cluster_id=None)

@@ -42,8 +42,8 @@ def test_each_event_counts_once_under_what_would_have_been_otherwise() -> None:
 def test_lists_and_probes_are_no_uses_and_a_summary_event_is_all_that_it_stands_for() -> None:
     listed = decided("t")._replace(candidate=LOST, listing=True)
     probe = decided("t", log_if_denied=False)._replace(candidate=LOST)
-    action = replace(decided("t").action, reference_count=40)
-    many = decided("t")._replace(candidate=LOST, action=action, distinct_names=3)
+    action = replace(decided("t").action, reference_count=80)
+    many = decided("t")._replace(candidate=LOST, action=action, distinct_names=3, decision_count=40)
     summary = TrialSummary.of(lines(listed, probe, many))
     assert summary.lost_uses == 40
     assert [key.access for key, _ in summary.sorted()] == ["ACCESS", "PROBE", "LISTING"]

@@ -139,8 +139,8 @@ class TrialSummary:
                 )
         elif event["schema_version"] == AUDIT_SCHEMA_VERSION and "shadow_decision" in event:
             for key in _keys(event):
-                # a summary event stands for all its references
-                decisions = 1 if event["distinct_names"] is None else event["reference_count"]
+                # a summary event stands for several decisions
+                decisions = event["decision_count"] or 1
                 count = self.differences.setdefault(key, DifferenceCount())
                 count.add(decisions, event["time_ms"], event["host"])
         seen.add(event_id)

@@ -147,8 +147,8 @@ class Decided(NamedTuple):
     """The resource name; None for a question about any resource of the type."""
     distinct_names: int | None = None
     """The number of names decided together; None for a decision on one."""
-    sampled_one_in: int | None = None
-    """Of how many decisions like it this one is written by chance; None: it is written in any case."""
+    decision_count: int | None = None
+    """The number of decisions that a summary stands for; None for one decision."""
     shadow: ShadowDecision | None = None
     """What the ACLs say where they deny and the listener lets it pass nevertheless."""
     candidate: ShadowDecision | None = None

@@ -185,7 +185,7 @@ class Node:
             self.gateway.admission.change_limits(
                 settings.max_connections, settings.max_connections_per_ip, settings.failed_logins
             )
-            self.audit.sample.one_in = settings.audit.allowed_one_in
+            self.audit.budgets.use.bytes_per_hour = settings.audit.allowed_bytes_per_hour
             self.candidate.load(settings.candidate_acls)
 
         return commit

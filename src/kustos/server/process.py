@@ -78,7 +78,7 @@ async def open_audit_log(settings: KustosSettings, name: str, cluster_id: str) -
         sinks,
         queue_max_events=settings.audit.queue_max_events,
         on_full=settings.audit.on_full,
-        allowed_one_in=settings.audit.allowed_one_in,
+        allowed_bytes_per_hour=settings.audit.allowed_bytes_per_hour,
         denied_bytes_per_hour=settings.audit.denied_bytes_per_hour,
         keeper=keeper,
     )

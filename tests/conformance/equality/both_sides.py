@@ -30,8 +30,8 @@ SETTLES_WITHIN_S = 30.0
 
 UNKNOWN_TOPIC = 3
 
-WRITES_ALL = {"kustos.audit.denied.max.bytes.per.hour": str(1 << 40)}
-"""A request is repeated until both sides agree; kustos would sum up what one user is denied too often."""
+WRITES_ALL = {f"kustos.audit.{each}.max.bytes.per.hour": str(1 << 40) for each in ("denied", "allowed")}
+"""A request is repeated until both sides agree; kustos would sum up what one user requests too often."""
 
 SENT_AGAIN = {api for api, row in TABLE.items() if row.repeatable} - {ApiKey.SHARE_GROUP_HEARTBEAT}
 """What a client may send again with the same bytes, which kustos then does not read. To a share group the

@@ -57,6 +57,7 @@ def some_events(seed: int) -> list[dict[str, Any]]:
             access=random.choice(["ACCESS", "LISTING"]),
             log_if_denied=random.choice([True, False, None]),
             reference_count=random.choice([0, 1, 2**31 - 1, None]),
+            decision_count=random.choice([None, None, 1, 7, 2**31 - 1]),
             rule=random.choice(RULES),
         )
         for number in range(random.choice([1, 40, 300]))
@@ -89,7 +90,7 @@ def by_python(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], tuple[Any, ..
         groups[time.date(), principal, *plain, rule_of(row)].append(row)
     return {
         grain: (
-            len(members),
+            sum(one["decision_count"] or 1 for one in members),
             sum(one["reference_count"] or 0 for one in members),
             min(one["time_ms"] for one in members),
             max(one["time_ms"] for one in members),
@@ -132,7 +133,8 @@ def by_duckdb(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], tuple[Any, ..
     grain = ", ".join(special.get(name, name) for name in ROLLUP_GRAIN[2:-1])
     query = f"""
         SELECT epoch_ms(time_ms)::DATE, principal_type || ':' || principal_name, {grain}, rule::VARCHAR,
-               count(*), coalesce(sum(reference_count), 0)::BIGINT, min(time_ms), max(time_ms),
+               sum(coalesce(decision_count, 1))::BIGINT, coalesce(sum(reference_count), 0)::BIGINT,
+               min(time_ms), max(time_ms),
                bit_or(1::INT << hour(epoch_ms(time_ms))::INT), min(event_id)
         FROM events GROUP BY ALL"""
     with duckdb.connect() as connection:

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from kustos.gateway.audit.entries import AuditEvents
-from kustos.gateway.audit.journal import AuditKeeper
+from kustos.gateway.audit.journal import AuditJournal, AuditKeeper
 from kustos.gateway.audit.json_files import JsonFilesSink
 from kustos.gateway.audit.lanes import AuditLogClosedError
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.log4j import KafkaLinesSink
 from kustos.runtime import SystemEntropy
-from testkit.gateway.audit import CONTEXT, DENIED, ControlledSink, decided, willing
+from testkit.gateway.audit import CONTEXT, DENIED, ControlledSink, decided, until, willing
 
 
 def events() -> AuditEvents:
@@ -88,26 +88,38 @@ async def test_what_is_recorded_again_passes_the_same_limits(tmp_path: Path, has
     again = log.recorder(CONTEXT, [decided("allowed"), decided("denied", DENIED)])
     for number in range(100):
         again(number, 7, 40)
-    assert log.budget.summarized > 0
+    assert log.budgets.summaries.denied > 0
     await log.close()
     assert sink.names.count("allowed") == 100
     with pytest.raises(AuditLogClosedError):
         again(100, 7, 40)
 
 
-async def test_a_sample_begins_and_ends_also_for_what_is_recorded_again(tmp_path: Path) -> None:
-    log = AuditLog([sink := willing()], keeper=keeper_of(tmp_path))
-    again = log.recorder(CONTEXT, [decided("orders")])
-    again(1, 7, 40)
-    log.sample.one_in = 2**32
-    for number in range(9):
+async def test_a_kill_loses_the_counts_of_a_minute_and_no_name_that_was_used(tmp_path: Path) -> None:
+    keeper = keeper_of(tmp_path)
+    log = AuditLog([ControlledSink()], keeper=keeper, allowed_bytes_per_hour=0)
+    again = log.recorder(CONTEXT, [decided("orders"), decided("payments")])
+    for number in range(100):
         again(number, 7, 40)
-    assert log.sample.left_out == 8, "all but the first use, by all likelihood"
-    log.sample.one_in = 1
-    for number in range(3):
-        again(number, 7, 40)
+    for task in log._tasks:
+        task.cancel()
+    keeper.close()
+    sink = willing()
+    await AuditLog([sink], keeper=keeper_of(tmp_path)).close()
+    assert names_of(sink.recovered) == ["orders", "payments"]
+
+
+async def test_an_orderly_stop_writes_more_summaries_than_the_journal_holds(tmp_path: Path) -> None:
+    keeper = AuditKeeper(AuditJournal.open(tmp_path / "journal", 64 * 1024), events())
+    sink = willing()
+    log = AuditLog([sink], keeper=keeper, allowed_bytes_per_hour=0)
+    for turn in range(10):
+        for number in range(20):
+            log.record(CONTEXT, [decided(f"{turn}-{number}"), decided(f"{turn}-{number}")], 7)
+        await until(sink.answered, lambda: len(sink.names) == log._number)
     await log.close()
-    assert sink.names == ["orders"] * 5
+    assert len(sink.names) == 400
+    assert [item.decision_count for item in sink.items[200:]] == [1] * 200
 
 
 async def test_a_process_that_will_not_come_again_is_taken_over(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""SIGHUP in a node that serves: limits, users of PLAIN and the audit sample change under its clients."""
+"""SIGHUP in a node that serves: limits, users of PLAIN and the audit budget change under its clients."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -100,18 +100,18 @@ async def test_what_is_in_force_is_described_and_recorded(node: AdminNode, reloa
         answer = await ops.ask(ApiKey.DESCRIBE_CONFIGS, 4, resources=[resource], include_synonyms=False)
         return [config.value for config in answer.results[0].configs]
 
-    key = "kustos.audit.allowed.one.in"
+    key = "kustos.audit.allowed.max.bytes.per.hour"
     own = "listener.name.clients.plain.sasl.jaas.config"
-    assert await described(key) == ["1"]
+    assert await described(key) == ["1073741824"]
     module = f'{MODULE} required user_alice="newer";'
     assert reload(**{key: "100", own: module}) == [key, own]
     assert await described(key) == ["100"]
     assert await described(own) == [None], "a secret is named and not shown"
-    assert node.node.audit.sample.one_in == 100
+    assert node.node.audit.budgets.use.bytes_per_hour == 100
     assert reload() == [key, own]
-    assert await described(key) == ["1"]
+    assert await described(key) == ["1073741824"]
     assert await described(own) == [], "the file has it no more"
-    assert node.node.audit.sample.one_in == 1
+    assert node.node.audit.budgets.use.bytes_per_hour == 1_073_741_824
 
 
 async def test_a_file_that_is_wrong_changes_no_limit(node: AdminNode, tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
         "in the settings that begin with `kustos.audit.syslog.`",
     ),
     ({"kustos.audit.json.format": "cef"}, "use `kustos` or `cloudevents` or `ocsf`"),
-    ({"kustos.audit.allowed.one.in": "0"}, "use a whole number from 1 to 1000000"),
+    ({"kustos.audit.queue.max.events": "0"}, "use a whole number from 1 to 10000000"),
     ({"kustos.authorization.mode": "none"}, "use `enforce` or `shadow` or `off`"),
     ({"authorizer.class.name": "", "kustos.authorization.mode": "shadow"}, "on listener `PLAINTEXT`"),
     ({"connection.failed.authentication.delay.ms": "600000"}, "must be below `connections.max.idle.ms`"),

@@ -135,7 +135,7 @@ class AuditEvent:
     change_offset: int | None = None
     latency_us: int | None = None
     distinct_names: int | None = None
-    sampled_one_in: int | None = None
+    decision_count: int | None = None
     shadow_decision: str | None = None
     shadow_rule: str | None = None
     candidate_decision: str | None = None

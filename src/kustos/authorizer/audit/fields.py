@@ -277,18 +277,19 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "distinct_names",
         "int",
         True,
-        "number of distinct names that a summary event stands for (1000: 1000 or more), `resource_name` is "
-        "one of them; null in the event of a single decision",
+        "number of distinct names that a summary event stands for (1000: 1000 or more); `resource_name` is "
+        "one of them, but null in a summary of ALLOWED with several names; null in the event of a single "
+        "decision",
         "item.distinct_names",
         came_later=True,
     ),
     AuditField(
-        "sampled_one_in",
+        "decision_count",
         "int",
         True,
-        "of how many allowed uses like this one was written (`kustos.audit.allowed.one.in`); null if it was "
-        "not left to chance",
-        "item.sampled_one_in",
+        "number of decisions that a summary event stands for, whose references `reference_count` sums up; "
+        "null in the event of a single decision",
+        "item.decision_count",
         came_later=True,
     ),
     AuditField(

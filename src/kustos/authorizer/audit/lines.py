@@ -58,8 +58,8 @@ class AuditedDecision(Protocol):
         """How many names the event covers; None for an event about one name."""
 
     @property
-    def sampled_one_in(self) -> int | None:
-        """Of how many it is one by chance; None: it is no sample."""
+    def decision_count(self) -> int | None:
+        """How many decisions the event stands for; None for an event of one decision."""
 
     @property
     def shadow(self) -> ShadowDecision | None:

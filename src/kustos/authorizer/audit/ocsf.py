@@ -63,6 +63,7 @@ MAPPED: Final = frozenset(
         "resource_type",
         "resource_name",
         "decision",
+        "decision_count",
         "mechanism",
         "failure",
         "attempt_count",
@@ -146,6 +147,7 @@ def _decision(event: dict[str, Any]) -> dict[str, Any]:
         "src_endpoint": _source(event),
         "dst_endpoint": {"name": event["listener_name"] or "kustos"},
         "resources": [resource],
+        **({} if event.get("decision_count") is None else {"count": event["decision_count"]}),
     }
 
 

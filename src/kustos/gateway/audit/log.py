@@ -8,8 +8,8 @@ fails. That is its backpressure: until the sink has written what it refused, the
 drops its batch, and both are counted. Delivery is at least once: after a failure a sink may see events again,
 with the same ids.
 
-Denials and filtered names have a budget for each principal (`AuditBudget`); beyond it equal decisions become
-one event a minute.
+Each principal has budgets of events (`DecisionBudgets`); beyond them equal decisions become one event a
+minute.
 
 In the modes that fail closed events stay in memory that outlives the process until they are written
 (`AuditKeeper`): a killed process leaves them to the next one.
@@ -28,7 +28,7 @@ from typing import Final
 import structlog
 
 from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
-from kustos.gateway.audit.budget import SUMMARY_S, AuditBudget, has_budget
+from kustos.gateway.audit.budget import AuditBudget, PrincipalKey, key_of
 from kustos.gateway.audit.entries import AuditEntry, Entry, RepeatedEntry, SecurityEntry, with_logged_names
 from kustos.gateway.audit.journal import AuditKeeper
 from kustos.gateway.audit.lanes import (
@@ -40,10 +40,10 @@ from kustos.gateway.audit.lanes import (
     OnFull,
     nothing,
 )
-from kustos.gateway.audit.sampling import AllowedSample
-from kustos.gateway.audit.security import SecurityLog
+from kustos.gateway.audit.security import FULL_RETRY_S, SecurityLog
+from kustos.gateway.audit.summaries import DecisionBudgets, Summary
 from kustos.protocol import Decided
-from kustos.runtime import Clock, SystemClock, SystemEntropy
+from kustos.runtime import Clock, SystemClock
 
 CLOSE_TIMEOUT_S: Final = 15.0
 """How long closing waits for sinks: longer than one failed attempt, shorter than supervisors wait."""
@@ -53,6 +53,9 @@ HELD_MAX_S: Final = 5.0
 
 HELD_MAX: Final = 10_000
 """Requests whose events may wait, as many as changes may; beyond that they are written at once."""
+
+SUMMARIES_PER_TURN: Final = 256
+"""Summaries that one turn of the event loop writes, in some 3 ms."""
 
 LOG: Final = structlog.get_logger("kustos.audit")
 
@@ -67,7 +70,7 @@ class AuditLog:
         queue_max_events: int = 65_536,
         on_full: OnFull = OnFull.BLOCK,
         denied_bytes_per_hour: int = 104_857_600,
-        allowed_one_in: int = 1,
+        allowed_bytes_per_hour: int = 2**30,
         clock: Clock | None = None,
         keeper: AuditKeeper | None = None,
     ) -> None:
@@ -79,8 +82,10 @@ class AuditLog:
         """Whether requests are refused while the log is full."""
         self._blocks: Final = on_full is not OnFull.DROP
         clock = clock or SystemClock()
-        self.budget: Final = AuditBudget(denied_bytes_per_hour, clock.monotonic_ms)
-        self.sample: Final = AllowedSample(allowed_one_in, clock.monotonic_ms, SystemEntropy())
+        self.budgets: Final = DecisionBudgets(
+            denied_bytes_per_hour, allowed_bytes_per_hour, clock.monotonic_ms
+        )
+        self._takes_lease: Final = self.budgets.use.takes_lease
         self._summaries: asyncio.TimerHandle | None = None
         self._wall_ms: Final = clock.wall_ms
         self._number = 0
@@ -132,12 +137,11 @@ class AuditLog:
         if not (self.lanes and decided):
             return
         now_ms = self._wall_ms()
-        chosen = self.sample.choose(context, decided)
-        admitted = self.budget.admit(context, chosen, now_ms, acl_offset)
+        admitted = self.budgets.admit(context, decided, now_ms, acl_offset)
         if admitted:
             self._put(self._entry(now_ms, context, admitted, acl_offset, latency_us))
-        if len(admitted) < len(chosen) and self._summaries is None:
-            self._summaries = self._loop.call_later(SUMMARY_S, self._write_summaries)
+        if len(self.budgets.summaries):
+            self._await_summaries()
 
     def recorder(
         self, context: AuthorizableRequestContext, decided: Sequence[Decided]
@@ -148,24 +152,27 @@ class AuditLog:
         """
         decided, keeper = tuple(decided), self._keeper
 
-        def chosen(correlation_id: int, acl_offset: int, latency_us: int) -> None:
+        def by_decision(correlation_id: int, acl_offset: int, latency_us: int) -> None:
             self.record(replace(context, correlation_id=correlation_id), decided, acl_offset, latency_us)
 
-        if keeper is None or any(has_budget(item) for item in decided) or not self.lanes:
-            return chosen
-        return partial(self._record_again, keeper.repeated(context, decided), chosen)
+        size_bytes = self.budgets.repeated_bytes(context, decided)
+        if keeper is None or size_bytes is None or not self.lanes:
+            return by_decision
+        owner = key_of(context.principal)
+        return partial(self._record_again, keeper.repeated(context, decided), owner, size_bytes, by_decision)
 
     def _record_again(
         self,
         repeated: RepeatedEntry,
-        chosen: Callable[[int, int, int], None],
+        owner: PrincipalKey,
+        size_bytes: int,
+        by_decision: Callable[[int, int, int], None],
         correlation_id: int,
         acl_offset: int,
         latency_us: int,
     ) -> None:
-        if self.sample.leaves_out:
-            # a reload may begin that while a client goes on to repeat itself
-            chosen(correlation_id, acl_offset, latency_us)
+        if not self._takes_lease(owner, size_bytes):
+            by_decision(correlation_id, acl_offset, latency_us)
             return
         if not self._is_open:
             raise _closed()
@@ -208,10 +215,24 @@ class AuditLog:
         self._number += len(decided)
         return entry
 
-    def _write_summaries(self) -> None:
+    def _await_summaries(self) -> None:
+        if self._summaries is None and self._is_open:
+            delay_s = FULL_RETRY_S if self.is_full else self.budgets.summaries.due_ms / 1000
+            self._summaries = self._loop.call_later(delay_s, self._write_due_summaries)
+
+    def _write_due_summaries(self) -> None:
+        """Write some summaries; the others wait for a later turn, and for room in the log."""
         self._summaries = None
-        for each in self.budget.take_summaries():
-            self._put(self._entry(each.time_ms, each.context, (each.decided,), each.acl_offset))
+        if not self.is_full:
+            self._write_summaries(self.budgets.summaries.take(SUMMARIES_PER_TURN))
+        if len(self.budgets.summaries):
+            self._await_summaries()
+
+    def _write_summaries(self, summaries: Sequence[Summary]) -> None:
+        for each in summaries:
+            entry = self._entry(each.time_ms, each.context, (each.decided,), each.acl_offset)
+            # an orderly stop writes all at once, also what the journal has no room for
+            self._put(entry, is_kept=not self.is_full)
 
     def _release(self, number: int, change_offset: int | None) -> None:
         if (held := self._held.pop(number, None)) is not None:
@@ -244,9 +265,9 @@ class AuditLog:
         """The wall time by which entries are stamped."""
         return self._wall_ms()
 
-    def _put(self, entry: Entry) -> None:
+    def _put(self, entry: Entry, *, is_kept: bool = True) -> None:
         on_done: Callable[[], object] = nothing
-        if self._keeper is not None and self.lanes:
+        if is_kept and self._keeper is not None and self.lanes:
             entry, on_done = self._keeper.keep(entry, len(self.lanes))
         for lane in self.lanes:
             if self._blocks or lane.depth < self._limit:
@@ -265,7 +286,7 @@ class AuditLog:
         self._is_open = False
         if self._summaries is not None:
             self._summaries.cancel()
-        self._write_summaries()
+        self._write_summaries(self.budgets.summaries.take(is_end=True))
         for number in list(self._held):
             self._release(number, None)
         for lane in self.lanes:

@@ -116,13 +116,10 @@ class FrequentLogins:
     """The logins of one window that exceeded the budget. Times are those of the events."""
 
     def __init__(self, budget: AuditBudget) -> None:
+        self.counted = 0
+        """Logins that have no event of their own, since the start."""
         self._budget: Final = budget
         self._kinds: Final[dict[SecurityEvent, CountedKind]] = {}
-
-    @property
-    def counted(self) -> int:
-        """Logins that have no event of their own, since the start."""
-        return self._budget.summarized
 
     def add(self, login: SecurityEvent) -> SecurityEvent | None:
         """Take a login; return it if it must be reported at once, None if it was counted."""
@@ -138,7 +135,7 @@ class FrequentLogins:
             self._kinds[key] = CountedKind(kind, 0, login.time_ms)
             return login
         known.add(kind)
-        self._budget.summarized += 1
+        self.counted += 1
         return None
 
     def end_window(self) -> list[SecurityEvent]:

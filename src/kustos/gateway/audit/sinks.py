@@ -34,7 +34,7 @@ class AuditSettings:
     log4j_level: str = "INFO"
     queue_max_events: int = 65_536
     on_full: OnFull = OnFull.BLOCK
-    allowed_one_in: int = 1
+    allowed_bytes_per_hour: int = 2**30
     denied_bytes_per_hour: int = 104_857_600
 
 

@@ -63,8 +63,15 @@ class Watched(Collector):
         )
         yield CounterMetricFamily(
             "kustos_audit_summarized_decisions",
-            "Decisions counted in summary events, because their principal exceeded its budget of denials.",
-            audit.budget.summarized,
+            "Denials and filtered names counted in summary events, because their principal exceeded its "
+            "budget of denials.",
+            audit.budgets.summaries.denied,
+        )
+        yield CounterMetricFamily(
+            "kustos_audit_summarized_allowed_decisions",
+            "Allowed decisions counted in summary events, because their principal exceeded its budget of use "
+            "or of changes.",
+            audit.budgets.summaries.allowed,
         )
         yield CounterMetricFamily(
             "kustos_audit_summarized_logins",
@@ -76,11 +83,6 @@ class Watched(Collector):
             "Requests that came while the audit log was full: what needed a decision was refused "
             "(`kustos.audit.on.full=deny`).",
             audit.refused_requests,
-        )
-        yield CounterMetricFamily(
-            "kustos_audit_sampled_out_decisions",
-            "Allowed uses without an event (`kustos.audit.allowed.one.in`).",
-            audit.sample.left_out,
         )
         labels = ("sink",)
         depth = GaugeMetricFamily(

@@ -9,6 +9,7 @@ from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies.parameters import AnomalyParameters
 from kustos.pipeline.anomalies.parameters import Window as JudgedWindow
+from kustos.pipeline.columns.decision_counts import decision_count
 from kustos.pipeline.columns.probes import ACCESS, way_of_access
 from kustos.pipeline.deciding import is_by_super_user
 from kustos.pipeline.schemas import ROLLUP_GRAIN
@@ -67,7 +68,7 @@ def rollup_of_events(events: DataFrame) -> DataFrame:
         .withColumn("access", way_of_access())
         .groupBy(*ROLLUP_GRAIN, sql.hour("time").alias("hour"))
         .agg(
-            sql.count(sql.lit(1)).alias("event_count"),
+            sql.sum(decision_count()).alias("event_count"),
             sql.min("time").alias("first_time"),
             sql.max("time").alias("last_time"),
         )

@@ -15,6 +15,7 @@ from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
 from kustos.acl import EVERY_PRINCIPAL, AclValueError
 from kustos.authorizer import RuleKind, parse_super_users
+from kustos.pipeline.columns.decision_counts import decision_count
 from kustos.pipeline.columns.probes import way_of_access
 from kustos.pipeline.deciding import principal_text
 from kustos.pipeline.errors import MetadataHistoryError
@@ -148,7 +149,7 @@ def _counted(rows: DataFrame, span_ms: int) -> DataFrame:
             sql.when(sql.col("acl_offset").isNull(), span).alias("span"),
         )
         .agg(
-            sql.count("*").alias("event_count"),
+            sql.sum(decision_count()).alias("event_count"),
             sql.sum("reference_count").alias("reference_count"),
             sql.min("time").alias("first_time"),
             sql.max("time").alias("last_time"),

@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
+from kustos.pipeline.columns.decision_counts import decision_count
 from kustos.pipeline.columns.probes import LISTING, PROBE, way_of_access
 from kustos.pipeline.lines.clusters import UNNAMED
 from kustos.pipeline.schemas import ACCESS_COUNTS_SCHEMA, CLUSTER
@@ -18,13 +19,14 @@ def access_counts(events: DataFrame) -> DataFrame:
     """Return the table `access_counts` of `audit_events`, one row a distinct access and decision."""
     principal = sql.concat("principal_type", sql.lit(":"), "principal_name")
     cluster = sql.coalesce(CLUSTER, sql.lit(UNNAMED))
+    count, zero = decision_count(), sql.lit(0)
     counted = (
         events.withColumns({"principal": principal, CLUSTER: cluster})
         .groupBy(CLUSTER, *GRAIN)
         .agg(
-            sql.count(sql.lit(1)).alias("event_count"),
-            sql.count_if(sql.col("access") == LISTING).alias("listing_count"),
-            sql.count_if(way_of_access() == PROBE).alias("probe_count"),
+            sql.sum(count).alias("event_count"),
+            sql.sum(sql.when(sql.col("access") == LISTING, count).otherwise(zero)).alias("listing_count"),
+            sql.sum(sql.when(way_of_access() == PROBE, count).otherwise(zero)).alias("probe_count"),
             sql.min("time").alias("first_time"),
             sql.max("time").alias("last_time"),
         )
@@ -181,14 +183,14 @@ def activity(events: DataFrame, bucket_seconds: int) -> DataFrame:
     Probes are neither.
     """
     bucket = sql.floor(sql.col("time_ms") / (bucket_seconds * 1000)) * bucket_seconds
-    one = sql.lit(1)
+    count = decision_count()
     return (
         events.filter(~way_of_access().eqNullSafe(PROBE))
         .withColumn("bucket_start", bucket)
         .groupBy("bucket_start")
         .agg(
-            sql.sum(sql.when(sql.col("decision") == "ALLOWED", one).otherwise(sql.lit(0))).alias("allowed"),
-            _denied(one).alias("denied"),
+            sql.sum(sql.when(sql.col("decision") == "ALLOWED", count).otherwise(sql.lit(0))).alias("allowed"),
+            _denied(count).alias("denied"),
         )
     )
 

@@ -22,6 +22,7 @@ from kustos.pipeline.columns import (
     joined,
     parts_of,
 )
+from kustos.pipeline.columns.decision_counts import DECISION_COUNT, decision_counts
 from kustos.pipeline.columns.probes import ways_of_access
 from kustos.pipeline.deciding import ShippedAcls
 from kustos.pipeline.deciding.questions import answered
@@ -57,7 +58,7 @@ _TEXTS: Final = {
     ROLLUP: ("principal", *_SHARED),
 }
 _NUMBERS: Final = {
-    EVENTS: ("reference_count", "time", "log_if_denied"),
+    EVENTS: (DECISION_COUNT, "reference_count", "time", "log_if_denied"),
     ROLLUP: ("event_count", "reference_count", "first_time", "last_time"),
 }
 _EXAMPLE: Final = {EVENTS: "event_id", ROLLUP: "sample_event_id"}
@@ -234,7 +235,7 @@ class FlipSearch:
     ) -> dict[str, tuple[pa.Array, str]]:
         places = pa.array(rows)
         if self.table == EVENTS:
-            events = pa.array(np.ones(len(rows), np.int64))
+            events = decision_counts(chunk).take(places)
             first_time = last_time = chunk["time"].take(places)
         else:
             events = chunk["event_count"].take(places)

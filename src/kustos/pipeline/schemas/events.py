@@ -191,7 +191,7 @@ AUDIT_ROLLUP_SCHEMA: Final = StructType(
 )
 """`day` is in UTC, and the partition. `principal` is `Type:name`. A null `resource_name` means any of the
 type. `access` is ACCESS for a use, LISTING for a name that only filtered a list, PROBE for a denial that
-refused nothing (ACCESS if that is unknown, and in older roll-ups). `event_count` counts recorded events, each
-as one, also those that a gateway drew as a sample (`sampled_one_in`); they concern `reference_count` items of
+refused nothing (ACCESS if that is unknown, and in older roll-ups). `event_count` counts recorded events, a
+summary as the decisions that it stands for (`decision_count`); they concern `reference_count` items of
 requests. Bit h of `hours` is set if there was an event in hour h of UTC.
 `sample_event_id` is the smallest event id of the row: a re-run chooses the same."""

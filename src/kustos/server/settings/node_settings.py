@@ -320,7 +320,7 @@ def _audit(given: GivenSettings) -> AuditSettings:
         log4j_level=given.require(audit_table.AUDIT_LOG4J_LEVEL),
         queue_max_events=given.require(audit_table.AUDIT_QUEUE_MAX_EVENTS),
         on_full=OnFull(given.require(audit_table.AUDIT_ON_FULL)),
-        allowed_one_in=given.require(audit_table.AUDIT_ALLOWED_ONE_IN),
+        allowed_bytes_per_hour=given.require(audit_table.AUDIT_ALLOWED_MAX_BYTES_PER_HOUR),
         denied_bytes_per_hour=given.require(audit_table.AUDIT_DENIED_MAX_BYTES_PER_HOUR),
     )
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kustos.pipeline.columns.codes import OR, Coded, coded, grouped, joined
+from kustos.pipeline.columns.decision_counts import DECISION_COUNT, decision_counts
 from kustos.pipeline.columns.file_parts import Chunk, FilePart, chunks
 from kustos.pipeline.columns.probes import ways_of_access
 from kustos.pipeline.lines.clusters import UNNAMED
@@ -32,7 +33,7 @@ _SCHEMA: Final = to_arrow_schema(AUDIT_ROLLUP_SCHEMA, timezone="UTC")
 _RULE: Final = tuple(f"rule.{field.name}" for field in _SCHEMA.field("rule").type)
 _HAS_RULE: Final = "has_rule"
 _TEXTS: Final = ("principal_type", "principal_name", *ROLLUP_GRAIN[2:-1], *_RULE)
-_OTHERS: Final = ("rule", "time_ms", "reference_count", "event_id", "log_if_denied")
+_OTHERS: Final = ("rule", "time_ms", DECISION_COUNT, "reference_count", "event_id", "log_if_denied")
 _ROLLUP_TEXTS: Final = (*ROLLUP_GRAIN[1:-1], *_RULE)
 _BUCKET_KEYS: Final = ("principal", "host", "resource_name")
 _KEYS: Final = (*ROLLUP_GRAIN[:-1], _HAS_RULE, *_RULE)
@@ -92,7 +93,7 @@ def _of_events(chunk: Chunk) -> tuple[dict[str, Coded], dict[str, Any]]:
     hours = np.left_shift(1, milliseconds // MILLISECONDS_OF_AN_HOUR % HOURS_OF_A_DAY).astype(np.int32)
     time = time_ms.cast(pa.timestamp("ms", tz="UTC")).cast(_SCHEMA.field("first_time").type)
     return keys, {
-        "event_count": pa.array(np.ones(len(time), np.int64)),
+        "event_count": decision_counts(read),
         "reference_count": read["reference_count"].cast(pa.int64()).fill_null(0),
         "first_time": time,
         "last_time": time,

@@ -128,13 +128,14 @@ AUDIT_ON_FULL: Final = Setting(
     "When the queue is full or a sink fails: `block` serves no further request until the sink writes again, "
     "`deny` refuses each with UNKNOWN_SERVER_ERROR until then, `drop` goes on and counts the lost events.",
 )
-AUDIT_ALLOWED_ONE_IN: Final = Setting(
-    "kustos.audit.allowed.one.in",
-    whole_number(1, 1_000_000),
-    1,
+AUDIT_ALLOWED_MAX_BYTES_PER_HOUR: Final = Setting(
+    "kustos.audit.allowed.max.bytes.per.hour",
+    whole_number(0, INT64_MAX, "bytes"),
+    1_073_741_824,
     "Audit",
-    "Of how many allowed uses (READ, WRITE, DESCRIBE and the like) one is written, by chance; 1: all. The "
-    "first use of each hour is always written, and so are denials and changes.",
+    "The limit for each principal, in each process, on events of allowed READ, WRITE, DESCRIBE, "
+    "DESCRIBE_CONFIGS and IDEMPOTENT_WRITE; 0: the first of a minute only. Beyond it equal decisions on one "
+    "resource become one event a minute, with their number.",
     takes_effect=TakesEffect.RELOAD,
 )
 AUDIT_DENIED_MAX_BYTES_PER_HOUR: Final = Setting(
