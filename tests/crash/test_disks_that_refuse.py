@@ -10,7 +10,7 @@ from kustos.metadata.errors import LogFailedError
 from kustos.metadata.log import LogPolicy
 from kustos.metadata.store.store import MetadataStore
 from testkit.metadata_logs import acl, contents, partition, take_snapshot
-from tests.crash.small_disk import small_disk
+from testkit.small_disk import small_disk
 
 REQUEST_ACLS = 20
 LONG_NAME = "x" * 200
