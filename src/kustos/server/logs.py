@@ -1,15 +1,21 @@
 """The node's own log: one line an event on standard error, as text on a terminal, else JSON.
 
+Logging never raises and never waits: `LogLines` queues each line, and an event that cannot be rendered
+becomes a line that says so.
+
 Every logger of kustos has a name and may have a level of its own; else it inherits that of its parent
 (`kustos.metadata` for `kustos.metadata.log`), finally that of `root`. Levels have Kafka's names.
 """
 
+import json
 import logging
-import sys
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
+
+from kustos.server.log_lines import LOG_LINES, STANDARD_ERROR, encoded
 
 TRACEBACKS: Final = structlog.processors.ExceptionRenderer(
     structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
@@ -95,12 +101,17 @@ LOG_LEVELS: Final = LogLevels()
 """The levels of this process."""
 
 
-class _NamedLogger(structlog.WriteLogger):
-    """Writes a line at once, since the processes of a node share standard error, and knows its name."""
+class _NamedLogger:
+    """Queues the lines of one logger, and knows its name."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(sys.stderr)
-        self.name = name
+        self.name: Final = name
+
+    def msg(self, text: str) -> None:
+        """Queue one line."""
+        LOG_LINES.put(encoded(text + "\n"))
+
+    debug = info = warning = error = critical = msg
 
 
 def _drop_quiet(logger: Any, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
@@ -109,26 +120,58 @@ def _drop_quiet(logger: Any, method: str, event: structlog.typing.EventDict) -> 
     return event
 
 
+def _rendering(
+    renderers: Sequence[structlog.typing.Processor],
+) -> Callable[[Any, str, structlog.typing.EventDict], str]:
+    """Return the processor that makes a line of an event, also of one with a value that cannot be shown."""
+
+    def render(logger: Any, method: str, event: structlog.typing.EventDict) -> str:
+        what, level = event.get("event"), event.get("level")
+        try:
+            line: Any = event
+            for each in renderers:
+                line = each(logger, method, line)
+            return str(line)
+        except Exception as error:  # noqa: BLE001 - a value's own code may raise anything
+            told = {
+                "event": what if isinstance(what, str) else type(what).__name__,
+                "level": level,
+                "unreadable": f"a value of this event cannot be shown ({type(error).__name__})",
+            }
+            return json.dumps(told)
+
+    return render
+
+
 def configure_logs(level: int = logging.INFO, *, as_json: bool | None = None) -> None:
     """Set up the log of this process. `as_json` None: JSON unless standard error is a terminal.
 
     Kafka's appenders have the same fields: time, level, what happened, and the values beside it. `level` is
     that of `root`.
     """
-    machine = not sys.stderr.isatty() if as_json is None else as_json
+    machine = not os.isatty(STANDARD_ERROR) if as_json is None else as_json
     LOG_LEVELS.set_level(ROOT, next(name for name, number in LEVELS.items() if number >= level))
     renderers: list[structlog.typing.Processor] = (
         [TRACEBACKS, structlog.processors.JSONRenderer()]
         if machine
         else [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
     )
+    stamp, render = structlog.processors.TimeStamper(fmt="iso", utc=True), _rendering(renderers)
+
+    def notice(lost: int) -> bytes:
+        event: structlog.typing.EventDict = {"event": "lines of the log were lost", "lines": lost}
+        for each in (structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, stamp):
+            each(None, "warning", event)
+        return encoded(render(None, "warning", event) + "\n")
+
+    LOG_LINES.notice = notice
     structlog.configure(
         processors=[
             _drop_quiet,
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *renderers,
+            stamp,
+            render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
         logger_factory=lambda *names: _NamedLogger(names[0] if names else ROOT),

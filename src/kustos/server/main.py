@@ -19,6 +19,7 @@ from kustos.gateway.workers import Reload, WorkerStartError
 from kustos.metadata import MetadataError
 from kustos.runtime import descriptor_limit, raise_descriptor_limit, words_of
 from kustos.server.lifecycle import run_node
+from kustos.server.log_lines import take_over_standard_error
 from kustos.server.logs import configure_logs
 from kustos.server.node import Node
 from kustos.server.reload import Reloader
@@ -41,6 +42,7 @@ def serve(path: Path) -> int:
 
     0 stopped by a signal, 1 failed (metadata directory, port, audit), 2 settings, 3 upstream lets nobody in.
     """
+    take_over_standard_error()
     configure_logs()
     try:
         properties = read_properties(path)

@@ -7,6 +7,7 @@ import pytest
 import structlog
 
 from kustos.gateway.admin.loggers import LOG_LEVELS as NAMES
+from kustos.server.log_lines import LOG_LINES
 from kustos.server.logs import LEVELS, LOG_LEVELS, LOGGERS, LogLevels, configure_logs
 from testkit.paths import ROOT
 
@@ -20,8 +21,9 @@ def levels() -> Iterator[LogLevels]:
         LOG_LEVELS.unset_level(name)
 
 
-def written(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    return re.findall(r'"event": "(\w+)"', capsys.readouterr().err)
+def written(capfd: pytest.CaptureFixture[str]) -> list[str]:
+    assert LOG_LINES.flush()
+    return re.findall(r'"event": "(\w+)"', capfd.readouterr().err)
 
 
 def test_a_logger_has_the_level_of_the_one_above_it() -> None:
@@ -51,7 +53,7 @@ def test_no_other_level_is_taken() -> None:
     assert set(LEVELS) == set(NAMES)
 
 
-def test_what_is_too_quiet_is_not_written(levels: LogLevels, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_too_quiet_is_not_written(levels: LogLevels, capfd: pytest.CaptureFixture[str]) -> None:
     gateway, server = structlog.get_logger("kustos.gateway"), structlog.get_logger("kustos.server")
     levels.set_level("kustos.gateway", "ERROR")
     for log in (gateway, server):
@@ -59,18 +61,18 @@ def test_what_is_too_quiet_is_not_written(levels: LogLevels, capsys: pytest.Capt
         log.info("two")
         log.warning("three")
         log.error("four")
-    assert written(capsys) == ["four", "two", "three", "four"]
+    assert written(capfd) == ["four", "two", "three", "four"]
     levels.set_level("kustos.gateway", "DEBUG")
     gateway.debug("five")
-    assert written(capsys) == ["five"]
+    assert written(capfd) == ["five"]
 
 
-def test_what_kills_is_always_written(levels: LogLevels, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_kills_is_always_written(levels: LogLevels, capfd: pytest.CaptureFixture[str]) -> None:
     levels.set_level("kustos", "FATAL")
     log = structlog.get_logger("kustos.server")
     log.error("one")
     log.critical("two")
-    assert written(capsys) == ["two"]
+    assert written(capfd) == ["two"]
 
 
 def test_every_logger_of_the_code_is_known() -> None:

@@ -20,6 +20,7 @@ from kustos.gateway.workers import Service, Welcome, WorkerGateway, WorkerStore,
 from kustos.metadata.log import MetaProperties
 from kustos.server.authorization.authorization import StandardAuthorization
 from kustos.server.lifecycle import run_node
+from kustos.server.log_lines import take_over_standard_error
 from kustos.server.logs import LOG_LEVELS, configure_logs
 from kustos.server.main import EXIT_FAILED, EXIT_OK, ended_by, on_event_loop
 from kustos.server.node import Node
@@ -162,6 +163,7 @@ def main(arguments: list[str]) -> int:
     # the writer handles these signals: a terminal sends them to every process
     for each in (signal.SIGINT, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
+    take_over_standard_error()
     configure_logs()
     structlog.contextvars.bind_contextvars(worker=index)
     return ended_by(lambda: on_event_loop(_run(directory, index)))
