@@ -18,7 +18,14 @@ from kustos.authorizer.audit import (
     AuditField,
 )
 from kustos.gateway.apis import ALTER_ACLS, DelayedFuturePurgatory
-from kustos.gateway.metrics import GatewayMetrics, LoopLag, QuorumFigures, WatchedLog, WatchedQuorum
+from kustos.gateway.metrics import (
+    GatewayMetrics,
+    LoopLag,
+    QuorumFigures,
+    WatchedLog,
+    WatchedProcess,
+    WatchedQuorum,
+)
 from kustos.gateway.session import AnswerBudget, RequestBudget
 from kustos.gateway.shadow import CandidateTrial, WatchedTrial
 from kustos.gateway.upstream import TopicIds
@@ -176,6 +183,7 @@ def metrics() -> str:
     trial = CandidateTrial()
     trial.lack("acls.yaml")
     gateway.registry.register(WatchedTrial(lambda: trial))
+    gateway.registry.register(WatchedProcess(lambda: 0))
     gateway.registry.register(WatchedQuorum(lambda: QuorumFigures(None, True, 0, -1)))
     gateway.registry.register(WatchedLog(lambda: True))
     gateway.registry.register(WatchedWorkerPool(lambda: (0, 0, 0)))

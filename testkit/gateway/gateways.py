@@ -73,6 +73,7 @@ class RunningGateway:
     max_connections: int = 100
     max_connections_per_ip: int = 100
     drain_timeout_ms: int = 0
+    refresh_s: float = 3600
     failed_logins: FailedLoginLimits = field(default_factory=FailedLoginLimits)
     clock: ManualClock = field(default_factory=lambda: ManualClock(1_000_000))
     counted: Counter[str] = field(default_factory=Counter)
@@ -122,7 +123,7 @@ class RunningGateway:
             tls=self.tls,
             proxies=self.proxies,
         )
-        self.gateway = Gateway([plan], parts, refresh_s=3600)
+        self.gateway = Gateway([plan], parts, self.refresh_s)
 
     async def log_in(self, host: str, port: int) -> None:
         (await connect(host, port)).close()

@@ -34,12 +34,14 @@ from kustos.client.settings import (
     parse_address,
     parse_bootstrap_servers,
 )
+from kustos.client.supervision import FAILURES, callback_failed, failed, one_shot, supervised
 from kustos.client.tls import ENGINE_FACTORIES, ENGINE_FACTORY_KEY, NO_ENGINES, ClientTls
 from kustos.client.versions import choose_version
 
 __all__ = [
     "ENGINE_FACTORIES",
     "ENGINE_FACTORY_KEY",
+    "FAILURES",
     "KAFKAS_LOGINS",
     "NONE",
     "NO_ENGINES",
@@ -68,10 +70,14 @@ __all__ = [
     "UnsupportedVersionError",
     "UserPassword",
     "as_transport",
+    "callback_failed",
     "choose_version",
     "connect",
     "error_name",
+    "failed",
+    "one_shot",
     "parse_address",
     "parse_bootstrap_servers",
     "read_properties",
+    "supervised",
 ]

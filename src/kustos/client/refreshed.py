@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
+from kustos.client.errors import ClientError
+from kustos.client.supervision import failed
 from kustos.runtime import Clock, Entropy
 
 RETRY_MS: Final = 10_000
@@ -90,14 +92,13 @@ class Refreshed(Generic[T]):
 
     async def _next(self) -> T:
         try:
-            held = await self._fetch()
+            self.held = held = await self._fetch()
+            now_ms = self._clock.wall_ms()
+            self._begin_in(self._refresh_at(held, now_ms, chance(self._entropy)) - now_ms)
         except BaseException:
             if self.held is not None:
                 self._begin_in(RETRY_MS)
             raise
-        self.held = held
-        now_ms = self._clock.wall_ms()
-        self._begin_in(self._refresh_at(held, now_ms, chance(self._entropy)) - now_ms)
         return held
 
     def _begin_in(self, pause_ms: int) -> None:
@@ -122,8 +123,12 @@ class Refreshed(Generic[T]):
 
 
 def _mark_retrieved(task: "asyncio.Task[T]") -> None:
-    if not task.cancelled():
-        task.exception()
+    if (
+        not task.cancelled()
+        and (error := task.exception()) is not None
+        and not isinstance(error, ClientError)
+    ):
+        failed("credential", error)
 
 
 class PerLoop(Generic[K, S]):

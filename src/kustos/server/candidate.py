@@ -15,6 +15,7 @@ from kustos.acl import AclBinding
 from kustos.acl.forms import FILE_BYTES_MAX, form_of_name, form_of_text, read_acls
 from kustos.authorizer import CandidateAcls, SecurityEvent, SecurityEventType, SecurityResult, SharedRules
 from kustos.authorizer.audit import cut
+from kustos.client import one_shot
 from kustos.gateway.shadow import CandidateTrial
 from kustos.metadata import METADATA_SUFFIXES
 from kustos.metadata.directory import read_acl_files
@@ -71,7 +72,7 @@ class CandidateSide:
             self.trial.end()
             return
         self.trial.lack(str(path))
-        self._loading = asyncio.get_running_loop().create_task(self._load(path))
+        self._loading = one_shot("candidate-acls", self._load(path))
 
     async def _load(self, path: Path) -> None:
         try:

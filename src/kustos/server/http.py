@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from kustos.client import NodeAddress
+from kustos.client import NodeAddress, supervised
 from kustos.gateway.metrics import GatewayMetrics
 
 CONNECTIONS_MAX: Final = 64
@@ -67,7 +67,7 @@ class SharedText:
 
     async def read(self) -> bytes:
         """Return the text as of a moment from now on."""
-        if self._next is None:
+        if self._next is None or self._next.done():
             self._next = asyncio.get_running_loop().create_task(self._written())
         # others wait for the same: one that goes must not end it
         return await asyncio.shield(self._next)
@@ -238,7 +238,7 @@ class HttpEndpoint:
         server.lifespan = config.lifespan_class(config)
         # the parts of `Server.serve`, without its signal handlers: the node handles signals
         await server.startup(sockets=[self._socket])
-        self._loop = asyncio.get_running_loop().create_task(server.main_loop())
+        self._loop = supervised("http-server", server.main_loop)
 
     async def stop(self) -> None:
         """Take no more requests, finish those in flight, and free the port; twice is harmless."""

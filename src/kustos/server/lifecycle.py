@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from kustos.client import one_shot
 from kustos.server.node import Node
 from kustos.server.settings.node_settings import KustosSettings
 
@@ -55,7 +56,7 @@ async def run_node(node: Runnable, stopped: asyncio.Event, hurried: asyncio.Even
                 task.cancel()
             await asyncio.gather(starting, stopping, return_exceptions=True)
     finally:
-        hurrying = asyncio.ensure_future(_hurry(node, hurried or asyncio.Event()))
+        hurrying = one_shot("hurry", _hurry(node, hurried or asyncio.Event()))
         try:
             await node.stop()
         finally:

@@ -11,7 +11,7 @@ import structlog
 
 from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
-from kustos.client import ClientError, read_properties
+from kustos.client import ClientError, callback_failed, read_properties
 from kustos.gateway.audit import AuditError
 from kustos.gateway.listener import connections_within
 from kustos.gateway.upstream import NoPortForBrokerError, UpstreamUnavailableError
@@ -87,6 +87,7 @@ def on_event_loop(work: Coroutine[Any, Any, int]) -> int:
 
         loop_factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.get_loop().set_exception_handler(callback_failed)
         return runner.run(work)
 
 

@@ -21,7 +21,14 @@ from kustos.gateway.apis import (
 )
 from kustos.gateway.audit import AuditLog
 from kustos.gateway.listener import GatewayParts, ListenerPlan
-from kustos.gateway.metrics import GatewayMetrics, GatewayObserver, LoopLag, WatchedLog, WatchedQuorum
+from kustos.gateway.metrics import (
+    GatewayMetrics,
+    GatewayObserver,
+    LoopLag,
+    WatchedLog,
+    WatchedProcess,
+    WatchedQuorum,
+)
 from kustos.gateway.session import AnswerBudget, LocalApis, RequestBudget
 from kustos.gateway.shadow import WatchedTrial
 from kustos.gateway.store import MetadataWriter, SnapshotTaker
@@ -36,6 +43,7 @@ from kustos.server.authorization.life import close, server_info, start
 from kustos.server.callbacks import CallbackHandlers
 from kustos.server.candidate import CandidateSide
 from kustos.server.listener_plans import ListenerPlans
+from kustos.server.log_lines import LOG_LINES
 from kustos.server.oauth import BearerTokens
 from kustos.server.process import WHOLE, NodePart, load_late_modules, open_audit_log, warm_codecs
 from kustos.server.quorum import QuorumSide
@@ -124,6 +132,7 @@ class Node:
         metrics.watch_requests(self._requests)
         metrics.watch_listeners(self.settings.listeners_enforce)
         register(WatchedTrial(lambda: self.candidate.trial))
+        register(WatchedProcess(lambda: LOG_LINES.lost))
         if self.quorum is not None:
             register(WatchedQuorum(self.quorum.figures))
         elif self.part.owns_metadata:

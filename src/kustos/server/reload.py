@@ -55,7 +55,7 @@ class Reloader:
             configs, waiting = self._configs, frozenset[str]()
             if self._authorizer is not None:
                 configs, waiting = self._reconfigure(self._authorizer, settings)
-        except (SettingsError, ReconfigurationError) as error:
+        except (SettingsError, ReconfigurationError, OSError) as error:
             LOG.error("the settings were not reloaded, the old ones stay in force", reason=str(error))
             return False
         commit()

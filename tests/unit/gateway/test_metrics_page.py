@@ -11,7 +11,7 @@ from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.loop_lag import LoopLag
-from kustos.gateway.metrics.watched import QuorumFigures, WatchedLog, WatchedQuorum
+from kustos.gateway.metrics.watched import QuorumFigures, WatchedLog, WatchedProcess, WatchedQuorum
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.request_budget import RequestBudget
 from kustos.gateway.shadow import CandidateTrial, WatchedTrial
@@ -33,6 +33,7 @@ async def test_the_page_shows_every_metric_with_its_labels() -> None:
     metrics.watch_purgatory(DelayedFuturePurgatory(ALTER_ACLS, 0))
     metrics.registry.register(WatchedQuorum(lambda: QuorumFigures(7, False, 1, 2)))
     metrics.registry.register(WatchedLog(lambda: True))
+    metrics.registry.register(WatchedProcess(lambda: 3))
     metrics.watch_answers(AnswerBudget())
     metrics.watch_requests(RequestBudget())
     metrics.watch_listeners({"A": True})

@@ -1,7 +1,9 @@
 """The writer's view of one worker: what waits for it, and for how long, without a process."""
 
 import asyncio
+import errno
 import os
+import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
@@ -13,9 +15,17 @@ from kustos.gateway.workers import handle as member
 from kustos.gateway.workers import listener as doorstep
 from kustos.gateway.workers.channel import Channel
 from kustos.gateway.workers.encoding import WorkerStartError
-from kustos.gateway.workers.handle import WorkerHandle, WorkerPhase, late_of
-from kustos.gateway.workers.listener import hold_lock, outlive_earlier
-from kustos.gateway.workers.messages import Fence, Look, WorkerStatus
+from kustos.gateway.workers.handle import WorkerHandle, WorkerPhase, WorkerProcess, late_of
+from kustos.gateway.workers.listener import WorkerListener, hold_lock, outlive_earlier
+from kustos.gateway.workers.messages import (
+    FROM_WORKER,
+    FROM_WRITER,
+    Applied,
+    Fence,
+    Look,
+    WorkerStatus,
+    encode,
+)
 
 
 class Process:
@@ -276,3 +286,55 @@ async def test_a_node_does_not_begin_while_a_worker_of_an_earlier_run_lives(
     monkeypatch.setattr(doorstep, "EARLIER_WORKERS_S", 30.0)
     asyncio.get_running_loop().call_later(0.005, os.close, another)
     await outlive_earlier(tmp_path)
+
+
+class Connected(asyncio.Transport):
+    """A transport of a Unix socket whose peer is this process."""
+
+    def __init__(self) -> None:
+        self.ours, self.peers = socket.socketpair()
+        super().__init__({"socket": self.ours})
+        self.is_aborted = False
+
+    def abort(self) -> None:
+        self.is_aborted = True
+        self.ours.close()
+        self.peers.close()
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+def broken(*_: object) -> Any:
+    raise LookupError("a bug")
+
+
+async def test_a_channel_whose_message_breaks_it_is_closed() -> None:
+    lost: list[str] = []
+    channel, transport = Channel(FROM_WRITER, FROM_WORKER, broken, lost.append), Connected()
+    channel.connection_made(transport)
+    channel.data_received(encode(FROM_WORKER, Applied(7)))
+    assert lost == ["a message could not be carried out (LookupError)"]
+    assert transport.is_aborted
+
+
+async def test_a_worker_that_cannot_be_taken_in_loses_its_channel(tmp_path: Path) -> None:
+    listening = WorkerListener(tmp_path, broken, broken, broken)
+    channel, transport = listening._incoming(), Connected()
+    with pytest.raises(LookupError):
+        channel.connection_made(transport)
+    assert transport.is_aborted
+
+
+async def test_a_worker_that_cannot_be_watched_does_not_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    pids: list[int] = []
+
+    def refuse(pid: int) -> int:
+        pids.append(pid)
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr("os.pidfd_open", refuse)
+    with pytest.raises(OSError, match="too many"):
+        WorkerProcess(["sleep", "1000"])
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)

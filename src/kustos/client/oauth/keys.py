@@ -15,6 +15,7 @@ import structlog
 from kustos.auth.jwt import JWKS_MAX_BYTES, NO_KEYS, JwksError, SigningKeys, parse_jwks
 from kustos.client.oauth.http import EndpointError, ProviderEndpoint
 from kustos.client.refreshed import in_a_thread
+from kustos.client.supervision import supervised
 from kustos.client.tls import ClientTls
 from kustos.runtime import Clock
 
@@ -67,7 +68,7 @@ class RefreshingKeys:
         if self.settings.tls is not None:
             # unusable stores show now rather than at the first request
             self.settings.tls.context()
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task = supervised("key-set", self._run)
 
     async def stop(self) -> None:
         """End it. A request under way ends by itself, within its time limits."""

@@ -9,6 +9,7 @@ import structlog
 from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import KafkaApiError
+from kustos.client import supervised
 from kustos.gateway.apis.shared import changed, refused
 from kustos.gateway.store.writer import MetadataWriter, WriterBusyError, WriterClosedError
 from kustos.metadata import MetadataError
@@ -90,7 +91,7 @@ class TokenSweeper:
 
     def start(self) -> None:
         """Begin, with the first sweep after one interval."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task = supervised("token-sweeper", self._run)
 
     async def stop(self) -> None:
         """End the sweeping; the writer finishes a pass that has begun."""

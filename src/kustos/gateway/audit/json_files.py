@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from kustos.authorizer.audit import AuditFormat
+from kustos.client import supervised
 from kustos.gateway.audit.entries import AuditEvents, Entry
 from kustos.gateway.audit.lanes import AuditSinkError, append_whole
 from kustos.runtime import Clock, FileSystemStorage, StorageLock, SystemClock
@@ -78,7 +79,7 @@ class JsonFilesSink:
         except OSError as error:
             raise _failure(f"cannot write audit files into `{self._directory}`", error) from error
         if self._roller is None:
-            self._roller = asyncio.get_running_loop().create_task(self._roll())
+            self._roller = supervised("audit-file-roller", self._roll)
 
     async def write(self, entries: Sequence[Entry]) -> None:
         """Return when the operating system has the lines; raise `AuditSinkError`.

@@ -115,6 +115,10 @@ class Lane:
         self._wake = asyncio.Event()
         self._has_enough = asyncio.Event()
         self._closing = asyncio.Event()
+        self._batch: tuple[list[Entry], list[Callable[[], object]], int] | None = None
+        """The batch that is being written; it survives a failure of `run`."""
+        self._done: list[Callable[[], object]] = []
+        """The callbacks that are still to be called, the next one last."""
 
     def put(self, entry: Entry, on_done: Callable[[], object] = nothing) -> None:
         """Queue an entry; `on_done` is called once it is written or dropped."""
@@ -133,21 +137,24 @@ class Lane:
         self._has_enough.set()
 
     async def run(self) -> None:
-        """Write what comes until the lane is ended and empty."""
+        """Write what comes until the lane is ended and empty; after an exception it can run again."""
         while True:
-            await self._wake.wait()
-            if not self._queue:
-                if self._closing.is_set():
-                    return
-                self._wake.clear()
-                continue
-            await self._gather()
-            entries, callbacks, count = self._take()
-            await self._write(entries, count)
-            self.depth -= count
             # a journal frees what is oldest, so all of it at once with the last of these calls
-            for on_done in reversed(callbacks):
-                on_done()
+            while self._done:
+                self._done.pop()()
+            if self._batch is None:
+                await self._wake.wait()
+                if not self._queue:
+                    if self._closing.is_set():
+                        return
+                    self._wake.clear()
+                    continue
+                await self._gather()
+                self._batch = self._take()
+            entries, callbacks, count = self._batch
+            await self._write(entries, count)
+            self._batch, self._done = None, callbacks
+            self.depth -= count
 
     async def _gather(self) -> None:
         """Let events gather until there are enough, or for a while."""

@@ -28,6 +28,7 @@ from typing import Final
 import structlog
 
 from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
+from kustos.client import supervised
 from kustos.gateway.audit.budget import AuditBudget, PrincipalKey, key_of
 from kustos.gateway.audit.entries import AuditEntry, Entry, RepeatedEntry, SecurityEntry, with_logged_names
 from kustos.gateway.audit.journal import AuditKeeper
@@ -100,7 +101,7 @@ class AuditLog:
             self._keep_security,
             AuditBudget(denied_bytes_per_hour, clock.monotonic_ms),
         )
-        self._tasks: Final = [self._loop.create_task(lane.run()) for lane in self.lanes]
+        self._tasks: Final = [supervised("audit-lane", lane.run) for lane in self.lanes]
         for entry, on_done in () if keeper is None else keeper.recovered(len(self.lanes)):
             for lane in self.lanes:
                 lane.put(entry, on_done)

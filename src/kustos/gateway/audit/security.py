@@ -88,11 +88,11 @@ class SecurityLog:
             self._window = self._loop.call_later(WINDOW_S, self._end_window)
 
     def _end_window(self) -> None:
+        self._window = None
         if self._is_full():
             # strangers must not add to a log that is full
             self._window = self._loop.call_later(FULL_RETRY_S, self._end_window)
             return
-        self._window = None
         for event in (*self._failures.end_window(), *self.logins.end_window()):
             self._put(event)
 

@@ -13,7 +13,7 @@ import structlog
 from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
-from kustos.client import as_transport
+from kustos.client import as_transport, one_shot
 from kustos.gateway.listener.drain import LAST_ANSWERS_S, half_close, has_unsent
 from kustos.gateway.listener.handshakes import NO_ROOM, HandshakeRefusal, stranger_by_length
 from kustos.gateway.listener.incoming import TOO_SLOW, Incoming
@@ -22,7 +22,7 @@ from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.session.answer_budget import write_sliced
 from kustos.gateway.session.client_session import ClientSession
 from kustos.gateway.session.large_turns import API_VERSIONS
-from kustos.gateway.session.parts import STOPS, NoUpstream
+from kustos.gateway.session.parts import INTERNAL_ERROR, STOPS, NoUpstream
 from kustos.gateway.upstream.addresses import java_host_address, network_of
 from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.cluster import Versions
@@ -240,7 +240,9 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _want_upstream(self) -> None:
         if self._connecting is None and not self._closed:
-            self._connecting = self._loop.create_task(self._connect())
+            self._connecting = one_shot(
+                "upstream-connect", self._connect(), lambda _: self.close(INTERNAL_ERROR)
+            )
 
     async def _connect(self) -> None:
         """Open the upstream half; if the broker is down, the client is disconnected."""

@@ -5,11 +5,13 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import starmap
 from typing import Final
 
 import structlog
 
+from kustos.client import one_shot, supervised
 from kustos.gateway.listener.admission import Admission
 from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.drain import ConnectionDrain
@@ -91,14 +93,15 @@ class Gateway:
         raises.
         """
         waits = ready or {}
-        self._spawn(self._end_idle())
-        self._spawn(follow_files({plan.name: plan.tls.contexts for plan in self._plans if plan.tls}, LOG))
+        contexts = {plan.name: plan.tls.contexts for plan in self._plans if plan.tls}
+        self._supervise("idle-connections", self._end_idle)
+        self._supervise("tls-files", partial(follow_files, contexts, LOG))
         opening = [self._opening(plan, waits) for plan in self._plans if plan.admin is not None]
         try:
             # requests about the node itself need not wait for upstream
             await self.parts.cluster.find()
-            self.parts.cluster.on_brokers = lambda _: self._spawn(self._bind_brokers())
-            self._spawn(self._keep_fresh())
+            self.parts.cluster.on_brokers = lambda _: self._spawn("broker-ports", self._bind_new_brokers())
+            self._supervise("broker-refresh", self._keep_fresh)
             opening += [self._opening(plan, waits) for plan in self._plans if plan.admin is None]
             await asyncio.gather(*opening)
         finally:
@@ -138,6 +141,13 @@ class Gateway:
         if failure is not None:
             raise failure
 
+    async def _bind_new_brokers(self) -> None:
+        """Make the missing ways in; without a port for a broker the others still serve."""
+        try:
+            await self._bind_brokers()
+        except (OSError, NoPortForBrokerError) as error:
+            LOG.error("a broker has no port here", reason=words_of(error))
+
     def learn_brokers(self, named: Iterable[NamedBroker]) -> None:
         """Record brokers that an answer of upstream named; a new one gets its way in."""
         known = self.parts.cluster.brokers
@@ -145,7 +155,7 @@ class Gateway:
         if new:
             # not changed in place: `_Addresses.known` tells by its identity whether it is the same
             self.parts.cluster.brokers = known | new
-            self._spawn(self._bind_brokers())
+            self._spawn("broker-ports", self._bind_new_brokers())
 
     def way_to(self, plan: ListenerPlan, node_id: int) -> Port | HandshakeRefusal:
         """Return the way in to a broker of a listener with host names, or why there is none.
@@ -158,7 +168,7 @@ class Gateway:
         now_s = asyncio.get_running_loop().time()
         if now_s - self._new_brokers_asked_s >= NEW_BROKERS_EVERY_S:
             self._new_brokers_asked_s = now_s
-            self._spawn(self._learn_new_brokers())
+            self._spawn("new-brokers", self._learn_new_brokers())
         reason = f"a client names the host of broker `{node_id}`, which upstream does not have"
         return HandshakeRefusal(HandshakeFailure.UNKNOWN_BROKER, reason)
 
@@ -173,14 +183,9 @@ class Gateway:
             await asyncio.sleep(self._refresh_s)
             try:
                 await self.parts.cluster.refresh()
-                await self._bind_brokers()
+                await self._bind_new_brokers()
             except UpstreamUnavailableError as error:
                 LOG.warning("upstream does not answer", reason=str(error))
-            except (OSError, NoPortForBrokerError) as error:
-                LOG.error("a broker has no port here", reason=words_of(error))
-            except Exception:
-                # the boundary where a bug of ours must not end the refreshing
-                LOG.exception("upstream could not be queried")
 
     async def _end_idle(self) -> None:
         """Close the connections that were idle for `connections.max.idle.ms`."""
@@ -194,18 +199,19 @@ class Gateway:
                 if now - connection.last_active_s > limit_s:
                     connection.close("idle for longer than `connections.max.idle.ms`")
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+    def _supervise(self, name: str, body: Callable[[], Awaitable[None]]) -> None:
+        if not self._stopped:
+            self._keep(supervised(name, body))
+
+    def _spawn(self, name: str, work: Coroutine[None, None, None]) -> None:
         if self._stopped:
             work.close()
-            return
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        else:
+            self._keep(one_shot(name, work))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            LOG.error("a background task of the gateway failed", reason=str(task.exception()))
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def admit(self, port: Port, connection: ClientConnection, host: str) -> str | None:
         """Count a new connection in; return why it is turned away, None if it is not."""

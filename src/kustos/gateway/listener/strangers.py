@@ -83,11 +83,13 @@ class Strangers:
         """End those whose time is over, and wait for that of the next."""
         self._is_armed = False
         now_s = self._now_s()
-        while self._since_s:
-            connection, since_s = next(iter(self._since_s.items()))
-            left_s = since_s + self._timeout_s - now_s
-            if left_s > 0:
-                self._arm(left_s)
-                return
-            self.excuse(connection)
-            self._late(connection)
+        try:
+            while self._since_s:
+                connection, since_s = next(iter(self._since_s.items()))
+                if since_s + self._timeout_s > now_s:
+                    break
+                self.excuse(connection)
+                self._late(connection)
+        finally:
+            if self._since_s and not self._is_armed:
+                self._arm(max(0.0, next(iter(self._since_s.values())) + self._timeout_s - now_s))

@@ -3,7 +3,7 @@
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.loop_lag import LoopLag
 from kustos.gateway.metrics.observer import GatewayObserver
-from kustos.gateway.metrics.watched import QuorumFigures, WatchedLog, WatchedQuorum
+from kustos.gateway.metrics.watched import QuorumFigures, WatchedLog, WatchedProcess, WatchedQuorum
 
 __all__ = [
     "GatewayMetrics",
@@ -11,5 +11,6 @@ __all__ = [
     "LoopLag",
     "QuorumFigures",
     "WatchedLog",
+    "WatchedProcess",
     "WatchedQuorum",
 ]

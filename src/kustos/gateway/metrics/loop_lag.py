@@ -41,9 +41,11 @@ class LoopLag:
             self._timer.cancel()
 
     def _sample(self, due_s: float) -> None:
-        # a timer may be early by the resolution of the clock
-        self.late(max(0.0, self._now_s() - due_s))
+        lag_s = self._now_s() - due_s
+        # before anything that could fail
         self.start()
+        # a timer may be early by the resolution of the clock
+        self.late(max(0.0, lag_s))
 
     def late(self, lag_s: float) -> None:
         """Count a sample."""

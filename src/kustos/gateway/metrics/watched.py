@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from kustos.authorizer import AuthorizerMetrics
+from kustos.client import FAILURES
 from kustos.gateway.apis.purgatory import ACL_UPDATE, DelayedFuturePurgatory
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.session.answer_budget import AnswerBudget
@@ -264,6 +265,30 @@ class WatchedPurgatory(Collector):
             for operation in (purgatory.name, ACL_UPDATE):
                 family.add_metric((operation,), figure)
             yield family
+
+
+class WatchedProcess(Collector):
+    """What fails in the background of a process: its tasks, and the writing of its log."""
+
+    def __init__(self, lost_lines: Callable[[], int]) -> None:
+        self._lost_lines: Final = lost_lines
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures of this moment."""
+        failures = CounterMetricFamily(
+            "kustos_background_failures",
+            "Failures of background tasks, by task; a task that serves the node runs again afterwards.",
+            labels=("task",),
+        )
+        # a task may fail for the first time meanwhile
+        for name, count in sorted(FAILURES.copy().items()):
+            failures.add_metric((name,), count)
+        yield failures
+        yield CounterMetricFamily(
+            "kustos_log_lines_lost",
+            "Lines of the log that were not written, as standard error took them too slowly or not at all.",
+            self._lost_lines(),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,13 +149,13 @@ class LargeTurns:
     def _grant(self) -> None:
         """Give the turn to the next place; one that cannot use it now waits again, behind all others."""
         self._is_armed = False
-        if (self._amid or self._waiting) and self._now_s() >= self._rest_ends_s:
-            self._granted, go_on = self._take_next()
-            try:
+        try:
+            if (self._amid or self._waiting) and self._now_s() >= self._rest_ends_s:
+                self._granted, go_on = self._take_next()
                 go_on()
-            finally:
-                self._granted = None
-        self._arm()
+        finally:
+            self._granted = None
+            self._arm()
 
     def _take_next(self) -> tuple["QueuePlace", Callable[[], None]]:
         """Take the next place out of the queue."""

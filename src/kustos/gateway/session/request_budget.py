@@ -258,12 +258,14 @@ class RequestBudget:
     def _check(self) -> None:
         """See who has gone on for long enough, and who has room by now."""
         self._is_armed = False
-        self._end_slow()
-        self._pass_turn()
-        for owner in list(self._waiting):
-            if self.has_room(owner) and owner in self._waiting:
-                self._let_go_on(next(iter(self._waiting[owner])), owner)
-        self._arm()
+        try:
+            self._end_slow()
+            self._pass_turn()
+            for owner in list(self._waiting):
+                if self.has_room(owner) and owner in self._waiting:
+                    self._let_go_on(next(iter(self._waiting[owner])), owner)
+        finally:
+            self._arm()
 
     def _end_slow(self) -> None:
         """End those that have not finished in time, if others still wait, and not only for themselves."""

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 import structlog
 
 from kustos.authorizer import AuthorizerError, StandardAuthorizerPlugin, dismantle, prepared, put_in_force
+from kustos.client import one_shot
 from kustos.gateway.store.large_work import LARGE_ITEMS_MIN
 from kustos.metadata import MetadataError
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
@@ -106,7 +107,7 @@ class AuthorizerPublisher:
         self._plugin.complete_initial_load()
 
     def _begin(self, load: "_Load") -> None:
-        task = self._loop.create_task(self._replace(load))
+        task = one_shot("acl-replacement", self._replace(load))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -149,12 +150,15 @@ class AuthorizerPublisher:
             _wait(taken, self._loop)
 
     def _apply_in_turn(self, delta: MetadataDelta, taken: threading.Event) -> None:
-        if self._load is None:
-            with garbage_collection_paused():
-                self._apply(delta)
-        else:
-            self._load.waiting.append(delta)
-        taken.set()
+        try:
+            if self._load is None:
+                with garbage_collection_paused():
+                    self._apply(delta)
+            else:
+                self._load.waiting.append(delta)
+        finally:
+            # the writer's thread must not wait for ever
+            taken.set()
 
     def _apply(self, delta: MetadataDelta) -> None:
         if delta.last_offset <= self.offset:

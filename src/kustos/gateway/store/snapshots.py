@@ -6,6 +6,7 @@ from typing import Final
 
 import structlog
 
+from kustos.client import supervised
 from kustos.gateway.store.writer import MetadataWriter, WriterClosedError
 from kustos.metadata.store import SnapshotJob
 from kustos.runtime import short_switch_interval, words_of
@@ -31,7 +32,7 @@ class SnapshotTaker:
 
     def start(self) -> None:
         """Begin, with the first check after one interval."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task = supervised("snapshot-taker", self._run)
 
     async def stop(self) -> None:
         """End; a snapshot being written is given up, as the log has all that it would hold."""

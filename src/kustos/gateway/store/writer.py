@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
+from kustos.client import supervised
 from kustos.gateway.store.large_work import LARGE_ITEMS_MIN
 from kustos.metadata.store import MetadataStore, StoreRequest
 from kustos.runtime import freeze_objects, garbage_collection_paused, short_switch_interval
@@ -54,7 +55,7 @@ class MetadataWriter:
         answer: asyncio.Future[tuple[Any, ...]] = loop.create_future()
         self._queue.append((request, answer))
         if self._task is None or self._task.done():
-            self._task = loop.create_task(self._drain())
+            self._task = supervised("metadata-writer", self._drain)
         return await answer
 
     async def followed(self) -> None:
@@ -82,6 +83,9 @@ class MetadataWriter:
                     )
                     if self.store.last_offset - before >= LARGE_ITEMS_MIN:
                         freeze_objects()
+                for (_, answer), result in zip(batch, results, strict=True):
+                    if not answer.done():
+                        answer.set_result(result)
             except Exception as error:  # noqa: BLE001 - any error must reach the waiting callers
                 # none of them is acknowledged; each caller learns why, and closes its client
                 for _, answer in batch:
@@ -89,10 +93,6 @@ class MetadataWriter:
                         answer.set_exception(error)
                         # a caller cancelled meanwhile never retrieves it: no error is lost
                         answer.exception()
-                continue
-            for (_, answer), result in zip(batch, results, strict=True):
-                if not answer.done():
-                    answer.set_result(result)
 
     async def close(self) -> None:
         """Finish waiting requests, then release the thread and the store; twice is harmless."""

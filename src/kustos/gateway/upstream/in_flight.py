@@ -148,7 +148,7 @@ class InFlight:
 
     async def _scanned(self) -> dict[UpstreamLink, asyncio.Future[None]]:
         """Return the result of a scan that begins from now on; callers during a scan share the next one."""
-        if self._next_scan is None:
+        if self._next_scan is None or self._next_scan.done():
             self._next_scan = self._loop.create_task(self._scan_after(self._scan))
         return dict(await asyncio.shield(self._next_scan))
 

@@ -8,9 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
-import structlog
-
-from kustos.client import ClientError, ProtocolViolationError, SaslSession
+from kustos.client import ClientError, ProtocolViolationError, SaslSession, one_shot
 from kustos.wire import (
     MalformedMessageError,
     read_response_header,
@@ -19,8 +17,6 @@ from kustos.wire import (
     response_codec,
     response_header_is_flexible,
 )
-
-LOG: Final = structlog.get_logger("kustos.gateway")
 
 CLIENT_ID: Final = "kustos"
 
@@ -74,7 +70,7 @@ class SessionRenewal:
 
     def begin(self) -> None:
         """Log in; no other request may be in flight until the link knows the outcome."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task = one_shot("upstream-renewal", self._run(), self._broke)
 
     async def _run(self) -> None:
         failure = None
@@ -82,16 +78,17 @@ class SessionRenewal:
             await self._session.begin(self._exchange)
         except ClientError as error:
             failure = str(error)
-        except Exception:
-            # the boundary where a bug of ours must end the link rather than leave its client waiting
-            LOG.exception("a session with upstream could not be prolonged")
-            failure = "an internal error, see the log above"
         self._task = None
         if failure is None:
             self._schedule()
             self._link.renewed()
         else:
             self._link.renewal_failed(failure)
+
+    def _broke(self, _: BaseException) -> None:
+        """End the link after a bug of ours, rather than leave its client waiting."""
+        self._task = None
+        self._link.renewal_failed("an internal error, see the log above")
 
     async def _exchange(self, api_key: int, version: int, body: bytes) -> bytes:
         correlation_id = FIRST_CORRELATION_ID + self._sent % CORRELATION_IDS

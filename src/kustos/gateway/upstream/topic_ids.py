@@ -18,6 +18,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kustos.client import one_shot
+
 TOPIC_IDS_MAX: Final = 500_000
 """Names kept, more than a cluster has topics: beyond the limit all are forgotten and requested again."""
 
@@ -67,6 +69,8 @@ class TopicIds:
         self._unknown: dict[bytes, float] = {}
         """With the time until which they count as unknown."""
         self._queue: deque[_WaitingQuery] = deque()
+        self._callers: Final[set[_WaitingQuery]] = set()
+        """All that wait, also those whose ids are being queried."""
         self._doubted: dict[bytes, None] = {}
         self._querying: asyncio.Task[None] | None = None
 
@@ -89,8 +93,12 @@ class TopicIds:
         """Return the names of the ids that upstream knows; raise `UpstreamUnavailableError`."""
         waiting = _WaitingQuery(deque(topic_ids), asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
-        self._start_querying()
-        return await waiting.done
+        self._callers.add(waiting)
+        try:
+            self._start_querying()
+            return await waiting.done
+        finally:
+            self._callers.discard(waiting)
 
     def learn(self, named: Mapping[bytes, str], requested: Iterable[bytes]) -> None:
         """Keep these names, and record that the other requested ids have none."""
@@ -114,7 +122,7 @@ class TopicIds:
 
     def _start_querying(self) -> None:
         if self._querying is None:
-            self._querying = asyncio.get_running_loop().create_task(self._query_in_turns())
+            self._querying = one_shot("topic-ids", self._query_in_turns(), self._fail)
 
     async def _query_in_turns(self) -> None:
         """Query upstream until nobody waits any more; a failure fails every caller."""
@@ -130,7 +138,7 @@ class TopicIds:
                     try:
                         named = await self._query(topic_ids)
                     except Exception as error:  # noqa: BLE001 - the waiting callers handle it
-                        self._fail([*part, *self._queue], error)
+                        self._fail(error)
                         continue
                     self.learn(named, topic_ids)
                 for waiting in part:
@@ -162,10 +170,10 @@ class TopicIds:
                 self._queue.append(waiting)
         return list(part)
 
-    def _fail(self, all_of_them: Iterable[_WaitingQuery], error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         self._queue.clear()
         self._doubted.clear()
-        for waiting in all_of_them:
+        for waiting in self._callers:
             if not waiting.done.done():
                 waiting.done.set_exception(error)
 

@@ -81,6 +81,13 @@ class Channel(asyncio.Protocol):
                     self._begin(work)
         except (ChannelError, MalformedMessageError) as error:
             self.close(str(error))
+        except Exception as error:  # noqa: BLE001 - logged in there
+            self._break(error)
+
+    def _break(self, error: Exception) -> None:
+        """Close the channel: the boundary where a bug of ours must not leave the other end waiting."""
+        LOG.error("a message could not be carried out", reason=type(error).__name__, exc_info=error)
+        self.close(f"a message could not be carried out ({type(error).__name__})")
 
     def _wait(self, frame: bytes) -> None:
         """Keep a frame until those before it are done; if too much is kept, stop reading (backpressure)."""
@@ -105,10 +112,8 @@ class Channel(asyncio.Protocol):
                     await work
         except ChannelError as error:
             self.close(str(error))
-        except Exception as error:
-            # the boundary where a bug of ours must not leave the other end waiting
-            LOG.exception("a message could not be carried out")
-            self.close(f"a message could not be carried out ({type(error).__name__})")
+        except Exception as error:  # noqa: BLE001 - logged in there
+            self._break(error)
         finally:
             self._working = None
 

@@ -16,11 +16,13 @@ import subprocess
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, unique
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
 import structlog
 
+from kustos.client import supervised
 from kustos.gateway.workers.channel import Channel
 from kustos.gateway.workers.messages import Drain, Drained, Fence, Look, WorkerStatus
 
@@ -37,7 +39,13 @@ class WorkerProcess:
         self.exited: Final[asyncio.Future[int]] = loop.create_future()
         # our own command: this interpreter, a module, numbers and a directory
         self._process: Final = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603
-        self._descriptor: Final = os.pidfd_open(self._process.pid)
+        try:
+            self._descriptor: Final = os.pidfd_open(self._process.pid)
+        except OSError:
+            # a process that is not watched must not live
+            self._process.kill()
+            self._process.wait()
+            raise
         self._loop: Final = loop
         loop.add_reader(self._descriptor, self._reap)
 
@@ -53,10 +61,10 @@ class WorkerProcess:
 
     def _reap(self) -> None:
         self._loop.remove_reader(self._descriptor)
-        os.close(self._descriptor)
         code = self._process.wait()
         if not self.exited.done():
             self.exited.set_result(code)
+        os.close(self._descriptor)
 
 
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -223,18 +231,22 @@ class WorkerHandle:
     def fence(self, reason: str) -> None:
         """Make it harmless for certain; `harmless` is done then. Twice is harmless, too."""
         if self._fencing is None and not self.process.exited.done():
+            self._fencing = supervised("worker-fence", partial(self._fence, reason))
             LOG.error("a worker is fenced", worker=self.index, pid=self.process.pid, reason=reason)
-            self._fencing = asyncio.get_running_loop().create_task(self._fence(reason))
 
     async def _fence(self, reason: str) -> None:
-        if self.channel is not None:
-            self.channel.send(Fence(reason))
-            await asyncio.wait((self.harmless,), timeout=FENCE_GRACE_S)
-        if self.harmless.done() or self.phase not in WAITED_FOR:
-            # no decision is at stake, and a worker that cannot start is about to report why
-            await asyncio.wait((self.process.exited,), timeout=EXIT_GRACE_S)
-        # this reaches it even if it is stopped or hangs
-        self.process.kill()
+        if self.process.exited.done():
+            return
+        try:
+            if self.channel is not None:
+                self.channel.send(Fence(reason))
+                await asyncio.wait((self.harmless,), timeout=FENCE_GRACE_S)
+            if self.harmless.done() or self.phase not in WAITED_FOR:
+                # no decision is at stake, and a worker that cannot start is about to report why
+                await asyncio.wait((self.process.exited,), timeout=EXIT_GRACE_S)
+        finally:
+            # this reaches it even if it is stopped or hangs, and whatever failed before
+            self.process.kill()
 
     def became_harmless(self) -> None:
         """Record that it decides nothing any more."""

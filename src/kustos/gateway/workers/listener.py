@@ -147,6 +147,9 @@ class _Incoming(Channel):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Identify the worker, and reject any other process."""
         super().connection_made(transport)
-        self._worker = self._listener.admit(self, transport)
-        if self._worker is None:
-            self.close("a stranger")
+        try:
+            self._worker = self._listener.admit(self, transport)
+        finally:
+            # also after a bug of ours: a worker without a channel ends, and is started again
+            if self._worker is None:
+                self.close("a stranger")

@@ -9,11 +9,13 @@ the fence is certain.
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import structlog
 
+from kustos.client import one_shot, supervised
 from kustos.gateway.listener.admission import ConnectionCount
 from kustos.gateway.store.writer import WriterBusyError, WriterClosedError
 from kustos.gateway.upstream.in_flight import RequestsInFlightError
@@ -137,37 +139,49 @@ class WorkerPool:
         await self._listener.open()
         for index in range(1, self.settings.size + 1):
             self._start_worker(index)
+            self._keep(supervised("worker-restart", partial(self._restart, index)))
         serving = [worker.serving for worker in self.workers.values()]
         all_serve = asyncio.ensure_future(asyncio.wait(serving))
         try:
             await asyncio.wait((all_serve, self._failure), return_when=asyncio.FIRST_COMPLETED)
-            if not all_serve.done():
+            if self._failure.done():
                 self._failure.result()
         finally:
             all_serve.cancel()
         self._has_started = True
-        self._spawn(self._watch())
+        self._keep(supervised("worker-watch", self._watch))
         LOG.info("the workers serve", count=len(self.workers))
 
     def _start_worker(self, index: int) -> None:
         if self._stopping:
             return
-        try:
-            worker = WorkerHandle(index, WorkerProcess(self.settings.command(index)))
-        except OSError as error:
+        self.workers[index] = WorkerHandle(index, WorkerProcess(self.settings.command(index)))
+
+    async def _restart(self, index: int) -> None:
+        """Start a worker again whenever its process ends, until the pool stops.
+
+        After an exception it can run again: a worker is GONE once everything that follows from its end is
+        done, and until then the changes that wait for it are not answered.
+        """
+        while not self._stopping:
+            worker = self.workers[index]
+            if worker.phase is not WorkerPhase.GONE:
+                await asyncio.wait((worker.process.exited,))
+                self._ended(worker, worker.process.exited.result())
             if not self._has_started:
-                raise
-            LOG.error("a worker cannot be started", worker=index, reason=words_of(error))
-            self._loop.call_later(LAST_RESTART_S, self._start_worker, index)
-            return
-        self.workers[index] = worker
-        worker.process.exited.add_done_callback(lambda exited: self._ended(worker, exited.result()))
+                return
+            await asyncio.sleep(self._delays_s.get(index, FIRST_RESTART_S))
+            try:
+                self._start_worker(index)
+            except OSError as error:
+                LOG.error("a worker cannot be started", worker=index, reason=words_of(error))
+                await asyncio.sleep(LAST_RESTART_S)
 
     def _ended(self, worker: WorkerHandle, code: int) -> None:
         self.on_died()
-        worker.gone()
         self.connections.gone(worker)
         self.on_gone(worker)
+        worker.gone()
         if self._stopping:
             return
         self._ended_count += 1
@@ -179,11 +193,8 @@ class WorkerPool:
                 self._failure.set_exception(WorkerStartError(text, code))
             return
         lived_s = self._loop.time() - worker.started_s
-        delay_s = (
-            FIRST_RESTART_S if lived_s >= STEADY_S else self._delays_s.get(worker.index, FIRST_RESTART_S)
-        )
-        self._delays_s[worker.index] = min(2 * delay_s, LAST_RESTART_S)
-        self._loop.call_later(delay_s, self._start_worker, worker.index)
+        former_s = 0.0 if lived_s >= STEADY_S else self._delays_s.get(worker.index, 0.0)
+        self._delays_s[worker.index] = min(2 * former_s, LAST_RESTART_S) or FIRST_RESTART_S
 
     def _welcome(self, process_id: int, channel: Channel) -> WorkerHandle | None:
         """Return the worker of this channel, None if there is none."""
@@ -193,7 +204,11 @@ class WorkerPool:
                 worker.joined(channel, image.offset)
                 for frame in self._standing.values():
                     worker.send_in_turn(frame)
-                self._spawn(self._send_image(worker, channel, image))
+                self._spawn(
+                    "worker-image",
+                    self._send_image(worker, channel, image),
+                    partial(_lacks_image, worker),
+                )
                 return worker
         return None
 
@@ -224,7 +239,7 @@ class WorkerPool:
             case Serving():
                 worker.serves()
             case ChangeRequest(number, request):
-                self._spawn(self._change(worker, channel, number, request))
+                self._spawn("worker-change", self._change(worker, channel, number, request))
             case Arrived() | Left() | LoginFailed():
                 self._take_count(worker, channel, message)
             case WorkerStatus():
@@ -367,6 +382,9 @@ class WorkerPool:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for worker in living:
+            if worker.phase is not WorkerPhase.GONE:
+                self._ended(worker, worker.process.exited.result())
         self._listener.close()
 
     def hurry(self) -> None:
@@ -375,12 +393,19 @@ class WorkerPool:
             if worker.channel is not None:
                 worker.channel.send(Stop())
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
+    def _spawn(
+        self,
+        name: str,
+        work: Coroutine[Any, Any, None],
+        on_failure: Callable[[BaseException], object] = lambda _: None,
+    ) -> None:
+        self._keep(one_shot(name, work, on_failure))
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            LOG.error("a task of the pool failed", reason=f"{type(error).__name__}: {error}", exc_info=error)
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _lacks_image(worker: WorkerHandle, _: BaseException) -> None:
+    """End a worker that would wait for the rest of its image for ever."""
+    worker.fence("it did not get the metadata")

@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn, cast
 
 import structlog
 
+from kustos.client import one_shot, supervised
 from kustos.gateway.store.large_work import LARGE_ITEMS_MIN, LargeWork
 from kustos.gateway.store.writer import (
     QUEUED_REQUESTS_MAX,
@@ -145,7 +146,7 @@ class Service:
         return None
 
     async def _follow_large(self, delta: Delta) -> None:
-        reporting = self._loop.create_task(self._report_progress())
+        reporting = supervised("worker-progress", self._report_progress)
         try:
             store = self._followed()
             with garbage_collection_paused():
@@ -182,7 +183,7 @@ class Service:
             case Look(number, wants_metrics):
                 self._channel.send(WorkerStatus(number, *self.seen(wants_metrics)))
             case Drain(number):
-                task = self._loop.create_task(self._drain(number))
+                task = one_shot("worker-drain", self._drain(number))
                 self._draining.add(task)
                 task.add_done_callback(self._draining.discard)
             case TurnAway(number, reason):
@@ -236,12 +237,15 @@ class Service:
 
     async def _drain(self, number: int) -> None:
         """Report when brokers are done with what would be denied now."""
-        is_drained = True
+        is_drained = False
         try:
             await self.drain()
+            is_drained = True
         except RequestsInFlightError:
-            is_drained = False
-        self._channel.send(Drained(number, is_drained))
+            pass
+        finally:
+            # also after a bug of ours: the client of the change must not wait for ever
+            self._channel.send(Drained(number, is_drained))
 
     def report_serving(self) -> None:
         """Report that the listeners are open."""
@@ -295,9 +299,12 @@ class Service:
     def _end(self, reason: str) -> None:
         """Deny everything, report that, and end."""
         self.ended_badly = True
-        self.on_deny()
-        self._channel.send(Fenced())
-        self.ended.set()
+        try:
+            self.on_deny()
+            self._channel.send(Fenced())
+        finally:
+            # without `Fenced` the writer kills this process; it must end without a writer, too
+            self.ended.set()
         for waiting in (self.welcome, self.loaded, self.serve):
             if not waiting.done():
                 waiting.set_exception(WorkerStartError(reason))
