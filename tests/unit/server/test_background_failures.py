@@ -34,7 +34,6 @@ from kustos.gateway.store import snapshots as snapshots_module
 from kustos.gateway.store.publisher import AuthorizerPublisher
 from kustos.gateway.store.snapshots import SnapshotTaker
 from kustos.gateway.store.writer import MetadataWriter
-from kustos.gateway.upstream.cluster import Broker
 from kustos.gateway.upstream.topic_ids import TopicIds
 from kustos.gateway.workers import handle as handle_module
 from kustos.gateway.workers import pool as pool_module
@@ -48,6 +47,7 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.log import LogPolicy
 from kustos.metadata.store import CreateAcls, MetadataStore
+from kustos.protocol import NamedBroker
 from kustos.runtime import SystemClock, SystemEntropy
 from kustos.server import candidate as candidate_module
 from kustos.server.candidate import CandidateSide
@@ -337,7 +337,7 @@ async def _(faults: Faults) -> None:
     async with running_gateway([await scripted_broker()]) as running:
         faults.once(running.gateway, "_bind_brokers")
         for node_id in (1, 2):
-            running.gateway.saw_broker(Broker(node_id, LOOPBACK, 9092))
+            running.gateway.learn_brokers([NamedBroker(node_id, LOOPBACK, 9092)])
             await asyncio.sleep(0)
         await happens(lambda: ("CLIENTS", 1) in running.gateway._ports)
 
