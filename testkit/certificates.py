@@ -73,12 +73,15 @@ class Authority:
     def __init__(self, name: str = "authority", parent: "Authority | None" = None) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.parent = parent
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        signer = parent or self
-        issuer = subject if parent is None else parent.certificate.subject
-        builder = _builder(subject, issuer, self.key, datetime.now(UTC) + 10 * DAY)
+        self.subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self.certificate = self.renewed(datetime.now(UTC) + 10 * DAY)
+
+    def renewed(self, ends: datetime) -> x509.Certificate:
+        """Return another certificate of the same key."""
+        signer = self.parent or self
+        builder = _builder(self.subject, signer.subject, self.key, ends)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        self.certificate: x509.Certificate = builder.sign(signer.key, hashes.SHA256())
+        return builder.sign(signer.key, hashes.SHA256())
 
     @property
     def pem(self) -> str:

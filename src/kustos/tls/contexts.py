@@ -16,6 +16,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from kustos.tls.openssl import is_reachable, new_context
 from kustos.tls.stores import KeyStore, read_keystore, read_revocations, read_truststore
 from kustos.tls.values import ClientAuth, TlsError, TlsSettings
 
@@ -86,7 +87,7 @@ def make_context(settings: TlsSettings, side: Side) -> MadeContext:
     must have one: otherwise any certificate of a public authority would be an identity.
     """
     is_server = side is Side.SERVER
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
+    context = new_context(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = _VERSIONS[settings.minimum_version]
     context.maximum_version = _VERSIONS[settings.maximum_version]
     # a peer could have us compute for ever; Kafka refuses renegotiation, too
@@ -110,6 +111,12 @@ def make_context(settings: TlsSettings, side: Side) -> MadeContext:
             # a resumed session would admit a certificate that has expired since
             context.options |= ssl.OP_NO_TICKET
             context.num_tickets = 0
+            if not is_reachable() and context.minimum_version is not ssl.TLSVersion.TLSv1_3:
+                raise TlsError(
+                    "this Python hides the functions of its OpenSSL, so sessions of TLS 1.2 would be resumed "
+                    "without verifying the client's certificate again; use a Python that loads `libssl` as a "
+                    "shared library, or set `ssl.enabled.protocols=TLSv1.3`"
+                )
     else:
         context.check_hostname = settings.verify_hostname
         context.verify_mode = ssl.CERT_REQUIRED
@@ -189,7 +196,7 @@ def prove(made: MadeContext, side: Side) -> None:
 def _verifier(made: MadeContext, store: KeyStore, side: Side) -> ssl.SSLContext:
     """Return a context for the other side, that verifies the certificate of this key store."""
     is_server = side is Side.SERVER
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
+    context = new_context(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
     context.minimum_version = made.context.minimum_version

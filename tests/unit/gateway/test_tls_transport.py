@@ -1,8 +1,10 @@
 """TLS before a client connection, on real sockets: who comes in, who does not, and what is held meanwhile."""
 
 import asyncio
+import re
 import socket
 import ssl
+import subprocess
 import weakref
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -243,6 +245,46 @@ async def test_a_handshake_that_breaks_off_is_counted_and_a_probe_is_not(certifi
             writer.close()
         await until(lambda: served.counted["handshake: truncated"] == 1, "it is counted")
         await until(lambda: served.counted["connections"] == 0, "both are counted out")
+
+
+def s_client(certificates: Certificates, port: int, session: Path, *options: str) -> str:
+    """Have `openssl` connect with its session in this file, if there is one; return "New" or "Reused"."""
+    holder = certificates.holders["alice"].write(certificates.directory / "s_client.pem")
+    (certificates.directory / "authority.pem").write_text(certificates.authority.pem)
+    line = [
+        *("openssl", "s_client", "-connect", f"{LOOPBACK}:{port}", "-cert", str(holder), "-key", str(holder)),
+        *("-CAfile", str(certificates.directory / "authority.pem"), "-sess_out", str(session)),
+        *(("-sess_in", str(session)) if session.exists() else ()),
+        *options,
+    ]
+    told = subprocess.run(line, input="Q\n", capture_output=True, text=True, timeout=60, check=True).stdout
+    (kind,) = re.findall("^(New|Reused), (?:TLS|SSL)", told, re.MULTILINE)
+    return str(kind)
+
+
+OLD, OLD_WITHOUT_TICKETS, NEW = ("-tls1_2",), ("-tls1_2", "-no_ticket"), ("-tls1_3",)
+
+
+@pytest.mark.parametrize(
+    ("auth", "options", "second"),
+    [
+        *(("required", each, "New") for each in (OLD, OLD_WITHOUT_TICKETS, NEW)),
+        *(("requested", each, "New") for each in (OLD, OLD_WITHOUT_TICKETS, NEW)),
+        # clients that are not verified keep a session themselves, in a ticket
+        ("none", OLD, "Reused"),
+        ("none", OLD_WITHOUT_TICKETS, "New"),
+    ],
+)
+async def test_a_listener_keeps_no_session_and_resumes_none_of_a_verified_client(
+    certificates: Certificates, auth: str, options: tuple[str, ...], second: str, tmp_path: Path
+) -> None:
+    tls = certificates.listener(ssl_client_auth=auth)
+    async with running_gateway([await broker()], tls=tls) as served:
+        session = tmp_path / "session.pem"
+        for expected in ("New", second):
+            told = await asyncio.to_thread(s_client, certificates, served.port, session, *options)
+            assert told == expected
+        assert tls.contexts.context.session_stats()["number"] == 0
 
 
 SUITE = {"ssl_enabled_protocols": "TLSv1.2", "ssl_cipher_suites": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}

@@ -1,0 +1,156 @@
+"""OpenSSL's own functions, for what Python's `ssl` cannot set.
+
+- OpenSSL takes the first certificate with the issuer's name as the issuer (openssl/openssl issue 16304). A
+  rotated authority has several certificates with one name, and a certificate without `authorityKeyIdentifier`
+  does not say which key signed it. Here a certificate is an issuer only if its key verifies the signature, as
+  in Java, so OpenSSL continues with the next one of that name. Lists of revoked certificates are selected in
+  the same way. OpenSSL still builds and verifies the chain; it gets fewer candidates and no check is skipped.
+- A TLS 1.2 server caches each session for two hours, including the client's certificates, and resumes it
+  without verifying them again. Here the cache is off.
+
+`ssl` does not expose the address of a context's `SSL_CTX`. OpenSSL passes it to a callback that is registered
+for new contexts (`CRYPTO_get_ex_new_index(3)`), so this module does not depend on the layout of Python's
+objects. A Python with a static OpenSSL may hide the functions; see `is_reachable`.
+"""
+
+import _ssl
+import ctypes
+import ssl
+import threading
+from collections.abc import Callable
+from ctypes import c_int, c_long, c_void_p
+from functools import cache
+from typing import Final
+
+SIGNATURES_MAX: Final = 32
+"""How many signatures one search for issuers verifies: three candidates for each of 10 certificates, which is
+Java's longest chain. A peer can send hundreds of certificates with one name."""
+
+_EX_INDEX_SSL_CTX, _EX_INDEX_X509_STORE_CTX = 1, 5
+"""`CRYPTO_EX_INDEX_*` (`crypto.h`)."""
+
+_IS_POSSIBLE: Final = 0
+"""`X509_V_OK`: name, key identifier, kind of key and usage fit."""
+
+_SET_SESSION_CACHE_MODE, _SESSION_CACHE_OFF = 44, 0
+"""`SSL_CTRL_SET_SESS_CACHE_MODE`, `SSL_SESS_CACHE_OFF` (`ssl.h`)."""
+
+_SIGNATURES: Final = {
+    "CRYPTO_get_ex_new_index": (c_int, c_int, c_long, c_void_p, c_void_p, c_void_p, c_void_p),
+    "ERR_pop_to_mark": (c_int,),
+    "ERR_set_mark": (c_int,),
+    "OPENSSL_sk_delete": (c_void_p, c_void_p, c_int),
+    "OPENSSL_sk_num": (c_int, c_void_p),
+    "OPENSSL_sk_value": (c_void_p, c_void_p, c_int),
+    "SSL_CTX_ctrl": (c_long, c_void_p, c_int, c_long, c_void_p),
+    "SSL_CTX_get_cert_store": (c_void_p, c_void_p),
+    "X509_CRL_free": (None, c_void_p),
+    "X509_CRL_verify": (c_int, c_void_p, c_void_p),
+    "X509_STORE_CTX_get0_chain": (c_void_p, c_void_p),
+    "X509_STORE_CTX_get1_crls": (c_void_p, c_void_p, c_void_p),
+    "X509_STORE_CTX_get_error_depth": (c_int, c_void_p),
+    "X509_STORE_CTX_get_ex_data": (c_void_p, c_void_p, c_int),
+    "X509_STORE_CTX_set_ex_data": (c_int, c_void_p, c_int, c_void_p),
+    "X509_STORE_set_check_issued": (None, c_void_p, c_void_p),
+    "X509_STORE_set_lookup_crls": (None, c_void_p, c_void_p),
+    "X509_check_issued": (c_int, c_void_p, c_void_p),
+    "X509_get0_pubkey": (c_void_p, c_void_p),
+    "X509_verify": (c_int, c_void_p, c_void_p),
+}
+"""The result and the arguments of each function. OpenSSL 1.1.1 and 3 have all of them."""
+
+_CREATED: Final = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_int, c_long, c_void_p)
+"""`CRYPTO_EX_new`: takes the new object first."""
+
+_IS_ISSUER: Final = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
+"""`X509_STORE_CTX_check_issued_fn`: takes the search, a certificate, and a candidate for its issuer."""
+
+_CRLS_OF: Final = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_void_p)
+"""`X509_STORE_CTX_lookup_crls_fn`: takes the search and the issuer's name."""
+
+
+class _Functions:
+    """The functions of the library that `ssl` uses, and the callbacks of its contexts.
+
+    The constructor raises `AttributeError` or `OSError` if the library hides them.
+    """
+
+    def __init__(self) -> None:
+        library = ctypes.CDLL(getattr(_ssl, "__file__", None))
+        self.call: Final[dict[str, Callable[..., int]]] = {}
+        for name, (result, *arguments) in _SIGNATURES.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+            self.call[name] = function
+        self._created: Final = threading.local()
+        # OpenSSL refers to these until the process ends
+        self._on_creation: Final = _CREATED(self._note)
+        self._check_issued: Final = _IS_ISSUER(self._is_issuer)
+        self._lookup_crls: Final = _CRLS_OF(self._crls_of)
+        index_of = self.call["CRYPTO_get_ex_new_index"]
+        index_of(_EX_INDEX_SSL_CTX, 0, None, ctypes.cast(self._on_creation, c_void_p), None, None)
+        self._verified: Final = index_of(_EX_INDEX_X509_STORE_CTX, 0, None, None, None, None)
+
+    def new_context(self, protocol: int) -> ssl.SSLContext:
+        context = ssl.SSLContext(protocol)
+        address = self._created.address
+        self.call["SSL_CTX_ctrl"](address, _SET_SESSION_CACHE_MODE, _SESSION_CACHE_OFF, None)
+        store = self.call["SSL_CTX_get_cert_store"](address)
+        self.call["X509_STORE_set_check_issued"](store, self._check_issued)
+        self.call["X509_STORE_set_lookup_crls"](store, self._lookup_crls)
+        return context
+
+    # OpenSSL calls these; if one raises, ctypes reports it and returns 0: no issuer, no list
+
+    def _note(self, created: int, *_rest: object) -> None:
+        self._created.address = created
+
+    def _is_issuer(self, search: int, certificate: int, candidate: int) -> int:
+        if self.call["X509_check_issued"](candidate, certificate) != _IS_POSSIBLE:
+            return 0
+        verified = self.call["X509_STORE_CTX_get_ex_data"](search, self._verified) or 0
+        if verified == SIGNATURES_MAX:
+            return 0
+        self.call["X509_STORE_CTX_set_ex_data"](search, self._verified, verified + 1)
+        return int(self._is_signed("X509_verify", certificate, candidate))
+
+    def _crls_of(self, search: int, name: int) -> int:
+        lists = self.call["X509_STORE_CTX_get1_crls"](search, name)
+        chain = self.call["X509_STORE_CTX_get0_chain"](search)
+        depth = self.call["X509_STORE_CTX_get_error_depth"](search)
+        above = min(depth + 1, self.call["OPENSSL_sk_num"](chain) - 1)
+        issuer = self.call["OPENSSL_sk_value"](chain, above)
+        for index in reversed(range(self.call["OPENSSL_sk_num"](lists))):
+            if not self._is_signed("X509_CRL_verify", self.call["OPENSSL_sk_value"](lists, index), issuer):
+                self.call["X509_CRL_free"](self.call["OPENSSL_sk_delete"](lists, index))
+        return lists
+
+    def _is_signed(self, verify: str, signed: int, issuer: int) -> bool:
+        # an error left in the thread's queue would fail what Python calls next
+        self.call["ERR_set_mark"]()
+        try:
+            return self.call[verify](signed, self.call["X509_get0_pubkey"](issuer)) == 1
+        finally:
+            self.call["ERR_pop_to_mark"]()
+
+
+@cache
+def _functions() -> _Functions | None:
+    try:
+        return _Functions()
+    except (AttributeError, OSError):
+        return None
+
+
+def is_reachable() -> bool:
+    """Return whether OpenSSL's functions can be called; a static OpenSSL may hide them."""
+    return _functions() is not None
+
+
+def new_context(protocol: int) -> ssl.SSLContext:
+    """Return a new context that finds issuers by signature and caches no sessions.
+
+    If the functions are hidden, return the context as Python makes it.
+    """
+    functions = _functions()
+    return ssl.SSLContext(protocol) if functions is None else functions.new_context(protocol)

@@ -1,0 +1,146 @@
+"""Authorities with one name and several keys: each certificate finds the key that signed it."""
+
+import ssl
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from kustos.tls import Side, make_context, prove, tls_settings
+from kustos.tls.openssl import SIGNATURES_MAX
+from testkit.certificates import Authority, Holder, pem
+from testkit.handshakes import refusal
+from tests.unit.tls.test_pem_stores import keys_of
+
+TLS12, TLS13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+GENERATIONS = 3
+ORDERS = list(permutations(range(GENERATIONS)))
+
+
+@pytest.fixture(scope="module")
+def authorities() -> list[Authority]:
+    return [Authority("rotated") for _ in range(GENERATIONS)]
+
+
+@pytest.fixture(scope="module")
+def node() -> Holder:
+    return Authority("of nodes").issue("node")
+
+
+def context_of(
+    side: Side, holder: Holder, trusted: str, version: ssl.TLSVersion = TLS13, **more: str
+) -> ssl.SSLContext:
+    keys = {
+        **keys_of(holder),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": trusted,
+        "ssl.client.auth": "required",
+        "ssl.endpoint.identification.algorithm": "",
+    }
+    keys |= {name.replace("_", "."): value for name, value in more.items()}
+    made = make_context(tls_settings(keys), side)
+    prove(made, side)
+    made.context.minimum_version = made.context.maximum_version = version
+    return made.context
+
+
+def both_ways(node: Holder, holder: Holder, trusted: str, version: ssl.TLSVersion) -> list[str | None]:
+    """Return why this holder is refused by a listener and by an outgoing connection with this trust store."""
+    theirs = pem([node.certificate])
+    listener = context_of(Side.SERVER, node, trusted, version)
+    client = context_of(Side.CLIENT, holder, theirs, version)
+    broker = context_of(Side.SERVER, holder, theirs, version, ssl_client_auth="none")
+    outgoing = context_of(Side.CLIENT, node, trusted, version)
+    return [refusal(listener, client), refusal(broker, outgoing)]
+
+
+@pytest.mark.parametrize("version", [TLS12, TLS13])
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_key_of_a_rotated_authority_is_found(
+    authorities: list[Authority], node: Holder, order: Sequence[int], version: ssl.TLSVersion
+) -> None:
+    trusted = "".join(authorities[index].pem for index in order)
+    for authority in authorities:
+        assert both_ways(node, authority.issue("alice"), trusted, version) == [None, None]
+    for stranger in (Authority("rotated"), Authority("other")):
+        refused = both_ways(node, stranger.issue("alice"), trusted, version)
+        assert refused == ["unable to get local issuer certificate"] * 2
+
+
+def presenting(holder: Holder, node: Holder, directory: Path) -> ssl.SSLContext:
+    """Return a context that presents a chain as it is, whether or not it holds together."""
+    context = ssl.create_default_context(cadata=pem([node.certificate]))
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.check_hostname = False
+    context.load_cert_chain(holder.write(directory / "alice.pem"))
+    return context
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("place", ["in the store", "sent by the peer"])
+def test_intermediates_with_one_name_are_told_apart(
+    node: Holder, order: Sequence[int], place: str, tmp_path: Path
+) -> None:
+    root = Authority("root")
+    between = [Authority("between", root) for _ in range(GENERATIONS)]
+    listed = [between[index].certificate for index in order]
+    for issuer in between:
+        leaf = issuer.issue("alice")
+        if place == "in the store":
+            holder, trusted = Holder(leaf.key, leaf.chain[:1]), pem(listed)
+        else:
+            holder, trusted = Holder(leaf.key, (leaf.certificate, *listed)), root.pem
+        server = context_of(Side.SERVER, node, trusted)
+        assert refusal(server, presenting(holder, node, tmp_path)) is None
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_an_expired_generation_gives_way_to_the_renewed_one(
+    authorities: list[Authority], node: Holder, order: Sequence[int]
+) -> None:
+    """One key, two certificates: the valid one counts."""
+    valid = authorities[0]
+    expired = valid.renewed(datetime.now(UTC) - timedelta(hours=1))
+    trusted = pem([(valid.certificate, expired)[index] for index in order])
+    assert both_ways(node, valid.issue("alice"), trusted, TLS13) == [None, None]
+    refused = both_ways(node, valid.issue("alice"), pem([expired]), TLS13)
+    assert refused == ["certificate has expired"] * 2
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_each_generation_has_its_list_of_revocations(
+    authorities: list[Authority], node: Holder, order: Sequence[int], tmp_path: Path
+) -> None:
+    good = [each.issue("alice") for each in authorities]
+    bad = [each.issue("mallory") for each in authorities]
+    lists = tmp_path / "revoked.pem"
+    revoked = [each.revoke(gone.certificate) for each, gone in zip(authorities, bad, strict=True)]
+    lists.write_text("".join(revoked[index] for index in order))
+    trusted = "".join(each.pem for each in authorities)
+    server = context_of(Side.SERVER, node, trusted, kustos_ssl_crl_location=str(lists))
+
+    def answer(holder: Holder) -> str | None:
+        return refusal(server, context_of(Side.CLIENT, holder, pem([node.certificate])))
+
+    assert [answer(each) for each in good] == [None] * GENERATIONS
+    assert [answer(each) for each in bad] == ["certificate revoked"] * GENERATIONS
+    lists.write_text("".join(revoked[:-1]))
+    server = context_of(Side.SERVER, node, trusted, kustos_ssl_crl_location=str(lists))
+    assert [answer(each) for each in good] == [None, None, "unable to get certificate CRL"]
+
+
+@pytest.mark.parametrize(("others", "answer"), [
+    (SIGNATURES_MAX - 2, None),
+    (SIGNATURES_MAX, "unable to get local issuer certificate"),
+])  # fmt: skip
+def test_a_peer_cannot_have_us_verify_without_end(
+    node: Holder, others: int, answer: str | None, tmp_path: Path
+) -> None:
+    root = Authority("root")
+    between = [Authority("between", root) for _ in range(others)]
+    leaf = Authority("between", root).issue("alice")
+    holder = Holder(leaf.key, (leaf.certificate, *(each.certificate for each in between), leaf.chain[1]))
+    server = context_of(Side.SERVER, node, root.pem)
+    assert refusal(server, presenting(holder, node, tmp_path)) == answer
