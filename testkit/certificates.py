@@ -1,11 +1,13 @@
 """Authorities and certificates that tests make for themselves, and the stores that hold them."""
 
+import ssl
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -19,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
+from kustos.wire import DerTag, der_body, der_elements
 from testkit.kafka.java import JDK_TOOL_FLAGS
 from testkit.ports import LOOPBACK
 
@@ -70,8 +73,10 @@ def pem(certificates: Iterable[x509.Certificate]) -> str:
 class Authority:
     """Signs certificates; `parent` makes it an intermediate one."""
 
-    def __init__(self, name: str = "authority", parent: "Authority | None" = None) -> None:
-        self.key = ec.generate_private_key(ec.SECP256R1())
+    def __init__(
+        self, name: str = "authority", parent: "Authority | None" = None, key: Key | None = None
+    ) -> None:
+        self.key: Key = key or ec.generate_private_key(ec.SECP256R1())
         self.parent = parent
         self.subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self.certificate = self.renewed(datetime.now(UTC) + 10 * DAY)
@@ -101,6 +106,7 @@ class Authority:
         hosts: Iterable[str] = (),
         address: str | None = LOOPBACK,
         ends: datetime | None = None,
+        usages: Iterable[x509.ObjectIdentifier] = (),
     ) -> Holder:
         """Return a key with a certificate for this common name (or whole subject), by default of loopback."""
         own = key or ec.generate_private_key(ec.SECP256R1())
@@ -115,6 +121,8 @@ class Authority:
             names.append(x509.IPAddress(IPv4Address(address)))
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        if usages:
+            builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         chain = [builder.sign(self.key, hashes.SHA256())]
         above: Authority | None = self
         while above is not None and above.parent is not None:
@@ -135,6 +143,35 @@ class Authority:
             entry = x509.RevokedCertificateBuilder().serial_number(each.serial_number).revocation_date(now)
             builder = builder.add_revoked_certificate(entry.build())
         return builder.sign(self.key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
+
+
+SHA1: Final = bytes.fromhex("300906072a8648ce3d0401")
+"""The algorithm `ecdsa-with-SHA1`, which `cryptography` does not sign certificates with."""
+
+ALGORITHM_AT, ISSUER_AT, SUBJECT_AT = 2, 3, 5
+"""Where a signed certificate has them (RFC 5280, section 4.1)."""
+
+
+def resigned(certificate: x509.Certificate, signer: Key, changes: Mapping[int, bytes]) -> str:
+    """Return a certificate in PEM with other parts, by position, signed by this key on a curve."""
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    body = der_body(certificate.tbs_certificate_bytes, DerTag.SEQUENCE)
+    fields = [each.encoded for each in der_elements(body)]
+    for at, field_ in changes.items():
+        fields[at] = field_
+    signed = der(DerTag.SEQUENCE, b"".join(fields))
+    algorithm = fields[ALGORITHM_AT]
+    digest = hashes.SHA1() if algorithm == SHA1 else hashes.SHA256()
+    signature = der(DerTag.BIT_STRING, b"\0" + signer.sign(signed, ec.ECDSA(digest)))
+    return ssl.DER_cert_to_PEM_cert(der(DerTag.SEQUENCE, signed + algorithm + signature))
+
+
+def der(tag: int, body: bytes) -> bytes:
+    """Return an element of DER."""
+    size = len(body)
+    width = (size.bit_length() + 7) // 8
+    length = bytes([size]) if size < 0x80 else bytes([0x80 | width]) + size.to_bytes(width, "big")
+    return bytes([tag]) + length + body
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: Key, ends: datetime) -> x509.CertificateBuilder:

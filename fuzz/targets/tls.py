@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.serialization import Encoding, load_der_public_key
 
 from fuzz.targets import require
 from kustos.auth import DefaultKafkaPrincipalBuilder, ListenerPrincipals
@@ -27,7 +27,6 @@ from kustos.tls import (
     TlsError,
     TlsSettings,
     TrustStoreSettings,
-    certificate_names,
     jks,
     make_context,
     read_keystore,
@@ -171,7 +170,9 @@ def jks_content(data: bytes) -> None:
         return
     require(len(store.keys) + len(store.trusted) <= jks.ENTRIES_MAX, "a store has too many entries")
     require(all(len(key.chain) <= jks.CHAIN_MAX for key in store.keys), "a chain is too long")
-    require(sum(map(len, store.trusted)) <= len(data), "certificates are longer than their store")
+    require(
+        sum(len(each.der) for each in store.trusted) <= len(data), "certificates are longer than their store"
+    )
     for key in store.keys:
         try:
             plain = jks.unlock(key, PASSWORD)
@@ -213,8 +214,8 @@ def stores(data: bytes) -> None:
                     store_type=store_type, location=path, password=PASSWORD, key_password=PASSWORD
                 )
             )
-            require(found.key.public_key() == found.chain[0].public_key(), "a key is not of its certificate")
-            certificate_names(found.chain[0])
+            public_key = load_der_public_key(found.chain[0].parts().public_key)
+            require(found.key.public_key() == public_key, "a key is not of its certificate")
         except TlsError as error:
             require(PASSWORD not in str(error), "an error says the password")
         try:

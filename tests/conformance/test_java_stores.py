@@ -1,11 +1,12 @@
 """Stores that Java's `keytool` made: read whole, with the right password only, and never when changed."""
 
 import hashlib
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from kustos.tls import (
     KeyStoreSettings,
@@ -19,7 +20,7 @@ from kustos.tls import (
     read_truststore,
     tls_settings,
 )
-from testkit.certificates import STORE_PASSWORD, Authority, keytool
+from testkit.certificates import ISSUER_AT, STORE_PASSWORD, SUBJECT_AT, Authority, keytool, resigned
 
 KEY_PASSWORD = "key-secret"
 ALIAS = ("-alias", "node", "-storepass", STORE_PASSWORD)
@@ -30,8 +31,8 @@ ALGORITHMS = {"RSA": ("-keysize", "2048"), "EC": ("-groupname", "secp256r1")}
 @dataclass(frozen=True)
 class JavaStores:
     directory: Path
-    certificates: dict[tuple[str, str], x509.Certificate]
-    trusted: x509.Certificate
+    certificates: dict[tuple[str, str], bytes]
+    trusted: bytes
 
     def key_store(self, kind: str, algorithm: str) -> Path:
         return self.directory / f"{kind}-{algorithm}"
@@ -45,7 +46,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> JavaStores:
     directory = tmp_path_factory.mktemp("java-stores")
     authority = Authority()
     trusted = authority.write(directory / "authority.pem")
-    stores = JavaStores(directory, {}, authority.certificate)
+    stores = JavaStores(directory, {}, authority.certificate.public_bytes(Encoding.DER))
     for kind in KINDS:
         for algorithm, size in ALGORITHMS.items():
             store = ("-storetype", kind, "-keystore", str(stores.key_store(kind, algorithm)))
@@ -54,8 +55,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> JavaStores:
             keytool("-genkeypair", *store, *ALIAS, *own, *name)
             exported = directory / f"{kind}-{algorithm}.crt"
             keytool("-exportcert", *store, *ALIAS, "-file", str(exported))
-            certificate = x509.load_der_x509_certificate(exported.read_bytes())
-            stores.certificates[kind, algorithm] = certificate
+            stores.certificates[kind, algorithm] = exported.read_bytes()
         store = ("-storetype", kind, "-keystore", str(stores.trust_store(kind)))
         for alias in ("one", "two"):
             named = ("-alias", alias, "-storepass", STORE_PASSWORD, "-file", str(trusted))
@@ -80,7 +80,7 @@ def key_store(
 def test_a_key_store_of_java_serves(stores: JavaStores, kind: str, algorithm: str) -> None:
     settings = key_store(stores, kind, algorithm)
     store = read_keystore(settings)
-    assert store.chain == (stores.certificates[kind, algorithm],)
+    assert [each.der for each in store.chain] == [stores.certificates[kind, algorithm]]
     keys = {
         "ssl.keystore.type": kind,
         "ssl.keystore.location": str(settings.location),
@@ -100,7 +100,7 @@ def test_as_in_java_the_content_says_which_of_the_two_it_is(stores: JavaStores, 
         settings = key_store(stores, other, "EC", stores.key_store(kind, "EC"), key_password=None)
     else:
         settings = key_store(stores, other, "EC", stores.key_store(kind, "EC"), key_password=KEY_PASSWORD)
-    assert read_keystore(settings).chain == (stores.certificates[kind, "EC"],)
+    assert [each.der for each in read_keystore(settings).chain] == [stores.certificates[kind, "EC"]]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -121,7 +121,7 @@ def test_a_trust_store_of_java_is_read(stores: JavaStores, kind: str) -> None:
     settings = TrustStoreSettings(
         store_type=StoreType(kind), location=stores.trust_store(kind), password=STORE_PASSWORD
     )
-    assert set(read_truststore(settings)) == {stores.trusted}
+    assert {each.der for each in read_truststore(settings)} == {stores.trusted}
     wrong = TrustStoreSettings(
         store_type=StoreType(kind), location=stores.trust_store(kind), password="wrong-secret"
     )
@@ -132,7 +132,7 @@ def test_a_trust_store_of_java_is_read(stores: JavaStores, kind: str) -> None:
 def test_a_jks_trust_store_is_read_without_its_password(stores: JavaStores) -> None:
     """As in Java; its digest is not looked at then."""
     settings = TrustStoreSettings(store_type=StoreType.JKS, location=stores.trust_store("JKS"))
-    assert set(read_truststore(settings)) == {stores.trusted}
+    assert {each.der for each in read_truststore(settings)} == {stores.trusted}
 
 
 def test_a_trust_store_with_a_key_trusts_its_certificate_or_is_refused(stores: JavaStores) -> None:
@@ -140,7 +140,7 @@ def test_a_trust_store_with_a_key_trusts_its_certificate_or_is_refused(stores: J
     jks = TrustStoreSettings(
         store_type=StoreType.JKS, location=stores.key_store("JKS", "EC"), password=STORE_PASSWORD
     )
-    assert read_truststore(jks) == (stores.certificates["JKS", "EC"],)
+    assert [each.der for each in read_truststore(jks)] == [stores.certificates["JKS", "EC"]]
     pkcs12 = TrustStoreSettings(
         store_type=StoreType.PKCS12, location=stores.key_store("PKCS12", "EC"), password=STORE_PASSWORD
     )
@@ -199,3 +199,78 @@ def test_jceks_is_refused_with_a_remedy(stores: JavaStores, tmp_path: Path) -> N
     keytool("-genkeypair", *store, *ALIAS, "-dname", "CN=node", "-keyalg", "EC")
     with pytest.raises(TlsError, match="keytool -importkeystore -deststoretype pkcs12"):
         read_keystore(key_store(stores, "JKS", "EC", path))
+
+
+ODD_NAME = bytes.fromhex("300f310d300b060355040a130441542654")
+"""`O=AT&T` as PrintableString, which has no ampersand."""
+
+UNREADABLE_NAME = bytes.fromhex("3010310e300c06035504031b05616c696365")
+"""`CN=alice` as GeneralString, which OpenSSL does not read."""
+
+
+def trust_store_with(directory: Path, kind: str, name: bytes) -> dict[str, str]:
+    """Return the settings of a store with two authorities, the second of which has this name."""
+    path = directory / "trust"
+    authority = Authority()
+    names = {ISSUER_AT: name, SUBJECT_AT: name}
+    texts = {"good": authority.pem, "odd": resigned(authority.certificate, authority.key, names)}
+    if kind == "PEM":
+        path.write_text("".join(texts.values()))
+    for alias, text in texts.items() if kind != "PEM" else ():
+        file = directory / alias
+        file.write_text(text)
+        store = ("-storetype", kind, "-keystore", str(path), "-storepass", STORE_PASSWORD)
+        keytool("-importcert", "-noprompt", *store, "-alias", alias, "-file", str(file))
+    password = {} if kind == "PEM" else {"ssl.truststore.password": STORE_PASSWORD}
+    return {"ssl.truststore.type": kind, "ssl.truststore.location": str(path), **password}
+
+
+@pytest.mark.parametrize("kind", ["PEM", *KINDS])
+def test_one_oddly_encoded_certificate_does_not_spoil_its_store(tmp_path: Path, kind: str) -> None:
+    context = make_context(tls_settings(trust_store_with(tmp_path, kind, ODD_NAME)), Side.CLIENT).context
+    assert context.cert_store_stats()["x509"] == 2
+
+
+@pytest.mark.parametrize(("kind", "place"), [
+    ("PEM", "certificate 2"), ("JKS", "the entry `odd`"), ("PKCS12", "the entry `odd`"),
+])  # fmt: skip
+def test_a_certificate_that_openssl_does_not_read_is_named(tmp_path: Path, kind: str, place: str) -> None:
+    keys = trust_store_with(tmp_path, kind, UNREADABLE_NAME)
+    with pytest.raises(TlsError) as caught:
+        make_context(tls_settings(keys), Side.CLIENT)
+    assert str(caught.value) == (
+        f"{place} (`CN=alice`) of `ssl.truststore.location` (`{tmp_path / 'trust'}`) cannot be read"
+    )
+
+
+@pytest.mark.parametrize("kind", ["PEM", "PKCS12"])
+def test_a_key_store_with_an_oddly_encoded_name_serves(tmp_path: Path, kind: str) -> None:
+    holder = Authority().issue("placeholder")
+    odd = resigned(holder.certificate, holder.key, {ISSUER_AT: ODD_NAME, SUBJECT_AT: ODD_NAME})
+    (tmp_path / "node.pem").write_text(holder.key_pem + odd)
+    if kind == "PKCS12":
+        line = ["openssl", "pkcs12", "-export", "-in", str(tmp_path / "node.pem")]
+        line += ["-out", str(tmp_path / "node.p12"), "-passout", f"pass:{STORE_PASSWORD}"]
+        subprocess.run(line, check=True, capture_output=True)
+    password = {} if kind == "PEM" else {"ssl.keystore.password": STORE_PASSWORD}
+    location = str(tmp_path / ("node.pem" if kind == "PEM" else "node.p12"))
+    keys = {"ssl.keystore.type": kind, "ssl.keystore.location": location, **password}
+    prove(make_context(tls_settings(keys), Side.SERVER), Side.SERVER)
+
+
+@pytest.mark.parametrize(("kind", "options"), [
+    ("JKS", ()), ("PKCS12", ()), ("PKCS12", ("-J-Dkeystore.pkcs12.legacy",)),
+])  # fmt: skip
+def test_a_store_with_two_private_keys_is_refused_and_says_which(
+    tmp_path: Path, kind: str, options: tuple[str, ...]
+) -> None:
+    path = tmp_path / "two"
+    for alias in ("one", "two"):
+        store = ("-storetype", kind, "-keystore", str(path), "-storepass", STORE_PASSWORD, "-alias", alias)
+        keytool(
+            "-genkeypair", *options, *store, "-dname", "CN=node", "-keyalg", "EC", "-keypass", STORE_PASSWORD
+        )
+    settings = KeyStoreSettings(store_type=StoreType(kind), location=path, password=STORE_PASSWORD)
+    with pytest.raises(TlsError, match=r"it has 2 private keys \(`one`, `two`\), one is needed") as caught:
+        read_keystore(settings)
+    assert f"`ssl.keystore.location` (`{path}`)" in str(caught.value)

@@ -53,6 +53,7 @@ class ClientTls:
         if self._contexts is None:
             try:
                 self._contexts = TlsContexts(self.settings, Side.CLIENT)
+                self._contexts.made.report_expired_trust(LOG)
             except TlsError as error:
                 raise SettingsError(str(error)) from None
         elif self._contexts.has_new_files():

@@ -7,15 +7,13 @@ Stores are replaced by SIGHUP, by the log's settings (`IncrementalAlterConfigs`)
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Final
 
 import structlog
-from cryptography import x509
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth import ListenerPrincipals, NoMatchingRuleError, PrincipalBuilderError
-from kustos.auth.mapping import rfc2253
+from kustos.auth.mapping import rfc2253_of_der
 from kustos.client import SettingsError
 from kustos.gateway.listener import ListenerTls
 from kustos.metadata.control import ConfigResourceType
@@ -23,7 +21,8 @@ from kustos.metadata.image import ConfigRemoved, ConfigSet, MetadataDelta, Metad
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.properties import LISTENER_PREFIX
 from kustos.server.settings.tls import ListenerTlsSettings
-from kustos.tls import MadeContext, Side, TlsContexts, TlsError, TlsSettings, prove
+from kustos.tls import MadeContext, Side, TlsContexts, TlsError, TlsSettings, certificate_parts, prove
+from kustos.wire import DerError
 
 LOG: Final = structlog.get_logger("kustos.server")
 
@@ -176,7 +175,9 @@ def _configs(delta: MetadataDelta) -> Iterable[ConfigSet | ConfigRemoved]:
 def _contexts_of(name: str, tls: ListenerTlsSettings) -> TlsContexts:
     try:
         contexts = TlsContexts(tls.settings, Side.SERVER)
-        if contexts.made.expired_since() is None:
+        contexts.made.report_expired_trust(LOG.bind(listener=name))
+        certificate = contexts.made.certificate
+        if certificate is None or not certificate.has_expired:
             prove(contexts.made, Side.SERVER)
         else:
             # as in Kafka it serves: clients that do not verify it may connect
@@ -201,11 +202,11 @@ def certificate_principals(principals: ListenerPrincipals) -> Callable[[str, byt
 
 def _subject_of(certificate: bytes) -> str:
     try:
-        read = x509.load_der_x509_certificate(certificate)
-        ends, name = read.not_valid_after_utc, rfc2253(read.subject)
-    except (ValueError, x509.InvalidVersion, NoMatchingRuleError):
+        parts = certificate_parts(certificate)
+        name = rfc2253_of_der(parts.subject)
+    except (DerError, NoMatchingRuleError):
         raise TlsError("the client's certificate cannot be read") from None
-    if ends < datetime.now(UTC):
-        # a resumed TLS session does not verify it again
+    if parts.has_expired:
+        # it may have ended since the handshake began
         raise TlsError("the client's certificate has expired")
     return name

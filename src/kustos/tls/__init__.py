@@ -1,6 +1,7 @@
 """TLS for every side: Kafka's `ssl.*` keys, the stores that they name, and OpenSSL's contexts of them."""
 
-from kustos.tls.contexts import CertificateNames, MadeContext, Side, certificate_names, make_context, prove
+from kustos.tls.certificates import Certificate, CertificateParts, certificate_parts
+from kustos.tls.contexts import MadeContext, Side, make_context, prove
 from kustos.tls.replacement import TlsContexts, follow_files
 from kustos.tls.settings import tls_settings
 from kustos.tls.stores import KeyStore, read_keystore, read_truststore
@@ -16,7 +17,8 @@ from kustos.tls.values import (
 
 __all__ = [
     "PROTOCOLS",
-    "CertificateNames",
+    "Certificate",
+    "CertificateParts",
     "ClientAuth",
     "KeyStore",
     "KeyStoreSettings",
@@ -27,7 +29,7 @@ __all__ = [
     "TlsError",
     "TlsSettings",
     "TrustStoreSettings",
-    "certificate_names",
+    "certificate_parts",
     "follow_files",
     "make_context",
     "prove",

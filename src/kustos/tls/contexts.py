@@ -6,18 +6,26 @@ in any directory, that is gone as soon as OpenSSL has read it: no key is ever wr
 
 import os
 import ssl
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import Enum, auto, unique
 from typing import Final
 
-from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from structlog.typing import FilteringBoundLogger
 
+from kustos.tls.certificates import Certificate, CertificateParts
 from kustos.tls.openssl import is_reachable, new_context
-from kustos.tls.stores import KeyStore, read_keystore, read_revocations, read_truststore
+from kustos.tls.stores import (
+    CERTIFICATE,
+    REVOCATIONS,
+    KeyStore,
+    pem,
+    read_keystore,
+    read_revocations,
+    read_truststore,
+)
 from kustos.tls.values import ClientAuth, TlsError, TlsSettings
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -40,43 +48,26 @@ class Side(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class CertificateNames:
-    """What a certificate says of its holder: subject (DER) and alternative names."""
-
-    subject: bytes
-    alternative_names: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class MadeContext:
-    """A context, and the key store that it presents; None: it presents none."""
+    """A context, the key store that it presents (None: it presents none), and trust that has expired."""
 
     context: ssl.SSLContext
     keystore: KeyStore | None
+    expired_trust: tuple[Certificate, ...]
+    """Trusted certificates that have expired: OpenSSL refuses what they issued."""
 
     @property
-    def names(self) -> CertificateNames | None:
-        """The names that it presents."""
-        return None if self.keystore is None else certificate_names(self.keystore.chain[0])
+    def certificate(self) -> CertificateParts | None:
+        """The parts of the certificate that it presents."""
+        return None if self.keystore is None else self.keystore.chain[0].parts()
 
-    def expired_since(self) -> datetime | None:
-        """Return the end of its certificate's validity if that has passed."""
-        if self.keystore is None:
-            return None
-        end = self.keystore.chain[0].not_valid_after_utc
-        return end if end < datetime.now(UTC) else None
-
-
-def certificate_names(certificate: x509.Certificate) -> CertificateNames:
-    """Return the names of a certificate; raise `TlsError` for one whose parts cannot be read."""
-    names: Iterable[x509.GeneralName] = ()
-    try:
-        with suppress(x509.ExtensionNotFound):
-            names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        return CertificateNames(certificate.subject.public_bytes(), frozenset(map(repr, names)))
-    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
-        # `cryptography` reads the parts of a certificate on first use
-        raise TlsError("the names in the certificate of the key store cannot be read") from None
+    def report_expired_trust(self, log: FilteringBoundLogger) -> None:
+        """Warn of trusted certificates that have expired: the refusal of a peer does not name them."""
+        if self.expired_trust:
+            log.warning(
+                "the trust store has expired certificates, peers with certificates of theirs are refused",
+                certificates=list(map(str, self.expired_trust)),
+            )
 
 
 def make_context(settings: TlsSettings, side: Side) -> MadeContext:
@@ -99,7 +90,7 @@ def make_context(settings: TlsSettings, side: Side) -> MadeContext:
             raise TlsError("`ssl.cipher.suites` has no suite that this OpenSSL allows") from None
         if is_server:
             context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
-    _trust(context, settings, is_server=is_server)
+    trusted = _trust(context, settings, is_server=is_server)
     keystore = None if settings.keystore is None else read_keystore(settings.keystore)
     if keystore is not None:
         _present(context, keystore)
@@ -120,12 +111,27 @@ def make_context(settings: TlsSettings, side: Side) -> MadeContext:
     else:
         context.check_hostname = settings.verify_hostname
         context.verify_mode = ssl.CERT_REQUIRED
-    return MadeContext(context, keystore)
+    return MadeContext(context, keystore, tuple(each for each in trusted if _has_expired(each)))
 
 
-def _trust(context: ssl.SSLContext, settings: TlsSettings, *, is_server: bool) -> None:
+def _has_expired(certificate: Certificate) -> bool:
+    try:
+        return certificate.parts().has_expired
+    except TlsError:
+        # OpenSSL reads some that are not DER
+        return False
+
+
+def _trust(context: ssl.SSLContext, settings: TlsSettings, *, is_server: bool) -> tuple[Certificate, ...]:
+    """Let a context trust what the settings say; return the certificates of the trust store."""
+    trusted: tuple[Certificate, ...] = ()
     if settings.truststore is not None:
-        context.load_verify_locations(cadata=_ders(read_truststore(settings.truststore)))
+        trusted = read_truststore(settings.truststore)
+        for each in trusted:
+            try:
+                context.load_verify_locations(cadata=each.der)
+            except ssl.SSLError:
+                raise TlsError(f"{each} of {settings.truststore.where} cannot be read") from None
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     elif not is_server:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
@@ -135,21 +141,23 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings, *, is_server: bool) -
             "`ssl.truststore.location` to whom clients' certificates are trusted from"
         )
     if settings.crl_location is not None:
-        lists = read_revocations(settings.crl_location)
-        with _in_memory(b"".join(each.public_bytes(Encoding.PEM) for each in lists)) as path:
-            context.load_verify_locations(cafile=path)
+        for number, crl in enumerate(read_revocations(settings.crl_location), 1):
+            try:
+                with _in_memory(pem(REVOCATIONS, crl)) as path:
+                    context.load_verify_locations(cafile=path)
+            except ssl.SSLError:
+                raise TlsError(
+                    f"list {number} in `kustos.ssl.crl.location` (`{settings.crl_location}`) cannot be read"
+                ) from None
         # without the list of an authority its certificates are refused
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF | ssl.VERIFY_CRL_CHECK_CHAIN
-
-
-def _ders(certificates: Iterable[x509.Certificate]) -> bytes:
-    return b"".join(each.public_bytes(Encoding.DER) for each in dict.fromkeys(certificates))
+    return trusted
 
 
 def _present(context: ssl.SSLContext, store: KeyStore) -> None:
     try:
         key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        with _in_memory(key + b"".join(each.public_bytes(Encoding.PEM) for each in store.chain)) as path:
+        with _in_memory(key + b"".join(pem(CERTIFICATE, each.der) for each in store.chain)) as path:
             context.load_cert_chain(path)
     except (ssl.SSLError, ValueError):
         raise TlsError(
@@ -201,7 +209,7 @@ def _verifier(made: MadeContext, store: KeyStore, side: Side) -> ssl.SSLContext:
     context.verify_mode = ssl.CERT_REQUIRED
     context.minimum_version = made.context.minimum_version
     context.set_ciphers("ALL")
-    context.load_verify_locations(cadata=store.chain[-1].public_bytes(Encoding.DER))
+    context.load_verify_locations(cadata=store.chain[-1].der)
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if is_server:
         _present(context, store)

@@ -15,7 +15,9 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final
 
+from kustos.tls.certificates import Certificate
 from kustos.tls.values import TlsError
+from kustos.wire import DerError, DerTag, der_body, der_fields
 
 MAGIC: Final = b"\xfe\xed\xfe\xed"
 JCEKS_MAGIC: Final = b"\xce\xce\xce\xce"
@@ -32,8 +34,6 @@ _DIGEST_BYTES: Final = 20
 _KEY_ALGORITHM: Final = bytes.fromhex("06 0a 2b 06 01 04 01 2a 02 11 01 01")
 """The DER of the object identifier 1.3.6.1.4.1.42.2.17.1.1."""
 
-_SEQUENCE, _OCTETS = 0x30, 0x04
-
 
 class WrongPasswordError(TlsError):
     """The password does not fit, or the content was changed: its digest differs."""
@@ -41,11 +41,11 @@ class WrongPasswordError(TlsError):
 
 @dataclass(frozen=True, slots=True)
 class JksKey:
-    """A private key entry: protected key (DER), and certificates (DER) beginning with the key's own."""
+    """A private key entry: protected key (DER), and certificates beginning with the key's own."""
 
     alias: str
     protected: bytes = field(repr=False)
-    chain: tuple[bytes, ...]
+    chain: tuple[Certificate, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class JksStore:
     """All entries of a store."""
 
     keys: tuple[JksKey, ...]
-    trusted: tuple[bytes, ...]
+    trusted: tuple[Certificate, ...]
 
 
 def read_jks(data: bytes, password: str | None) -> JksStore:
@@ -83,7 +83,7 @@ def _entries(reader: "_JksReader") -> JksStore:
     if count > ENTRIES_MAX:
         raise TlsError(f"the store has {count} entries, at most {ENTRIES_MAX} are read")
     keys: list[JksKey] = []
-    trusted: list[bytes] = []
+    trusted: list[Certificate] = []
     for _ in range(count):
         tag, alias = reader.number(4), reader.text()
         reader.take(8)  # when it was created
@@ -92,9 +92,10 @@ def _entries(reader: "_JksReader") -> JksStore:
             length = reader.number(4)
             if length > CHAIN_MAX:
                 raise TlsError(f"a chain has {length} certificates, at most {CHAIN_MAX} are read")
-            keys.append(JksKey(alias, protected, tuple(reader.certificate(version) for _ in range(length))))
+            chain = tuple(reader.certificate(version, alias) for _ in range(length))
+            keys.append(JksKey(alias, protected, chain))
         elif tag == TRUSTED_CERTIFICATE:
-            trusted.append(reader.certificate(version))
+            trusted.append(reader.certificate(version, alias))
         else:
             raise TlsError(f"the store has an entry of the unknown kind {tag}")
     if not reader.is_at_end:
@@ -128,18 +129,18 @@ class _JksReader:
         # Java's modified UTF-8 differs beyond the basic plane only; the alias is for messages
         return self.take(self.number(2)).decode("utf-8", "replace")
 
-    def certificate(self, version: int) -> bytes:
+    def certificate(self, version: int, alias: str) -> Certificate:
         kind = self.text() if version > 1 else "X.509"
         if kind != "X.509":
             raise TlsError("the store has a certificate that is not X.509")
-        return self.take(self.number(4))
+        return Certificate(self.take(self.number(4)), f"the entry `{alias}`")
 
 
 def unlock(key: JksKey, password: str) -> bytes:
     """Return the private key as DER of PKCS8; raise `WrongPasswordError`, or `TlsError` if damaged."""
     try:
         body = _encrypted_data(key.protected)
-    except IndexError:
+    except DerError:
         raise TlsError("the private key is damaged, or protected by an unknown algorithm") from None
     if len(body) <= 2 * _DIGEST_BYTES:
         raise TlsError("the private key is damaged")
@@ -157,28 +158,11 @@ def unlock(key: JksKey, password: str) -> bytes:
 
 
 def _encrypted_data(der: bytes) -> bytes:
-    """Return the octets of an `EncryptedPrivateKeyInfo` of Sun's algorithm; raise IndexError."""
-    outer, rest = _element(der, _SEQUENCE)
-    algorithm, after = _element(outer, _SEQUENCE)
-    octets, end = _element(after, _OCTETS)
-    if rest or end or not algorithm.startswith(_KEY_ALGORITHM):
-        raise IndexError
-    return octets
-
-
-def _element(data: bytes, tag: int) -> tuple[bytes, bytes]:
-    """Return content and rest of the first element in DER; raise IndexError if it is another."""
-    if len(data) < 2 or data[0] != tag:
-        raise IndexError
-    length, at = data[1], 2
-    if length & 0x80:
-        at = 2 + (length & 0x7F)
-        if not 2 < at <= 6:
-            raise IndexError
-        length = int.from_bytes(data[2:at], "big")
-    if at + length > len(data):
-        raise IndexError
-    return data[at : at + length], data[at + length :]
+    """Return the octets of an `EncryptedPrivateKeyInfo` of Sun's algorithm; raise `DerError`."""
+    algorithm, octets, *rest = der_fields(der_body(der, DerTag.SEQUENCE), DerTag.SEQUENCE, DerTag.OCTETS)
+    if rest or not algorithm.body.startswith(_KEY_ALGORITHM):
+        raise DerError("the algorithm is not Sun's")
+    return octets.body
 
 
 def _utf16(password: str) -> bytes:

@@ -77,6 +77,7 @@ class TlsContexts:
             log.error("changed key and trust stores are not in force, the old ones stay", reason=str(error))
         else:
             log.info("changed key and trust stores are in force", files=files)
+            self._made.report_expired_trust(log)
 
     def checked(self, settings: TlsSettings) -> MadeContext:
         """Return the context of these settings, proven; raise `TlsError` if it may not replace the former."""
@@ -98,7 +99,7 @@ class TlsContexts:
         self._seen = stamp_of(settings.files) if seen is None else seen
 
     def _check_names(self, settings: TlsSettings, made: MadeContext) -> None:
-        old, new = self._made.names, made.names
+        old, new = self._made.certificate, made.certificate
         if old is None or new is None:
             return
         if old.subject != new.subject and not settings.allow_dn_changes:

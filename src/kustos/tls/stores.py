@@ -1,26 +1,28 @@
 """Key stores and trust stores, read from what the settings name: PEM, PKCS12 and JKS.
 
-PEM (RFC 7468) is read as Kafka reads it: CRLF, blank lines, text around the blocks, one long line. Its blocks
-become DER for `cryptography`, which also reads PKCS12; `kustos.tls.jks` reads JKS. As in Java, a file of
-either binary format may be named under the type of the other.
+PEM (RFC 7468) is read as Kafka reads it: CRLF, blank lines, text around the blocks, one long line.
+`kustos.tls.jks` reads JKS. `kustos.tls.pkcs12` reads PKCS12, and `cryptography` its older encryptions. As in
+Java, a file of either binary format may be named under the type of the other. Certificates stay DER: OpenSSL
+decides whether it can read them.
 """
 
 import base64
 import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-from cryptography.hazmat.primitives.serialization import load_der_private_key
-from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates, load_pkcs12
+from cryptography.hazmat.primitives.serialization import Encoding, load_der_private_key, load_der_public_key
+from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
 from kustos.runtime import reason_of
 from kustos.tls import jks
+from kustos.tls.certificates import Certificate
+from kustos.tls.pkcs12 import key_names, read_pkcs12
 from kustos.tls.values import KeyStoreSettings, StoreType, TlsError, TrustStoreSettings
 
 BLOCKS_MAX: Final = 4_096
@@ -64,12 +66,17 @@ def pem_blocks(text: str) -> list[PemBlock]:
     return blocks
 
 
+def pem(label: str, der: bytes) -> bytes:
+    """Return one block."""
+    return f"-----BEGIN {label}-----\n{base64.encodebytes(der).decode()}-----END {label}-----\n".encode()
+
+
 @dataclass(frozen=True, slots=True)
 class KeyStore:
     """A private key, and its certificates: its own first, then those of the authorities above it."""
 
     key: PrivateKeyTypes = field(repr=False)
-    chain: tuple[x509.Certificate, ...]
+    chain: tuple[Certificate, ...]
 
 
 def read_keystore(settings: KeyStoreSettings) -> KeyStore:
@@ -89,7 +96,7 @@ def read_keystore(settings: KeyStoreSettings) -> KeyStore:
     if not store.chain:
         raise TlsError("the key store has no certificate of its private key, add it (`ssl.keystore.*`)")
     try:
-        fits = store.key.public_key() == store.chain[0].public_key()
+        fits = store.key.public_key() == load_der_public_key(store.chain[0].parts().public_key)
     except (ValueError, UnsupportedAlgorithm):
         fits = False
     if not fits:
@@ -101,8 +108,6 @@ def read_keystore(settings: KeyStoreSettings) -> KeyStore:
 
 
 _CHAIN_KEY: Final = "ssl.keystore.certificate.chain"
-_UNREADABLE: Final = (ValueError, x509.InvalidVersion)
-"""What `cryptography` raises for bytes that are not a certificate; the second is not a ValueError."""
 
 
 def _placed(error: TlsError, where: str) -> TlsError:
@@ -148,11 +153,10 @@ def _keystore_of(data: bytes, settings: KeyStoreSettings, where: str) -> KeyStor
             "`ssl.key.password` differs from `ssl.keystore.password`, but a `PKCS12` store has one password; "
             "remove `ssl.key.password`"
         )
-    store = _pkcs12(data, password, "ssl.keystore.password")
-    if store.key is None:
+    key, chain = _pkcs12(data, password, "ssl.keystore.password")
+    if key is None:
         raise TlsError("it has no private key")
-    own = [] if store.cert is None else [store.cert.certificate]
-    return KeyStore(store.key, (*own, *(each.certificate for each in store.additional_certs)))
+    return KeyStore(key, chain)
 
 
 def _pem_keystore(blocks: list[PemBlock], settings: KeyStoreSettings, where: str) -> KeyStore:
@@ -180,10 +184,9 @@ def _jks_keystore(data: bytes, settings: KeyStoreSettings) -> KeyStore:
         keys = jks.read_jks(data, settings.password).keys
     except jks.WrongPasswordError:
         raise TlsError("`ssl.keystore.password` is wrong, or the store was changed") from None
-    if len(keys) != 1:
-        raise TlsError(
-            f"it has {len(keys)} private keys, one is needed; delete others with `keytool -delete`"
-        )
+    if not keys:
+        raise TlsError("it has no private key")
+    _check_one([key.alias for key in keys])
     try:
         der = jks.unlock(keys[0], settings.key_password or settings.password or "")
     except jks.WrongPasswordError:
@@ -191,28 +194,35 @@ def _jks_keystore(data: bytes, settings: KeyStoreSettings) -> KeyStore:
             "`ssl.key.password` is wrong; without it the key has the password of the store"
         ) from None
     try:
-        return KeyStore(load_der_private_key(der, None), tuple(map(_certificate, keys[0].chain)))
+        return KeyStore(load_der_private_key(der, None), keys[0].chain)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise TlsError("its private key cannot be read") from None
 
 
-def read_truststore(settings: TrustStoreSettings) -> tuple[x509.Certificate, ...]:
+def _check_one(names: Sequence[str]) -> None:
+    """Raise `TlsError` for several private keys: Java would choose one for each connection."""
+    if len(names) > 1:
+        named = ", ".join(f"`{name}`" for name in sorted(names))
+        raise TlsError(
+            f"it has {len(names)} private keys ({named}), one is needed; delete others with `keytool -delete`"
+        )
+
+
+def read_truststore(settings: TrustStoreSettings) -> tuple[Certificate, ...]:
     """Return the trusted certificates, one at least; raise `TlsError` naming the key of the settings."""
     if settings.location is None:
-        where = "`ssl.truststore.certificates`"
         found = _certificates(_inline(settings.certificates, "ssl.truststore.certificates"))
     else:
-        where = f"`ssl.truststore.location` (`{settings.location}`)"
         try:
             found = _trusted_of(_read(settings.location), settings)
         except TlsError as error:
-            raise _placed(error, where) from None
+            raise _placed(error, settings.where) from None
     if not found:
-        raise TlsError(f"{where} has no certificate, it must name whom to trust")
+        raise TlsError(f"{settings.where} has no certificate, it must name whom to trust")
     return found
 
 
-def _trusted_of(data: bytes, settings: TrustStoreSettings) -> tuple[x509.Certificate, ...]:
+def _trusted_of(data: bytes, settings: TrustStoreSettings) -> tuple[Certificate, ...]:
     if settings.store_type is StoreType.PEM:
         return _certificates(_pem_text(data))
     if data[:4] in {jks.MAGIC, jks.JCEKS_MAGIC}:
@@ -221,42 +231,60 @@ def _trusted_of(data: bytes, settings: TrustStoreSettings) -> tuple[x509.Certifi
         except jks.WrongPasswordError:
             raise TlsError("`ssl.truststore.password` is wrong, or the store was changed") from None
         # Java trusts the certificate of a key in a trust store, but not the chain above it
-        return tuple(map(_certificate, (*store.trusted, *(key.chain[0] for key in store.keys if key.chain))))
-    found = _pkcs12(data, settings.password, "ssl.truststore.password")
-    if found.key is not None:
+        return (*store.trusted, *(key.chain[0] for key in store.keys if key.chain))
+    key, found = _pkcs12(data, settings.password, "ssl.truststore.password")
+    if key is not None:
         # which of its certificates are trusted, and which only belong to the key, cannot be seen
         raise TlsError("it has a private key; keep trusted certificates in a store of their own")
-    return tuple(each.certificate for each in found.additional_certs)
+    return found
 
 
-def _pkcs12(data: bytes, password: str | None, key: str) -> PKCS12KeyAndCertificates:
+def _pkcs12(
+    data: bytes, password: str | None, key: str
+) -> tuple[PrivateKeyTypes | None, tuple[Certificate, ...]]:
+    """Return the private key if there is one, and all certificates, that of the key first."""
     try:
-        return load_pkcs12(data, None if password is None else password.encode())
+        store = read_pkcs12(data, password or "")
+    except ValueError:
+        return _older_pkcs12(data, password, key)
+    _check_one([name for name, _ in store.keys])
+    try:
+        found = load_der_private_key(store.keys[0][1], (password or "").encode()) if store.keys else None
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise TlsError(f"it is not a PKCS12 store, or `{key}` is wrong") from None
+        raise TlsError("its private key cannot be read") from None
+    return found, store.certificates
 
 
-def read_revocations(path: Path) -> tuple[x509.CertificateRevocationList, ...]:
-    """Return the lists of revoked certificates in a PEM file, one at least; raise `TlsError`."""
+def _older_pkcs12(
+    data: bytes, password: str | None, key: str
+) -> tuple[PrivateKeyTypes | None, tuple[Certificate, ...]]:
+    try:
+        found = load_pkcs12(data, None if password is None else password.encode())
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise TlsError(
+            f"it is not a PKCS12 store, or `{key}` is wrong, or a certificate under an older encryption than "
+            "AES cannot be read"
+        ) from None
+    _check_one(key_names(data))
+    certificates = [*([] if found.cert is None else [found.cert]), *found.additional_certs]
+    return found.key, tuple(
+        Certificate(each.certificate.public_bytes(Encoding.DER), f"certificate {number}")
+        for number, each in enumerate(certificates, 1)
+    )
+
+
+def read_revocations(path: Path) -> tuple[bytes, ...]:
+    """Return the lists of revoked certificates (DER) in a PEM file, one at least; raise `TlsError`."""
     where = f"`kustos.ssl.crl.location` (`{path}`)"
     try:
-        ders = [block.der for block in _pem_text(_read(path)) if block.label == REVOCATIONS]
-        lists = tuple(map(x509.load_der_x509_crl, ders))
+        lists = tuple(block.der for block in _pem_text(_read(path)) if block.label == REVOCATIONS)
     except TlsError as error:
         raise TlsError(f"{where} cannot be used: {error}") from None
-    except _UNREADABLE:
-        raise TlsError(f"{where} has a list that cannot be read") from None
     if not lists:
         raise TlsError(f"{where} has no `X509 CRL` in PEM")
     return lists
 
 
-def _certificates(blocks: Iterable[PemBlock]) -> tuple[x509.Certificate, ...]:
-    return tuple(_certificate(block.der) for block in blocks if block.label == CERTIFICATE)
-
-
-def _certificate(der: bytes) -> x509.Certificate:
-    try:
-        return x509.load_der_x509_certificate(der)
-    except _UNREADABLE:
-        raise TlsError("it has a certificate that cannot be read") from None
+def _certificates(blocks: Iterable[PemBlock]) -> tuple[Certificate, ...]:
+    ders = [block.der for block in blocks if block.label == CERTIFICATE]
+    return tuple(Certificate(der, f"certificate {number}") for number, der in enumerate(ders, 1))

@@ -52,6 +52,13 @@ class TrustStoreSettings:
     password: str | None = field(default=None, repr=False)
     certificates: str | None = field(default=None, repr=False)
 
+    @property
+    def where(self) -> str:
+        """The key that says where the certificates are, for messages."""
+        if self.location is None:
+            return "`ssl.truststore.certificates`"
+        return f"`ssl.truststore.location` (`{self.location}`)"
+
 
 @dataclass(frozen=True, slots=True)
 class CipherSuites:

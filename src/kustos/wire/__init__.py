@@ -1,4 +1,4 @@
-"""Bytes, no IO: frames, headers, exact message codecs, primitives, record batches."""
+"""Bytes, no IO: frames, headers, exact message codecs, primitives, record batches, DER."""
 
 from kustos.wire.alike import AlikeFrames
 from kustos.wire.api_keys import ApiKey, api_constant, api_name, names_software
@@ -16,6 +16,7 @@ from kustos.wire.codec import (
     request_codec,
     response_codec,
 )
+from kustos.wire.der import DerElement, DerError, DerTag, der_bodies, der_body, der_elements, der_fields
 from kustos.wire.frames import (
     CORRELATION_ID_AT,
     CORRELATION_ID_END,
@@ -93,6 +94,9 @@ __all__ = [
     "BatchHeader",
     "CorruptBatchError",
     "Decoded",
+    "DerElement",
+    "DerError",
+    "DerTag",
     "FrameLengthError",
     "FrameReader",
     "ItemReader",
@@ -118,6 +122,10 @@ __all__ = [
     "codec_versions",
     "converted",
     "correlation_id_of",
+    "der_bodies",
+    "der_body",
+    "der_elements",
+    "der_fields",
     "encoded_batch_of",
     "is_one_plain_batch",
     "names_software",

@@ -1,13 +1,27 @@
 """PEM stores: in a file or in the settings, however they are laid out; and the contexts made of them."""
 
 import ssl
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from structlog import get_logger
+from structlog.testing import capture_logs
 
-from kustos.tls import Side, TlsContexts, TlsError, make_context, prove, read_keystore, tls_settings
-from testkit.certificates import Authority, Holder, rsa_key
+from kustos.tls import (
+    Certificate,
+    Side,
+    TlsContexts,
+    TlsError,
+    make_context,
+    prove,
+    read_keystore,
+    tls_settings,
+)
+from testkit.certificates import Authority, Holder, pem, rsa_key
 
 PASSWORD = "key-secret"
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
@@ -27,6 +41,10 @@ def keys_of(holder: Holder, **changed: str) -> dict[str, str]:
     """Return the settings of a store in the settings themselves."""
     keys = {"type": "PEM", "key": holder.key_pem, "certificate.chain": holder.chain_pem} | changed
     return {f"ssl.keystore.{name}": value for name, value in keys.items()}
+
+
+def certificates_of(chain: Iterable[x509.Certificate]) -> tuple[Certificate, ...]:
+    return tuple(Certificate(each.public_bytes(Encoding.DER), "") for each in chain)
 
 
 def shape(text: str, layout: str) -> str:
@@ -49,7 +67,7 @@ def test_pem_is_read_however_it_is_laid_out(node: Holder, layout: str) -> None:
     keys = {"key": shape(node.key_pem, layout), "certificate.chain": shape(node.chain_pem, layout)}
     settings = tls_settings(keys_of(node, **keys)).keystore
     assert settings is not None
-    assert read_keystore(settings).chain == node.chain
+    assert read_keystore(settings).chain == certificates_of(node.chain)
 
 
 @pytest.mark.behaviour("B266", "B278")
@@ -134,7 +152,8 @@ def test_a_listener_verifies_as_it_is_told(
 @pytest.mark.parametrize("side", Side)
 def test_an_expired_certificate_is_not_proven(authority: Authority, side: Side) -> None:
     made = make_context(tls_settings(keys_of(authority.issue("old", ends=YESTERDAY))), side)
-    assert made.expired_since() is not None
+    assert made.certificate is not None
+    assert made.certificate.has_expired
     with pytest.raises(TlsError, match="certificate has expired"):
         prove(made, side)
 
@@ -214,6 +233,28 @@ def test_no_store_appears_or_vanishes(tmp_path: Path, authority: Authority) -> N
     contexts = TlsContexts(tls_settings(without), Side.SERVER)
     with pytest.raises(TlsError, match="cannot be added"):
         contexts.replace(tls_settings(files.keys))
+
+
+def test_an_expired_certificate_in_the_trust_store_is_told(tmp_path: Path, authority: Authority) -> None:
+    files = Files(tmp_path, authority)
+    with capture_logs() as logs:
+        files.contexts.made.report_expired_trust(get_logger())
+    assert logs == []
+    files.trust.write_text(authority.pem + pem([authority.renewed(YESTERDAY)]))
+    with capture_logs() as logs:
+        files.contexts.renew(get_logger())
+    assert [each["log_level"] for each in logs] == ["info", "warning"]
+    assert logs[1]["certificates"] == ["certificate 2 (`CN=authority`)"]
+
+
+def test_a_list_of_revocations_that_cannot_be_read_is_named(
+    tmp_path: Path, authority: Authority, node: Holder
+) -> None:
+    file = tmp_path / "revoked.pem"
+    broken = "-----BEGIN X509 CRL-----\nMAAA\n-----END X509 CRL-----\n"
+    file.write_text(authority.revoke(node.certificate) + broken)
+    with pytest.raises(TlsError, match=r"list 2 in `kustos\.ssl\.crl\.location` \(`.*`\) cannot be read"):
+        make_context(tls_settings({**keys_of(node), "kustos.ssl.crl.location": str(file)}), Side.SERVER)
 
 
 def test_revocations_are_read(tmp_path: Path, authority: Authority, node: Holder) -> None:

@@ -1,7 +1,7 @@
 """Rules that turn the name in a certificate or a Kerberos ticket into the name of a user."""
 
 from kustos.auth.mapping.certificate_rules import ssl_principal_mapper
-from kustos.auth.mapping.distinguished_names import rfc2253, rfc2253_of_der
+from kustos.auth.mapping.distinguished_names import rfc2253_of_der
 from kustos.auth.mapping.kerberos import KerberosName, kerberos_shortener
 from kustos.auth.mapping.replacements import DEFAULT_RULE, MAX_NAME_CHARACTERS
 
@@ -10,7 +10,6 @@ __all__ = [
     "MAX_NAME_CHARACTERS",
     "KerberosName",
     "kerberos_shortener",
-    "rfc2253",
     "rfc2253_of_der",
     "ssl_principal_mapper",
 ]
