@@ -151,6 +151,20 @@ COMMON_NAME, ORGANIZATION, UNIT = (bytes.fromhex(f"0603{each}") for each in ("55
 PRINTABLE, UTF8, IA5, TELETEX, BMP, UNIVERSAL, NUMERIC = 19, 12, 22, 20, 30, 28, 18
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("trusted", [0, 1])
+def test_an_authority_under_two_others_leads_to_the_trusted_one(
+    kafka_tls: Kafka, trusted: int, order: tuple[int, ...], tmp_path: Path
+) -> None:
+    above = [Authority("old"), Authority("new")]
+    first = Authority("crossed", above[0])
+    second = Authority("crossed", above[1], key=first.key)
+    leaf = first.issue("alice")
+    sent = [(first.certificate, second.certificate)[index] for index in order]
+    client = Client(above[trusted].pem, leaf.key_pem, pem([leaf.certificate, *sent]))
+    assert our_answer(client, tmp_path) == kafka_tls.answer(client, tmp_path) == "CN=alice"
+
+
 Attribute = tuple[bytes, int, bytes]
 """The DER of a type, the tag of a value, and the value."""
 
@@ -239,16 +253,26 @@ def with_key(key: Key) -> Client:
     return Client.of(ROOT.issue("alice", key=key), ROOT.pem)
 
 
+def chain_of(length: int) -> Client:
+    """Return a client that sends so many certificates, and needs all of them."""
+    issuer = ROOT
+    for number in range(length - 1):
+        issuer = Authority(f"level {number}", issuer)
+    return Client.of(issuer.issue("alice"), ROOT.pem)
+
+
 ADMITTED_BY_BOTH: dict[str, Callable[[], Client]] = {
     "a pinned certificate": pinned,
     "a pinned intermediate": lambda: Client.of(BETWEEN[0].issue("alice"), BETWEEN[0].pem),
     "clientAuth": lambda: used_for(Usage.CLIENT_AUTH),
+    "a chain of 6 certificates": lambda: chain_of(6),
     "RSA of 2048 bits": lambda: with_key(rsa_key(2048)),
 }
 REFUSED_BY_BOTH: dict[str, Callable[[], Client]] = {
     "expired": lambda: Client.of(ROOT.issue("alice", ends=YESTERDAY), ROOT.pem),
     "serverAuth only": lambda: used_for(Usage.SERVER_AUTH),
     "issued by a pinned certificate": pinned_issuer,
+    "a chain of 11 certificates": lambda: chain_of(11),
     "secp256k1": lambda: with_key(ec.generate_private_key(ec.SECP256K1())),
     "other intermediate of the name": lambda: Client.of(BETWEEN[0].issue("alice"), BETWEEN[1].pem),
 }

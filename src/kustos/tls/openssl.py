@@ -3,8 +3,9 @@
 - OpenSSL takes the first certificate with the issuer's name as the issuer (openssl/openssl issue 16304). A
   rotated authority has several certificates with one name, and a certificate without `authorityKeyIdentifier`
   does not say which key signed it. Here a certificate is an issuer only if its key verifies the signature, as
-  in Java, so OpenSSL continues with the next one of that name. Lists of revoked certificates are selected in
-  the same way. OpenSSL still builds and verifies the chain; it gets fewer candidates and no check is skipped.
+  in Java, so OpenSSL continues with the next one of that name. If a peer sends several that qualify, only one
+  that leads to the trust store counts. Lists of revoked certificates are selected by signature as well.
+  OpenSSL still builds and verifies the chain; it gets fewer candidates and no check is skipped.
 - A TLS 1.2 server caches each session for two hours, including the client's certificates, and resumes it
   without verifying them again. Here the cache is off.
 
@@ -23,8 +24,12 @@ from functools import cache
 from typing import Final
 
 SIGNATURES_MAX: Final = 32
-"""How many signatures one search for issuers verifies: three candidates for each of 10 certificates, which is
-Java's longest chain. A peer can send hundreds of certificates with one name."""
+"""How many signatures one search for issuers verifies: three candidates for each certificate of the longest
+chain. Ten certificates of one key lead to each other in millions of ways."""
+
+SENT_MAX: Final = 10
+"""How many certificates a peer may send, as in Java (`jdk.tls.maxCertificateChainLength`): a search through
+the hundreds that OpenSSL accepts would block the event loop."""
 
 _EX_INDEX_SSL_CTX, _EX_INDEX_X509_STORE_CTX = 1, 5
 """`CRYPTO_EX_INDEX_*` (`crypto.h`)."""
@@ -47,13 +52,16 @@ _SIGNATURES: Final = {
     "X509_CRL_free": (None, c_void_p),
     "X509_CRL_verify": (c_int, c_void_p, c_void_p),
     "X509_STORE_CTX_get0_chain": (c_void_p, c_void_p),
+    "X509_STORE_CTX_get0_untrusted": (c_void_p, c_void_p),
     "X509_STORE_CTX_get1_crls": (c_void_p, c_void_p, c_void_p),
+    "X509_STORE_CTX_get1_issuer": (c_int, c_void_p, c_void_p, c_void_p),
     "X509_STORE_CTX_get_error_depth": (c_int, c_void_p),
     "X509_STORE_CTX_get_ex_data": (c_void_p, c_void_p, c_int),
     "X509_STORE_CTX_set_ex_data": (c_int, c_void_p, c_int, c_void_p),
     "X509_STORE_set_check_issued": (None, c_void_p, c_void_p),
     "X509_STORE_set_lookup_crls": (None, c_void_p, c_void_p),
     "X509_check_issued": (c_int, c_void_p, c_void_p),
+    "X509_free": (None, c_void_p),
     "X509_get0_pubkey": (c_void_p, c_void_p),
     "X509_verify": (c_int, c_void_p, c_void_p),
 }
@@ -107,13 +115,46 @@ class _Functions:
         self._created.address = created
 
     def _is_issuer(self, search: int, certificate: int, candidate: int) -> int:
-        if self.call["X509_check_issued"](candidate, certificate) != _IS_POSSIBLE:
+        sent = self._sent(search)
+        if len(sent) > SENT_MAX or not self._has_issued(search, candidate, certificate):
             return 0
+        if candidate not in sent:
+            # it is trusted; OpenSSL holds the lock of the store, so the store must not be searched here
+            return 1
+        rivals = [each for each in sent if each != candidate and self._may_issue(each, certificate)]
+        return int(not rivals or self._leads_to_trust(search, candidate, sent - {candidate}))
+
+    def _leads_to_trust(self, search: int, certificate: int, sent: frozenset[int]) -> bool:
+        """Return whether a certificate has a trusted issuer, directly or through certificates of the peer.
+
+        OpenSSL does not return to a certificate that is signed by the same key under another authority.
+        """
+        issuer = c_void_p()
+        if self.call["X509_STORE_CTX_get1_issuer"](ctypes.byref(issuer), search, certificate) == 1:
+            self.call["X509_free"](issuer)
+            return True
+        return any(
+            self._has_issued(search, each, certificate) and self._leads_to_trust(search, each, sent - {each})
+            for each in sent
+        )
+
+    def _has_issued(self, search: int, candidate: int, certificate: int) -> bool:
+        if not self._may_issue(candidate, certificate):
+            return False
         verified = self.call["X509_STORE_CTX_get_ex_data"](search, self._verified) or 0
         if verified == SIGNATURES_MAX:
-            return 0
+            return False
         self.call["X509_STORE_CTX_set_ex_data"](search, self._verified, verified + 1)
-        return int(self._is_signed("X509_verify", certificate, candidate))
+        return self._is_signed("X509_verify", certificate, candidate)
+
+    def _may_issue(self, candidate: int, certificate: int) -> bool:
+        return self.call["X509_check_issued"](candidate, certificate) == _IS_POSSIBLE
+
+    def _sent(self, search: int) -> frozenset[int]:
+        """Return the certificates of the peer, up to one more than it may send."""
+        stack = self.call["X509_STORE_CTX_get0_untrusted"](search)
+        count = min(self.call["OPENSSL_sk_num"](stack), SENT_MAX + 1)
+        return frozenset(self.call["OPENSSL_sk_value"](stack, index) for index in range(count))
 
     def _crls_of(self, search: int, name: int) -> int:
         lists = self.call["X509_STORE_CTX_get1_crls"](search, name)

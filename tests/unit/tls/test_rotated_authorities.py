@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kustos.tls import Side, make_context, prove, tls_settings
-from kustos.tls.openssl import SIGNATURES_MAX
+from kustos.tls import Side, TlsError, make_context, prove, tls_settings
+from kustos.tls.openssl import SENT_MAX, SIGNATURES_MAX
 from testkit.certificates import Authority, Holder, pem
 from testkit.handshakes import refusal
 from tests.unit.tls.test_pem_stores import keys_of
@@ -96,6 +96,36 @@ def test_intermediates_with_one_name_are_told_apart(
         assert refusal(server, presenting(holder, node, tmp_path)) is None
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_chain_continues_where_it_leads_to_trust(
+    node: Holder, order: Sequence[int], tmp_path: Path
+) -> None:
+    """One key under three authorities, each below a root of its own; one root is trusted."""
+    roots = [Authority("root") for _ in range(GENERATIONS)]
+    above = [Authority("above", root) for root in roots]
+    first = Authority("crossed", above[0])
+    crossed = [first, *(Authority("crossed", each, key=first.key) for each in above[1:])]
+    leaf = first.issue("alice")
+    sent = [each.certificate for index in order for each in (above[index], crossed[index])]
+    holder = Holder(leaf.key, (leaf.certificate, *sent))
+    client = presenting(holder, node, tmp_path)
+    for root in roots:
+        assert refusal(context_of(Side.SERVER, node, root.pem), client) is None
+    stranger = context_of(Side.SERVER, node, Authority("root").pem)
+    assert refusal(stranger, client) == "unable to get local issuer certificate"
+
+
+def test_a_python_that_hides_openssl_verifies_clients_in_tls13_only(
+    node: Holder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kustos.tls.openssl._functions", lambda: None)
+    with pytest.raises(TlsError, match=r"or set `ssl\.enabled\.protocols=TLSv1\.3`"):
+        context_of(Side.SERVER, node, pem([node.certificate]))
+    context_of(Side.SERVER, node, pem([node.certificate]), ssl_enabled_protocols="TLSv1.3")
+    context_of(Side.SERVER, node, pem([node.certificate]), ssl_client_auth="none")
+    context_of(Side.CLIENT, node, pem([node.certificate]))
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_an_expired_generation_gives_way_to_the_renewed_one(
     authorities: list[Authority], node: Holder, order: Sequence[int]
@@ -131,16 +161,19 @@ def test_each_generation_has_its_list_of_revocations(
     assert [answer(each) for each in good] == [None, None, "unable to get certificate CRL"]
 
 
-@pytest.mark.parametrize(("others", "answer"), [
-    (SIGNATURES_MAX - 2, None),
-    (SIGNATURES_MAX, "unable to get local issuer certificate"),
-])  # fmt: skip
-def test_a_peer_cannot_have_us_verify_without_end(
-    node: Holder, others: int, answer: str | None, tmp_path: Path
-) -> None:
-    root = Authority("root")
-    between = [Authority("between", root) for _ in range(others)]
-    leaf = Authority("between", root).issue("alice")
-    holder = Holder(leaf.key, (leaf.certificate, *(each.certificate for each in between), leaf.chain[1]))
-    server = context_of(Side.SERVER, node, root.pem)
-    assert refusal(server, presenting(holder, node, tmp_path)) == answer
+def test_a_peer_cannot_have_us_search_without_end(node: Holder, tmp_path: Path) -> None:
+    """Every certificate may be the issuer of every other, and none leads to the trust store."""
+    key = Authority("maze")
+    maze = [Authority("maze", key, key=key.key).certificate for _ in range(SENT_MAX - 1)]
+    leaf = key.issue("alice")
+    client = presenting(Holder(leaf.key, (leaf.certificate, *maze)), node, tmp_path)
+    server = context_of(Side.SERVER, node, Authority("root").pem)
+    assert refusal(server, client) == "unable to get local issuer certificate"
+
+
+def test_more_generations_than_are_tried_are_refused(node: Holder) -> None:
+    generations = [Authority("rotated") for _ in range(SIGNATURES_MAX + 1)]
+    client = context_of(Side.CLIENT, generations[-1].issue("alice"), pem([node.certificate]))
+    others = "".join(each.pem for each in generations[:-1])
+    server = context_of(Side.SERVER, node, others)
+    assert refusal(server, client) == "unable to get local issuer certificate"
