@@ -1,6 +1,6 @@
 """TLS for every side: Kafka's `ssl.*` keys, the stores that they name, and OpenSSL's contexts of them."""
 
-from kustos.tls.certificates import Certificate, CertificateParts, certificate_parts
+from kustos.tls.certificates import Certificate, certificate_parts
 from kustos.tls.contexts import MadeContext, Side, make_context, prove
 from kustos.tls.replacement import TlsContexts, follow_files
 from kustos.tls.settings import tls_settings
@@ -18,7 +18,6 @@ from kustos.tls.values import (
 __all__ = [
     "PROTOCOLS",
     "Certificate",
-    "CertificateParts",
     "ClientAuth",
     "KeyStore",
     "KeyStoreSettings",

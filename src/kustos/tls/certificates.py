@@ -98,6 +98,7 @@ def _alternative_names(fields: list[DerElement]) -> Iterator[bytes]:
         if each.tag != _EXTENSIONS:
             continue
         for extension in der_bodies(der_body(each.body, DerTag.SEQUENCE), DerTag.SEQUENCE):
-            kind, *_, value = der_fields(extension, DerTag.OBJECT_IDENTIFIER)
-            if kind.body == _ALTERNATIVE_NAMES and value.tag == DerTag.OCTETS:
-                yield from (name.encoded for name in der_elements(der_body(value.body, DerTag.SEQUENCE)))
+            parts = der_fields(extension, DerTag.OBJECT_IDENTIFIER)
+            if parts[0].body == _ALTERNATIVE_NAMES and parts[-1].tag == DerTag.OCTETS:
+                names = der_body(parts[-1].body, DerTag.SEQUENCE)
+                yield from (name.encoded for name in der_elements(names))

@@ -21,7 +21,7 @@ from kustos.runtime import garbage_collection_paused
 from kustos.server.tls import certificate_principals
 from kustos.tls import Side, TlsContexts, tls_settings
 from kustos.wire.api_keys import ApiKey
-from testkit.certificates import Authority, Holder
+from testkit.certificates import SUBJECT_AT, Authority, Holder, resigned
 from testkit.gateway.gateways import Caller, running_gateway
 from testkit.gateway.scripted_brokers import ScriptedBroker
 from testkit.gateway.sessions import heartbeat, request, versions
@@ -129,6 +129,28 @@ async def test_a_certificate_names_the_principal(
         assert [login.principal for login in served.logins] == ([] if principal is None else [expected])
         caller.close()
         await until(lambda: served.counted["connections"] == 0, "the connection is counted out")
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+async def test_a_rotated_authority_and_odd_names_give_the_principal_that_kafka_gives(
+    certificates: Certificates, order: tuple[int, int], tmp_path: Path
+) -> None:
+    generations = [Authority("rotated"), Authority("rotated")]
+    trusted = "".join(generations[index].pem for index in order)
+    tls = certificates.listener(ssl_client_auth="required", ssl_truststore_certificates=trusted)
+    # `O=AT&T` as PrintableString, which has no ampersand
+    subject = {SUBJECT_AT: bytes.fromhex("300f310d300b060355040a130441542654")}
+    async with running_gateway([await broker()], tls=tls) as served:
+        for each in generations:
+            holder = each.issue("placeholder")
+            file = tmp_path / "client.pem"
+            file.write_text(holder.key_pem + resigned(holder.certificate, each.key, subject))
+            context = certificates.client()
+            context.load_cert_chain(file)
+            caller = await Caller.at(served.port, context)
+            assert await metadata_answered(caller)
+            caller.close()
+        assert [each.principal.name for each in served.contexts] == ["O=AT&T"] * 2
 
 
 async def first_answer(port: int, context: ssl.SSLContext) -> bytes:
