@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
@@ -84,6 +84,7 @@ class RunningGateway:
     logins: list[Login] = field(default_factory=list)
     expired: list[Login] = field(default_factory=list)
     plain: MechanismFactory = PLAIN
+    other_mechanisms: Mapping[str, MechanismFactory] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.authorizer = StandardAuthorizer()
@@ -135,7 +136,8 @@ class RunningGateway:
     def machine(self, _host: str) -> SaslServerMachine | None:
         if self.sasl is None:
             return None
-        return SaslServerMachine(self.sasl, {"PLAIN": self.plain}, self.offered.body, self.clock)
+        mechanisms = {"PLAIN": self.plain, **self.other_mechanisms}
+        return SaslServerMachine(self.sasl, mechanisms, self.offered.body, self.clock)
 
     # what sessions need
 

@@ -25,7 +25,6 @@ from kustos.auth.effects import (
     Close,
     Fail,
     LoginStep,
-    ProofRefused,
     RunBeside,
     SaslEffect,
     SendFrame,
@@ -52,7 +51,7 @@ from kustos.auth.jaas import (
     parse_jaas_config,
     single_jaas_entry,
 )
-from kustos.auth.mechanisms import Challenge, MechanismFactory, Proven
+from kustos.auth.mechanisms import Challenge, MechanismFactory, ProofRefused, Proven
 from kustos.auth.mechanisms.custom import (
     AuthenticateCallbackHandler,
     BesideServer,

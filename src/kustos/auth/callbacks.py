@@ -152,7 +152,8 @@ class HandlerTokens:
             and (answer.scope is None or _is_text(answer.scope, _SCOPE))
         ):
             claimed = answer.claimed_name if is_name(answer.claimed_name) else None
-            return RefusedToken(answer.status, f"{THE_HANDLER} refused the token", answer.scope, claimed)
+            reason, was_judged = f"{THE_HANDLER} refused the token", answer.was_judged is not False
+            return RefusedToken(answer.status, reason, answer.scope, claimed, was_judged)
         raise nonsense(THE_HANDLER, answer)
 
 

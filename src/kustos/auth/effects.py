@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kustos.acl import KafkaPrincipal
-from kustos.auth.mechanisms.base import Beside, MechanismStep
+from kustos.auth.mechanisms.base import Beside, MechanismStep, ProofRefused
 
 LoginStep = Callable[[], MechanismStep | Beside]
 """Returns a step of a login, or raises its refusal."""
@@ -38,8 +38,8 @@ class Fail:
 
     The wait is `connection.failed.authentication.delay.ms` and slows guessing. `response` is a whole frame,
     empty where Kafka closes without an answer. `reason` is for the log. `was_judged`: the credentials were
-    checked and are wrong; False if the login failed otherwise, such as by a broken store of users.
-    `was_announced`: a `ProofRefused` announced it before, so that it is not counted again.
+    checked and are wrong; False if the login failed otherwise, such as by a malformed message or a broken
+    store of users. `was_announced`: a `ProofRefused` reported this failure before.
     """
 
     response: bytes = field(repr=False)
@@ -47,16 +47,6 @@ class Fail:
     delay_ms: int
     was_judged: bool = False
     was_announced: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ProofRefused:
-    """The credentials were checked and are wrong, but the exchange goes on, and the peer may never end it.
-
-    It is a failed login from now on; `reason` is for the log.
-    """
-
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

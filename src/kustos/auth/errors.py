@@ -14,24 +14,40 @@ class AuthError(Exception):
 class SaslAuthenticationError(AuthError):
     """The login is refused and this text is sent to the peer (Kafka's SaslAuthenticationException).
 
-    `reason` is for our log; without it the text is.
+    `reason` is for our log; without it the text is. `was_judged`: credentials were checked and are wrong, so
+    the failure may be a guess and counts against the client's network. False for a message without
+    credentials, such as a malformed one.
     """
 
-    def __init__(self, text: str, reason: str | None = None) -> None:
+    def __init__(self, text: str, reason: str | None = None, *, was_judged: bool = True) -> None:
         super().__init__(text)
         self.reason = text if reason is None else reason
+        self.was_judged = was_judged
 
 
 class AnnouncedRefusalError(SaslAuthenticationError):
-    """The end of an exchange whose `Challenge` has announced the refusal already."""
+    """The end of an exchange whose `Challenge` has announced the refusal, which was counted then."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(text, reason, was_judged=False)
 
 
 class SaslMechanismError(AuthError):
-    """The login is refused; the text is for our log, the peer gets a general sentence (SaslException)."""
+    """The login is refused; the text is for our log, the peer gets a general sentence (SaslException).
+
+    `was_judged` means what it does in `SaslAuthenticationError`.
+    """
+
+    def __init__(self, text: str, *, was_judged: bool = True) -> None:
+        super().__init__(text)
+        self.was_judged = was_judged
 
 
 class CallbackError(SaslMechanismError):
-    """A custom callback handler or mechanism failed: nobody judged the credentials."""
+    """A custom callback handler or mechanism failed: the credentials were not checked."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, was_judged=False)
 
     @property
     def reason(self) -> str:
@@ -43,7 +59,8 @@ class UnverifiedCredentialsError(SaslAuthenticationError):
     """The store of PLAIN's users failed; the text for the peer is Kafka's."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__("Authentication failed: credentials for user could not be verified", reason)
+        text = "Authentication failed: credentials for user could not be verified"
+        super().__init__(text, reason, was_judged=False)
 
 
 class SaslClientError(AuthError):
@@ -72,6 +89,9 @@ class CredentialsError(AuthError):
 
 class PrincipalBuilderError(SaslMechanismError):
     """There is no principal for a peer that proved who it is, by SASL or TLS: it is turned away."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, was_judged=False)
 
 
 @unique

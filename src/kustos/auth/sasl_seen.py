@@ -8,11 +8,8 @@ from kustos.acl import KafkaPrincipal
 from kustos.auth.errors import (
     REFUSAL_MAX_CHARACTERS,
     AnnouncedRefusalError,
-    CallbackError,
-    PrincipalBuilderError,
     SaslAuthenticationError,
     SaslMechanismError,
-    UnverifiedCredentialsError,
 )
 from kustos.auth.mechanisms.base import Beside, MechanismStep
 from kustos.auth.sasl_requests import SaslRequest, token_answer
@@ -20,10 +17,6 @@ from kustos.auth.sasl_table import SaslEvent
 
 AnyStep = Callable[[], MechanismStep | Beside]
 """Returns a step of a mechanism, or raises its refusal."""
-
-JUDGEMENTS: Final = (SaslAuthenticationError, SaslMechanismError)
-NO_JUDGEMENTS: Final = (PrincipalBuilderError, CallbackError, UnverifiedCredentialsError)
-"""Of these: the peer proved who it is and has no principal, or nobody could say."""
 
 _VERSIONS: Final = SaslEvent.VERSIONS
 _LENGTH: Final = struct.Struct(">i")
@@ -58,14 +51,15 @@ def understand_versions(request: SaslRequest) -> Seen:
 def refused(
     request: SaslRequest | None, error: Exception, mechanism: str, *, is_reauthentication: bool
 ) -> Seen:
-    """Return a refused proof; only an error of the credentials themselves means that they were judged."""
+    """Return a refused proof; any exception but a refusal means that the credentials were not judged."""
     phase = "re-authentication" if is_reauthentication else "authentication"
     text = f"Authentication failed during {phase} due to invalid credentials with SASL mechanism {mechanism}"
+    was_judged = False
     match error:
         case SaslAuthenticationError():
-            text, reason = str(error), error.reason
+            text, reason, was_judged = str(error), error.reason, error.was_judged
         case SaslMechanismError():
-            reason = str(error)
+            reason, was_judged = str(error), error.was_judged
         case _:
             # only the type: the text of another library's error may hold what the peer sent
             reason = f"the {mechanism} mechanism raised {type(error).__name__}"
@@ -74,7 +68,7 @@ def refused(
         request,
         text=_cut(text),
         reason=_cut(reason),
-        was_judged=isinstance(error, JUDGEMENTS) and not isinstance(error, NO_JUDGEMENTS),
+        was_judged=was_judged,
         was_announced=isinstance(error, AnnouncedRefusalError),
     )
 

@@ -20,7 +20,6 @@ from kustos.auth.effects import (
     Close,
     Fail,
     LoginStep,
-    ProofRefused,
     RunBeside,
     SaslEffect,
     SendFrame,
@@ -327,7 +326,7 @@ class SaslServerMachine:
         if not isinstance(seen.step, Challenge):
             return self._close(seen, row)
         sent = SendFrame(carry(seen.request, seen.step.token, 0))
-        return (sent,) if seen.step.refusal is None else (ProofRefused(seen.step.refusal), sent)
+        return (sent,) if seen.step.refusal is None else (seen.step.refusal, sent)
 
     def _admit(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         step, principal = seen.step, seen.principal

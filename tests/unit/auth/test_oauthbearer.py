@@ -91,7 +91,7 @@ def test_an_authorization_id_is_the_principals_own(identity: str, is_own: bool) 
 def test_a_refused_token_gets_a_document_then_the_refusal() -> None:
     exchange = OAuthBearerServer(validate)
     refused = exchange.respond(first("bad"))
-    assert refused == Challenge(b'{"status":"invalid_token"}', "the signature is wrong")
+    assert refused == Challenge(b'{"status":"invalid_token"}', ProofRefused("the signature is wrong"))
     assert exchange.claimed_name == "mallory"
     with pytest.raises(SaslAuthenticationError) as caught:
         exchange.respond(b"\x01")
@@ -103,7 +103,7 @@ def test_a_refused_token_gets_a_document_then_the_refusal() -> None:
 def test_a_missing_scope_is_named_in_the_document() -> None:
     answer = OAuthBearerServer(validate).respond(first("narrow"))
     document = b'{"status":"insufficient_scope", "scope":"write read"}'
-    assert answer == Challenge(document, "the scope is missing")
+    assert answer == Challenge(document, ProofRefused("the scope is missing"))
 
 
 def test_after_a_refused_token_another_may_come_but_byte_one_counts_only_then() -> None:

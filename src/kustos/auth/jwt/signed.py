@@ -57,7 +57,7 @@ def validate_signed(token: str, keys: SigningKeys, rules: TokenClaimRules, now_m
 
 def _refused(reason: str, parts: TokenParts | None, rules: TokenClaimRules) -> RefusedToken:
     name = None if parts is None else parts.claimed_name(rules.sub_claim_name)
-    return RefusedToken(INVALID_TOKEN, reason, claimed_name=name)
+    return RefusedToken(INVALID_TOKEN, reason, claimed_name=name, was_judged=parts is not None)
 
 
 def _header(parts: TokenParts) -> tuple[str, str | None]:

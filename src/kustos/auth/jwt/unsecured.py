@@ -61,7 +61,8 @@ def validate_unsecured(token: str, rules: UnsecuredTokenRules, now_ms: int) -> A
         scopes = _scopes(parts.claims.get(rules.scope_claim_name), rules.scope_claim_name)
     except TokenError as error:
         claimed = None if parts is None else parts.claimed_name(rules.principal_claim_name)
-        return RefusedToken(INVALID_TOKEN, str(error), claimed_name=claimed)
+        was_judged = parts is not None
+        return RefusedToken(INVALID_TOKEN, str(error), claimed_name=claimed, was_judged=was_judged)
     if not scopes.issuperset(rules.required_scopes):
         # as Java writes a list
         missing = f"[{', '.join(rules.required_scopes)}]"

@@ -8,6 +8,7 @@ from kustos.auth.mechanisms.base import (
     ClientMechanism,
     MechanismFactory,
     MechanismStep,
+    ProofRefused,
     Proven,
     ServerMechanism,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "ClientMechanism",
     "MechanismFactory",
     "MechanismStep",
+    "ProofRefused",
     "Proven",
     "ScramHash",
     "ServerMechanism",

@@ -8,14 +8,26 @@ from kustos.auth.errors import SaslClientError
 
 
 @dataclass(frozen=True, slots=True)
+class ProofRefused:
+    """The login is refused, but the exchange goes on, and the peer may never end it.
+
+    It is a failed login from now on; `reason` is for the log. `was_judged`: credentials were checked and are
+    wrong.
+    """
+
+    reason: str
+    was_judged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Challenge:
     """The exchange goes on: send this token and wait for the next.
 
-    `refusal`: why the credentials were refused, for the log, if the token says to the peer that they were.
+    `refusal`: set if the token tells the peer that the login is refused.
     """
 
     token: bytes = field(repr=False)
-    refusal: str | None = None
+    refusal: ProofRefused | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class SaslServerExchange(ABC):
         """Return `Challenge(token)` to go on, or `Proven(token, name)` at the end.
 
         Raise `SaslAuthenticationError` to refuse the client with this text, and any other exception to refuse
-        it with a general one.
+        it with a general one. The former counts as a guess, unless it says `was_judged=False`.
         """
 
 
@@ -158,7 +158,10 @@ def called(whose: str, call: Callable[[], object]) -> object:
         return call()
     except SaslAuthenticationError as error:
         # the log need not repeat what foreign code made of the client's words
-        raise SaslAuthenticationError(_text_of(error), f"{whose} refused the login") from None
+        # a class of their own may lack the attribute, or hold anything in it
+        was_judged = getattr(error, "was_judged", True) is not False
+        text, reason = _text_of(error), f"{whose} refused the login"
+        raise SaslAuthenticationError(text, reason, was_judged=was_judged) from None
     except Exception as error:  # noqa: BLE001 - whatever foreign code raises must deny
         raise CallbackError(f"{whose} raised {type(error).__name__}") from None
 

@@ -15,7 +15,12 @@ from enum import Enum, auto, unique
 from pathlib import Path
 from typing import Any, Final
 
-from kustos.auth.errors import CredentialsError, SaslClientError, SaslMechanismError
+from kustos.auth.errors import (
+    CredentialsError,
+    PrincipalBuilderError,
+    SaslClientError,
+    SaslMechanismError,
+)
 from kustos.auth.mechanisms.base import (
     NOBODY,
     Beside,
@@ -36,6 +41,14 @@ without a layer."""
 
 _CHOSEN: Final = bytes([_NO_SECURITY_LAYER, 0, 0, 0])
 """The client's choice: without a layer the size must be 0. No authorization id: it is the principal's."""
+
+_KRB5_ERRORS_BEGIN: Final = 2**32 - 1_765_328_384
+"""Where the codes of RFC 4120, section 7.5.9, begin in MIT's numbers."""
+
+_TICKET_REFUSED: Final = frozenset(_KRB5_ERRORS_BEGIN + code for code in (*range(31, 39), 41))
+"""A ticket was read and refused: it does not decrypt, has expired, is not valid yet, was replayed, is for
+another service, client, time or address, or was modified. Other codes are of bytes that are not a ticket, and
+of a keytab that lacks the key (45) or cannot be read."""
 
 _CHOICE_BYTES: Final = 4
 """The layer and the size of the client's buffer; an authorization id may follow."""
@@ -129,7 +142,7 @@ class GssapiServer:
             _Stage.CHOICE: self._prove,
         }
         if self._stage not in answer:
-            raise SaslMechanismError("GSSAPI has ended")
+            raise SaslMechanismError("GSSAPI has ended", was_judged=False)
         return Beside(lambda: _checked(answer[self._stage], token))
 
     def _accept(self, token: bytes) -> MechanismStep:
@@ -144,7 +157,8 @@ class GssapiServer:
 
     def _offer(self, token: bytes) -> Challenge:
         if token:
-            raise SaslMechanismError("a token follows the end of the GSSAPI context, none is expected")
+            text = "a token follows the end of the GSSAPI context, none is expected"
+            raise SaslMechanismError(text, was_judged=False)
         self._stage = _Stage.CHOICE
         return Challenge(self._context.wrap(_OFFER, False).message)
 
@@ -152,9 +166,10 @@ class GssapiServer:
         choice = self._context.unwrap(token).message
         self._stage = _Stage.DONE
         if len(choice) < _CHOICE_BYTES or choice[0] != _NO_SECURITY_LAYER:
-            raise SaslMechanismError("the client did not choose GSSAPI without a security layer")
+            text = "the client did not choose GSSAPI without a security layer"
+            raise SaslMechanismError(text, was_judged=False)
         if not self._claimed_name:
-            raise SaslMechanismError("the GSSAPI context has no name")
+            raise PrincipalBuilderError("the GSSAPI context has no name")
         return Proven(b"", self._claimed_name, has_last_token=False)
 
 
@@ -300,23 +315,25 @@ def default_realm() -> str:
 
 
 def _checked(answer: Callable[[bytes], MechanismStep], token: bytes) -> MechanismStep:
-    """Return the answer; whatever the library refuses is a refused login."""
+    """Return the answer; whatever the library refuses is a refused login. Only a ticket is judged."""
     import gssapi
 
     try:
         return answer(token)
     except gssapi.raw.GSSError as error:
-        raise SaslMechanismError(f"GSSAPI: {error}") from None
+        is_bad_mic = isinstance(error, gssapi.exceptions.BadMICError)
+        was_judged = is_bad_mic or error.min_code in _TICKET_REFUSED
+        raise SaslMechanismError(f"GSSAPI: {error}", was_judged=was_judged) from None
 
 
 def _name_of(context: Any) -> str:
-    """Return the client's principal; raise `SaslMechanismError` for none, or for one of odd characters."""
+    """Return the client's principal; raise `PrincipalBuilderError` for none, or for odd characters."""
     import gssapi
 
     if context.actual_flags & gssapi.RequirementFlag.anonymity:
-        raise SaslMechanismError("the GSSAPI client is anonymous")
+        raise PrincipalBuilderError("the GSSAPI client is anonymous")
     name = str(context.initiator_name)
     # the library writes `\` before a `/` or `@` within a part, which rules would take for a separator
     if "\\" in name:
-        raise SaslMechanismError("the GSSAPI client's name has a separator within a part")
+        raise PrincipalBuilderError("the GSSAPI client's name has a separator within a part")
     return name

@@ -25,6 +25,7 @@ from kustos.auth.mechanisms.base import (
     Claimant,
     MechanismFactory,
     MechanismStep,
+    ProofRefused,
     Proven,
 )
 from kustos.auth.mechanisms.oauthbearer_messages import InitialResponse, InitialResponseError
@@ -49,13 +50,15 @@ class AcceptedToken:
 class RefusedToken:
     """Why a token is refused: `status` and `scope` for the client, `reason` for the log.
 
-    `claimed_name` is the name in the token, proven by nothing; None if it could not be read.
+    `claimed_name` is the name in the token, proven by nothing; None if it could not be read. `was_judged`:
+    False for text that is not a token at all, so that there was nothing to verify.
     """
 
     status: str
     reason: str
     scope: str | None = None
     claimed_name: str | None = None
+    was_judged: bool = True
 
     @property
     def document(self) -> str:
@@ -117,13 +120,13 @@ class OAuthBearerServer:
         try:
             message = InitialResponse.parse(token)
         except InitialResponseError as error:
-            raise SaslMechanismError(str(error)) from None
+            raise SaslMechanismError(str(error), was_judged=False) from None
         self._claimed_name = message.authorization_id or None
         outcome = self._validate(message.token)
         if isinstance(outcome, RefusedToken):
             self._refused = outcome
             self._claimed_name = self._claimed_name or outcome.claimed_name
-            return Challenge(outcome.document.encode(), outcome.reason)
+            return Challenge(outcome.document.encode(), ProofRefused(outcome.reason, outcome.was_judged))
         name = outcome.principal_name
         if message.authorization_id and message.authorization_id != name:
             raise SaslAuthenticationError(

@@ -99,18 +99,24 @@ class PlainServer:
         return Claimant(parts[1].decode(errors="replace")) if len(parts) == 3 else None
 
     def respond(self, token: bytes) -> Proven:
-        """Return the proven user; raise `SaslAuthenticationError` with Kafka's text."""
+        """Return the proven user; raise `SaslAuthenticationError` with Kafka's text.
+
+        A message without a user or a password was not judged: nothing about it was compared.
+        """
         parts = token.split(b"\0", _MAX_TOKENS)
         if len(parts) != 3:
             count = min(len(parts), _MAX_TOKENS)
-            raise SaslAuthenticationError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {count}")
+            text = f"Invalid SASL/PLAIN response: expected 3 tokens, got {count}"
+            raise SaslAuthenticationError(text, was_judged=False)
         authorization_id, name, password = parts
         if not name:
-            raise SaslAuthenticationError("Authentication failed: username not specified")
+            text = "Authentication failed: username not specified"
+            raise SaslAuthenticationError(text, was_judged=False)
         # invalid UTF-8 names a user who cannot exist; Java decodes it to replacement characters
         user = self._claimed_name = name.decode(errors="replace")
         if not password:
-            raise SaslAuthenticationError("Authentication failed: password not specified")
+            text = "Authentication failed: password not specified"
+            raise SaslAuthenticationError(text, was_judged=False)
         if not self._users.verify(user, password):
             raise SaslAuthenticationError("Authentication failed: Invalid username or password")
         if authorization_id and authorization_id != name:

@@ -151,7 +151,8 @@ class ScramServer:
         """Return the challenge, then the proven user; a delegation token may take hashing off the loop.
 
         Raise `SaslMechanismError` where Kafka answers with its general sentence, and
-        `SaslAuthenticationError` for an authorization id other than the user.
+        `SaslAuthenticationError` for an authorization id other than the user. Only a proof is judged: a
+        client that breaks off before it has learned no more than salt and iterations, true ones or a decoy's.
         """
         try:
             if self._first is None or self._credential is None:
@@ -161,7 +162,7 @@ class ScramServer:
                 return self._finish_token(message, self._token)
             return self._finish(message, self._credential)
         except ScramSyntaxError as error:
-            raise SaslMechanismError(str(error)) from None
+            raise SaslMechanismError(str(error), was_judged=False) from None
 
     def _begin(self, token: bytes) -> Challenge:
         message = ClientFirst.parse(token)
@@ -179,7 +180,8 @@ class ScramServer:
     def _challenge(self, message: ClientFirst, credential: ServerCredential) -> Challenge:
         if message.authorization_id and message.authorization_id != message.username:
             raise SaslAuthenticationError(
-                "Authentication failed: Client requested an authorization id that is different from username"
+                "Authentication failed: Client requested an authorization id that is different from username",
+                was_judged=False,
             )
         nonce = message.nonce + random_nonce(self._entropy)
         self._first = ServerFirst(nonce, credential.salt, credential.iterations)
@@ -191,7 +193,8 @@ class ScramServer:
     def _read_final(self, token: bytes, first: ServerFirst) -> ClientFinal:
         message = ClientFinal.parse(token)
         if not hmac.compare_digest(message.nonce, first.nonce):
-            raise SaslMechanismError("the nonce of the client's final message is not the server's")
+            text = "the nonce of the client's final message is not the server's"
+            raise SaslMechanismError(text, was_judged=False)
         return message
 
     def _finish_token(self, message: ClientFinal, login: TokenLogin) -> Proven | Beside:

@@ -36,6 +36,7 @@ class HandshakeFailure(StrEnum):
     EXPIRED = "expired"
     UNTRUSTED = "untrusted"
     REVOKED = "revoked"
+    REVOCATION_UNKNOWN = "revocation_unknown"
     INVALID_CERTIFICATE = "invalid_certificate"
     NO_PRINCIPAL = "no_principal"
     REFUSED_BY_CLIENT = "refused_by_client"
@@ -56,11 +57,26 @@ OF_CERTIFICATES: Final = frozenset(
         HandshakeFailure.EXPIRED,
         HandshakeFailure.UNTRUSTED,
         HandshakeFailure.REVOKED,
+        HandshakeFailure.REVOCATION_UNKNOWN,
         HandshakeFailure.INVALID_CERTIFICATE,
         HandshakeFailure.NO_PRINCIPAL,
     }
 )
-"""The failures that are failed logins: somebody tried to prove an identity, or had to."""
+"""The failures that are recorded as failed logins: the client tried to prove an identity, or had to."""
+
+REFUSED_CERTIFICATES: Final = frozenset(
+    {
+        HandshakeFailure.EXPIRED,
+        HandshakeFailure.UNTRUSTED,
+        HandshakeFailure.REVOKED,
+        HandshakeFailure.INVALID_CERTIFICATE,
+    }
+)
+"""The failures that count against the client's network: a certificate was shown, checked and refused.
+
+Anybody can connect without a certificate, such as a health check. A client without a principal has proved who
+it is. Where no list says what is revoked, the certificate was not checked.
+"""
 
 BY_LIMITS: Final = frozenset(
     {
@@ -139,19 +155,20 @@ _HTTP_METHODS: Final = frozenset(
 _BY_VERIFICATION: Final = {
     9: _Kinds.EXPIRED,  # not yet valid
     10: _Kinds.EXPIRED,
-    11: _Kinds.EXPIRED,  # the list of revocations is not yet valid
-    12: _Kinds.EXPIRED,  # the list of revocations has expired
+    3: _Kinds.REVOCATION_UNKNOWN,  # there is no list of its issuer
+    11: _Kinds.REVOCATION_UNKNOWN,  # the list is not yet valid
+    12: _Kinds.REVOCATION_UNKNOWN,  # the list has expired
     18: _Kinds.UNTRUSTED,  # self-signed
     19: _Kinds.UNTRUSTED,  # self-signed at the end of the chain
     20: _Kinds.UNTRUSTED,  # unknown issuer
     21: _Kinds.UNTRUSTED,
     23: _Kinds.REVOKED,
-    3: _Kinds.REVOKED,  # no list of revocations of its issuer
 }
 """OpenSSL's codes of verification (`x509_vfy.h`)."""
 
 _BY_REASON: Final = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": _Kinds.NO_CERTIFICATE,
+    "BAD_SIGNATURE": _Kinds.INVALID_CERTIFICATE,  # the client lacks the certificate's key
     "HTTP_REQUEST": _Kinds.HTTP,
     "HTTPS_PROXY_REQUEST": _Kinds.HTTP,
     "UNSUPPORTED_PROTOCOL": _Kinds.INCOMPATIBLE,

@@ -229,7 +229,5 @@ def _only_answer(effects: tuple[SaslEffect, ...]) -> bytes | None:
 
 
 def _is_guess(effect: SaslEffect) -> bool:
-    """Return whether credentials were checked and are wrong; each of them once."""
-    return isinstance(effect, ProofRefused) or (
-        isinstance(effect, Fail) and effect.was_judged and not effect.was_announced
-    )
+    """Return whether credentials were checked and are wrong: no other failure counts against a network."""
+    return isinstance(effect, ProofRefused | Fail) and effect.was_judged

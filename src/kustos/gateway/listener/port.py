@@ -11,6 +11,7 @@ from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.handshakes import (
     BY_LIMITS,
     OF_CERTIFICATES,
+    REFUSED_CERTIFICATES,
     UNFINISHED,
     HandshakeFailure,
     HandshakeRefusal,
@@ -126,7 +127,7 @@ class Port:
             handshakes.log(refusal, self.name, host)
         is_of_certificate = refusal.kind in OF_CERTIFICATES
         is_of_login = self.security_protocol.startswith("SASL") and refusal.kind not in UNFINISHED
-        if is_of_certificate:
+        if refusal.kind in REFUSED_CERTIFICATES:
             self.login_failed(host)
         if is_of_certificate or is_of_login:
             self.metrics.authenticated(CERTIFICATE_LOGIN if is_of_certificate else "", False)
