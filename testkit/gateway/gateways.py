@@ -72,6 +72,7 @@ class RunningGateway:
     requests: RequestBudget = field(default_factory=RequestBudget)
     max_connections: int = 100
     max_connections_per_ip: int = 100
+    max_unauthenticated_connections: int = 100
     drain_timeout_ms: int = 0
     refresh_s: float = 3600
     failed_logins: FailedLoginLimits = field(default_factory=FailedLoginLimits)
@@ -109,6 +110,7 @@ class RunningGateway:
             requests=self.requests,
             max_connections=self.max_connections,
             max_connections_per_ip=self.max_connections_per_ip,
+            max_unauthenticated_connections=self.max_unauthenticated_connections,
             drain_timeout_ms=self.drain_timeout_ms,
             failed_logins=self.failed_logins,
             answer_versions=self.offered.answer,

@@ -13,6 +13,7 @@ from kustos.runtime.process import (
     garbage_collection_paused,
     is_out_of_descriptors,
     raise_descriptor_limit,
+    release_freed_memory,
     short_switch_interval,
 )
 from kustos.runtime.storage import (
@@ -74,6 +75,7 @@ __all__ = [
     "read_text_file",
     "read_text_stream",
     "reason_of",
+    "release_freed_memory",
     "short_switch_interval",
     "stopwatch_ns",
     "text_of_bytes",

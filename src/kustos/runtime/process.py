@@ -1,6 +1,7 @@
-"""The process: its garbage collector, thread switching and file descriptors."""
+"""The process: its garbage collector, freed memory, thread switching and file descriptors."""
 
 import atexit
+import ctypes
 import errno
 import gc
 import resource
@@ -52,6 +53,16 @@ def garbage_collection_paused() -> Iterator[None]:
         if not _RESTS and _WAS_AWAKE:
             _WAS_AWAKE.clear()
             gc.enable()
+
+
+def release_freed_memory() -> None:
+    """Give the memory that was freed back to the system, where the C library can (glibc's `malloc_trim`).
+
+    glibc keeps what was freed below anything that is still in use, so the memory of thousands of connections
+    would stay for ever. It takes about a third of a millisecond for each megabyte, and all threads wait.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def freeze_objects() -> None:

@@ -48,6 +48,7 @@ from kustos.server.oauth import BearerTokens
 from kustos.server.process import WHOLE, NodePart, load_late_modules, open_audit_log, warm_codecs
 from kustos.server.quorum import QuorumSide
 from kustos.server.sasl import PlainSide, token_lookup
+from kustos.server.settings.logins import share_of
 from kustos.server.settings.node_settings import KustosSettings
 from kustos.server.tls import TlsSide
 from kustos.server.upstream import UpstreamSide
@@ -245,6 +246,9 @@ class Node:
             requests=self._requests,
             max_connections=settings.max_connections,
             max_connections_per_ip=settings.max_connections_per_ip,
+            max_unauthenticated_connections=share_of(
+                settings.max_unauthenticated_connections, settings.workers.count
+            ),
             drain_timeout_ms=settings.drain_timeout_ms,
             failed_logins=settings.failed_logins,
             answer_versions=self.offered.answer,

@@ -52,6 +52,36 @@ async def test_a_newcomer_gets_the_place_of_the_oldest_silent_connection() -> No
         assert served.counted["handshake: crowded_out"] == 1
 
 
+async def test_the_limit_of_all_listeners_holds_beside_that_of_each() -> None:
+    async with running_gateway([await broker()], sasl=SASL, max_unauthenticated_connections=3) as served:
+        callers = await silent(served, 3)
+        newcomer = await Caller.at(served.port)
+        assert await newcomer.log_in() is not None
+        assert await callers[0].is_closed()
+        assert served.counted["handshake: crowded_out"] == 1
+        assert served.counted["unauthenticated"] == 2
+
+
+async def test_the_memory_of_a_crowd_is_given_back_once_most_of_it_has_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    released: list[None] = []
+    monkeypatch.setattr(admission, "CROWD", 4)
+    monkeypatch.setattr(admission, "RELEASE_DELAY_S", 0)
+    monkeypatch.setattr(admission, "release_freed_memory", lambda: released.append(None))
+    async with running_gateway([await broker()], sasl=SASL) as served:
+        for _ in range(2):
+            callers = await silent(served, 4)
+            for left, caller in zip((3, 2), callers, strict=False):
+                caller.close()
+                await until(lambda left=left: served.counted["unauthenticated"] == left, "it has left")
+            assert len(released) <= 1
+            for caller in callers:
+                caller.close()
+            await until(lambda: served.counted["unauthenticated"] == 0, "all have left")
+            await until(lambda: len(released) == 1, "once, and not again within a minute")
+
+
 async def test_who_says_nothing_makes_room_where_the_node_is_full() -> None:
     async with running_gateway([await broker()], sasl=SASL, max_connections=3) as served:
         sessions = [await Caller.at(served.port)]

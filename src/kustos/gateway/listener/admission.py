@@ -6,15 +6,17 @@ authenticated, that connection makes room for the newcomer: silence must not loc
 """
 
 import asyncio
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
+from kustos.gateway.listener.handshake_turns import HandshakeTurns
 from kustos.gateway.listener.handshakes import CROWDED_OUT, LOGIN_TIMED_OUT, THROTTLED, FailedHandshakes
 from kustos.gateway.listener.login_throttle import FailedLoginLimits, LoginThrottle
 from kustos.gateway.listener.strangers import Strangers
-from kustos.runtime import PacedCounts, descriptor_limit
+from kustos.runtime import PacedCounts, descriptor_limit, release_freed_memory
 
 if TYPE_CHECKING:
     from kustos.gateway.listener.connection import ClientConnection
@@ -32,6 +34,15 @@ DESCRIPTORS_PER_CONNECTION: Final = 2
 
 REFUSALS_LOGGED_EVERY_S: Final = 10.0
 """How often the log reports connections turned away: strangers open them as fast as they like."""
+
+CROWD: Final = 1_000
+"""How many unauthenticated connections at once are worth giving their memory back: they take some 20 MB."""
+
+RELEASE_DELAY_S: Final = 1.0
+"""How long after most of a crowd has left its memory is given back: connections are freed as they close."""
+
+RELEASED_EVERY_S: Final = 60.0
+"""How often that happens at most: all clients wait meanwhile, for about a third of a millisecond per MB."""
 
 NODE_IS_FULL: Final = "there are `max.connections` connections"
 ADDRESS_IS_FULL: Final = "there are `max.connections.per.ip` connections from this address"
@@ -62,8 +73,12 @@ class Admission:
         self._strangers: Final[dict[str, Strangers]] = {}
         """Those that have to authenticate, by listener."""
         self._descriptors_max: Final = DESCRIPTORS_PER_CONNECTION * connections_within(descriptor_limit())
+        self._crowd = 0
+        """The most that waited at once since memory was last given back."""
+        self._releases_from_s = -math.inf
         self._refusals: Final = PacedCounts(REFUSALS_LOGGED_EVERY_S)
         self._throttle: Final = LoginThrottle(parts.failed_logins)
+        self.handshake_turns: Final = HandshakeTurns(self._clock)
         self.failed_handshakes: Final = FailedHandshakes(parts.metrics.handshake_failed)
 
     def change_limits(
@@ -135,12 +150,15 @@ class Admission:
         return True
 
     def _await_login(self, port: "Port", connection: "ClientConnection", host: str) -> None:
+        if self.unauthenticated_count >= self._parts.max_unauthenticated_connections:
+            self.make_room()
         strangers = self._strangers.get(port.name)
         if strangers is None:
             strangers = self._strangers[port.name] = Strangers(
                 port.settings, port.figures, _end_late, self._clock
             )
         evicted = strangers.add(connection, host)
+        self._crowd = max(self._crowd, self.unauthenticated_count)
         if evicted is not None:
             evicted.refuse(CROWDED_OUT)
 
@@ -164,6 +182,15 @@ class Admission:
         strangers = self._strangers.get(port.name)
         if strangers is not None:
             strangers.remove(connection)
+        if self._crowd >= CROWD and self.unauthenticated_count <= self._crowd // 4:
+            self._release_memory()
+
+    def _release_memory(self) -> None:
+        now_s = self._clock()
+        if now_s >= self._releases_from_s:
+            self._crowd = 0
+            self._releases_from_s = now_s + RELEASED_EVERY_S
+            asyncio.get_running_loop().call_later(RELEASE_DELAY_S, release_freed_memory)
 
     def dismiss(self, port: "Port", connection: "ClientConnection") -> bool:
         """Count a connection out; return whether it was counted in."""

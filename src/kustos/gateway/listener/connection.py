@@ -183,6 +183,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         return self._login is not None and self._login.take(frame, self._principal)
 
     @property
+    def is_authenticated(self) -> bool:
+        """Whether it has a session."""
+        return self._session is not None
+
+    @property
     def is_verifying(self) -> bool:
         """Whether a login waits for work off the loop; `verified` lets the session go on."""
         return self._login is not None and self._login.is_verifying

@@ -13,6 +13,7 @@ from typing import Final
 
 import structlog
 
+from kustos.gateway.listener.client_hello import HANDSHAKE_RECORD
 from kustos.gateway.listener.proxy_header import is_header
 from kustos.runtime import PacedCounts
 from kustos.wire import FrameLengthError
@@ -114,6 +115,9 @@ IS_PLAINTEXT: Final = HandshakeRefusal(
 IS_TLS: Final = HandshakeRefusal(
     _Kinds.TLS, "a client with TLS on a port without TLS; set its `security.protocol`"
 )
+NO_CLIENT_HELLO: Final = HandshakeRefusal(
+    _Kinds.PROTOCOL, "the TLS handshake failed: it does not begin with a ClientHello of at most 16 KiB"
+)
 TRUNCATED: Final = HandshakeRefusal(
     _Kinds.TRUNCATED, "the client closed the connection within the TLS handshake"
 )
@@ -144,9 +148,6 @@ UNLISTED_PROXY: Final = HandshakeRefusal(
     _Kinds.PROXY_HEADER,
     "a header of the PROXY protocol from an address that `kustos.proxy.protocol.addresses` does not list",
 )
-
-HANDSHAKE_RECORD: Final = 0x16
-"""The first byte of a TLS connection (RFC 8446, section 5.1)."""
 
 _HTTP_METHODS: Final = frozenset(
     {b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"CONN", b"TRAC", b"PATC", b"PRI "}

@@ -40,7 +40,7 @@ class ConnectionSettings:
     login_timeout_ms: int = 30_000
     """From a connection's first moment until its client has authenticated."""
     max_unauthenticated_connections: int = 10_000
-    """Of all ports of the listener together."""
+    """Of all ports of the listener together; the limit of `GatewayParts` holds besides."""
     max_unauthenticated_connections_per_ip: int = 2_000
 
 
@@ -135,6 +135,8 @@ class GatewayParts:
     requests: RequestBudget = field(default_factory=RequestBudget)
     max_connections: int = 10_000
     max_connections_per_ip: int = 10_000
+    max_unauthenticated_connections: int = 10_000
+    """Of all listeners together."""
     drain_timeout_ms: int = DRAIN_TIMEOUT_MS
     """How long the gateway waits for answers when it stops."""
     connect_as: ConnectLink | None = None

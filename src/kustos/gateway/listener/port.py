@@ -73,6 +73,7 @@ class Port:
         self.authenticates: Final = plan.tls is not None or plan.security_protocol.startswith("SASL")
         self.login_failed: Final = gateway.login_failed
         self.is_throttled: Final = gateway.admission.is_throttled
+        self.handshake_turns: Final = gateway.admission.handshake_turns
         self.server: asyncio.Server | None = None
         self.lost_upstream = False
         """Whether the last connection to a broker behind this port failed, or broke."""

@@ -1,8 +1,9 @@
 """TLS between a socket and the `ClientConnection` above it: a protocol to the one, a transport to the other.
 
 Theory of operation. The connection above is admitted when the socket is accepted, so a handshake counts as a
-connection from its first moment, and it has one deadline as a whole, however slowly its bytes come. Whoever
-does not speak TLS is known by the first byte. A failed handshake sends its alert, is counted, and ends.
+connection from its first moment, and it has one deadline as a whole, however slowly its bytes come. A client
+that does not speak TLS is known by its first byte. OpenSSL is not involved before the ClientHello is whole
+(`client_hello`). A failed handshake sends its alert, is counted, and ends.
 
 Afterwards whatever comes is decrypted and passed up at once; nothing is kept here. What goes down is
 encrypted as long as the socket takes it, and waits in clear while it does not, so that the bytes held for a
@@ -20,7 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from kustos.acl import KafkaPrincipal
 from kustos.client import as_transport
+from kustos.gateway.listener.client_hello import NoClientHelloError, is_whole_hello
 from kustos.gateway.listener.handshakes import (
+    NO_CLIENT_HELLO,
     TIMED_OUT,
     TRUNCATED,
     HandshakeFailure,
@@ -38,6 +41,13 @@ if TYPE_CHECKING:
 
 READ_BYTES: Final = 16_384
 """How much is decrypted at once: a record has no more (RFC 8446, section 5.1)."""
+
+FED_BYTES: Final = 16_384
+"""How much OpenSSL is given at once. It copies what it is given, and keeps the memory of the longest piece
+until the connection ends: a third more than its size. One read brings up to 256 KiB."""
+
+STRANGER_FED_BYTES: Final = 4_096
+"""The same before the client has authenticated: ten thousand of them keep 55 MB."""
 
 UNREAD_MAX_BYTES: Final = 2**20
 """How much may wait in the socket's own buffer: four slices of an answer. Only a client that demands new keys
@@ -64,19 +74,14 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._port: Final = port
         self._tls: Final = tls
         self._loop: Final = asyncio.get_running_loop()
-        self._incoming: Final = ssl.MemoryBIO()
-        self._outgoing: Final = ssl.MemoryBIO()
-        context, hosts = tls.contexts.context, port.hosts
-        if hosts is not None:
-            ask_for_hosts(context)
-        self._object: Final = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._hello: bytearray | None = bytearray()
+        """What came of the ClientHello; None once OpenSSL has it."""
+        self._incoming = self._outgoing = cast("ssl.MemoryBIO", None)
+        self._object = cast("ssl.SSLObject", None)
         self._choice: HostSelection | None = None
         """Which broker the client chooses, until the handshake ends; None where its port says so."""
-        if hosts is not None and isinstance(self._object, HostAskingObject):
-            self._choice = HostSelection(self._object, port, hosts)
         self._socket: asyncio.Transport = cast("asyncio.Transport", None)
         self._deadline: asyncio.TimerHandle | None = None
-        self._has_begun = False
         self._is_established = False
         self._is_closing = False
         self._lingers = False
@@ -89,7 +94,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Have the client admitted, and wait for its handshake."""
         self._socket = as_transport(transport)
-        self._deadline = self._loop.call_later(self._tls.handshake_timeout_ms / 1000, self._fail, TIMED_OUT)
+        self._deadline = self._loop.call_later(self._tls.handshake_timeout_ms / 1000, self.fail, TIMED_OUT)
         self._client.connection_made(cast("asyncio.Transport", self))
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -106,41 +111,74 @@ class TlsTransport(asyncio.BufferedProtocol):
             return
         if self._is_established:
             self._decrypt(data)
+        elif self._hello is not None:
+            self._await_hello(self._hello, data)
         else:
             self._shake_hands(bytes(data))
 
-    def _shake_hands(self, data: bytes) -> None:
-        if not self._has_begun:
-            self._has_begun = True
-            stranger = stranger_by_first_bytes(data)
-            if stranger is not None:
-                self._fail(stranger)
-                return
-        self._incoming.write(data)
-        if self._choice is not None:
-            self._choice.seen(data)
+    def _await_hello(self, hello: bytearray, data: bytes | memoryview) -> None:
+        """Begin the handshake once the ClientHello is whole, and it is this client's turn."""
+        hello += data
+        if (stranger := stranger_by_first_bytes(bytes(hello[:4]))) is not None:
+            self.fail(stranger)
+            return
         try:
-            self._object.do_handshake()
-        except ssl.SSLWantReadError:
-            self._flush()
+            is_whole = is_whole_hello(hello)
+        except NoClientHelloError:
+            self.fail(NO_CLIENT_HELLO)
             return
-        except ssl.SSLError as error:
-            refusal = (self._choice and self._choice.refusal(error)) or refusal_of(error)
-            if refusal.kind is not HandshakeFailure.UNKNOWN_BROKER:
-                # the alert that says why; without one Java's clients try again
-                self._flush()
-            self._fail(refusal)
+        if not is_whole:
             return
-        self._flush()
-        self._establish()
+        if self._port.handshake_turns.begin(self, self._client.host, self._begin_handshake):
+            self._begin_handshake()
+        else:
+            self._socket.pause_reading()
 
-    def _establish(self) -> None:
+    def _begin_handshake(self) -> None:
+        hello = self._hello
+        if self._is_closing or hello is None:
+            return
+        self._hello = None
+        self._socket.resume_reading()
+        context, hosts = self._tls.contexts.context, self._port.hosts
+        if hosts is not None:
+            ask_for_hosts(context)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        if hosts is not None and isinstance(self._object, HostAskingObject):
+            self._choice = HostSelection(self._object, self._port, hosts)
+        self._shake_hands(bytes(hello))
+
+    def _shake_hands(self, data: bytes) -> None:
+        for at in range(0, len(data), STRANGER_FED_BYTES):
+            fed = data[at : at + STRANGER_FED_BYTES]
+            self._incoming.write(fed)
+            if self._choice is not None:
+                self._choice.seen(fed)
+            try:
+                self._object.do_handshake()
+            except ssl.SSLWantReadError:
+                self._flush()
+                continue
+            except ssl.SSLError as error:
+                refusal = (self._choice and self._choice.refusal(error)) or refusal_of(error)
+                if refusal.kind is not HandshakeFailure.UNKNOWN_BROKER:
+                    # the alert that says why; without one Java's clients try again
+                    self._flush()
+                self.fail(refusal)
+                return
+            self._flush()
+            self._establish(data[at + STRANGER_FED_BYTES :])
+            return
+
+    def _establish(self, rest: bytes) -> None:
+        """Serve the client; `rest` came behind its handshake."""
         self._is_established = True
-        self._stop_clock()
+        self._leave_handshake()
         if self._choice is not None:
             chosen, self._choice = self._choice.result(), None
             if isinstance(chosen, HandshakeRefusal):
-                self._fail(chosen)
+                self.fail(chosen)
                 return
             self._client.choose(chosen)
         principal = None
@@ -149,7 +187,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             try:
                 principal = self._tls.principal_of(self._client.host, certificate)
             except TlsError as error:
-                self._fail(HandshakeRefusal(HandshakeFailure.NO_PRINCIPAL, str(error)))
+                self.fail(HandshakeRefusal(HandshakeFailure.NO_PRINCIPAL, str(error)))
                 return
             if certificate is not None and not self._port.certificate_login(self._client.host, principal):
                 self._client.close(LOG_IS_FULL)
@@ -157,28 +195,35 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._client.begin(principal)
         if not self._is_closing:
             # requests may have come with the end of the handshake
-            self._decrypt(b"")
+            self._decrypt(rest)
 
     def _decrypt(self, data: bytes | memoryview) -> None:
-        self._incoming.write(data)
-        # what was read is in OpenSSL's hands now, so its place is free
-        buffer, filled_bytes = self._port.requests.read_buffer, 0
+        piece_bytes = FED_BYTES if self._client.is_authenticated else STRANGER_FED_BYTES
+        if len(data) > piece_bytes:
+            # its place is used for what is decrypted
+            data = bytes(data)
+        buffer, filled_bytes, fed_bytes = self._port.requests.read_buffer, 0, 0
         reason = None
-        try:
-            while size_bytes := cast("int", self._object.read(READ_BYTES, buffer[filled_bytes:])):
-                filled_bytes += size_bytes
-                if not (self._incoming.pending or self._object.pending()):
-                    # asking in vain costs an exception
-                    break
-                if filled_bytes > len(buffer) - READ_BYTES:
-                    self._client.data_received(buffer[:filled_bytes])
-                    filled_bytes = 0
-            else:
-                reason = "the client closed the connection"
-        except ssl.SSLWantReadError:
-            pass
-        except ssl.SSLError as error:
-            reason = f"TLS is broken: {(error.reason or 'no reason given').lower().replace('_', ' ')}"
+        while reason is None:
+            self._incoming.write(data[fed_bytes : fed_bytes + piece_bytes])
+            fed_bytes += piece_bytes
+            try:
+                while size_bytes := cast("int", self._object.read(READ_BYTES, buffer[filled_bytes:])):
+                    filled_bytes += size_bytes
+                    if filled_bytes > len(buffer) - READ_BYTES:
+                        self._client.data_received(buffer[:filled_bytes])
+                        filled_bytes = 0
+                    if not (self._incoming.pending or self._object.pending()):
+                        # asking in vain costs an exception
+                        break
+                else:
+                    reason = "the client closed the connection"
+            except ssl.SSLWantReadError:
+                pass
+            except ssl.SSLError as error:
+                reason = f"TLS is broken: {(error.reason or 'no reason given').lower().replace('_', ' ')}"
+            if fed_bytes >= len(data):
+                break
         self._flush()
         if filled_bytes:
             self._client.data_received(buffer[:filled_bytes])
@@ -210,19 +255,23 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything."""
-        self._stop_clock()
-        if self._has_begun and not self._is_established and not self._is_closing:
-            self._client.refuse(TRUNCATED)
+        self._leave_handshake()
+        has_begun = self._hello is None or len(self._hello) > 0
+        if has_begun and not self._is_established and not self._is_closing:
+            self.fail(TRUNCATED)
         self._is_closing = True
         self._waiting.clear()
         self._waiting_bytes = 0
         self._client.connection_lost(exc)
 
-    def _stop_clock(self) -> None:
+    def _leave_handshake(self) -> None:
+        """Stop the clock of the handshake, and let the next client begin."""
         if self._deadline is not None:
             self._deadline.cancel()
+        self._port.handshake_turns.end(self, self._client.host)
 
-    def _fail(self, refusal: HandshakeRefusal) -> None:
+    def fail(self, refusal: HandshakeRefusal) -> None:
+        """End the connection, and count it."""
         self._client.refuse(refusal)
 
     # what the client calls
@@ -255,7 +304,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         if self._is_closing:
             return
         self._is_closing = True
-        self._stop_clock()
+        self._leave_handshake()
         if not self._waiting:
             self._finish()
 
@@ -278,7 +327,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Close at once; what is not sent is lost."""
         self._is_closing = True
-        self._stop_clock()
+        self._leave_handshake()
         self._socket.abort()
 
     def is_closing(self) -> bool:

@@ -95,6 +95,7 @@ class KustosSettings:
     """For all processes together."""
     max_connections: int
     max_connections_per_ip: int
+    max_unauthenticated_connections: int
     drain_timeout_ms: int
     failed_logins: FailedLoginLimits
     revocation: RevocationSettings
@@ -175,6 +176,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         requests_max_bytes=given.require(table.REQUESTS_MAX_BYTES),
         max_connections=given.require(table.MAX_CONNECTIONS),
         max_connections_per_ip=given.require(table.MAX_CONNECTIONS_PER_IP),
+        max_unauthenticated_connections=given.require(login_table.MAX_UNAUTHENTICATED_CONNECTIONS),
         drain_timeout_ms=given.require(table.SHUTDOWN_DRAIN_TIMEOUT_MS),
         failed_logins=failed_login_limits(given),
         revocation=RevocationSettings(

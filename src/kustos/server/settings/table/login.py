@@ -69,8 +69,9 @@ MAX_UNAUTHENTICATED_CONNECTIONS: Final = Setting(
     whole_number(1, INT32_MAX),
     10_000,
     "Limits",
-    "How many connections of a listener may wait for their authentication; each worker has an equal part. "
-    "One more ends the oldest of the address that has most of them. The default takes about 120 MB.",
+    "How many connections of all listeners together may wait for their authentication; each worker has an "
+    "equal part. One more ends the oldest of the address that has most of them. A listener may have a lower "
+    "limit of its own.",
     per_listener=True,
 )
 MAX_UNAUTHENTICATED_CONNECTIONS_PER_IP: Final = Setting(

@@ -1,0 +1,103 @@
+"""How many TLS handshakes of a process are under way at once: each takes about 50 kB until it ends.
+
+A further client waits with its ClientHello, which takes little, until a handshake ends; networks take turns.
+While clients wait, handshakes that take longer than `GRACE_S` end, the oldest first. So clients that fall
+silent within their handshake hold up the others for about two seconds.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from kustos.gateway.listener.handshakes import CROWDED_OUT, HandshakeRefusal
+from kustos.gateway.session.large_turns import on_the_loop
+from kustos.gateway.upstream.addresses import network_of
+
+HANDSHAKES_MAX: Final = 1_000
+"""Handshakes under way in about 50 MB; a core finishes about as many in a second."""
+
+GRACE_S: Final = 2.0
+"""How long a handshake may take while others wait: some round trips to another continent, and the time in
+which this process finishes the handshakes before it."""
+
+CHECKED_EVERY_S: Final = 0.25
+"""How often it is checked whether a handshake has taken too long."""
+
+
+class HandshakingClient(Protocol):
+    """A client whose ClientHello is whole."""
+
+    def fail(self, refusal: HandshakeRefusal) -> None:
+        """End the connection."""
+
+
+class HandshakeTurns:
+    """The handshakes under way, and the clients that wait. For one event loop.
+
+    `call_later` schedules a callback after a number of seconds, `call_soon` after what runs now.
+    """
+
+    def __init__(
+        self,
+        now_s: Callable[[], float],
+        call_later: Callable[[float, Callable[[], None]], object] = on_the_loop,
+        call_soon: Callable[[Callable[[], None]], object] | None = None,
+    ) -> None:
+        self._now_s: Final = now_s
+        self._call_later: Final = call_later
+        self._call_soon: Final = call_soon or asyncio.get_running_loop().call_soon
+        self._since_s: Final[dict[HandshakingClient, float]] = {}
+        """Those under way, and since when, the oldest first."""
+        self._waiting: Final[dict[str, dict[HandshakingClient, Callable[[], None]]]] = {}
+        """By network, in the order of their turns."""
+        self._is_armed = False
+
+    def begin(self, client: HandshakingClient, host: str, go_on: Callable[[], None]) -> bool:
+        """Return whether a client may shake hands now; if not, `go_on` is called once it may."""
+        if len(self._since_s) < HANDSHAKES_MAX:
+            self._since_s[client] = self._now_s()
+            return True
+        self._waiting.setdefault(network_of(host), {})[client] = go_on
+        self._arm()
+        return False
+
+    def end(self, client: HandshakingClient, host: str) -> None:
+        """Count a client out: its handshake, or its wait, is over. An unknown one is ignored."""
+        network = network_of(host)
+        waiting = self._waiting.get(network, {})
+        if client in waiting:
+            del waiting[client]
+            if not waiting:
+                del self._waiting[network]
+        else:
+            self._release(client)
+
+    def _release(self, client: HandshakingClient) -> None:
+        if self._since_s.pop(client, None) is None or not self._waiting:
+            return
+        network = next(iter(self._waiting))
+        clients = self._waiting.pop(network)
+        client = next(iter(clients))
+        go_on = clients.pop(client)
+        if clients:
+            self._waiting[network] = clients
+        self._since_s[client] = self._now_s()
+        # not at once: it may end at once, and the next one behind it
+        self._call_soon(go_on)
+
+    def _arm(self) -> None:
+        if not self._is_armed and self._waiting:
+            self._is_armed = True
+            self._call_later(CHECKED_EVERY_S, self._end_slow)
+
+    def _end_slow(self) -> None:
+        """End as many slow handshakes as clients wait."""
+        self._is_armed = False
+        late_s = self._now_s() - GRACE_S
+        while self._waiting:
+            client, since_s = next(iter(self._since_s.items()))
+            if since_s > late_s:
+                break
+            self._release(client)
+            client.fail(CROWDED_OUT)
+        self._arm()
