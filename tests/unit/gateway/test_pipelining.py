@@ -4,7 +4,7 @@ import pytest
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.gateway.session.slots import PIPELINED_MAX
-from kustos.gateway.upstream.link import REPLICATED_SOON_S
+from kustos.gateway.upstream.link import NO_LONGER_ALLOWED, REPLICATED_SOON_S, SESSION_EXPIRED
 from testkit.gateway.sessions import World, heartbeat, produce
 from testkit.protocol.random_requests import ALL_ALLOWED, allow
 
@@ -102,7 +102,8 @@ async def test_what_is_pipelined_is_looked_at_again_before_the_broker_has_it(why
         world.has_expired = lambda in_ms=0: True  # type: ignore[method-assign]
     world.answer_one()
     assert world.correlation_ids() == [1] or world.answers == []
-    assert world.closed == ["a request in flight is no longer allowed"]
+    reason = NO_LONGER_ALLOWED if why == "a right is gone" else SESSION_EXPIRED
+    assert world.closed == [reason]
     assert world.pipe.aborted
     assert len(world.all_forwarded) == 1
     await world.in_flight.drain()

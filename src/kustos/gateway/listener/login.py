@@ -121,7 +121,7 @@ class ConnectionLogin:
         else:
             login = live_login(machine, principal, port.name, port.security_protocol, self._owner.host)
             port.observer.session_expired(login)
-            self._owner.close("the session has expired")
+            self._owner.close("the session has expired (KIP-368)")
         return True
 
     def _answer_handshake(self, effects: tuple[SaslEffect, ...]) -> None:

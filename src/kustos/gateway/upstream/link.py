@@ -42,6 +42,9 @@ from kustos.gateway.upstream.bursts import Burst, reset
 from kustos.gateway.upstream.renewal import SessionRenewal
 from kustos.wire import MalformedMessageError
 
+NO_LONGER_ALLOWED: Final = "a request in flight is no longer allowed"
+SESSION_EXPIRED: Final = "the session has expired before its next request could begin (KIP-368)"
+
 REPLICATED_SOON_S: Final = 0.1
 """The time within which replicas that keep up have a produced batch, even in other data centres: while this
 holds, a Produce that waits for them counts as answered at once."""
@@ -165,13 +168,15 @@ class UpstreamLink(asyncio.Protocol):
             self._owner.upstream_writable()
 
     def _begin_next(self) -> None:
-        """Complete the pipelined request, or send nothing more if it is no longer allowed."""
+        """Complete the pipelined request, or send nothing more if it may not begin any more."""
         if self.is_closed or not self._is_torn or self._is_throttled:
             return
         if self._awaited[0].is_unsent and self._is_renewal_due:
             self._renew()
         elif self._may_begin():
             self._complete()
+        elif self._owner.has_expired():
+            self.revoke(SESSION_EXPIRED)
         else:
             self.revoke()
 
@@ -284,14 +289,14 @@ class UpstreamLink(asyncio.Protocol):
         whole = sum(not awaited.tail for awaited in self._awaited)
         return whole <= 1 and not (self._may_be_muted or self._is_throttled)
 
-    def revoke(self) -> None:
-        """End the link, as its client lost the right to a request in flight.
+    def revoke(self, reason: str = NO_LONGER_ALLOWED) -> None:
+        """End the link, as its client lost the right to a request in flight, or its session expired.
 
         It drains if only the answer can prove that the broker is done with it, else it is cut.
         """
         if self.is_provable:
             self.cut()
-        self._lose("a request in flight is no longer allowed")
+        self._lose(reason)
 
     def cut(self) -> None:
         """Reset the connection; what is owed stays owed until `forget`."""
