@@ -47,6 +47,15 @@ def test_wrong_balancers_keep_a_node_from_starting(keys: dict[str, str], words: 
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("addresses", "everybody"), [("0.0.0.0/0", "0.0.0.0/0"), ("10.0.0.1, ::/0", "::/0"), ("10.0.0.0/8", "")]
+)
+def test_a_header_from_everybody_is_warned_of(addresses: str, everybody: str) -> None:
+    warnings = settings_from(SASL | {OWN + ON: "true", OWN + FROM: addresses}, {}).warnings
+    words = f"from every address (`{everybody}` in `{FROM}`): each client may say which address it has"
+    assert any(words in warning for warning in warnings) is bool(everybody)
+
+
 async def error_for(port: int, client: str) -> int:
     """Return the error of DescribeAcls, which `User:alice` may send from 10.1.2.3 only."""
     caller = await Caller.at(port)

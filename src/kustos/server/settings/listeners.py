@@ -308,6 +308,13 @@ def _proxies(given: GivenSettings, listener: str) -> tuple[Network, ...] | None:
             f"listener `{listener}` takes the PROXY protocol from nobody, list the addresses of its "
             f"balancers in `{listener_key(table.PROXY_ADDRESSES, listener)}`"
         )
+    for network in proxies:
+        if not network.prefixlen:
+            given.warnings.append(
+                f"listener `{listener}` takes the PROXY protocol from every address (`{network}` in "
+                f"`{table.PROXY_ADDRESSES.name}`): each client may say which address it has, list the "
+                "addresses of its balancers"
+            )
     return proxies
 
 
