@@ -120,6 +120,37 @@ def test_a_user_added_by_kafkas_tool_is_removed_here(cli: Cli, kafka_configs: Ka
     assert (again.exit_code, again.error_code) == (ExitCode.FAILED, "RESOURCE_NOT_FOUND")
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("Zoë", "only ASCII characters"), ("*", "`User:*` means everybody"), ("a=b,c", None)],
+)
+def test_only_a_user_who_can_log_in_is_said_to(
+    cli: Cli,
+    node: KafkaNode,
+    kafka_tools: KafkaTools,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    words: str | None,
+) -> None:
+    file = cli.directory / "password"
+    file.write_text("a-secret\n")
+    *as_text, _, _ = cli.arguments("users", "add", name, "--password-file", str(file))
+    assert run(as_text) == 0
+    said = capsys.readouterr().out
+    if words is None:
+        assert "can log in" in said
+        wait_login(cli, name, "a-secret", SHA_256)
+        return
+    assert "cannot log in" in said
+    assert words in said
+    assert name in users_of(cli), "as with Kafka's own tool"
+    refused = kafka_tools.run(
+        "ConfigCommand", "--describe", "--bootstrap-server", node.bootstrap, "--entity-type", "users",
+        client_properties=login(name, "a-secret", SHA_256),
+    )  # fmt: skip
+    assert refused.exit_code != 0
+
+
 def test_the_password_comes_from_the_environment_too(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ERIN_PASSWORD", "erin-secret")
     assert cli("users", "add", "erin", "--password-env", "ERIN_PASSWORD").exit_code == 0

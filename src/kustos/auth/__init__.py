@@ -82,7 +82,13 @@ from kustos.auth.mechanisms.oauthbearer import (
 )
 from kustos.auth.mechanisms.oauthbearer_messages import InitialResponseError, require_valid_extensions
 from kustos.auth.mechanisms.plain import PlainServer, PlainUsers, ReplaceablePlainUsers
-from kustos.auth.mechanisms.scram import OwnedToken, ScramServer, TokenLogin, TokenLookup
+from kustos.auth.mechanisms.scram import (
+    OwnedToken,
+    ScramServer,
+    TokenLogin,
+    TokenLookup,
+    scram_login_obstacle,
+)
 from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
 from kustos.auth.mechanisms.scram_keys import ScramHash
 from kustos.auth.sasl_client import ClientRequest, SaslClientMachine, client_mechanism
@@ -187,5 +193,6 @@ __all__ = [
     "require_gssapi",
     "require_valid_extensions",
     "sasl_server_diagram",
+    "scram_login_obstacle",
     "single_jaas_entry",
 ]

@@ -140,6 +140,7 @@ def add(
     The password comes from a prompt, a file or an environment variable, never from an argument, which
     every process of the machine could see. Only its salted hash is sent.
     """
+    from kustos.auth import scram_login_obstacle
     from kustos.cli.failures import failure_of_items
     from kustos.cli.output import print_document, print_lines
     from kustos.cli.passwords import read_password, require_user_name
@@ -147,6 +148,7 @@ def add(
     from kustos.client.admin import PasswordUpsertion
 
     require_user_name(name)
+    obstacle = scram_login_obstacle(name)
     password = read_password(f"password of `{name}`", password_file, password_env)
     upsertion = PasswordUpsertion(name, mechanism.mechanism, password.encode(), iterations)
     outcomes = query_cluster(
@@ -163,7 +165,9 @@ def add(
             {"added": {"name": name, "mechanism": mechanism.value, "iterations": iterations}}, output
         )
     else:
-        print_lines(f"user {name} can log in with {mechanism.value} ({iterations} iterations)")
+        outcome = "can log in with" if obstacle is None else "is added, but cannot log in, with"
+        why = "" if obstacle is None else f": {obstacle}"
+        print_lines(f"user {name} {outcome} {mechanism.value} ({iterations} iterations){why}")
 
 
 REMOVE_EXAMPLES = """

@@ -81,6 +81,17 @@ MAX_CLIENT_ITERATIONS: Final = 1_000_000
 """Most iterations that a client computes for an unproven server; Kafka stores up to 16384."""
 
 
+def scram_login_obstacle(username: str) -> str | None:
+    """Return why nobody can log in by SCRAM with this user name, None if somebody can.
+
+    Kafka stores a credential for every name, but reads only ASCII in a client's first message
+    (`ScramMessages.SASLNAME`), and fails each request of a user named `*`.
+    """
+    if not username.isascii() or "\0" in username:
+        return "Kafka's SCRAM takes only ASCII characters other than NUL in a user name"
+    return "`User:*` means everybody in ACLs" if username == "*" else None
+
+
 class ScramServer:
     """One SCRAM exchange: client-first, client-final, then the end."""
 
