@@ -79,6 +79,7 @@ class RunningGateway:
     clock: ManualClock = field(default_factory=lambda: ManualClock(1_000_000))
     counted: Counter[str] = field(default_factory=Counter)
     is_full: bool = False
+    bind_host: str = LOOPBACK
     tls: ListenerTls | None = None
     proxies: AddressRanges | None = None
     hosts_of_brokers: BrokerHosts | None = None
@@ -118,7 +119,7 @@ class RunningGateway:
         plan = ListenerPlan(
             name="CLIENTS",
             security_protocol="PLAINTEXT" if self.sasl is None else "SASL_PLAINTEXT",
-            bind_host=LOOPBACK,
+            bind_host=self.bind_host,
             port=self.port,
             brokers=self.hosts_of_brokers or BrokerPorts(LOOPBACK, self.first_port, self.first_port, PORTS),
             connection=self.settings,

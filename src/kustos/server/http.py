@@ -24,6 +24,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from kustos.client import NodeAddress, supervised
+from kustos.gateway.listener import listening_socket
 from kustos.gateway.metrics import GatewayMetrics
 
 CONNECTIONS_MAX: Final = 64
@@ -220,8 +221,7 @@ class HttpEndpoint:
 
     async def start(self) -> None:
         """Bind and serve; raise OSError if the address cannot be bound."""
-        family = socket.AF_INET6 if ":" in self._listener.host else socket.AF_INET
-        self._socket = socket.create_server((self._listener.host, self._listener.port), family=family)
+        self._socket = listening_socket(self._listener.host, self._listener.port)
         config = uvicorn.Config(
             self._application(),
             lifespan="off",

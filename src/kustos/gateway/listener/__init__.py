@@ -12,6 +12,7 @@ from kustos.gateway.listener.plans import (
     GatewayParts,
     ListenerPlan,
 )
+from kustos.gateway.listener.port import listening_socket
 from kustos.gateway.listener.tls import ListenerTls
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "ListenerPlan",
     "ListenerTls",
     "connections_within",
+    "listening_socket",
 ]

@@ -1,6 +1,7 @@
 """A way in to the cluster: a bound port, or one of the host names that share a port."""
 
 import asyncio
+import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,19 @@ if TYPE_CHECKING:
 
 BACKLOG: Final = 512
 """Connections that may wait to be accepted; the kernel drops others, and clients retry."""
+
+
+def listening_socket(
+    host: str, port: int, *, backlog: int | None = None, reuse_port: bool = False
+) -> socket.socket:
+    """Return a bound socket that listens; `::` takes IPv4, too, as in Java. Raise OSError."""
+    return socket.create_server(
+        (host, port),
+        family=socket.AF_INET6 if ":" in host else socket.AF_INET,
+        backlog=backlog,
+        reuse_port=reuse_port,
+        dualstack_ipv6=host == "::",
+    )
 
 
 class Port:
@@ -97,14 +111,15 @@ class Port:
 
     async def bind(self, port: int) -> None:
         """Listen; raise OSError if the port cannot be bound."""
-        loop = asyncio.get_running_loop()
-        self.server = await loop.create_server(
-            self._accepted,
-            self.plan.bind_host,
-            port,
-            backlog=BACKLOG,
-            reuse_port=self._gateway.shares_ports,
-        )
+        loop, host, shares = asyncio.get_running_loop(), self.plan.bind_host, self._gateway.shares_ports
+        if ":" in host:
+            # asyncio would bind `::` to IPv6 alone
+            bound = listening_socket(host, port, backlog=BACKLOG, reuse_port=shares)
+            self.server = await loop.create_server(self._accepted, sock=bound, backlog=BACKLOG)
+        else:
+            self.server = await loop.create_server(
+                self._accepted, host, port, backlog=BACKLOG, reuse_port=shares
+            )
 
     def _accepted(self) -> asyncio.BaseProtocol:
         client = ClientConnection(self)

@@ -1,7 +1,6 @@
 """A node of several processes: this one owns the metadata, its workers serve the clients."""
 
 import asyncio
-import socket
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Final
 
 import structlog
 
+from kustos.gateway.listener import listening_socket
 from kustos.gateway.workers import (
     Levels,
     NodeFigures,
@@ -114,9 +114,7 @@ def _require_free_ports(settings: KustosSettings) -> None:
     """Raise OSError if another process has a port: the workers might share it unnoticed."""
     for listener in settings.listeners:
         if not listener.is_controller:
-            host, port = listener.bind.host, listener.bind.port
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            socket.create_server((host, port), family=family).close()
+            listening_socket(listener.bind.host, listener.bind.port).close()
 
 
 class WorkerPoolEndpoint(HttpEndpoint):
