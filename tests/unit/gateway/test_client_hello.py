@@ -6,6 +6,7 @@ import ssl
 import pytest
 
 from kustos.gateway.listener.client_hello import (
+    HELD_MAX_BYTES,
     HELLO_MAX_BYTES,
     HELLO_RECORDS_MAX,
     NoClientHelloError,
@@ -43,8 +44,17 @@ def test_each_beginning_of_a_hello_is_unfinished(version: ssl.TLSVersion, sizes:
         records(b"\x01\x00\x40\x00"),
         records(message_of(4), 1)[:6] + b"\x15\x03\x01\x00\x02",
         b"\x16\x03\x01\x00\x00" * (HELLO_RECORDS_MAX + 1),
+        records(message_of(100)) + bytes(HELD_MAX_BYTES),
     ],
-    ids=["long record", "alert", "server", "long message", "alert amid the hello", "many records"],
+    ids=[
+        "long record",
+        "alert",
+        "server",
+        "long message",
+        "alert amid hello",
+        "many records",
+        "more behind it",
+    ],
 )
 def test_what_cannot_become_a_hello_within_the_limits_is_refused(data: bytes) -> None:
     with pytest.raises(NoClientHelloError):
@@ -55,4 +65,4 @@ def test_no_more_is_held_than_the_longest_hello_with_its_records() -> None:
     longest = records(message_of(HELLO_MAX_BYTES), *[1000] * (HELLO_RECORDS_MAX - 1))
     assert is_whole_hello(longest)
     assert not is_whole_hello(longest[:-1])
-    assert len(longest) == HELLO_MAX_BYTES + 5 * HELLO_RECORDS_MAX
+    assert len(longest) == HELD_MAX_BYTES

@@ -1,7 +1,7 @@
 """Tells when the first message of a TLS client is whole, without OpenSSL.
 
 OpenSSL takes about 50 kB for a handshake from its first byte on. A client that has not sent a whole
-ClientHello gets none of it: its bytes wait, at most `HELLO_MAX_BYTES`.
+ClientHello gets none of it: its bytes wait, at most `HELD_MAX_BYTES`.
 """
 
 from typing import Final
@@ -17,16 +17,21 @@ HELLO_RECORDS_MAX: Final = 16
 """How many records a ClientHello may be split into: each read looks at all of them again."""
 
 _RECORD_HEADER_BYTES: Final = 5
+HELD_MAX_BYTES: Final = HELLO_MAX_BYTES + _RECORD_HEADER_BYTES * HELLO_RECORDS_MAX
+"""What the longest ClientHello takes with its records. A client that has not had an answer sends no more."""
+
 _MESSAGE_HEADER_BYTES: Final = 4
 _CLIENT_HELLO: Final = 1
 
 
 class NoClientHelloError(ValueError):
-    """The bytes do not begin a ClientHello, or one that is too long."""
+    """The bytes do not begin a ClientHello, or one that is too long, or more follows it."""
 
 
 def is_whole_hello(data: bytes | bytearray) -> bool:
     """Return whether the first bytes of a client hold its whole ClientHello; raise `NoClientHelloError`."""
+    if len(data) > HELD_MAX_BYTES:
+        raise NoClientHelloError
     message, at, records = bytearray(), 0, 0
     while len(data) - at >= _RECORD_HEADER_BYTES:
         size_bytes = int.from_bytes(data[at + 3 : at + _RECORD_HEADER_BYTES])

@@ -49,7 +49,7 @@ class HandshakeTurns:
         self._since_s: Final[dict[HandshakingClient, float]] = {}
         """Those under way, and since when, the oldest first."""
         self._waiting: Final[dict[str, dict[HandshakingClient, Callable[[], None]]]] = {}
-        """By network, in the order of their turns."""
+        """By network, in the order of their turns; at most `kustos.max.unauthenticated.connections`."""
         self._is_armed = False
 
     def begin(self, client: HandshakingClient, host: str, go_on: Callable[[], None]) -> bool:

@@ -65,8 +65,8 @@ LISTENERS: Final = Setting(
     None,
     "Listeners",
     "The addresses to listen on: `NAME://host:port`, separated by commas. The host is mandatory: "
-    "`127.0.0.1` for this machine only, `0.0.0.0` for all interfaces (in Kafka an empty host means all "
-    "interfaces; kustos refuses it).",
+    "`127.0.0.1` for this machine only, `0.0.0.0` for all interfaces, `[::]` for all with IPv6 as well (in "
+    "Kafka an empty host means all interfaces; kustos refuses it).",
     required=True,
 )
 ADVERTISED_LISTENERS: Final = Setting(
