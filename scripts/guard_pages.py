@@ -25,7 +25,7 @@ from kustos.protocol import (
     common_versions,
     items_max,
 )
-from kustos.wire import ApiKey, api_name
+from kustos.wire import api_name
 from scripts.pages import README, WIDE, page, table
 from testkit.equality.compared import ADMINS, CLIENTS, versions_of
 
@@ -150,16 +150,13 @@ def denied(row: Row) -> str:
     """Return what becomes of that which is not allowed."""
     if row.escape is not None:
         return ESCAPES[row.escape.__name__]
-    if row.api_key == ApiKey.WRITE_TXN_MARKERS:
-        return "every request of a client is refused, whatever is allowed: only brokers write them"
     told = dict.fromkeys(consequence(step) for step in row.steps)
     return "; ".join(each for each in told if each) or "answered to everybody"
 
 
 def answered_by(row: Row) -> str:
     """Return who answers the API to a client."""
-    is_ours = row.api_key in LOCAL_APIS or row.api_key == ApiKey.WRITE_TXN_MARKERS
-    return "kustos" if is_ours else "upstream"
+    return "kustos" if row.api_key in LOCAL_APIS else "upstream"
 
 
 def rows_of(

@@ -354,7 +354,7 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     9: Model.offset_fetch,
     10: Model.coordinators,
     **dict.fromkeys(
-        (11, 12, 13, 14, 22, 25, 26, 35, 46, 48, 57, 64, 68, 71, 72, 74, 76, 80, 81, 88), Model.plain
+        (11, 12, 13, 14, 22, 25, 26, 27, 35, 46, 48, 57, 64, 68, 71, 72, 74, 76, 80, 81, 88), Model.plain
     ),
     15: Model.described_groups,
     16: Model.listed_groups,

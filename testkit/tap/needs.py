@@ -262,7 +262,7 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
         *read_group(request, client),
     ],
     26: lambda request, client: in_transaction(request.body.transactional_id),
-    27: never,
+    27: lambda request, client: [on_cluster(Op.ALTER, Op.CLUSTER_ACTION)],
     28: lambda request, client: [
         *in_transaction(request.body.transactional_id),
         *read_group(request, client),

@@ -62,8 +62,9 @@ def end_transaction(request: Request, client: Client) -> Coded:
 
 
 def markers(request: Request, client: Client) -> Coded:
+    allowed = client.may_cluster(Op.ALTER) or client.may_cluster(Op.CLUSTER_ACTION)
     return [
-        ((int(marker.producer_id), str(topic.name), index), CLUSTER_DENIED)
+        ((int(marker.producer_id), str(topic.name), index), None if allowed else CLUSTER_DENIED)
         for marker in request.body.markers
         for topic in marker.topics
         for index in topic.partition_indexes

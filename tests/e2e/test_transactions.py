@@ -11,10 +11,15 @@ from aiokafka.errors import TransactionalIdAuthorizationFailed
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
+from kustos.wire import ApiKey, request_codec
+from kustos.wire.record_batch import Record, RecordBatch
+from testkit.equality.stories import message_of
 from testkit.guarded.cluster import GuardedCluster, Op, Type, acl
 from testkit.guarded.common_settings import ACLS
+from testkit.guarded.raw_client import RawClient, request_bytes
 from testkit.kafka import KafkaTools
 from testkit.kafka.tools import ToolResult, write_properties
 from testkit.waiting import wait_until
@@ -27,6 +32,10 @@ TRANSACTION_TIMEOUT_MS = 600_000
 """Of a transaction that stays open; the broker allows 900 s (`transaction.max.timeout.ms`)."""
 
 END_TXN, ADD_PARTITIONS_TO_TXN, WRITE_TXN_MARKERS = 26, 24, 27
+HANGING_PRODUCER, TRANSACTIONAL = 987_654, 0x10
+PRODUCE_WITHOUT_COORDINATOR = 11
+"""The last version of Produce in which brokers do not add partitions to a transaction (KIP-890)."""
+
 GRANTED = acl("alice", Op.WRITE, Type.TOPIC, "public-news")
 """She may read this topic from the beginning."""
 
@@ -272,13 +281,81 @@ def test_an_open_transaction_is_shown_to_who_may_see_it(
         [start] = {row[-1] for row in writing} - {"None"}
         refused = tool("dave", "describe-producers", *partition)
         assert "TopicAuthorizationException" in refused.stderr + refused.stdout
-        # only a coordinator ends a transaction
-        refused = tool("admin", "abort", *partition, "--start-offset", start)
+        refused = tool("alice", "abort", *partition, "--start-offset", start)
         assert "cluster authorization error" in refused.stderr + refused.stdout
         assert WRITE_TXN_MARKERS in {each.api_key for each in scene.clients.exchanges}
         assert WRITE_TXN_MARKERS not in {each.api_key for each in scene.upstream.exchanges}
     finally:
         producer.abort_transaction(WAIT_S)
+
+
+def verify_transactions(scene: GuardedCluster, value: str | None) -> None:
+    """Let the broker verify at their coordinator that transactions are open, or take any (KIP-890)."""
+    kind = AlterConfigOpType.SET if value is not None else AlterConfigOpType.DELETE
+    entry = ConfigEntry("transaction.partition.verification.enable", value, incremental_operation=kind)
+    broker = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": scene.direct})
+    admin.incremental_alter_configs([broker])[broker].result(WAIT_S)
+
+
+def hanging(scene: GuardedCluster, topic: str) -> int:
+    """Begin a transaction that no coordinator knows, past kustos; return the offset of its record."""
+    batch = RecordBatch(
+        base_offset=0,
+        partition_leader_epoch=-1,
+        records=(Record(0, b"hanging"),),
+        attributes=TRANSACTIONAL,
+        last_offset_delta=0,
+        base_timestamp_ms=1_700_000_000_000,
+        max_timestamp_ms=1_700_000_000_000,
+        producer_id=HANGING_PRODUCER,
+        producer_epoch=0,
+        base_sequence=0,
+    )
+    data = [{"name": topic, "partition_data": [{"index": 0, "records": batch.encode()}]}]
+    fields = {"transactional_id": "forgotten", "acks": -1, "timeout": 5000, "topic_data": data}
+    codec = request_codec(ApiKey.PRODUCE, PRODUCE_WITHOUT_COORDINATOR)
+    body = codec.encode(message_of(codec.root, fields, lambda value: value))
+    with RawClient(scene.direct, "past kustos") as client:
+        version = PRODUCE_WITHOUT_COORDINATOR
+        frame = request_bytes(ApiKey.PRODUCE, version, 1, client.client_id, body)
+
+        def begun() -> tuple[int, int]:
+            answer = client.ask_frame(frame, ApiKey.PRODUCE, version)
+            partition = answer.responses[0].partition_responses[0]
+            return int(partition.error_code), int(partition.base_offset)
+
+        what = "the broker takes a transaction that no coordinator knows"
+        return wait_until(begun, what=what, holds=lambda answered: answered[0] == 0)[1]
+
+
+def test_a_hanging_transaction_is_aborted_by_who_may_alter_the_cluster(
+    scene: GuardedCluster, kafka_tools: KafkaTools, tmp_path: Path
+) -> None:
+    tool = Transactions(scene, kafka_tools, tmp_path)
+    verify_transactions(scene, "false")
+    try:
+        start = hanging(scene, "orders-eu")
+    finally:
+        verify_transactions(scene, None)
+    after = Producer(scene.librdkafka("alice"))
+    assert produced(after, "orders-eu", "behind it") == [None]
+    partition = ("--topic", "orders-eu", "--partition", "0")
+    refused = tool("alice", "abort", *partition, "--start-offset", str(start))
+    assert "cluster authorization error" in refused.stderr + refused.stdout
+    tool("admin", "abort", *partition, "--start-offset", str(start)).require()
+    [ended] = [each for each in scene.upstream.exchanges if each.api_key == WRITE_TXN_MARKERS]
+    assert ended.client_id == "admin"
+    # a reader of committed records gets past it, and never sees its record
+    with closing(reader(scene, "orders-eu", start)) as consumer:
+        assert read(consumer, 1) == ["behind it"]
+    written = [
+        (each["principal_name"], each["operation"], each["decision"])
+        for each in scene.kustos.audit_events()
+        if each["api_name"] == "WriteTxnMarkers"
+    ]
+    assert ("admin", "ALTER", "ALLOWED") in written
+    assert ("alice", "CLUSTER_ACTION", "DENIED") in written
 
 
 def test_clients_are_told_of_every_feature(

@@ -84,6 +84,7 @@ SETTING = {"name": "retention.ms", "value": "1", "config_operation": 0}
 RESOURCE = {"resource_type": 2, "resource_name": ALPHA, "configs": [SETTING], "configuration_keys": None}
 TAKEN = {"first_offset": 0, "last_offset": 0, "acknowledge_types": [1]}
 OFFSETS = {"group_id": GROUP_NAME, "topics": topics()}
+MARKER = {"producer_id": 1, "topics": [ONE_TOPIC | {"partition_indexes": [0]}]}
 STREAMS = {"epoch": 0, "subtopologies": [{"subtopology_id": "0", "source_topics": [ALPHA]}]}
 
 CASES: dict[ApiKey, tuple[Case, ...]] = {
@@ -156,6 +157,10 @@ CASES: dict[ApiKey, tuple[Case, ...]] = {
     ),
     ApiKey.END_TXN: (
         Case({"transactional_id": TRANSACTION}, [may("WRITE", TRANSACTIONAL)], TRANSACTION_DENIED),
+    ),
+    ApiKey.WRITE_TXN_MARKERS: (
+        of_cluster("ALTER", markers=[MARKER]),
+        of_cluster("CLUSTER_ACTION", markers=[MARKER]),
     ),
     ApiKey.TXN_OFFSET_COMMIT: (
         Case(
@@ -286,7 +291,6 @@ WITHOUT_ERROR: dict[ApiKey, str] = {
     ApiKey.PUSH_TELEMETRY: "answered to everybody",
     ApiKey.SASL_HANDSHAKE: "refused to everybody behind a login",
     ApiKey.SASL_AUTHENTICATE: "refused to everybody behind a login",
-    ApiKey.WRITE_TXN_MARKERS: "refused to everybody: only brokers write them",
 }
 """The APIs whose answer has no error for a lack of ACLs, or that no ACL lets pass."""
 

@@ -212,11 +212,6 @@ DIFFERENCES = (
         expected=offered_of,
     ),
     Difference(
-        name="Only brokers write the ends of transactions",
-        of=ANSWER,
-        where=titled(ApiKey.WRITE_TXN_MARKERS, "with the right"),
-    ),
-    Difference(
         name="No fetch session of nothing",
         of=ANSWER,
         where=lambda run, _: (

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kustos.acl import AclOperation
-from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION
+from kustos.protocol.codes import INVALID_TOPIC_EXCEPTION
 from kustos.protocol.common import (
     CLUSTER_ACTION,
     DESCRIBE_TOPIC,
@@ -19,7 +19,7 @@ from kustos.protocol.common import (
 from kustos.protocol.escapes.transactions import add_partitions, init_producer_id, list_transactions
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.shapes import Items, Refusal
-from kustos.protocol.steps import Gate, Hide, RefusedItem, RefuseRequestError, Row, Strip
+from kustos.protocol.steps import Gate, Hide, RefusedItem, Row, Strip
 from kustos.protocol.topic_patterns import TOPIC_NAME, TOPIC_NAME_LENGTH_MAX
 from kustos.wire import ApiKey, Message
 
@@ -60,11 +60,6 @@ def transaction_of(request: Message) -> list[str]:
     return [request.transactional_id]
 
 
-def no_markers(_exchange: Exchange, _name: str) -> tuple[Check, str] | None:
-    """Refuse the end of a transaction that its coordinator did not decide: only brokers write it."""
-    raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)
-
-
 def producers_question(_exchange: Exchange, topic: Message) -> tuple[Check, str] | RefusedItem:
     """Return the check for a topic; an impossible name is refused before, as by a broker."""
     name = topic.name
@@ -102,10 +97,8 @@ TRANSACTION_ROWS: Final[tuple[Row, ...]] = (
     Row(
         ApiKey.WRITE_TXN_MARKERS,
         Refusal(top_field=None, items=MARKERS),
-        (
-            Gate(CLUSTER_ACTION, cluster, unless_cluster=AclOperation.ALTER),
-            Gate(no_markers, cluster),
-        ),
+        # brokers hold CLUSTER_ACTION; administrators who abort a hanging transaction hold ALTER (KIP-664)
+        (Gate(CLUSTER_ACTION, cluster, unless_cluster=AclOperation.ALTER),),
     ),
     Row(
         ApiKey.TXN_OFFSET_COMMIT,
