@@ -45,9 +45,13 @@ class Model:
 
     topics: dict[str, bytes] = field(default_factory=dict)
     groups: dict[str, list[str]] = field(default_factory=dict)
+    """By group name: the topics for which it has committed offsets and assignments."""
+    subscribed: dict[str, dict[str, tuple[list[str], str]]] = field(default_factory=dict)
+    """Group → member id → the topics that it named last, and its expression."""
+    described_with: int = 0
+    """The error of each description of consumer groups."""
     made_by_streams: dict[str, list[str]] = field(default_factory=dict)
     """Group → the internal topics in its topology."""
-    """By group name: the topics for which it has committed offsets and assignments."""
     transactions: dict[str, list[str]] = field(default_factory=dict)
     """By transactional id: the topics in it."""
     auto_creates: bool = True
@@ -179,6 +183,37 @@ class Model:
                 group.members = [member(member_id="m", **{where: target})]
             groups.append(group)
         return made.root(groups=groups)
+
+    def described_consumers(self, request: Message, made: MessageCodec) -> Message:
+        described = self.described_groups(request, made)
+        for group in described.groups:
+            if self.described_with:
+                group.error_code, group.members = self.described_with, []
+            elif group.group_id in self.subscribed:
+                member = made.root.ELEMENTS["groups"].ELEMENTS["members"]
+                group.error_code = 0
+                group.members += [
+                    member(
+                        member_id=member_id,
+                        subscribed_topic_names=names,
+                        subscribed_topic_regex=expression or None,
+                    )
+                    for member_id, (names, expression) in self.subscribed[group.group_id].items()
+                ]
+        return described
+
+    def heartbeat(self, request: Message, made: MessageCodec) -> Message:
+        members = self.subscribed.setdefault(request.group_id, {})
+        names, regex = members.get(request.member_id, ([], ""))
+        if request.member_epoch < 0:
+            members.pop(request.member_id, None)
+        else:
+            said_names, said_regex = request.subscribed_topic_names, request.get("subscribed_topic_regex")
+            members[request.member_id] = (
+                names if said_names is None else said_names,
+                regex if said_regex is None else said_regex,
+            )
+        return self.plain(request, made)
 
     def described_streams(self, request: Message, made: MessageCodec) -> Message:
         item = made.root.ELEMENTS["groups"]
@@ -354,7 +389,7 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     9: Model.offset_fetch,
     10: Model.coordinators,
     **dict.fromkeys(
-        (11, 12, 13, 14, 22, 25, 26, 27, 35, 46, 48, 57, 64, 68, 71, 72, 74, 76, 80, 81, 88), Model.plain
+        (11, 12, 13, 14, 22, 25, 26, 27, 35, 46, 48, 57, 64, 71, 72, 74, 76, 80, 81, 88), Model.plain
     ),
     15: Model.described_groups,
     16: Model.listed_groups,
@@ -369,7 +404,9 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     61: _mirror("topics", "partition_indexes", "", "partitions"),
     65: Model.described_transactions,
     66: Model.listed_transactions,
-    **dict.fromkeys((69, 77), Model.described_groups),
+    68: Model.heartbeat,
+    69: Model.described_consumers,
+    77: Model.described_groups,
     89: Model.described_streams,
     75: Model.topic_partitions,
     **{key: _done(answer) for key, answer in DONE.items()},

@@ -158,7 +158,7 @@ def streams_group_heartbeat(request: Request, client: Client) -> list[Need]:
     return [*read_group(request, client), *named, *expressions]
 
 
-def describe_streams_groups(request: Request, client: Client) -> list[Need]:
+def describe_groups_of_members(request: Request, client: Client) -> list[Need]:
     # kustos asks so for itself, too, once a member may read its group
     names = map(str, request.body.group_ids)
     return [((Op.DESCRIBE, Type.GROUP, name), (Op.READ, Type.GROUP, name)) for name in names]
@@ -300,9 +300,9 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     ],
     66: list_transactions,
     68: consumer_group_heartbeat,
-    69: describe_groups("group_ids"),
+    69: describe_groups_of_members,
     88: streams_group_heartbeat,
-    89: describe_streams_groups,
+    89: describe_groups_of_members,
     **dict.fromkeys((71, 72), nothing),
     74: cluster(Op.DESCRIBE_CONFIGS),
     75: lambda request, client: topics(client, request.body.topics, Op.DESCRIBE) or [()],

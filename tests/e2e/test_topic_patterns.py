@@ -9,9 +9,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 
+from kustos.wire import request_codec
 from kustos.wire.api_keys import ApiKey
 from testkit.equality.requests import ask
 from testkit.equality.sides import Side
+from testkit.equality.stories import message_of
 from testkit.guarded.cluster import PREFIXED, GuardedCluster, Op, Type, acl
 from testkit.kafka import make_topics
 from testkit.kafka.compiled import java_program
@@ -28,7 +30,7 @@ ALL_BUT_ONE = (
 )
 LATER = acl("alice", Op.READ, Type.TOPIC, "us-orders")
 WAIT_S = 90.0
-HEARTBEAT, LOADING, REGEX_SINCE = 68, 14, 1
+HEARTBEAT, REGEX_SINCE = 68, 1
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +130,59 @@ def test_a_consumer_follows_the_topics_that_its_user_may_see(world: GuardedClust
     assert "failed" not in said
     beats = [each for each in world.clients.exchanges if each.api_key == HEARTBEAT]
     assert {each.api_version for each in beats} == {REGEX_SINCE}
+    world.assert_proper(ALL_BUT_ONE, (*ALL_BUT_ONE, LATER))
+    world.begin_anew()
+
+
+class Member:
+    """A member of the group `alice` with a connection for each heartbeat."""
+
+    def __init__(self, world: GuardedCluster, name: str) -> None:
+        self.world = world
+        self.epoch = 0
+        self.owned: list[dict[str, Any]] = []
+        self.fields = {"group_id": "alice", "member_id": name.ljust(22, "A"), "rebalance_timeout": 60_000}
+
+    def beat(self, **said: Any) -> set[bytes]:
+        """Send a heartbeat; return the ids of the topics that the member owns then."""
+        silent = {"subscribed_topic_names": None, "subscribed_topic_regex": None}
+        fields = {**self.fields, "member_epoch": self.epoch, "topic_partitions": self.owned, **silent, **said}
+        codec = request_codec(HEARTBEAT, REGEX_SINCE)
+        with Side("kustos", self.world.bootstrap, dict(self.world.settings.users)) as side:
+            side.send("alice", HEARTBEAT, codec, message_of(codec.root, fields, lambda value: value), "alice")
+            answer = side.answer("alice", HEARTBEAT, REGEX_SINCE)
+        assert answer is not None
+        assert answer.error_code == 0
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            self.owned = [each.to_dict() for each in answer.assignment.topic_partitions]
+        return {each["topic_id"] for each in self.owned}
+
+
+def test_a_member_with_a_connection_for_each_heartbeat_goes_on(world: GuardedCluster) -> None:
+    first, second = Member(world, "first"), Member(world, "second")
+    first.beat(subscribed_topic_names=["eu-orders"])
+    wait_until(first.beat, what="the first member owns the topic")
+    second.beat(subscribed_topic_names=["eu-orders"])
+    joined = second.epoch
+    wait_until(lambda: first.beat() and first.epoch >= joined, what="it follows its group")
+    for member in (first, second):
+        member.epoch = -1
+        member.beat()
+    world.assert_proper(ALL_BUT_ONE)
+    world.begin_anew()
+
+
+def test_so_does_the_expression_of_such_a_member(world: GuardedCluster) -> None:
+    member = Member(world, "third")
+    member.beat(subscribed_topic_regex="(eu|us)-orders")
+    wait_until(member.beat, what="it owns a topic", holds=lambda topics: len(topics) == 1)
+    administer(world, ApiKey.CREATE_ACLS, creations=[GRANT])
+    wait_until(member.beat, what="it owns what was granted", holds=lambda topics: len(topics) == 2)
+    administer(world, ApiKey.DELETE_ACLS, filters=[REVOCATION])
+    wait_until(member.beat, what="it loses what was revoked", holds=lambda topics: len(topics) == 1)
+    member.epoch = -1
+    member.beat()
     world.assert_proper(ALL_BUT_ONE, (*ALL_BUT_ONE, LATER))
     world.begin_anew()
 

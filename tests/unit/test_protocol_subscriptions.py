@@ -130,33 +130,107 @@ class TestLater:
         assert sent["subscribed_topic_names"] is None
 
 
+def beats(driver: Driver, epoch: int = 1, **fields: Any) -> tuple[list[int], dict[str, Any], dict[str, Any]]:
+    """Return the API keys of what went upstream, the last of it, and the answer."""
+    outcome, answer = ask(driver, HEARTBEAT, 1, **MEMBER, member_epoch=epoch, **{**NOTHING, **fields})
+    sent = [int.from_bytes(each[:2], "big") for each in outcome.forwarded]
+    return sent, forwarded(outcome, -1) if sent else {}, answer
+
+
+def reconnected(driver: Driver, *acls: Any) -> Driver:
+    """Return another connection to the same cluster."""
+    return Driver(driver.model, [may("READ", "GROUP"), *acls])
+
+
 class TestUnknownMembers:
     """Members of which a connection knows nothing: their clients connected again."""
 
-    def test_such_a_member_is_asked_once_to_say_all_again(self) -> None:
+    def test_a_member_without_an_expression_goes_on_at_every_connection(self) -> None:
         driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
-        sent, answer = beat(driver)
-        assert (sent, answer["error_code"]) == (None, LOADING)
-        sent, answer = beat(driver)
-        assert sent is not None
-        assert answer["error_code"] == 0
+        beat(driver, 0, subscribed_topic_names=[ALPHA])
+        for _ in range(3):
+            driver = reconnected(driver, may("DESCRIBE"))
+            sent, last, answer = beats(driver)
+            assert (sent, answer["error_code"]) == ([DESCRIBE, HEARTBEAT], 0)
+            assert (last["subscribed_topic_names"], last["subscribed_topic_regex"]) == (None, None)
+        assert beats(driver)[0] == [HEARTBEAT], "the connection knows it now"
 
-    def test_who_said_all_is_not_asked(self) -> None:
+    def test_an_expression_is_learned_and_sent_along_only_where_something_changed(self) -> None:
+        driver, _ = joined(may("DESCRIBE"), may("DESCRIBE", name=ONE), subscribed_topic_names=[ONE])
+        again = reconnected(driver, may("DESCRIBE"), may("DESCRIBE", name=ONE))
+        sent, last, _ = beats(again)
+        assert sent == [DESCRIBE, HEARTBEAT]
+        assert (last["subscribed_topic_names"], last["subscribed_topic_regex"]) == (None, None)
+        again = reconnected(driver, may("DESCRIBE", name=BRAVO))
+        sent, last, _ = beats(again)
+        assert sent == [DESCRIBE, HEARTBEAT]
+        assert last["subscribed_topic_names"] == [BRAVO, ONE]
+        assert last["subscribed_topic_regex"] == rf"/\Q.*-topic\E|/{ONE}"
+        assert beats(again)[1]["subscribed_topic_names"] is None
+
+    def test_an_expression_that_upstream_resolves_itself_is_taken_over(self) -> None:
+        driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
+        driver.model.subscribed[GROUP_NAME] = {"member": ([ONE], ".*-(topic|gamma)")}
+        sent, last, answer = beats(driver)
+        assert (sent, answer["error_code"]) == ([DESCRIBE, HEARTBEAT], 0)
+        assert last["subscribed_topic_names"] == [ALPHA, ONE]
+        assert last["subscribed_topic_regex"] == rf"/\Q.*-(topic|gamma)\E|/{ONE}"
+
+    def test_such_an_expression_that_kustos_does_not_take_is_refused(self) -> None:
+        driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
+        driver.model.subscribed[GROUP_NAME] = {"member": ([], "(ab|cd|ef|gh){400}")}
+        sent, _, answer = beats(driver)
+        assert (sent, answer["error_code"]) == ([DESCRIBE], INVALID_EXPRESSION)
+        assert answer["error_message"].startswith("SubscribedTopicRegex is not a valid regular expression: ")
+
+    def test_a_member_that_upstream_does_not_know_is_upstream_s_to_refuse(self) -> None:
+        driver = connection(may("READ", "GROUP"))
+        assert beats(driver)[0] == [DESCRIBE, HEARTBEAT]
+        fields = {**MEMBER, "group_id": "no-group", "member_epoch": 1, **NOTHING}
+        outcome, _ = ask(connection(may("READ", "GROUP", "no-group")), HEARTBEAT, 1, **fields)
+        assert [int.from_bytes(each[:2], "big") for each in outcome.forwarded] == [DESCRIBE, HEARTBEAT]
+
+    def test_who_joins_without_a_subscription_is_upstream_s_to_refuse(self) -> None:
+        driver, _ = joined(may("DESCRIBE"))
+        driver.replace_acls([may("READ", "GROUP"), may("DESCRIBE", name=BRAVO)])
+        for each in (driver, reconnected(driver)):
+            sent, last, _ = beats(each, 0)
+            assert (sent, last["subscribed_topic_names"]) == ([HEARTBEAT], None)
+
+    @pytest.mark.parametrize("code", [LOADING, 16, UNSUPPORTED])
+    def test_upstream_s_error_is_passed_on(self, code: int) -> None:
+        driver = connection(may("READ", "GROUP"))
+        driver.model.described_with = code
+        sent, _, answer = beats(driver)
+        assert (sent, answer["error_code"]) == ([DESCRIBE], code)
+
+    def test_a_member_of_a_group_that_upstream_hides_must_say_all_again(self) -> None:
+        driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
+        driver.model.described_with = TOPIC_DENIED
+        assert beats(driver)[2]["error_code"] == LOADING
+        assert beats(driver, subscribed_topic_names=[ALPHA])[2]["error_code"] == 0
+        assert beats(driver)[2]["error_code"] == 0
+
+    def test_without_the_group_nothing_is_learned(self) -> None:
+        sent, _, answer = beats(connection(may("DESCRIBE")))
+        assert (sent, answer["error_code"]) == ([], GROUP_DENIED)
+
+    def test_who_said_all_is_known(self) -> None:
         driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
         beat(driver, subscribed_topic_names=[ALPHA])
-        assert beat(driver)[1]["error_code"] == 0
+        assert beats(driver)[0] == [HEARTBEAT]
 
     def test_who_left_is_unknown(self) -> None:
         driver, _ = joined(may("DESCRIBE"))
         assert beat(driver, -1)[1]["error_code"] == 0
-        assert beat(driver)[1]["error_code"] == LOADING
+        assert beats(driver)[0] == [DESCRIBE, HEARTBEAT]
 
     def test_members_beyond_the_limit_make_room(self) -> None:
         driver, _ = joined(may("DESCRIBE"))
         for number in range(MEMBERS_PER_CONNECTION):
             fields = {**MEMBER, "member_id": f"other-{number}", "member_epoch": 0}
             ask(driver, HEARTBEAT, 1, **fields, subscribed_topic_names=[ALPHA], subscribed_topic_regex=None)
-        assert beat(driver)[1]["error_code"] == LOADING
+        assert beats(driver)[0] == [DESCRIBE, HEARTBEAT]
 
     def test_names_beyond_the_limit_make_room(self) -> None:
         driver, _ = joined(may("DESCRIBE"))
@@ -164,10 +238,10 @@ class TestUnknownMembers:
         driver.replace_acls([may("READ", "GROUP"), may("DESCRIBE", name="*")])
         fields = {**MEMBER, "member_id": "other", "member_epoch": 0}
         ask(driver, HEARTBEAT, 1, **fields, subscribed_topic_names=names, subscribed_topic_regex=None)
-        assert beat(driver)[1]["error_code"] == 0
+        assert beats(driver)[0] == [HEARTBEAT]
         more = [*names, *(f"{'y' * 240}-{number}" for number in range(len(names)))]
         ask(driver, HEARTBEAT, 1, **fields, subscribed_topic_names=more, subscribed_topic_regex=None)
-        assert beat(driver)[1]["error_code"] == LOADING
+        assert beats(driver)[0] == [DESCRIBE, HEARTBEAT]
 
     def test_version_0_has_no_expressions(self) -> None:
         driver = connection(may("READ", "GROUP"))

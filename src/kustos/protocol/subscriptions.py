@@ -1,17 +1,16 @@
 """What is known of the members of groups on one connection, first of all what they subscribe to (KIP-848).
 
 A member says what it subscribes to once, and then nothing of it, for days. Its topics by regular expression
-are to follow the topics and the ACLs, so the guard records what each member on this connection has said. A
-member that it does not know must repeat everything once: clients answer `COORDINATOR_LOAD_IN_PROGRESS` with
-a whole heartbeat, and give up nothing.
+follow the topics and the ACLs, so the guard records what each member on this connection has said. It learns
+the subscription of a member that it does not know from upstream, which keeps it.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Final, Generic, Self, TypeAlias, TypeVar
 
-from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern
+from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern, shown_to_clients
 
 MEMBERS_PER_CONNECTION: Final = 16
 """A consumer has one connection to its coordinator, for itself. A member that makes room starts again."""
@@ -51,10 +50,29 @@ class Subscription:
         """Return whether nothing can have changed since."""
         return version is not None and self.version == version and self.topics_number == topics.number
 
+    @classmethod
+    def kept_upstream(cls, names: Sequence[str], expression: str) -> Self:
+        """Return the subscription that upstream's description of a member shows.
+
+        An expression that kustos did not send is resolved by upstream itself: what upstream knows is not what
+        the member may have. Raise `TopicPatternError`, `ExtraMissingError`.
+        """
+        if not expression:
+            return cls(tuple(names))
+        shown = shown_to_clients(expression)
+        if shown is None:
+            return cls(tuple(names), TopicPattern.compile(expression))
+        text, own_names = shown
+        return cls(tuple(own_names), TopicPattern.compile(text), digest_of(sorted(names)))
+
     def resolved(self, names: Iterable[str], version: int | None, topics: ClusterTopics) -> Self:
         """Return it with the topics that it comes to, in order."""
-        digest = sha256("\n".join(names).encode()).digest()
-        return replace(self, sent=digest, version=version, topics_number=topics.number)
+        return replace(self, sent=digest_of(names), version=version, topics_number=topics.number)
+
+
+def digest_of(names: Iterable[str]) -> bytes:
+    """Return the digest of topics in order."""
+    return sha256("\n".join(names).encode()).digest()
 
 
 @dataclass(slots=True)
@@ -80,7 +98,7 @@ class Members(Generic[Kept]):
             del self._kept[next(iter(self._kept))]
 
     def forget(self, member: MemberKey) -> None:
-        """Forget a member: it has left, or has to say all again."""
+        """Forget a member: it has left, or upstream must be asked about it again."""
         self._kept.pop(member, None)
 
 
@@ -90,25 +108,10 @@ class Topologies(Members[frozenset[str]]):
     __slots__ = ()
 
 
-@dataclass(slots=True)
 class Subscriptions(Members[Subscription]):
     """What the members of consumer groups on one connection have said."""
 
-    _asked: dict[MemberKey, None] = field(default_factory=dict)
-
-    def forget(self, member: MemberKey) -> None:
-        """Forget what a member has said: it has left, or has to say it again."""
-        Members.forget(self, member)
-        self._asked.pop(member, None)
-
-    def ask(self, member: MemberKey) -> bool:
-        """Return whether a member must repeat everything; false if it was just requested and has not come."""
-        if member in self._asked:
-            return False
-        self._asked[member] = None
-        if len(self._asked) > MEMBERS_PER_CONNECTION:
-            del self._asked[next(iter(self._asked))]
-        return True
+    __slots__ = ()
 
 
 def fits(names: Iterable[str]) -> bool:

@@ -249,6 +249,11 @@ def by_pattern(group: str, epoch: Any, expression: str | None, *topics: str) -> 
     return beat(group, MEMBER, epoch, *topics) | {"subscribed_topic_regex": expression}
 
 
+def silent(group: str, epoch: Any) -> dict[str, Any]:
+    """Return a ConsumerGroupHeartbeat of a member that says nothing of its topics."""
+    return {"group_id": group, "member_id": MEMBER, "member_epoch": epoch, "topic_partitions": []}
+
+
 def pattern(title: str, users: tuple[str, ...], expression: str, *topics: str, group: str = "x-1") -> Story:
     """Return a story of one heartbeat that joins."""
     fields = by_pattern(group, 0, expression, *topics)
@@ -295,14 +300,31 @@ PATTERNS = (
     pattern("a pattern of nothing", (SUPER, SOME), "nothing-.*", group=PATTERN_GROUP),
     Story(
         title="a member that says nothing of its topics",
-        steps=(
+        steps=tuple(
             Step(
                 api=CONSUMER,
-                fields={"group_id": "g-open", "member_id": MEMBER, "member_epoch": 3, "topic_partitions": []},
-            ),
+                fields=silent("g-open", epoch),
+            )
+            for epoch in (3, 0)
         ),
         users=(SUPER, SOME, NOBODY),
         versions=(0, 1),
+    ),
+    Story(
+        title="a member on a connection for each heartbeat",
+        steps=(
+            Step(
+                api=CONSUMER,
+                fields=beat("g-parted-{run}", MEMBER, 0, "orders", "pay-in"),
+                hang_up_after=True,
+            ),
+            Step(
+                api=CONSUMER, fields=silent("g-parted-{run}", Said(0, ("member_epoch",))), hang_up_after=True
+            ),
+            Step(api=CONSUMER, fields=silent("g-parted-{run}", -1)),
+        ),
+        users=(SUPER, SOME),
+        versions=(1, 1),
     ),
 )
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from kustos.protocol.codes import MESSAGES, TOPIC_AUTHORIZATION_FAILED
 from kustos.protocol.escapes.configs import UPSTREAM_ADDRESSES
-from kustos.protocol.escapes.subscriptions import COORDINATOR_LOAD_IN_PROGRESS
 from kustos.protocol.rows import TABLE
 from kustos.protocol.shapes import shortened
 from kustos.wire import ZERO_UUID
@@ -194,15 +193,6 @@ DIFFERENCES = (
         where=lambda run, asked: (
             run.story.title == "what is no pattern"
             and without(asked.reference, "error_message") == without(asked.kustos, "error_message")
-        ),
-    ),
-    Difference(
-        name="Members that say nothing of their topics",
-        of=ANSWER,
-        where=lambda run, asked: (
-            run.story.title == "a member that says nothing of its topics"
-            and run.version == 1
-            and asked.kustos["error_code"] == COORDINATOR_LOAD_IN_PROGRESS
         ),
     ),
     Difference(

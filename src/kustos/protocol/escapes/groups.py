@@ -8,9 +8,17 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
+from typing import Final
+
+from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation, ResourceType
-from kustos.protocol.codes import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
+from kustos.protocol.codes import (
+    GROUP_AUTHORIZATION_FAILED,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_ID,
+)
 from kustos.protocol.common import DESCRIBE_TOPIC
 from kustos.protocol.effects import Ask, Effects, Handler, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
@@ -19,7 +27,7 @@ from kustos.protocol.shapes import Items
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
 from kustos.protocol.topic_patterns import shown_to_clients
 from kustos.protocol.turns import allowed_names, answers, begin_item, each
-from kustos.wire import ZERO_UUID, Message
+from kustos.wire import ZERO_UUID, ApiKey, Message, request_codec
 
 DESCRIBE_GROUP = Check(AclOperation.DESCRIBE, ResourceType.GROUP)
 
@@ -140,6 +148,12 @@ def completed(
 
 GROUP_ITEMS = Items("group_ids", "groups", (("", "group_id"),))
 GROUPS = Strip(GROUP_ITEMS, DESCRIBE_GROUP, name="")
+DESCRIBE_VERSION: Final = 0
+WITHOUT_MEMBERS: Final = frozenset(
+    code.value for code in (ErrorCode.none, ErrorCode.group_id_not_found, ErrorCode.invalid_group_id)
+)
+"""Codes of a complete description: a group that does not exist has no members."""
+
 HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
@@ -186,6 +200,21 @@ def describe_members(
         for group, topics in zip(response.groups, topics_each, strict=True)
     ]
     return Reply((yield from merged(exchange, GROUP_ITEMS, denied, response)))
+
+
+def own_description(exchange: Exchange, api_key: ApiKey) -> Effects[Message]:
+    """Return upstream's description of the group of the request; raise `RefuseRequestError` with its error.
+
+    It costs upstream no more than what a client that may read the group may request itself.
+    """
+    question = request_codec(api_key, DESCRIBE_VERSION).new(group_ids=[exchange.request.group_id])
+    answer: UpstreamAnswer = yield Ask(question, DESCRIBE_VERSION, api_key)
+    for group in answer.message.groups:
+        if group.error_code not in WITHOUT_MEMBERS:
+            raise RefuseRequestError(group.error_code)
+        described: Message = group
+        return described
+    raise RefuseRequestError(UNKNOWN_SERVER_ERROR)
 
 
 def assigned(group: Message, *fields: str) -> set[str]:

@@ -19,22 +19,16 @@ from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import INVALID_REQUEST, NONE, TOPIC_AUTHORIZATION_FAILED
 from kustos.protocol.common import CREATE_TOPIC
 from kustos.protocol.effects import AllTopics, Ask, Effects, Handler, ListTopics, Relay, Reply, UpstreamAnswer
-from kustos.protocol.escapes.groups import describe_members
+from kustos.protocol.escapes.groups import describe_members, own_description
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import pass_again, pass_gate
 from kustos.protocol.shapes import shortened
-from kustos.protocol.steps import RefuseRequestError, Row, gates_of
+from kustos.protocol.steps import Row, gates_of
 from kustos.protocol.topic_patterns import INTERNAL_TOPICS, ClusterTopics, is_topic_name
 from kustos.protocol.turns import allowed_names
-from kustos.wire import ApiKey, Message, request_codec
+from kustos.wire import ApiKey, Message
 
 STREAMS_INVALID_TOPOLOGY: Final = ErrorCode.streams_invalid_topology.value
-WITHOUT_TOPOLOGY: Final = frozenset(
-    code.value for code in (ErrorCode.none, ErrorCode.group_id_not_found, ErrorCode.invalid_group_id)
-)
-"""Codes of a description with all that there is: a group that cannot be has no topics."""
-
-DESCRIBE_VERSION: Final = 0
 MAY_CREATE: Final = Check(AclOperation.CREATE, ResourceType.TOPIC, log_if_allowed=False, log_if_denied=False)
 """The same question while nothing is created."""
 
@@ -123,15 +117,8 @@ def refused(exchange: Exchange, code: int, text: str) -> Reply:
 
 def stored_topics(exchange: Exchange) -> Effects[frozenset[str]]:
     """Return the internal topics of the group upstream; raise `RefuseRequestError` if nobody knows them."""
-    codec = request_codec(ApiKey.STREAMS_GROUP_DESCRIBE, DESCRIBE_VERSION)
-    question = codec.new(group_ids=[exchange.request.group_id])
-    answer: UpstreamAnswer = yield Ask(question, DESCRIBE_VERSION, ApiKey.STREAMS_GROUP_DESCRIBE)
-    names: set[str] = set()
-    for group in answer.message.groups:
-        if group.error_code not in WITHOUT_TOPOLOGY:
-            raise RefuseRequestError(group.error_code)
-        names.update(internal_topics_of(group.topology))
-    return frozenset(names)
+    group = yield from own_description(exchange, ApiKey.STREAMS_GROUP_DESCRIBE)
+    return frozenset(internal_topics_of(group.topology))
 
 
 def uncreatable(exchange: Exchange, internal: frozenset[str], *, joins: bool) -> Effects[frozenset[str]]:

@@ -2,17 +2,26 @@
 
 A broker resolves an expression when it is new, when topics came or went, and every ten minutes; then members
 get the topics that they may describe. The guard does so at each heartbeat of such a member after topics or
-ACLs changed: it sends the topics along, also with a heartbeat that says nothing of them.
+ACLs changed: it sends the topics along, also with a heartbeat that says nothing of them. What a member said
+on an earlier connection it learns from upstream's description of the group.
 
 Sources: `KafkaApis.handleConsumerGroupHeartbeat` and `TopicRegexResolver` of Kafka 4.3.1.
 """
+
+from typing import Final
 
 from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.extras import ExtraMissingError
-from kustos.protocol.codes import INVALID_REGULAR_EXPRESSION, NONE, UNSUPPORTED_VERSION
+from kustos.protocol.codes import (
+    INVALID_REGULAR_EXPRESSION,
+    NONE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNSUPPORTED_VERSION,
+)
 from kustos.protocol.effects import AllTopics, Ask, Effects, GiveWay, Handler, Relay, Reply, UpstreamAnswer
+from kustos.protocol.escapes.groups import own_description
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import pass_again, pass_gate
 from kustos.protocol.shapes import shortened
@@ -20,10 +29,10 @@ from kustos.protocol.steps import RefuseRequestError, Row, gates_of
 from kustos.protocol.subscriptions import MATCHED_BYTES_MAX, MemberKey, Subscription, fits
 from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern, TopicPatternError
 from kustos.protocol.turns import allowed_names, each
-from kustos.wire import Message
+from kustos.wire import ApiKey, Message
 
+COORDINATOR_LOAD_IN_PROGRESS: Final = ErrorCode.coordinator_load_in_progress.value
 DESCRIBE_MATCH = Check(AclOperation.DESCRIBE, ResourceType.TOPIC, log_if_denied=False)
-COORDINATOR_LOAD_IN_PROGRESS = ErrorCode.coordinator_load_in_progress.value
 
 
 def consumer_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
@@ -54,11 +63,15 @@ def subscribe(exchange: Exchange, row: Row, member: MemberKey) -> Handler:
     """Send a heartbeat on with the topics of its expression; raises as `said` and `resolved` do."""
     request, subscriptions = exchange.request, exchange.subscriptions
     says_nothing = request.subscribed_topic_names is None and request.subscribed_topic_regex is None
+    if says_nothing and request.member_epoch == 0:
+        # upstream refuses a member that joins without a subscription
+        return Relay()
     known = subscriptions.find(member)
     if known is None and says_nothing:
-        if subscriptions.ask(member):
-            raise RefuseRequestError(COORDINATOR_LOAD_IN_PROGRESS)
-        return Relay()
+        known = yield from learned(exchange)
+        yield from pass_again(exchange, gates_of(row))
+        if known is None:
+            return Relay()
     before = known or Subscription()
     if is_new(request.subscribed_topic_regex, before):
         # RE2 takes up to some milliseconds to compile one, and small requests come by dozens in one turn
@@ -83,6 +96,28 @@ def subscribe(exchange: Exchange, row: Row, member: MemberKey) -> Handler:
     else:
         subscriptions.forget(member)
     return Reply(told_clients(answer, now))
+
+
+def learned(exchange: Exchange) -> Effects[Subscription | None]:
+    """Return what a member said on an earlier connection, None if upstream does not know the member.
+
+    Raise `RefuseRequestError` with upstream's error, `TopicPatternError`, `ExtraMissingError`.
+    """
+    try:
+        group = yield from own_description(exchange, ApiKey.CONSUMER_GROUP_DESCRIBE)
+    except RefuseRequestError as refusal:
+        if refusal.code != TOPIC_AUTHORIZATION_FAILED:
+            raise
+        # an upstream that authorizes this user hides a group with other topics (`kustos.upstream.identity`);
+        # clients answer this error with a heartbeat that says everything, and give up nothing
+        raise RefuseRequestError(COORDINATOR_LOAD_IN_PROGRESS) from None
+    for member in group.members:
+        if member.member_id == exchange.request.member_id:
+            yield GiveWay()  # an expression is compiled next
+            return Subscription.kept_upstream(
+                member.subscribed_topic_names, member.subscribed_topic_regex or ""
+            )
+    return None
 
 
 def is_new(text: str | None, before: Subscription) -> bool:
@@ -139,7 +174,8 @@ def told_clients(answer: UpstreamAnswer, now: Subscription) -> Message | bytes:
 
 
 def invalid(exchange: Exchange, reason: str) -> Reply:
-    """Return the answer to an expression that is none."""
+    """Return the answer to an invalid expression, which the member may have said earlier."""
     text = exchange.request.subscribed_topic_regex
-    sentence = shortened(f"SubscribedTopicRegex `{text}` is not a valid regular expression: {reason}.")
+    quoted = "" if text is None else f"`{text}` "
+    sentence = shortened(f"SubscribedTopicRegex {quoted}is not a valid regular expression: {reason}.")
     return Reply(exchange.response_codec.new(error_code=INVALID_REGULAR_EXPRESSION, error_message=sentence))
