@@ -128,6 +128,7 @@ ESCAPES: Final = {
     "of the group that its sender may not create",
     "streams_group_describe": "the groups are refused, also where the topology has a hidden topic",
     "share_group_describe": "the groups are refused, also where a member has a hidden topic",
+    "share_group_heartbeat": "the request is refused",
     "share_fetch": "without the group the request is refused; partitions and acknowledgements are refused by "
     "topic, the others go on; checked again at every fetch of a session",
     "share_acknowledge": "without the group the request is refused; the partitions are refused, "

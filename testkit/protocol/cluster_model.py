@@ -21,6 +21,7 @@ from kustos.wire import (
 )
 from testkit.protocol.administration import DONE
 from testkit.protocol.shares import SHARED, ShareSession
+from testkit.tap.share_answers import is_member
 
 INVALID_REQUEST = 42
 UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, INVALID_TOPIC = 3, 100, 17
@@ -215,6 +216,26 @@ class Model:
             )
         return self.plain(request, made)
 
+    def share_heartbeat(self, request: Message, made: MessageCodec) -> Message:
+        return made.root(error_code=0 if is_member(request.member_id) else INVALID_REQUEST)
+
+    def markers(self, request: Message, made: MessageCodec) -> Message:
+        marker = made.root.ELEMENTS["markers"]
+        topic_type = marker.ELEMENTS["topics"]
+        partition = topic_type.ELEMENTS["partitions"]
+
+        def written(topic: Message) -> Message:
+            code = self.code_of(topic)
+            ends = [partition(partition_index=index, error_code=code) for index in topic.partition_indexes]
+            return topic_type(name=topic.name, partitions=ends)
+
+        return made.root(
+            markers=[
+                marker(producer_id=each.producer_id, topics=list(map(written, each.topics)))
+                for each in request.markers
+            ]
+        )
+
     def described_streams(self, request: Message, made: MessageCodec) -> Message:
         item = made.root.ELEMENTS["groups"]
         topology = item.ELEMENTS["topology"]
@@ -388,15 +409,14 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     8: _mirror("topics", "partitions", "partition_index", "partitions"),
     9: Model.offset_fetch,
     10: Model.coordinators,
-    **dict.fromkeys(
-        (11, 12, 13, 14, 22, 25, 26, 27, 35, 46, 48, 57, 64, 71, 72, 74, 76, 80, 81, 88), Model.plain
-    ),
+    **dict.fromkeys((11, 12, 13, 14, 22, 25, 26, 35, 46, 48, 57, 64, 71, 72, 74, 80, 81, 88), Model.plain),
     15: Model.described_groups,
     16: Model.listed_groups,
     19: Model.created,
     20: Model.deleted,
     21: _mirror("topics", "partitions", "partition_index", "partitions"),
     24: Model.partitions_of_transaction,
+    27: Model.markers,
     28: _mirror("topics", "partitions", "partition_index", "partitions"),
     32: Model.configs,
     60: Model.cluster,
@@ -406,6 +426,7 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     66: Model.listed_transactions,
     68: Model.heartbeat,
     69: Model.described_consumers,
+    76: Model.share_heartbeat,
     77: Model.described_groups,
     89: Model.described_streams,
     75: Model.topic_partitions,

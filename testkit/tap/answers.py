@@ -147,15 +147,16 @@ def offset_fetch(request: Request, client: Client) -> Coded:
         if request.version >= 2:
             expected.append(((group_id,), whole))
         if whole is None or request.version < 2:
-            expected += [
-                ((group_id, *key), whole or refusal)
-                for key, refusal in by_partition(
-                    group.topics or (),
-                    "partition_indexes",
-                    "",
-                    lambda key: client.topic_refusal(Op.DESCRIBE, key),
-                )
-            ]
+            topics = by_partition(
+                group.topics or (),
+                "partition_indexes",
+                "",
+                lambda key: client.topic_refusal(Op.DESCRIBE, key),
+            )
+            if whole is None:
+                # a broker lists the topics that it refuses behind the others
+                topics.sort(key=lambda each: each[1] is not None)
+            expected += [((group_id, *key), whole or refusal) for key, refusal in topics]
     return expected
 
 

@@ -225,7 +225,7 @@ class TestGroups:
         denied, kept = answer["groups"]
         assert (denied["error_code"], denied["topics"]) == (30, [])
         codes = [(t["name"], t["partitions"][0]["error_code"]) for t in kept["topics"]]
-        assert codes == [(HIDDEN, 29), (ALPHA, 0)]
+        assert codes == [(ALPHA, 0), (HIDDEN, 29)], "as a broker lists them"
 
     @pytest.mark.behaviour("B131")
     @pytest.mark.parametrize("version", [2, 8, 10])

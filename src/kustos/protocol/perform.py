@@ -196,26 +196,14 @@ def item_name(exchange: Exchange, item: Any, name_field: str) -> str | None:
 def merged(
     exchange: Exchange, items: Items, denied: dict[int, Message], response: Message | None
 ) -> Effects[Message]:
-    """Return the response with the denied items at their places in the request.
+    """Return the response with its items in the order of the request, the denied ones among them.
 
-    Upstream's items keep their own order; an item that matches none of the request is dropped.
+    An item that matches none of the request is dropped.
     """
     base = response if response is not None else exchange.response_codec.new()
     answered = base.get(items.response_list) or []
-    placed = yield from placed_items(exchange, items, items.of(exchange.request), denied, answered)
-    return base.replace(**{items.response_list: placed})
-
-
-def placed_items(
-    exchange: Exchange,
-    shape: Items,
-    requested: list[Any],
-    denied: dict[int, Message],
-    answered: list[Message],
-) -> Effects[list[Message]]:
-    """Return the denied items and upstream's answers in request order."""
     pool: dict[Any, deque[Message]] = {}
-    keys = yield from each(exchange, answered, shape.key_of_response)
+    keys = yield from each(exchange, answered, items.key_of_response)
     for key, item in zip(keys, answered, strict=True):
         pool.setdefault(key, deque()).append(item)
 
@@ -223,11 +211,11 @@ def placed_items(
         index, request_item = item
         if index in denied:
             return denied[index]
-        waiting = pool.get(shape.key_of_request(request_item))
+        waiting = pool.get(items.key_of_request(request_item))
         return waiting.popleft() if waiting else None
 
-    placed_each = yield from each(exchange, list(enumerate(requested)), placed)
-    return [item for item in placed_each if item is not None]
+    placed_each = yield from each(exchange, list(enumerate(items.of(exchange.request))), placed)
+    return base.replace(**{items.response_list: [item for item in placed_each if item is not None]})
 
 
 def hide(exchange: Exchange, step: Hide, response: Message) -> Effects[bool]:

@@ -22,7 +22,7 @@ from kustos.protocol.codes import (
 from kustos.protocol.common import DESCRIBE_TOPIC
 from kustos.protocol.effects import Ask, Effects, Handler, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.perform import finish, item_name, merged, placed_items, strip
+from kustos.protocol.perform import finish, item_name, merged, strip
 from kustos.protocol.shapes import Items
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
 from kustos.protocol.topic_patterns import shown_to_clients
@@ -141,9 +141,12 @@ def completed(
         )
         kept = [topic for topic, name in zip(answered.topics, names, strict=True) if name in shown]
         return answered.replace(topics=kept)
-    requested = step.items.of(group)
-    topics = yield from placed_items(exchange, step.items, requested, denied, answered.topics)
-    return answered.replace(topics=topics)
+    sent = [topic for index, topic in enumerate(group.topics) if index not in denied]
+    sent_keys = set((yield from each(exchange, sent, step.items.key_of_request)))
+    keys = yield from each(exchange, answered.topics, step.items.key_of_response)
+    topics = [topic for topic, key in zip(answered.topics, keys, strict=True) if key in sent_keys]
+    # a broker lists the topics that it refuses behind those that it answers
+    return answered.replace(topics=[*topics, *(denied[index] for index in sorted(denied))])
 
 
 GROUP_ITEMS = Items("group_ids", "groups", (("", "group_id"),))

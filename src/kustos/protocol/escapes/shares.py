@@ -1,8 +1,9 @@
-"""ShareFetch and ShareAcknowledge: the whole session is authorized each time, acknowledgements by partition.
+"""Share groups: heartbeats of members, ShareFetch and ShareAcknowledge.
 
-As with Fetch, partitions no longer allowed are forgotten upstream, newly allowed ones are added, and the
-answer is checked against the allowed set. But acknowledgements may name partitions that the session has not,
-and every session is known upstream, also one of denied partitions only: its member counts its epochs.
+A request authorizes its whole share session each time, and acknowledgements by partition. As with Fetch,
+partitions no longer allowed are forgotten upstream, newly allowed ones are added, and the answer is checked
+against the allowed set. But acknowledgements may name partitions that the session has not, and every session
+is known upstream, also one of denied partitions only: its member counts its epochs.
 Sources: KIP-932, KIP-1222; `KafkaApis.handleShareFetchRequest`, `.handleShareAcknowledgeRequest` and
 `SharePartitionManager.newContext` of Kafka 4.3.1.
 """
@@ -20,10 +21,19 @@ from kustos.protocol.codes import (
     UNKNOWN_TOPIC_ID,
 )
 from kustos.protocol.common import READ_GROUP
-from kustos.protocol.effects import Ask, Effects, Handler, Hangup, Reply, ResolveTopicIds, UpstreamAnswer
+from kustos.protocol.effects import (
+    Ask,
+    Effects,
+    Handler,
+    Hangup,
+    Relay,
+    Reply,
+    ResolveTopicIds,
+    UpstreamAnswer,
+)
 from kustos.protocol.exchange import Exchange
 from kustos.protocol.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
-from kustos.protocol.perform import by_topic, refused_by_topic, rewrite
+from kustos.protocol.perform import by_topic, pass_gate, refused_by_topic, rewrite
 from kustos.protocol.share_sessions import (
     MemberKey,
     SharePartition,
@@ -34,7 +44,7 @@ from kustos.protocol.share_sessions import (
     is_member_id,
     named_partitions,
 )
-from kustos.protocol.steps import RefuseRequestError, Rewrite, Row
+from kustos.protocol.steps import RefuseRequestError, Rewrite, Row, gates_of
 from kustos.protocol.turns import each
 from kustos.wire import ZERO_UUID, Message
 
@@ -74,6 +84,20 @@ class SharePlan:
     def allowed_named(self) -> dict[SharePartition, Message]:
         """The partitions whose mention may go upstream."""
         return {key: item for key, item in self.named.items() if key not in self.refused}
+
+
+def share_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
+    """Let a member of a group that may be read subscribe to topics that it may describe.
+
+    A broker refuses an invalid member id before it checks topics, and before that every heartbeat while share
+    groups are off. So it gets such a heartbeat, without its topics.
+    """
+    of_group, of_topics = gates_of(row)
+    yield from pass_gate(exchange, of_group)
+    if not is_member_id(exchange.request.member_id):
+        return Relay(exchange.request.replace(subscribed_topic_names=None))
+    yield from pass_gate(exchange, of_topics)
+    return Relay()
 
 
 def share_fetch(exchange: Exchange, _row: Row) -> Handler:

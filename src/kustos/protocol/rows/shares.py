@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from kustos.protocol.codes import INVALID_REQUEST
 from kustos.protocol.common import (
     DELETE_GROUP,
     DESCRIBE_TOPIC,
@@ -15,11 +14,9 @@ from kustos.protocol.common import (
     subscribed_topics,
 )
 from kustos.protocol.escapes.groups import GROUP_ITEMS, offset_fetch, share_group_describe
-from kustos.protocol.escapes.shares import share_acknowledge, share_fetch
-from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.escapes.shares import share_acknowledge, share_fetch, share_group_heartbeat
 from kustos.protocol.shapes import Items, Refusal
-from kustos.protocol.share_sessions import is_member_id
-from kustos.protocol.steps import Gate, RefuseRequestError, Row, Strip
+from kustos.protocol.steps import Gate, Row, Strip
 from kustos.wire import ApiKey
 
 UNSHARED_GROUPS: Final = Items("groups", "groups", (("group_id", "group_id"),))
@@ -50,22 +47,12 @@ DELETED_OFFSETS: Final = Items(
 )
 
 
-def member_question(_exchange: Exchange, member_id: str) -> tuple[Check, str] | None:
-    """Refuse an id of a member that brokers refuse, before any check of topics."""
-    if not is_member_id(member_id):
-        raise RefuseRequestError(INVALID_REQUEST)
-    return None
-
-
 SHARE_ROWS: Final[tuple[Row, ...]] = (
     Row(
         ApiKey.SHARE_GROUP_HEARTBEAT,
         TOP,
-        (
-            Gate(READ_GROUP, group_of),
-            Gate(member_question, lambda request: [request.member_id]),
-            Gate(DESCRIBE_TOPIC, subscribed_topics),
-        ),
+        (Gate(READ_GROUP, group_of), Gate(DESCRIBE_TOPIC, subscribed_topics)),
+        escape=share_group_heartbeat,
         repeatable=True,
     ),
     Row(
