@@ -1,4 +1,8 @@
-"""A real file system that is soon full: a small tmpfs where it may be mounted, else a limit of file sizes."""
+"""A real file system that is soon full: a tmpfs, or ext4 in a file.
+
+Only root may mount one. Elsewhere a test that must have one is skipped, with the reason in the summary, and
+others limit the size of files instead.
+"""
 
 import errno
 import os
@@ -9,9 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+import pytest
 
 SIZE_BYTES = 512 * 1024
 FULL = {errno.ENOSPC, errno.EFBIG}
+Kind = Literal["tmpfs", "ext4"]
 
 
 @dataclass
@@ -32,7 +40,7 @@ class SmallDisk:
             _limit(1)
             return
         try:
-            with self.filler.open("wb", buffering=0) as file:
+            with self.filler.open("ab", buffering=0) as file:
                 while file.write(bytes(4096)):
                     continue
         except OSError as error:
@@ -68,20 +76,53 @@ def _limit(size_bytes: int) -> None:
 def small_disk(path: Path) -> Iterator[SmallDisk]:
     """Give a small disk at `path`, and take it away again."""
     path.mkdir()
-    options = ["-t", "tmpfs", "-o", f"size={SIZE_BYTES}", "tmpfs", str(path)]
-    may_mount = os.geteuid() == 0
-    mounted = (
-        may_mount and subprocess.run(["mount", *options], capture_output=True, check=False).returncode == 0
-    )
+    if _mount_failure(path, "tmpfs", SIZE_BYTES) is None:
+        with _unmounted_at_end(path):
+            yield SmallDisk(path, is_mounted=True)
+        return
     # without this a write beyond the limit ends the process
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    disk = SmallDisk(path, mounted)
+    disk = SmallDisk(path, is_mounted=False)
     try:
-        if not mounted:
-            _limit(SIZE_BYTES)
+        _limit(SIZE_BYTES)
         yield disk
     finally:
         disk.free()
         signal.signal(signal.SIGXFSZ, before)
-        if mounted:
-            subprocess.run(["umount", str(path)], check=True)
+
+
+@contextmanager
+def mounted_disk(path: Path, kind: Kind, size_bytes: int) -> Iterator[SmallDisk]:
+    """Give a file system of its own at `path`; skip the test, loudly, where none can be mounted."""
+    path.mkdir()
+    failure = _mount_failure(path, kind, size_bytes)
+    if failure is not None:
+        pytest.skip(f"NOT TESTED: this environment cannot mount {kind}, which needs root: {failure}")
+    with _unmounted_at_end(path):
+        yield SmallDisk(path, is_mounted=True)
+
+
+def _mount_failure(path: Path, kind: Kind, size_bytes: int) -> str | None:
+    """Mount a file system; return why it cannot be."""
+    if os.geteuid() != 0:
+        return "the user is not root"
+    if kind == "tmpfs":
+        options = ["-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs"]
+    else:
+        image = path.with_name(f"{path.name}.ext4")
+        with image.open("wb") as file:
+            file.truncate(size_bytes)
+        # no blocks reserved for root, which the tests run as
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], check=True)
+        options = ["-o", "loop", str(image)]
+    done = subprocess.run(["mount", *options, str(path)], capture_output=True, text=True, check=False)
+    return done.stderr.strip() if done.returncode else None
+
+
+@contextmanager
+def _unmounted_at_end(path: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+        path.with_name(f"{path.name}.ext4").unlink(missing_ok=True)

@@ -38,7 +38,7 @@ def test_no_crash_loses_what_was_acknowledged() -> None:
     seen = simulate(seed_of_run(), POINTS)
     print(f"seed {seed_of_run()}: {dict(sorted(seen.items()))}")
     for what in (
-        "power cut", "kill", "fsync", "full", "log failed", "snapshot", "change amid a snapshot",
+        "power cut", "kill", "fsync", "full", "no room", "log failed", "snapshot", "change amid a snapshot",
         "damage stopped the start", "damage did not matter", "a bit that turned stopped the start",
         "garbage stopped the start", "zeros stopped the start", "a file cut short stopped the start",
         "a sector of garbage stopped the start",

@@ -20,7 +20,7 @@ from kustos.metadata.control import ScramDeletion, ScramUpsertion, TokenCreation
 from kustos.metadata.control.token_secrets import TokenSecret
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import read_image
-from kustos.metadata.errors import DirectoryError, LogDamagedError, LogFailedError
+from kustos.metadata.errors import DirectoryError, LogDamagedError, LogFailedError, LogFullError
 from kustos.metadata.image import MetadataDelta, MetadataImage
 from kustos.metadata.log import LogPolicy
 from kustos.metadata.store.store import (
@@ -133,6 +133,8 @@ class World:
             self.seen["log failed"] += 1
             if store is not None:
                 self._require_silence(store)
+        except LogFullError:
+            self.seen["no room at the start"] += 1
         except LogDamagedError as error:
             return self._stopped(error)
         except OSError:
@@ -171,7 +173,14 @@ class World:
         for request in requests:
             before = self.possible[-1] if self.possible else self.acknowledged
             self.possible.append(before.after(request, self.clock.now_ms))
-        store.append_many(requests)
+        try:
+            store.append_many(requests)
+        except LogFullError:
+            self.seen["no room"] += 1
+            self.possible.clear()
+            self._check(Model.of(store.image), "after a change that found no room")
+            self.disk.is_full_at = None
+            return
         self.acknowledged, self.possible = self.possible[-1], []
         self.seen["acknowledged"] += len(requests)
         self._check(Model.of(store.image), "after an acknowledgement")

@@ -33,6 +33,10 @@ class LogFailedError(LogError):
     """A write may not have reached the disk; nothing is acknowledged until the process restarts."""
 
 
+class LogFullError(LogError):
+    """The disk has no room for a change: nothing of it was written, and later changes are tried again."""
+
+
 class DirectoryError(LogError):
     """The directory belongs to another node, has unexpected contents, or cannot be formatted."""
 

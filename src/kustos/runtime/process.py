@@ -32,6 +32,7 @@ _WAS_AWAKE: Final[list[None]] = []
 """Has an entry if the collector was enabled before the first of them."""
 
 OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
+OUT_OF_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Errors of a process or machine with too many open files: nothing was done, and a retry may succeed."""
 
 
@@ -127,6 +128,11 @@ def short_switch_interval() -> Iterator[None]:
 def is_out_of_descriptors(error: OSError) -> bool:
     """Return whether an operation failed, before it began, for lack of a file descriptor."""
     return error.errno in OUT_OF_DESCRIPTORS
+
+
+def is_out_of_room(error: OSError) -> bool:
+    """Return whether an operation failed for lack of room: the disk, a quota or the largest size of a file."""
+    return error.errno in OUT_OF_ROOM
 
 
 def descriptor_limit() -> int:

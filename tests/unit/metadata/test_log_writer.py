@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from kustos.metadata.errors import (
     DirectoryError,
     LogDamagedError,
     LogFailedError,
+    LogFullError,
     RecordError,
 )
 from kustos.metadata.log import MAX_BATCH_SIZE_BYTES, LogPolicy, LogWriter, SegmentReader, layout, writer
@@ -308,6 +310,56 @@ def test_a_segment_that_cannot_be_begun_ends_the_log(directory: Path) -> None:
     with pytest.raises(LogFailedError):
         log.append([NOTHING])
     assert log.last_offset == 0
+    log.close()
+
+
+@pytest.mark.parametrize(
+    ("writes", "fails"), [(0, LogFullError), (1, LogFailedError)], ids=["first write", "second write"]
+)
+def test_only_a_full_disk_before_any_fsync_can_be_taken_back(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, writes: int, fails: type[Exception]
+) -> None:
+    """A batch that was synced and not acknowledged cannot be taken back: the log ends."""
+    log = begun(directory)
+    size_bytes = segment(directory, 0).stat().st_size
+    real, left = os.write, writes
+
+    def full(descriptor: int, data: bytes) -> int:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            return real(descriptor, data)
+        real(descriptor, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(writer, "UNSYNCED_MAX_BYTES", 1)
+    with monkeypatch.context() as patched:
+        patched.setattr("kustos.runtime.storage.os.write", full)
+        with pytest.raises(fails):
+            log.append([[NOTHING[0]], [NOTHING[0]]])
+    if fails is LogFullError:
+        assert segment(directory, 0).stat().st_size == size_bytes
+        assert log.append([NOTHING]) == [1]
+    else:
+        with pytest.raises(LogFailedError):
+            log.append([NOTHING])
+    log.close()
+
+
+def test_a_full_disk_that_fsync_reports_ends_the_log(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = begun(directory)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kustos.runtime.storage.os.fsync", full)
+        with pytest.raises(LogFailedError):
+            log.append([NOTHING])
+    with pytest.raises(LogFailedError):
+        log.append([NOTHING])
     log.close()
 
 

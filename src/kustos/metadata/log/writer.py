@@ -5,7 +5,13 @@ from pathlib import Path
 
 import structlog
 
-from kustos.metadata.errors import BatchTooLargeError, DirectoryError, LogDamagedError, LogFailedError
+from kustos.metadata.errors import (
+    BatchTooLargeError,
+    DirectoryError,
+    LogDamagedError,
+    LogFailedError,
+    LogFullError,
+)
 from kustos.metadata.log import layout
 from kustos.metadata.log.policy import (
     DEFAULT_POLICY,
@@ -16,7 +22,7 @@ from kustos.metadata.log.policy import (
 )
 from kustos.metadata.log.reader import ActiveSegment, LogReader
 from kustos.metadata.records import LeaderChange, MetadataRecord, control_batch, encode_record
-from kustos.runtime import Clock, FixedFile, Storage, is_out_of_descriptors, words_of
+from kustos.runtime import Clock, FixedFile, Storage, is_out_of_descriptors, is_out_of_room, words_of
 from kustos.wire import HEADER_SIZE_BYTES, RecordBatch, batch_of
 
 Values = tuple[bytes, ...]
@@ -47,8 +53,10 @@ class LogWriter:
 
     After a failed write or fsync, the kernel may have dropped the bytes and a later fsync may still report
     success, so nothing is ever acknowledged again: every call raises `LogFailedError` until the process
-    restarts and reads back what the disk really holds. A lack of file descriptors is not fatal: a write needs
-    none, and operations that need some change nothing without them and can wait.
+    restarts and reads back what the disk really holds. A full disk is not fatal if the first write of a call
+    meets it, before any fsync: the writer takes the bytes back and raises `LogFullError`. A lack of file
+    descriptors is not fatal either: a write needs none, and operations that need some change nothing without
+    them and can wait.
     """
 
     def __init__(
@@ -69,7 +77,9 @@ class LogWriter:
         self.epoch = reader.epoch
         self.last_timestamp_ms = reader.last_timestamp_ms
         self.written_bytes = 0
-        """Bytes written since it was opened."""
+        """Bytes written and synced since it was opened."""
+        self._synced_before = 0
+        """The same when the current call began."""
         self._active = reader.active
         self._active_is_named = True
         self._voted_epoch = self._require_own()
@@ -177,7 +187,7 @@ class LogWriter:
         """Append each group of encoded records as one batch, in one write, and wait for the disk.
 
         Returns the last offset of each batch. Groups must not be empty, and must come from `encode_values`.
-        Raises `LogFailedError` if they may not be durable.
+        Raises `LogFullError` if none was written, `LogFailedError` if they may not be durable.
         """
         offset, timestamp_ms = self.next_offset, self._clock.wall_ms()
         batches = []
@@ -195,10 +205,13 @@ class LogWriter:
 
     def _append(self, batches: Sequence[RecordBatch]) -> None:
         self.require_working()
+        self._synced_before = self.written_bytes
         try:
             self._write(batches)
             # not synced: it may lag behind what was acknowledged, never be ahead of it
             self._recovery_point.overwrite(layout.encode_recovery_point(batches[-1].last_offset + 1))
+        except LogFullError:
+            raise
         except BaseException as error:
             # also after an interrupt, since it is unknown how much was written
             self._failure = error
@@ -238,10 +251,26 @@ class LogWriter:
 
     def _flush(self, data: bytearray) -> None:
         if data:
-            self._file.append(bytes(data))
+            try:
+                self._file.append(bytes(data))
+            except OSError as error:
+                # batches of this call that are on the disk already could not be taken back
+                if not is_out_of_room(error) or self.written_bytes != self._synced_before:
+                    raise
+                self._take_back()
+                raise LogFullError(
+                    f"the metadata log in `{self._partition}` has no room for the change "
+                    f"({words_of(error)}); nothing was changed, make room and try again"
+                ) from error
             self._file.sync()
             self._active.size_bytes += len(data)
             self.written_bytes += len(data)
+
+    def _take_back(self) -> None:
+        """Cut what the first write of a call left in part; nobody has seen it, and it was never synced."""
+        self._file.truncate(self._active.size_bytes)
+        if not self._active.size_bytes:
+            self._active.first_timestamp_ms = None
 
     def _roll(self, base_offset: int) -> None:
         """Begin a new segment; without a file descriptor, continue the old one and retry later."""
@@ -268,7 +297,7 @@ class LogWriter:
                 self._partition / layout.ACTIVE_SEGMENT, layout.encode_active_segment(base_offset)
             )
         except OSError as error:
-            if not is_out_of_descriptors(error):
+            if not (is_out_of_descriptors(error) or is_out_of_room(error)):
                 raise
             self._active_is_named = False
             _log.warning("the last segment has yet to be written down", reason=words_of(error))
