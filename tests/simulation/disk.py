@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from kustos.runtime.storage import DEFAULT_FILE_MODE, PART_SUFFIX, AppendFile, FixedFile, StorageLock
+from kustos.runtime.storage import (
+    DEFAULT_FILE_MODE,
+    DIRECTORY_MODE,
+    PART_SUFFIX,
+    AppendFile,
+    FixedFile,
+    StorageLock,
+)
 
 SECTOR = 512
 
@@ -282,14 +289,14 @@ class SimulatedDisk:
     def size_bytes(self, path: Path) -> int:
         return len(self.read(path))
 
-    def make_directory(self, path: Path) -> None:
+    def make_directory(self, path: Path, mode: int = DIRECTORY_MODE) -> None:
         self.step("mkdir")
 
     def open_append(self, path: Path) -> AppendFile:
         self.step("open")
         if path not in self.names_seen:
             self._name(path, File())
-            self._sync_directory()
+        self._sync_directory()
         return SimulatedAppendFile(self, self.names_seen[path])
 
     def open_fixed(self, path: Path) -> FixedFile:
@@ -326,6 +333,13 @@ class SimulatedDisk:
         data = bytes(file.seen[position:])
         file.write(position, data)
         self.sync(file)
+
+    def rename(self, path: Path, target: Path) -> None:
+        self.step("rename")
+        file = self.names_seen[path]
+        self._name(target, file)
+        self._name(path, None)
+        self._sync_directory()
 
     def remove(self, path: Path) -> None:
         self.step("unlink")

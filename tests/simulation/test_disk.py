@@ -24,7 +24,8 @@ def use_everything(storage: Storage, directory: Path) -> None:
     storage.rewrite(directory / "log", 2)
     storage.write(directory / "state", b"1")
     storage.write_pieces(directory / "state", (b"2", b"3"))
-    storage.remove(directory / "log")
+    storage.rename(directory / "log", directory / "former")
+    storage.remove(directory / "former")
 
 
 def test_the_steps_are_those_of_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

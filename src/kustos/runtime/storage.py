@@ -18,6 +18,10 @@ from typing import Final, Protocol, Self
 PRIVATE_FILE_MODE: Final = 0o600
 """For files with secrets; the log and its snapshots hold keys derived from passwords."""
 DEFAULT_FILE_MODE: Final = 0o644
+DIRECTORY_MODE: Final = 0o777
+"""Less the bits of the process's umask, like `os.mkdir`."""
+REWRITTEN_BYTES: Final = 1024 * 1024
+"""How much of a file is in memory at once while it is rewritten."""
 PART_SUFFIX: Final = ".part"
 """Suffix of a file that is still being written; Kafka treats snapshots with it as unfinished, too."""
 
@@ -74,8 +78,8 @@ class Storage(Protocol):
     def read_part(self, path: Path, position: int, size_bytes: int) -> bytes:
         """Return at most `size_bytes` bytes of a file from `position` on."""
 
-    def make_directory(self, path: Path) -> None:
-        """Create a directory and its parents durably; an existing one is fine."""
+    def make_directory(self, path: Path, mode: int = DIRECTORY_MODE) -> None:
+        """Create a directory and its parents durably; an existing one is fine, whatever its mode."""
 
     def open_append(self, path: Path) -> AppendFile:
         """Open a file for appending; create it, durably and for its owner alone, if there is none."""
@@ -98,6 +102,9 @@ class Storage(Protocol):
         After a failed fsync, the kernel may return bytes that it will never write: they are durable only
         after being written again.
         """
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Rename a file durably within its directory; after an `OSError` it has either name."""
 
     def remove(self, path: Path) -> None:
         """Remove a file durably; a missing one is fine."""
@@ -132,20 +139,32 @@ class FileSystemStorage:
             file.seek(position)
             return _read_fully(file, size_bytes)
 
-    def make_directory(self, path: Path) -> None:
-        """Create a directory and its parents durably; an existing one is fine."""
+    def make_directory(self, path: Path, mode: int = DIRECTORY_MODE) -> None:
+        """Create a directory and its parents durably; an existing one is fine, whatever its mode."""
         if path.is_dir():
             return
         self.make_directory(path.parent)
-        with _synced(path.parent):
-            path.mkdir(exist_ok=True)
+        try:
+            with _synced(path.parent):
+                path.mkdir(mode, exist_ok=True)
+        except OSError:
+            # the next attempt must not take an unsynced name for a durable one
+            with contextlib.suppress(OSError):
+                path.rmdir()
+            raise
 
     def open_append(self, path: Path) -> AppendFile:
         """Open a file for appending; create it, durably and for its owner alone, if there is none."""
-        if path.exists():
-            return _PosixAppendFile(path)
-        with _synced(path.parent):
-            return _PosixAppendFile(path)
+        file = None
+        try:
+            # also if the file exists: an earlier attempt may have created it and failed to sync its name
+            with _synced(path.parent):
+                file = _PosixAppendFile(path)
+        except OSError:
+            if file is not None:
+                file.close()
+            raise
+        return file
 
     def open_fixed(self, path: Path) -> FixedFile:
         """Open an existing file, to overwrite its content in place."""
@@ -189,11 +208,18 @@ class FileSystemStorage:
         """
         with path.open("r+b") as file:
             file.seek(position)
-            data = file.read()
-            file.seek(position)
-            file.write(data)
+            while data := file.read(REWRITTEN_BYTES):
+                file.seek(position)
+                file.write(data)
+                position += len(data)
+                file.seek(position)
             file.flush()
             os.fsync(file.fileno())
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Rename a file durably within its directory; after an `OSError` it has either name."""
+        with _synced(path.parent):
+            path.replace(target)
 
     def remove(self, path: Path) -> None:
         """Remove a file durably; a missing one is fine."""
