@@ -112,8 +112,9 @@ def _mount_failure(path: Path, kind: Kind, size_bytes: int) -> str | None:
         image = path.with_name(f"{path.name}.ext4")
         with image.open("wb") as file:
             file.truncate(size_bytes)
-        # no blocks reserved for root, which the tests run as
-        subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(image)], check=True)
+        # few blocks for inodes and its journal, and none reserved for root, which the tests run as
+        options = ["-q", "-m", "0", "-N", "1024", "-J", "size=4"]
+        subprocess.run(["mkfs.ext4", *options, str(image)], check=True)
         options = ["-o", "loop", str(image)]
     done = subprocess.run(["mount", *options, str(path)], capture_output=True, text=True, check=False)
     return done.stderr.strip() if done.returncode else None

@@ -22,6 +22,12 @@ STEPS = st.lists(
     st.one_of(st.binary(max_size=300), st.integers(1, 4), st.just("again")), min_size=1, max_size=60
 )
 
+OWNER = b"o" * 32
+
+
+def journal_at(path: Path, size_bytes: int = SIZE_BYTES) -> AuditJournal:
+    return AuditJournal.open(path, OWNER, size_bytes)
+
 
 @given(steps=STEPS)
 @settings(max_examples=300, deadline=None)
@@ -29,8 +35,8 @@ def test_what_is_not_done_is_left(steps: list[bytes | int | str]) -> None:
     """Records not marked done remain, however they are grouped and whenever the file is reopened."""
     with TemporaryDirectory() as directory:
         path = Path(directory) / "journal"
-        journal = AuditJournal.open(path, SIZE_BYTES)
-        kept: deque[tuple[bytes, Ticket]] = deque()
+        journal = journal_at(path)
+        kept: deque[tuple[bytes, Ticket | int]] = deque()
         for step in steps:
             if isinstance(step, bytes):
                 try:
@@ -40,11 +46,15 @@ def test_what_is_not_done_is_left(steps: list[bytes | int | str]) -> None:
                     assert taken + 2 * len(step) + 8 + 4 > SIZE_BYTES - HEAD_BYTES, "there was room"
             elif isinstance(step, int):
                 for _ in range(min(step, len(kept))):
-                    journal.done(kept.popleft()[1])
+                    _, at = kept.popleft()
+                    if isinstance(at, Ticket):
+                        journal.done(at)
+                    else:
+                        journal.free(at)
             else:
                 journal.close()
-                journal = AuditJournal.open(path, SIZE_BYTES)
-                left = journal.take_left(1)
+                journal = journal_at(path)
+                left = list(journal.left())
                 assert [data for data, _ in left] == [data for data, _ in kept]
                 kept = deque(left)
             assert 0 <= journal.used_bytes <= SIZE_BYTES - HEAD_BYTES
@@ -55,7 +65,7 @@ def test_what_is_not_done_is_left(steps: list[bytes | int | str]) -> None:
 @settings(deadline=None)
 def test_places_are_free_in_order_however_records_are_written(waiting: list[int]) -> None:
     with TemporaryDirectory() as directory:
-        journal = AuditJournal.open(Path(directory) / "journal", SIZE_BYTES)
+        journal = journal_at(Path(directory) / "journal")
         tickets = [journal.put(b"%d" % number, 2) for number in range(12)]
         done = [0] * 12
         for number in [*waiting, *reversed(waiting)]:
@@ -67,27 +77,26 @@ def test_places_are_free_in_order_however_records_are_written(waiting: list[int]
 
 
 def test_two_processes_do_not_share_one(tmp_path: Path) -> None:
-    journal = AuditJournal.open(tmp_path / "journal", SIZE_BYTES)
-    with pytest.raises(AuditJournalError, match="cannot use the audit journal"):
-        AuditJournal.open(tmp_path / "journal", SIZE_BYTES)
+    journal = journal_at(tmp_path / "journal")
+    with pytest.raises(AuditJournalError, match="is in use by another process"):
+        journal_at(tmp_path / "journal")
     journal.close()
-    AuditJournal.open(tmp_path / "journal", SIZE_BYTES).close()
+    journal_at(tmp_path / "journal").close()
     assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("at", [8, 16])
 @pytest.mark.parametrize("position", [-1, 3, 2**40, HEAD_BYTES + 1])
 def test_what_is_no_ring_is_refused(tmp_path: Path, at: int, position: int) -> None:
-    journal = AuditJournal.open(tmp_path / "journal", SIZE_BYTES)
+    journal = journal_at(tmp_path / "journal")
     journal.put(b"\xff" * 100, 1)
     journal.close()
     data = bytearray((tmp_path / "journal").read_bytes())
     data[at : at + 8] = position.to_bytes(8, "little", signed=True)
     (tmp_path / "journal").write_bytes(data)
-    journal = AuditJournal.open(tmp_path / "journal", SIZE_BYTES)
-    with pytest.raises(AuditJournalError, match="is not an audit journal"):
-        journal.take_left(1)
-    journal.close()
+    with pytest.raises(AuditJournalError, match=r"journal` is damaged, .* move it to another directory"):
+        list(journal_at(tmp_path / "journal").left())
+    assert (tmp_path / "journal").read_bytes() == data
 
 
 def forked(work: Callable[[], object]) -> int:
@@ -106,7 +115,7 @@ def test_a_killed_process_leaves_all_that_it_had_put(tmp_path: Path) -> None:
     read, write = os.pipe()
 
     def put() -> None:
-        journal = AuditJournal.open(tmp_path / "journal", 1 << 20)
+        journal = journal_at(tmp_path / "journal", 1 << 20)
         tickets: deque[Ticket] = deque()
         for number in range(1_000_000):
             tickets.append(journal.put(b"%d" % number, 1))
@@ -129,8 +138,8 @@ def test_a_killed_process_leaves_all_that_it_had_put(tmp_path: Path) -> None:
         said.extend(rest)
     os.close(read)
     last = int.from_bytes(said[len(said) // 4 * 4 - 4 : len(said) // 4 * 4], "big")
-    journal = AuditJournal.open(tmp_path / "journal", 1 << 20)
-    left = [int(data) for data, _ in journal.take_left(1)]
+    journal = journal_at(tmp_path / "journal", 1 << 20)
+    left = [int(data) for data, _ in journal.left()]
     journal.close()
     assert left == list(range(left[0], left[-1] + 1))
     assert left[0] <= last - 50 + 1
@@ -144,9 +153,7 @@ STOPS = 1_000
 def test_a_process_stopped_at_any_instruction_leaves_a_journal(tmp_path: Path, seed: int) -> None:
     """Whichever instruction was a process's last, its journal holds what it had put and not done."""
     counts = memoryview(mmap.mmap(-1, 16)).cast("q")
-    child = forked(
-        lambda: put_and_do(AuditJournal.open(tmp_path / "journal", SIZE_BYTES), Random(seed), counts)
-    )
+    child = forked(lambda: put_and_do(journal_at(tmp_path / "journal"), Random(seed), counts))
     try:
         wait_until(lambda: counts[0] > 0, what="the child puts records")
         stopped_at: set[tuple[int, int]] = set()
@@ -158,8 +165,8 @@ def test_a_process_stopped_at_any_instruction_leaves_a_journal(tmp_path: Path, s
             stopped_at.add((put, done))
             shutil.copy(tmp_path / "journal", tmp_path / "copy")
             os.kill(child, signal.SIGCONT)
-            journal = AuditJournal.open(tmp_path / "copy", SIZE_BYTES)
-            left = [int(data) for data, _ in journal.take_left(1)]
+            journal = journal_at(tmp_path / "copy")
+            left = [int(data) for data, _ in journal.left()]
             journal.close()
             # one more may be put, and one less done, than the child had come to count
             assert left in [list(range(first, end)) for first in (done, done + 1) for end in (put, put + 1)]

@@ -131,7 +131,7 @@ def is_out_of_descriptors(error: OSError) -> bool:
 
 
 def is_out_of_room(error: OSError) -> bool:
-    """Return whether an operation failed for lack of room: the disk, a quota or the largest size of a file."""
+    """Return whether an operation failed for lack of room: on the disk, in a quota, in a file."""
     return error.errno in OUT_OF_ROOM
 
 

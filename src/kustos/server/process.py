@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Final
 
 from kustos.client import NodeAddress
-from kustos.gateway.audit import AuditEvents, AuditKeeper, AuditLog, open_audit_sinks
+from kustos.gateway.audit import AuditEvents, AuditKeeper, AuditLog, OnFull, open_audit_sinks
 from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.runtime import SystemEntropy
@@ -87,14 +87,16 @@ async def open_audit_log(settings: KustosSettings, name: str, cluster_id: str) -
 def _keeper(settings: KustosSettings, name: str, events: AuditEvents) -> AuditKeeper | None:
     """Return the keeper of events that no sink has written yet, None if there are no sinks.
 
-    A worker leaves the journals of others alone. The process that starts the workers takes over those of
-    workers that no longer exist.
+    A worker leaves the journals of others alone. The process that starts the workers recovers those of
+    workers that no longer exist. In mode `drop` a process has no journal.
     """
     if not settings.audit.sinks:
         return None
-    count = settings.workers.count
-    living = {NODE, *(worker_name(index) for index in range(1, count + 1))} if count > 1 else set()
-    return AuditKeeper.open(settings.metadata_directory / JOURNALS, name, living, events)
+    count = settings.workers.count if settings.workers.count > 1 else 0
+    living = {NODE, *(worker_name(index) for index in range(1, count + 1))} if name == NODE else None
+    has_journal = settings.audit.on_full is not OnFull.DROP
+    directory = settings.metadata_directory / JOURNALS
+    return AuditKeeper.open(directory, name, living, events, has_journal=has_journal)
 
 
 def load_late_modules() -> None:

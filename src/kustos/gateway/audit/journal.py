@@ -2,8 +2,8 @@
 
 Theory of operation. The decisions of a request are kept here before the request is handed over: their JSON
 lines are copied into a mapped file, which takes no system call and gives them to the kernel. Once every sink
-has written them, their space is free again. A killed process leaves what was not written; the next process
-that opens the file recovers it, and the sinks write it under its old ids.
+has made them durable, their space is free again. A killed process leaves the other events in the file, and
+the sinks write them for the next process under the same ids, a piece at a time.
 
 The file is a ring: `tail` is where the oldest record begins, `head` where the next one will. A record is its
 length and its bytes in one piece; if the rest of the file is too short for one, the length `WRAP` says that
@@ -11,41 +11,55 @@ it goes on at the beginning. `head` moves last, so only whole records count. A p
 any two instructions, so each position changes by one store of eight bytes (`struct.pack_into` writes zeros
 first), and every pair of positions that is ever there is a valid ring. The kernel writes the pages back when
 it likes: docs/how-to/audit.md says what a power cut loses.
+
+A store into a mapped page for which the disk has no room ends the process (SIGBUS), so the space is reserved
+when the file is opened. The header says which node the file belongs to and how large the ring is: a file
+without such a header is never written to, and a ring of another size is read by its own size.
 """
 
 import fcntl
+import hashlib
 import mmap
 import os
+import stat
 import struct
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.gateway.audit.entries import AuditEntry, AuditEvents, Entry, RecoveredEntry, RepeatedEntry
-from kustos.gateway.audit.lanes import AuditError, nothing
+from kustos.gateway.audit.lanes import BATCH_MAX_EVENTS, LOG, AuditError, nothing
 from kustos.protocol import Decided
+from kustos.runtime import words_of
 
-MAGIC: Final = b"kustosj1"
+MAGIC: Final = b"kustosj2"
 _TAIL: Final = 0
 _HEAD: Final = 1
+_POSITIONS: Final = slice(8, 24)
+_HEADER: Final = struct.Struct("<8s3q32s")
+"""The magic, the two positions, the size of the ring with this header, and the owner."""
+
 _LENGTH: Final = struct.Struct("<I")
 WRAP: Final = 0xFFFF_FFFF
-HEAD_BYTES: Final = 64
-"""The magic and the two positions, on a cache line of their own."""
+HEAD_BYTES: Final = _HEADER.size
+"""The header, on a cache line of its own."""
 
 SIZE_BYTES: Final = 64 * 1024 * 1024
-"""The size of the file, which is sparse: the audit queue's 65,536 events of 0.6 KB, and those of a large
-request."""
+"""The size of a new file: the audit queue's 65,536 events of 0.6 KB, and those of a large request."""
 
 FULL_AT: Final = 0.5
 """The fraction from which nothing more is decided in mode `block`: a turn that began adds 5 MB at most. In
 mode `deny` requests that were begun go on, and end with their connections if they find no room."""
 
 FILE_MODE: Final = 0o600
+
+
+Piece: TypeAlias = tuple[list[RecoveredEntry], Callable[[], object]]
+"""Entries, and the callback for when every sink has written them."""
 
 
 class AuditJournalError(AuditError):
@@ -61,54 +75,78 @@ class Ticket:
 
 
 class AuditJournal:
-    """One process's journal, locked against others. Not safe for several threads."""
+    """One process's journal, locked against others. Not safe for several threads, except `left`."""
 
     def __init__(self, path: Path, descriptor: int, size_bytes: int) -> None:
-        self._path: Final = path
+        self.path: Final = path
+        """Its file."""
         self._descriptor: Final = descriptor
         self._size: Final = size_bytes
         self._full_bytes: Final = FULL_AT * size_bytes
         self._map: Final = mmap.mmap(descriptor, size_bytes)
-        self._positions: Final = memoryview(self._map)[len(MAGIC) : HEAD_BYTES].cast("q")
+        self._positions: Final = memoryview(self._map)[_POSITIONS].cast("q")
         self._tickets: Final[deque[Ticket]] = deque()
         self.used_bytes = 0
         """How much of the ring is in use."""
         self.is_full = False
         """Whether nothing more may be decided now."""
-        if self._map[: len(MAGIC)] != MAGIC:
-            self._positions[_TAIL] = self._positions[_HEAD] = HEAD_BYTES
-            self._map[: len(MAGIC)] = MAGIC
-        self._tail = self._positions[_TAIL]
         self._head = self._positions[_HEAD]
+        if self._head == HEAD_BYTES:
+            # no record ends there: a process was killed while it moved an empty ring back to the start
+            self._positions[_TAIL] = HEAD_BYTES
+        self._tail = self._positions[_TAIL]
+        self._left: Final = Ticket(self._head, int(self._tail != self._head))
+        """All records of an earlier process."""
+        if self.has_left:
+            self._tickets.append(self._left)
         self._count_used()
 
     @classmethod
-    def open(cls, path: Path, size_bytes: int = SIZE_BYTES) -> Self:
-        """Return the journal of this file, created if it is missing; raise `AuditJournalError`."""
+    def open(cls, path: Path, owner: bytes, size_bytes: int = SIZE_BYTES) -> Self:
+        """Return the journal of this file, created if it is missing; raise `AuditJournalError`.
+
+        `owner`: 32 bytes that tell its node from all others.
+        """
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        except OSError as error:
+            raise _failure(path, error) from error
+        return cls._opened(path, owner, size_bytes)
+
+    @classmethod
+    def open_left(cls, path: Path, owner: bytes) -> Self:
+        """Return the journal that an earlier process left in this file; raise `AuditJournalError`."""
+        return cls._opened(path, owner, None)
+
+    @classmethod
+    def _opened(cls, path: Path, owner: bytes, size_bytes: int | None) -> Self:
+        flags = os.O_RDWR | os.O_CLOEXEC | (0 if size_bytes is None else os.O_CREAT)
+        try:
+            descriptor = os.open(path, flags, FILE_MODE)
         except OSError as error:
             raise _failure(path, error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(descriptor).st_size != size_bytes:
-                # a file of another size is no journal of this version, or one that was never begun
-                os.ftruncate(descriptor, 0)
-                os.ftruncate(descriptor, size_bytes)
-            return cls(path, descriptor, size_bytes)
+            return cls(path, descriptor, _prepared(path, descriptor, owner, size_bytes))
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise AuditJournalError(
+                f"the audit journal `{path}` is in use by another process; stop that process first"
+            ) from error
         except OSError as error:
             os.close(descriptor)
             raise _failure(path, error) from error
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it holds records of an earlier process."""
+        return self._left.waiting > 0
 
     def put(self, data: bytes, waiting: int) -> Ticket:
         """Keep a record until `done` was called `waiting` times; raise `AuditJournalError` if it is full."""
-        ticket = Ticket(self.append(data), waiting)
-        self._tickets.append(ticket)
-        return ticket
-
-    def append(self, data: bytes) -> int:
-        """Keep a record as if it had been left here; return where it ends, raise as `put` does."""
         needed = _LENGTH.size + len(data)
         at = self._head
         if at >= self._tail:
@@ -124,7 +162,9 @@ class AuditJournal:
         self._map[at + _LENGTH.size : at + needed] = data
         self._head = self._positions[_HEAD] = at + needed
         self._count_used()
-        return self._head
+        ticket = Ticket(self._head, waiting)
+        self._tickets.append(ticket)
+        return ticket
 
     def done(self, ticket: Ticket) -> None:
         """Record that one more sink has written the record."""
@@ -144,37 +184,37 @@ class AuditJournal:
             self._head = self._positions[_HEAD] = HEAD_BYTES
             self._tail = self._positions[_TAIL] = HEAD_BYTES
 
-    def take_left(self, waiting: int) -> list[tuple[bytes, Ticket]]:
-        """Return what an earlier process left, oldest first; each is to be `done` `waiting` times.
+    def left(self) -> Iterator[tuple[bytes, int]]:
+        """Yield the records that an earlier process left, oldest first, and the place where each ends.
 
-        Raise `AuditJournalError` if the file is not a ring.
+        Records may be put meanwhile, and freed up to the last one that was yielded. Raise
+        `AuditJournalError` if the file is not a ring.
         """
-        left = []
-        for data, end in self._records():
-            ticket = Ticket(end, waiting)
-            self._tickets.append(ticket)
-            left.append((data, ticket))
-        return left
-
-    def _records(self) -> Iterator[tuple[bytes, int]]:
-        at = self._tail
-        if not (HEAD_BYTES <= at <= self._size and HEAD_BYTES <= self._head <= self._size):
-            raise self._broken()
-        wrapped = False
-        while at != self._head:
+        if not self.has_left:
+            return
+        at, end_of_all, wrapped = self._tail, self._left.end, False
+        while at != end_of_all:
             if at + _LENGTH.size > self._size:
-                raise self._broken()
+                raise _damaged(self.path)
             (length,) = _LENGTH.unpack_from(self._map, at)
             if length == WRAP:
                 if wrapped:
-                    raise self._broken()
+                    raise _damaged(self.path)
                 at, wrapped = HEAD_BYTES, True
                 continue
             end = at + _LENGTH.size + length
-            if end > self._size or (at < self._head < end):
-                raise self._broken()
+            if end > self._size or (at < end_of_all < end):
+                raise _damaged(self.path)
             yield self._map[at + _LENGTH.size : end], end
             at = end
+
+    def free(self, end: int) -> None:
+        """Free the records that an earlier process left up to this place: all sinks have written them."""
+        if end == self._left.end:
+            self.done(self._left)
+        else:
+            self._tail = self._positions[_TAIL] = end
+            self._count_used()
 
     def _count_used(self) -> None:
         used = self._head - self._tail
@@ -184,97 +224,211 @@ class AuditJournal:
     def _no_room(self, needed: int) -> AuditJournalError:
         return AuditJournalError(f"the audit journal has no room for {needed} bytes of one request")
 
-    def _broken(self) -> AuditJournalError:
-        return AuditJournalError(
-            f"`{self._path}` is not an audit journal, or was changed by others; keep a copy to find out "
-            "why, and remove it"
-        )
-
     def close(self) -> None:
         """Close the file; what is in it stays."""
         self._positions.release()
         self._map.close()
         os.close(self._descriptor)
 
+    def remove(self) -> None:
+        """Delete the file and close it; raise OSError if it cannot be deleted."""
+        try:
+            self.path.unlink()
+        finally:
+            self.close()
+
 
 class AuditKeeper:
     """Keeps the entries of one process in its journal, and recovers what earlier ones left."""
 
-    def __init__(self, journal: AuditJournal, events: AuditEvents) -> None:
-        self.journal: Final = journal
+    def __init__(
+        self, events: AuditEvents, journal: AuditJournal | None, orphans: Collection[AuditJournal] = ()
+    ) -> None:
+        self._journal: Final = journal
+        self._orphans: Final = list(orphans)
+        """Journals that no process will write to again."""
         self._events: Final = events
         self._lines: Final = events.writer()
+        self._repeated: Final = {each: _repeated_ids(each) for each in self._with_left()}
 
     @classmethod
-    def open(cls, directory: Path, name: str, living: Collection[str], events: AuditEvents) -> Self:
-        """Return the keeper of this name; raise `AuditJournalError`.
+    def open(
+        cls,
+        directory: Path,
+        name: str,
+        living: Collection[str] | None,
+        events: AuditEvents,
+        *,
+        has_journal: bool = True,
+    ) -> Self:
+        """Return the keeper of this name; raise `AuditJournalError`, with all journals as they were.
 
-        Journals of other names are taken over, except those of `living` processes.
+        It recovers journals of other names, too, except those of `living` processes (None: of all).
+        Without a journal it keeps nothing, and recovers what an earlier process of its name kept.
         """
-        journal = AuditJournal.open(directory / name)
+        owner = _owner(events)
+        journal, orphans = None, []
         try:
-            for path in sorted(directory.iterdir()):
-                if path.name != name and path.name not in living:
-                    _take_over(path, journal)
+            if has_journal:
+                journal = AuditJournal.open(directory / name, owner)
+            for path in sorted(directory.iterdir()) if directory.is_dir() else ():
+                if path.name == name:
+                    is_orphan = not has_journal
+                else:
+                    is_orphan = living is not None and path.name not in living
+                if is_orphan and not _is_blank(path):
+                    orphans.append(AuditJournal.open_left(path, owner))
+            return cls(events, journal, orphans)
         except BaseException:
-            journal.close()
+            for each in (journal, *orphans):
+                if each is not None:
+                    each.close()
             raise
-        return cls(journal, events)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more may be decided now."""
+        return self._journal is not None and self._journal.is_full
+
+    @property
+    def has_left(self) -> bool:
+        """Whether an earlier process left a journal to be written, or removed."""
+        return bool(self._orphans or self._with_left())
+
+    def _with_left(self) -> list[AuditJournal]:
+        own = self._journal
+        return [*self._orphans] if own is None or not own.has_left else [own, *self._orphans]
 
     def keep(self, entry: Entry, waiting: int) -> tuple[Entry, Callable[[], object]]:
         """Return the entry, and the callback for each sink that has written it; raise `AuditJournalError`."""
+        if self._journal is None:
+            return entry, nothing
         encoded = self._events.encoded(entry, self._lines)
         if isinstance(entry, AuditEntry) and entry.encoded is None:
             entry = entry._replace(encoded=encoded)
-        # a record has ended without a line feed since the first version, which may come back to read it
-        ticket = self.journal.put(encoded.removesuffix(b"\n"), waiting)
-        return entry, partial(self.journal.done, ticket)
+        ticket = self._journal.put(encoded.removesuffix(b"\n"), waiting)
+        return entry, partial(self._journal.done, ticket)
 
     def repeated(self, context: AuthorizableRequestContext, decided: tuple[Decided, ...]) -> RepeatedEntry:
         """Return what makes the entries of requests that repeat one."""
         return self._events.repeated(context, decided, self._lines)
 
-    def recovered(self, waiting: int) -> list[tuple[Entry, Callable[[], object]]]:
-        """Return what an earlier process left, as `keep` does; raise `AuditJournalError`.
+    def left(self) -> Iterator[Piece]:
+        """Yield what earlier processes left, in pieces.
 
-        The last event with an id counts: that of a change was kept before and after its outcome.
+        A piece must be written before the next one is asked for. The last event with an id counts: that of
+        a change was kept before and after its outcome. A journal of a process that will not return is
+        removed when all of it was written.
         """
-        left = self.journal.take_left(waiting)
-        entries: dict[str, Entry] = {}
-        for data, _ in left:
-            for line in data.split(b"\n"):
-                entry = _recovered(line)
-                entries[entry.event_id] = entry
-        if not entries:
-            return []
-        *others, (_, last) = left
-        for _, ticket in others:
-            ticket.waiting = 0
-        *before, final = entries.values()
-        return [*((entry, nothing) for entry in before), (final, partial(self.journal.done, last))]
+        for journal in self._with_left():
+            repeated = self._repeated.pop(journal)
+            entries: list[RecoveredEntry] = []
+            for data, end in journal.left():
+                found = (_recovered(line, journal.path) for line in data.split(b"\n"))
+                entries += [each for each in found if repeated.get(each.event_id, end) == end]
+                if len(entries) >= BATCH_MAX_EVENTS:
+                    yield entries, partial(journal.free, end)
+                    entries = []
+            if entries:
+                yield entries, partial(journal.free, end)
+            if journal in self._orphans:
+                self._orphans.remove(journal)
+                try:
+                    journal.remove()
+                except OSError as error:
+                    LOG.warning("an empty audit journal could not be deleted", reason=words_of(error))
 
     def close(self) -> None:
-        """Close the journal; what is in it stays."""
-        self.journal.close()
+        """Close the journals; what is in them stays."""
+        for each in (self._journal, *self._orphans):
+            if each is not None:
+                each.close()
 
 
-def _recovered(line: bytes) -> RecoveredEntry:
+def _owner(events: AuditEvents) -> bytes:
+    """Return what tells a node's journals from those of other nodes."""
+    return hashlib.sha256(f"{events.node_id} {events.cluster_id}".encode()).digest()
+
+
+def _is_blank(path: Path) -> bool:
+    """Return whether there is nothing to recover: a folder, or a file that was never begun."""
+    found = path.stat()
+    return stat.S_ISDIR(found.st_mode) or found.st_size == 0
+
+
+def _repeated_ids(journal: AuditJournal) -> dict[str, int]:
+    """Return the ids of events that several records hold, and where the last of these records ends."""
+    seen: set[str] = set()
+    repeated = {}
+    for data, end in journal.left():
+        for line in data.split(b"\n"):
+            event_id = _recovered(line, journal.path).event_id
+            if event_id in seen:
+                repeated[event_id] = end
+            seen.add(event_id)
+    return repeated
+
+
+def _recovered(line: bytes, path: Path) -> RecoveredEntry:
     try:
         return RecoveredEntry.of(line.decode())
     except (ValueError, KeyError, TypeError) as error:
-        reason = type(error).__name__
-        raise AuditJournalError(f"the audit journal contains an invalid event ({reason})") from None
+        raise _damaged(path) from error
 
 
-def _take_over(path: Path, journal: AuditJournal) -> None:
-    """Move what was left by a process that will not return."""
-    other = AuditJournal.open(path)
+def _prepared(path: Path, descriptor: int, owner: bytes, size_bytes: int | None) -> int:
+    """Return the size of the ring in a file, with its space reserved.
+
+    A ring without records is begun anew with `size_bytes`, unless that is None. Raise OSError or
+    `AuditJournalError`.
+    """
+    header = os.pread(descriptor, HEAD_BYTES, 0)
+    if header or size_bytes is None:
+        size, is_empty = _ring_in(path, header, os.fstat(descriptor).st_size, owner)
+    else:
+        size, is_empty = 0, True
+    if is_empty and size_bytes is not None and size != size_bytes:
+        size = size_bytes
+        # one write, before any other change: without its header the file is not known to be a journal
+        os.pwrite(descriptor, _HEADER.pack(MAGIC, HEAD_BYTES, HEAD_BYTES, size, owner), 0)
+        os.ftruncate(descriptor, HEAD_BYTES)
+    before_bytes = os.fstat(descriptor).st_size
     try:
-        for data, _ in other.take_left(0):
-            journal.append(data)
-    finally:
-        other.close()
-    path.unlink()
+        os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        # what was reserved in part would keep the disk full
+        os.ftruncate(descriptor, before_bytes)
+        raise AuditJournalError(
+            f"cannot reserve {size} bytes for the audit journal `{path}`: {words_of(error).lower()}; make "
+            "room on its disk, or name a directory on another one in `metadata.log.dir`"
+        ) from error
+    return size
+
+
+def _ring_in(path: Path, header: bytes, file_bytes: int, owner: bytes) -> tuple[int, bool]:
+    """Return the size of the ring that a file begins with, and whether it is empty."""
+    if len(header) < HEAD_BYTES or not header.startswith(MAGIC):
+        raise AuditJournalError(
+            f"`{path}` is not an audit journal of this version of kustos, and was left as it is; move it to "
+            "another directory, and keep it if it may hold audit events"
+        )
+    _, tail, head, size, found_owner = _HEADER.unpack(header)
+    if found_owner != owner:
+        raise AuditJournalError(
+            f"the audit journal `{path}` belongs to another node or cluster, and was left as it is; move it "
+            "to the node that it belongs to"
+        )
+    is_empty = head in {tail, HEAD_BYTES}
+    if not (HEAD_BYTES <= tail <= size and HEAD_BYTES <= head <= size and (is_empty or size <= file_bytes)):
+        raise _damaged(path)
+    return size, is_empty
+
+
+def _damaged(path: Path) -> AuditJournalError:
+    return AuditJournalError(
+        f"the audit journal `{path}` is damaged, by a power failure or by another program; move it to "
+        "another directory, and keep it as evidence"
+    )
 
 
 def _failure(path: Path, error: OSError) -> AuditJournalError:

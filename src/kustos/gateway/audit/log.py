@@ -12,7 +12,8 @@ Each principal has budgets of events (`DecisionBudgets`); beyond them equal deci
 minute.
 
 In the modes that fail closed events stay in memory that outlives the process until they are written
-(`AuditKeeper`): a killed process leaves them to the next one.
+(`AuditKeeper`). A killed process leaves them to the next one, which recovers them beside its own, a piece at
+a time.
 
 `hold` is for changes of ACLs: their event waits here, not yet in a lane, until the offset of the change in
 the metadata log is known. The event is written in any case: when the offset is reported, after `HELD_MAX_S`,
@@ -20,7 +21,7 @@ or when the log is closed. `security` takes security events, in the same order.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -31,7 +32,7 @@ from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
 from kustos.client import supervised
 from kustos.gateway.audit.budget import AuditBudget, PrincipalKey, key_of
 from kustos.gateway.audit.entries import AuditEntry, Entry, RepeatedEntry, SecurityEntry, with_logged_names
-from kustos.gateway.audit.journal import AuditKeeper
+from kustos.gateway.audit.journal import AuditKeeper, Piece
 from kustos.gateway.audit.lanes import (
     AuditLogClosedError,
     AuditSink,
@@ -44,7 +45,7 @@ from kustos.gateway.audit.lanes import (
 from kustos.gateway.audit.security import FULL_RETRY_S, SecurityLog
 from kustos.gateway.audit.summaries import DecisionBudgets, Summary
 from kustos.protocol import Decided
-from kustos.runtime import Clock, SystemClock
+from kustos.runtime import Clock, SystemClock, short_switch_interval
 
 CLOSE_TIMEOUT_S: Final = 15.0
 """How long closing waits for sinks: longer than one failed attempt, shorter than supervisors wait."""
@@ -93,7 +94,7 @@ class AuditLog:
         self._is_open = True
         self._held: dict[int, tuple[AuditEntry, asyncio.TimerHandle, Callable[[], object]]] = {}
         self._loop: Final = asyncio.get_running_loop()
-        self._journal: Final = keeper
+        self._journals: Final = keeper
         self._keeper: Final = keeper if self._blocks else None
         self.security: Final = SecurityLog(
             self._put_security,
@@ -102,9 +103,9 @@ class AuditLog:
             AuditBudget(denied_bytes_per_hour, clock.monotonic_ms),
         )
         self._tasks: Final = [supervised("audit-lane", lane.run) for lane in self.lanes]
-        for entry, on_done in () if keeper is None else keeper.recovered(len(self.lanes)):
-            for lane in self.lanes:
-                lane.put(entry, on_done)
+        self._recovering: asyncio.Task[None] | None = None
+        if keeper is not None and keeper.has_left:
+            self._recovering = supervised("audit-recovery", partial(self._recover, keeper))
 
     @property
     def is_full(self) -> bool:
@@ -113,7 +114,7 @@ class AuditLog:
             for lane in self.lanes:
                 if lane.is_failing or lane.depth >= self._limit:
                     return True
-        return self._keeper is not None and self._keeper.journal.is_full
+        return self._keeper is not None and self._keeper.is_full
 
     @property
     def is_ready(self) -> bool:
@@ -224,10 +225,12 @@ class AuditLog:
     def _write_due_summaries(self) -> None:
         """Write some summaries; the others wait for a later turn, and for room in the log."""
         self._summaries = None
-        if not self.is_full:
-            self._write_summaries(self.budgets.summaries.take(SUMMARIES_PER_TURN))
-        if len(self.budgets.summaries):
-            self._await_summaries()
+        try:
+            if not self.is_full:
+                self._write_summaries(self.budgets.summaries.take(SUMMARIES_PER_TURN))
+        finally:
+            if len(self.budgets.summaries):
+                self._await_summaries()
 
     def _write_summaries(self, summaries: Sequence[Summary]) -> None:
         for each in summaries:
@@ -276,6 +279,28 @@ class AuditLog:
             else:
                 lane.dropped += entry.size
 
+    async def _recover(self, keeper: AuditKeeper) -> None:
+        """Write what earlier processes left, one piece after the other.
+
+        After an exception it begins again with the first piece that is not written.
+        """
+        pieces = keeper.left()
+        while (piece := await self._next_piece(pieces)) is not None:
+            (*entries, last), on_done = piece
+            # a lane keeps the order: with the last entry it has written them all
+            written = [asyncio.Event() for _ in self.lanes]
+            for lane, event in zip(self.lanes, written, strict=True):
+                for entry in entries:
+                    lane.put(entry)
+                lane.put(last, event.set)
+            for event in written:
+                await event.wait()
+            on_done()
+
+    async def _next_piece(self, pieces: Iterator[Piece]) -> Piece | None:
+        with short_switch_interval():
+            return await asyncio.to_thread(next, pieces, None)
+
     async def close(self) -> None:
         """Return when everything is written and the sinks are closed.
 
@@ -290,11 +315,15 @@ class AuditLog:
         self._write_summaries(self.budgets.summaries.take(is_end=True))
         for number in list(self._held):
             self._release(number, None)
+        end_s = self._loop.time() + CLOSE_TIMEOUT_S
+        if self._recovering is not None:
+            await asyncio.wait([self._recovering], timeout=CLOSE_TIMEOUT_S)
+            self._recovering.cancel()
         for lane in self.lanes:
             lane.end()
         lost: list[str] = []
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=CLOSE_TIMEOUT_S)
+            _, late = await asyncio.wait(self._tasks, timeout=max(0, end_s - self._loop.time()))
             for task in late:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -307,8 +336,8 @@ class AuditLog:
                 await lane.sink.close()
             except AuditSinkError as error:
                 lost.append(f"`{lane.sink.name}` did not close: {error}")
-        if self._journal is not None:
-            self._journal.close()
+        if self._journals is not None:
+            self._journals.close()
         if lost:
             raise EventsLostError("; ".join(lost))
 
