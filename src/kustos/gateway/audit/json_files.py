@@ -3,10 +3,13 @@
 The file being written is `_audit-<UTC time>-<number>.jsonl`; once it is full and on the disk it loses the
 underscore. Readers such as Spark skip names with a leading underscore, and thus see whole files only. A file
 that a crash left open is cut after its last whole line and closed at the next start.
+
+An event is written when its file was synced. After a failed fsync the kernel may drop the bytes, and report
+success for the next fsync, so such a file takes no more events: it is cut after those that were written
+before, and the lane writes the others again, into a new file.
 """
 
 import asyncio
-import os
 import re
 import time
 from collections.abc import Sequence
@@ -17,10 +20,18 @@ from typing import Final
 from kustos.authorizer.audit import AuditFormat
 from kustos.client import supervised
 from kustos.gateway.audit.entries import AuditEvents, Entry
-from kustos.gateway.audit.lanes import AuditSinkError, append_whole
-from kustos.runtime import Clock, FileSystemStorage, StorageLock, SystemClock
+from kustos.gateway.audit.lanes import LOG, AuditSinkError
+from kustos.runtime import (
+    AppendFile,
+    Clock,
+    FileSystemStorage,
+    Storage,
+    StorageLock,
+    SystemClock,
+    words_of,
+)
 
-FILE_MODE: Final = 0o600
+DIRECTORY_MODE: Final = 0o700
 """Only the user that kustos runs as may read audit events."""
 
 LOCK_NAME: Final = "_lock"
@@ -53,6 +64,7 @@ class JsonFilesSink:
         roll_ms: int = 3_600_000,
         clock: Clock | None = None,
         line_format: AuditFormat = AuditFormat.KUSTOS,
+        storage: Storage | None = None,
     ) -> None:
         self._format: Final = line_format
         self._directory: Final = directory
@@ -62,8 +74,11 @@ class JsonFilesSink:
         self._roll_ms: Final = roll_ms
         self._clock: Final = clock or SystemClock()
         self._lines: Final = events.writer()
-        self._descriptor: int | None = None
+        self._storage: Final = storage or FileSystemStorage()
+        self._file: AppendFile | None = None
         self._path = directory
+        self._suspects: Final[dict[Path, int]] = {}
+        """Files that take no more events, and how many bytes of each were durable."""
         self._size_bytes = 0
         self._number = 0
         self._lock: StorageLock | None = None
@@ -82,9 +97,9 @@ class JsonFilesSink:
             self._roller = supervised("audit-file-roller", self._roll)
 
     async def write(self, entries: Sequence[Entry]) -> None:
-        """Return when the operating system has the lines; raise `AuditSinkError`.
+        """Return when the lines are on the disk; raise `AuditSinkError`.
 
-        After an error only the lines of files that were finished on the way are there.
+        After an error some of them may be there.
         """
         try:
             async with self._turn:
@@ -93,7 +108,7 @@ class JsonFilesSink:
             raise _failure(f"cannot write to `{self._path}`", error) from error
 
     async def close(self) -> None:
-        """Put the last file on the disk and give it its name; raise `AuditSinkError`."""
+        """Give the last file its name; raise `AuditSinkError`."""
         if self._roller is not None:
             self._roller.cancel()
         try:
@@ -117,9 +132,9 @@ class JsonFilesSink:
     def _start(self) -> None:
         if self._lock is not None:
             return
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._storage.make_directory(self._directory, DIRECTORY_MODE)
         # another process's open file is not a crashed one
-        lock = FileSystemStorage().lock(self._directory / LOCK_NAME)
+        lock = self._storage.lock(self._directory / LOCK_NAME)
         try:
             self._recover_all()
         except BaseException:
@@ -128,45 +143,57 @@ class JsonFilesSink:
         self._lock = lock
 
     def _recover_all(self) -> None:
-        for path in sorted(self._directory.glob(f"{OPEN_PREFIX}audit-*.jsonl")):
-            self._recover(path)
-        numbers = [int(match[1]) for match in map(CLOSED_NAME.fullmatch, self._names()) if match]
-        self._number = max(numbers, default=0)
+        for name in self._names():
+            if name.startswith(f"{OPEN_PREFIX}audit-") and name.endswith(".jsonl"):
+                path = self._directory / name
+                self._recover(path, self._whole_lines_size(path))
+        self._number = max(map(_number_of, self._names()), default=0)
         self._begin()
 
     def _names(self) -> list[str]:
-        return sorted(path.name for path in self._directory.iterdir())
+        return self._storage.names(self._directory)
 
-    def _recover(self, path: Path) -> None:
-        """Close a file that a crash left open."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    def _recover(self, path: Path, size_bytes: int) -> None:
+        """Finish a file that a crash or a failed fsync left open, with so many bytes of it."""
+        file = self._storage.open_append(path)
         try:
-            size_bytes = _whole_lines_size(descriptor)
-            os.ftruncate(descriptor, size_bytes)
-            os.fsync(descriptor)
+            file.truncate(size_bytes)
         finally:
-            os.close(descriptor)
+            file.close()
+        # the kernel may show bytes that an fsync failed to write
+        self._storage.rewrite(path, 0)
         self._publish(path, size_bytes)
+
+    def _whole_lines_size(self, path: Path) -> int:
+        """Return how many bytes of a file are whole lines."""
+        end = self._storage.size_bytes(path)
+        while end:
+            start = max(0, end - TAIL_BYTES)
+            last = self._storage.read_part(path, start, end - start).rfind(b"\n")
+            if last >= 0:
+                return start + last + 1
+            end = start
+        return 0
 
     def _publish(self, path: Path, size_bytes: int) -> None:
         """Give a finished file the name that readers look for, or remove an empty one."""
-        if size_bytes:
-            path.rename(path.with_name(path.name.removeprefix(OPEN_PREFIX)))
-        else:
-            path.unlink()
-        descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        if not size_bytes:
+            self._storage.remove(path)
+            return
         try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            self._storage.rename(path, path.with_name(path.name.removeprefix(OPEN_PREFIX)))
+        except OSError:
+            if self._storage.exists(path):
+                raise
+            # if a power cut takes the name back, the next start gives it again
 
-    def _begin(self) -> None:
+    def _begin(self) -> AppendFile:
         self._number += 1
         name = f"{OPEN_PREFIX}audit-{utc_stamp(self._clock.wall_ms())}-{self._number:06}.jsonl"
         self._path = self._directory / name
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        self._descriptor = os.open(self._path, flags, FILE_MODE)
+        self._file = self._storage.open_append(self._path)
         self._size_bytes = 0
+        return self._file
 
     def _end(self) -> None:
         self._finish()
@@ -175,14 +202,34 @@ class JsonFilesSink:
             self._lock = None
 
     def _finish(self) -> None:
-        if self._descriptor is None:
-            return
-        os.fsync(self._descriptor)
-        os.close(self._descriptor)
-        self._descriptor = None
-        size_bytes, self._size_bytes = self._size_bytes, 0
-        self._publish(self._path, size_bytes)
-        self._delete_oldest()
+        if self._file is not None:
+            self._publish(self._path, self._size_bytes)
+            self._leave()
+            self._delete_oldest()
+        for path, size_bytes in list(self._suspects.items()):
+            try:
+                self._recover(path, size_bytes)
+            except OSError as error:
+                LOG.error("an audit file cannot be finished", file=path.name, reason=words_of(error))
+            else:
+                del self._suspects[path]
+
+    def _leave(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file, self._size_bytes = None, 0
+
+    def _abandon(self, file: AppendFile) -> None:
+        """Leave a file whose end is uncertain; what was written before is shown with the next file."""
+        path, size_bytes = self._path, self._size_bytes
+        self._suspects[path] = size_bytes
+        with suppress(OSError):
+            # what is written again elsewhere must not fill the disk
+            file.truncate(size_bytes)
+            if not size_bytes:
+                self._storage.remove(path)
+                del self._suspects[path]
+        self._leave()
 
     def _write(self, entries: Sequence[Entry]) -> None:
         self._start()
@@ -207,17 +254,27 @@ class JsonFilesSink:
     def _rotate(self) -> None:
         if self._size_bytes:
             self._finish()
-        if self._descriptor is None:
+        if self._file is None:
             self._begin()
 
     def _append(self, data: bytes | bytearray) -> None:
-        """Write all of it, or leave the file as it was."""
-        if self._descriptor is None:
-            self._begin()
-        descriptor = self._descriptor
-        if descriptor is None or not data:
+        """Write and sync all of it, or leave the file as it was, or for another one."""
+        if not data:
             return
-        append_whole(descriptor, bytes(data), self._size_bytes)
+        file = self._file or self._begin()
+        try:
+            file.append(bytes(data))
+        except OSError:
+            try:
+                file.truncate(self._size_bytes)
+            except OSError:
+                self._abandon(file)
+            raise
+        try:
+            file.sync()
+        except OSError:
+            self._abandon(file)
+            raise
         if not self._size_bytes:
             self._first_ms = self._clock.wall_ms()
         self._size_bytes += len(data)
@@ -226,7 +283,11 @@ class JsonFilesSink:
         closed = [name for name in self._names() if CLOSED_NAME.fullmatch(name)]
         closed.sort(key=_number_of)
         for name in closed[: -self._max_files]:
-            (self._directory / name).unlink(missing_ok=True)
+            try:
+                self._storage.remove(self._directory / name)
+            except OSError as error:
+                # not the events' fault: they would be written again and again
+                LOG.error("an old audit file cannot be deleted", file=name, reason=words_of(error))
 
 
 def utc_stamp(time_ms: int) -> str:
@@ -237,18 +298,6 @@ def utc_stamp(time_ms: int) -> str:
 def _number_of(name: str) -> int:
     match = CLOSED_NAME.fullmatch(name)
     return int(match[1]) if match else 0
-
-
-def _whole_lines_size(descriptor: int) -> int:
-    """Return how many bytes of a file are whole lines."""
-    end = os.lseek(descriptor, 0, os.SEEK_END)
-    while end:
-        start = max(0, end - TAIL_BYTES)
-        last = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if last >= 0:
-            return start + last + 1
-        end = start
-    return 0
 
 
 def _failure(what: str, error: OSError) -> AuditSinkError:

@@ -5,7 +5,6 @@ retries until the batch is written; in mode `drop` it drops the batch.
 """
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
@@ -84,13 +83,13 @@ class AuditSink(Protocol):
         """Return when it can be written to, harmless if it already is; raise `AuditSinkError`."""
 
     async def write(self, entries: Sequence[Entry]) -> None:
-        """Return when all events are stored; raise `AuditSinkError`.
+        """Return when all events are durable, as far as the sink can tell; raise `AuditSinkError`.
 
-        Opens the sink if it is not open.
+        Opens the sink if it is not open. The journal forgets the events afterwards.
         """
 
     async def close(self) -> None:
-        """Make durable what was written, and close the sink; raise `AuditSinkError`."""
+        """Close the sink; raise `AuditSinkError`."""
 
 
 def nothing() -> None:
@@ -215,16 +214,3 @@ class Lane:
             reason=reason,
             consequence=_CONSEQUENCES[self._on_full],
         )
-
-
-def append_whole(descriptor: int, data: bytes, size_bytes: int) -> None:
-    """Write all of `data` at the end of a file of this size, or raise OSError with the file as it was."""
-    view = memoryview(data)
-    try:
-        while view:
-            view = view[os.write(descriptor, view) :]
-    except OSError:
-        # the first error matters more than this one; readers may then meet half a line
-        with suppress(OSError):
-            os.ftruncate(descriptor, size_bytes)
-        raise

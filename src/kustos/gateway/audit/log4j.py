@@ -3,14 +3,17 @@
 Pattern `[%d] %p %m (%c)%n`, times in the zone of the machine as log4j has them. Kafka prints names as
 they are; here a character that cannot be seen (`UNSEEN`) is written as an escape, since a line feed in a
 client's name would let it forge whole lines. That logger has no security events. The file is reopened after
-it was moved away, so logrotate needs no signal.
+it was moved away, so logrotate needs no signal. The sink moves a file away that could not be synced, and
+writes the lines again into a new one: a later fsync of the same file would prove nothing.
 """
 
 import asyncio
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -19,8 +22,9 @@ from kustos.authorizer import Action
 from kustos.authorizer.audit import AuditEvent, AuditLevel, audit_level, audit_line, visible
 from kustos.authorizer.index import PROBED_NAME
 from kustos.gateway.audit.entries import AuditEntry, Entry, RecoveredEntry
-from kustos.gateway.audit.lanes import AuditSinkError, append_whole
+from kustos.gateway.audit.lanes import AuditSinkError
 from kustos.protocol import Decided
+from kustos.runtime import FileSystemStorage
 from kustos.wire import api_name
 
 FILE_MODE: Final = 0o600
@@ -53,20 +57,19 @@ class KafkaLinesSink:
             raise _failure(self._path, error) from error
 
     async def write(self, entries: Sequence[Entry]) -> None:
-        """Return when the operating system has the lines; raise `AuditSinkError`, then none of them count."""
+        """Return when the lines are on the disk; raise `AuditSinkError`, then none of them count."""
         try:
             await asyncio.to_thread(self._write, entries)
         except OSError as error:
             raise _failure(self._path, error) from error
 
     async def close(self) -> None:
-        """Put the file on the disk; raise `AuditSinkError`."""
-        try:
-            await asyncio.to_thread(self._close)
-        except OSError as error:
-            raise _failure(self._path, error) from error
+        """Close the file."""
+        self._close()
 
     def _reopen(self) -> int:
+        # its name must not be lost either
+        FileSystemStorage().open_append(self._path).close()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._descriptor = os.open(self._path, flags, FILE_MODE)
         return self._descriptor
@@ -74,21 +77,21 @@ class KafkaLinesSink:
     def _close(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            os.close(descriptor)
 
     def _current(self) -> int:
         """Return the descriptor of the file that has the name now."""
         if self._descriptor is not None:
-            try:
-                if os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
-                    return self._descriptor
-            except FileNotFoundError:
-                pass  # moved away, and nobody made a new one yet
+            if self._has_name(self._descriptor):
+                return self._descriptor
             self._close()
         return self._reopen()
+
+    def _has_name(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False  # moved away, and no new one was created yet
 
     def _write(self, entries: Sequence[Entry]) -> None:
         data = "".join(line for entry in entries for line in self._lines_of(entry)).encode()
@@ -98,9 +101,24 @@ class KafkaLinesSink:
         # workers of a node share the file: one must not truncate what another wrote
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
-            append_whole(descriptor, data, os.fstat(descriptor).st_size)
+            _append_whole(descriptor, data)
         finally:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
+        found = os.fstat(descriptor)
+        if stat.S_ISREG(found.st_mode):
+            try:
+                os.fsync(descriptor)
+            except OSError:
+                self._abandon(descriptor, found.st_ino)
+                raise
+
+    def _abandon(self, descriptor: int, inode: int) -> None:
+        """Move a file away whose end is uncertain, unless another worker has done so."""
+        with suppress(OSError):
+            if self._has_name(descriptor):
+                # no two files have the same inode, so none is overwritten
+                self._path.rename(self._path.with_name(f"{self._path.name}.suspect-{inode}"))
+        self._close()
 
     def _lines_of(self, entry: Entry) -> Iterator[str]:
         match entry:
@@ -127,6 +145,20 @@ class KafkaLinesSink:
             if level in self._shown:
                 line = audit_line(entry.context, _logged_action(decided), decided.decision, api_name=name)
                 yield f"[{stamp}] {level.value} {visible(line)} ({LOGGER})\n"
+
+
+def _append_whole(descriptor: int, data: bytes) -> None:
+    """Write all of `data` at the end of a file, or raise OSError with the file as it was."""
+    size_bytes = os.fstat(descriptor).st_size
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except OSError:
+        # the first error matters more than this one; readers may then meet half a line
+        with suppress(OSError):
+            os.ftruncate(descriptor, size_bytes)
+        raise
 
 
 def _logged_action(decided: Decided) -> Action:
