@@ -6,7 +6,7 @@ any more.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Final
 
@@ -69,6 +69,7 @@ async def open_audit_log(settings: KustosSettings, name: str, cluster_id: str) -
     events = AuditEvents.of_node(settings.node_id, SystemEntropy(), cluster_id)
     keeper = _keeper(settings, name, events)
     try:
+        await _finish_files(settings, name, events)
         sinks = await open_audit_sinks(settings.audit, settings.upstream, events)
     except BaseException:
         if keeper is not None:
@@ -84,6 +85,24 @@ async def open_audit_log(settings: KustosSettings, name: str, cluster_id: str) -
     )
 
 
+async def _finish_files(settings: KustosSettings, name: str, events: AuditEvents) -> None:
+    """Finish the audit files that killed workers left open, if these workers no longer exist."""
+    audit = settings.audit
+    if name != NODE or audit.json_directory is None:
+        return
+    for directory in sorted(audit.json_directory.glob("worker-*")):
+        if directory.name not in _living(settings) and any(directory.glob("_audit-*.jsonl")):
+            left = replace(audit, sinks=("json",), json_directory=directory)
+            for sink in await open_audit_sinks(left, settings.upstream, events):
+                await sink.close()
+
+
+def _living(settings: KustosSettings) -> set[str]:
+    """Return the names of the node's processes."""
+    count = settings.workers.count if settings.workers.count > 1 else 0
+    return {NODE, *(worker_name(index) for index in range(1, count + 1))}
+
+
 def _keeper(settings: KustosSettings, name: str, events: AuditEvents) -> AuditKeeper | None:
     """Return the keeper of events that no sink has written yet, None if there are no sinks.
 
@@ -92,8 +111,7 @@ def _keeper(settings: KustosSettings, name: str, events: AuditEvents) -> AuditKe
     """
     if not settings.audit.sinks:
         return None
-    count = settings.workers.count if settings.workers.count > 1 else 0
-    living = {NODE, *(worker_name(index) for index in range(1, count + 1))} if name == NODE else None
+    living = _living(settings) if name == NODE else None
     has_journal = settings.audit.on_full is not OnFull.DROP
     directory = settings.metadata_directory / JOURNALS
     return AuditKeeper.open(directory, name, living, events, has_journal=has_journal)
