@@ -16,7 +16,7 @@ from kustos.pipeline.errors import (
     TablesError,
     TablesInUseError,
 )
-from kustos.pipeline.places import FileState, Place, StorePath, state_of, states_below
+from kustos.pipeline.places import FileState, Place, StorePath, state_of, states_below, sync
 from kustos.runtime import reason_of
 
 MAXIMUM_FILES: Final = 100_000
@@ -241,4 +241,6 @@ def publish(folder: Path, out: Path, tables: tuple[str, ...], files: tuple[str, 
         (folder / table).rename(former)
         shutil.rmtree(aside, ignore_errors=True)
     for name in files:
+        sync(folder / name)
         (folder / name).replace(out / name)
+    sync(out)

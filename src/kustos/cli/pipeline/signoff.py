@@ -300,11 +300,10 @@ def _read(path: Path) -> Any:
 
 def _write(path: Path, document: Any) -> None:
     from kustos.pipeline.review import write_review
+    from kustos.runtime import FileSystemStorage
 
-    # write a file beside it first: a crash must not leave half a review
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(write_review(document), encoding="utf-8")
-    beside.replace(path)
+    # a crash must leave neither half a review nor a decision that was reported and is lost
+    FileSystemStorage().write(path, write_review(document).encode())
 
 
 def _print_state(state: "ReviewState", output: OutputFormat, decided: str | None = None) -> None:

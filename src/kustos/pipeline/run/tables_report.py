@@ -1,6 +1,5 @@
 """The report on the tables that runs fill, and on the result tables of the other commands."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import date
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from kustos.pipeline.errors import AuditInputError, ReportOutputError
 from kustos.pipeline.progress import Progress, silent
-from kustos.runtime import reason_of
+from kustos.runtime import FileSystemStorage, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,14 +131,9 @@ def _others(
 
 
 def _replace(out: Path, page: str) -> None:
-    """Write a file beside the page and rename it, so that no reader sees half a page."""
-    beside = out.with_name(f".{out.name}.new")
+    """Replace the page durably; no reader sees half a page."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(out)
+        FileSystemStorage().write(out, page.encode())
     except OSError as error:
         raise ReportOutputError(f"cannot write `{out}`: {reason_of(error)}") from error

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kustos.pipeline.errors import TablesDamagedError, TablesError
 from kustos.pipeline.files import run_lock
-from kustos.pipeline.places import Place
+from kustos.pipeline.places import Place, sync
 from kustos.pipeline.tables import delta
 from kustos.pipeline.tables.parquet_reader import with_unknown_columns
 from kustos.pipeline.tables.runs import (
@@ -92,6 +92,7 @@ def convert_tables(folder: Place) -> tuple[Converted, ...]:
             _add(folder / RUNS, _run_rows(former, versions), RUNS_SCHEMA)
             converted_ledger = folder / f"{FORMER_LEDGER}_converted"
             (folder / FORMER_LEDGER).rename(converted_ledger)  # atomically: the conversion's commit
+            sync(folder)
             shutil.rmtree(converted_ledger, ignore_errors=True)
         except OSError as error:
             raise TablesError(f"cannot convert `{error.filename or folder}`: {reason_of(error)}") from error
@@ -146,6 +147,7 @@ def _move(folder: Path, entry: Mapping[str, Any]) -> None:
         if (staging / source).exists():
             (folder / target).parent.mkdir(parents=True, exist_ok=True)
             (staging / source).rename(folder / target)
+            sync((folder / target).parent)
         elif not (folder / target).exists():
             raise TablesDamagedError(
                 f"`{folder / target}` was committed but is gone, restore it or read the audit into a new "

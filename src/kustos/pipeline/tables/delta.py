@@ -326,9 +326,9 @@ def clean_up(place: Place, former: int, version: int) -> None:
 
 
 def sync_log(place: Place, version: int) -> None:
-    """Bring a commit to the disk."""
-    sync(place / LOG / f"{version:020d}.json")
-    sync(place / LOG)
+    """Bring a commit to the disk, and the names of its log and its table, which the first commit creates."""
+    for each in (place / LOG / f"{version:020d}.json", place / LOG, place, place.parent):
+        sync(each)
 
 
 def new_name(mark: str, day: str | None = None) -> str:
