@@ -32,8 +32,10 @@ _WAS_AWAKE: Final[list[None]] = []
 """Has an entry if the collector was enabled before the first of them."""
 
 OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
-OUT_OF_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Errors of a process or machine with too many open files: nothing was done, and a retry may succeed."""
+
+OUT_OF_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Errors of a full disk, a used-up quota, and a file of the largest size; a part may have been written."""
 
 
 @contextmanager

@@ -263,8 +263,8 @@ class AuditKeeper:
     ) -> Self:
         """Return the keeper of this name; raise `AuditJournalError`, with all journals as they were.
 
-        It recovers journals of other names, too, except those of `living` processes (None: of all).
-        Without a journal it keeps nothing, and recovers what an earlier process of its name kept.
+        It also recovers the journals of all names that are not `living`, or of no other if that is None.
+        Without a journal it keeps nothing, but recovers what an earlier process of its name kept.
         """
         owner = _owner(events)
         journal, orphans = None, []
