@@ -110,7 +110,7 @@ async def test_a_kill_loses_the_counts_of_a_minute_and_no_name_that_was_used(tmp
 
 
 async def test_an_orderly_stop_writes_more_summaries_than_the_journal_holds(tmp_path: Path) -> None:
-    keeper = AuditKeeper(AuditJournal.open(tmp_path / "journal", 64 * 1024), events())
+    keeper = AuditKeeper(events(), AuditJournal.open(tmp_path / "journal", bytes(32), 64 * 1024))
     sink = willing()
     log = AuditLog([sink], keeper=keeper, allowed_bytes_per_hour=0)
     for turn in range(10):

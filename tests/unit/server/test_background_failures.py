@@ -23,8 +23,10 @@ from kustos.client import FAILURES, NodeAddress, Refreshed, supervised, supervis
 from kustos.client import refreshed as refreshed_module
 from kustos.client.oauth import JwksSettings, ProviderEndpoint, RefreshingKeys
 from kustos.gateway.apis.tokens import TokenSweeper
+from kustos.gateway.audit.journal import AuditKeeper
 from kustos.gateway.audit.json_files import JsonFilesSink
 from kustos.gateway.audit.lanes import Lane, OnFull
+from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.listener import connection as connection_module
 from kustos.gateway.listener import gateway as gateway_module
 from kustos.gateway.listener.connection import ClientConnection
@@ -144,6 +146,23 @@ async def _(faults: Faults) -> None:
     assert lane.written == 5
     assert all(calls)
     assert faults.raised == 3
+
+
+@breaks("audit-recovery")
+async def _(faults: Faults) -> None:
+    def keeper() -> AuditKeeper:
+        return AuditKeeper.open(faults.directory / "journals", "node", (), EVENTS)
+
+    left = keeper()
+    left.keep(entry(0, "a", "b"), 1)
+    left.close()
+    sink = willing()
+    log = AuditLog([sink], keeper=keeper())
+    calls = faults.once(log, "_next_piece")
+    await happens(lambda: len(sink.recovered) == 2)
+    await log.close()
+    assert calls
+    assert not keeper().has_left
 
 
 def faults_callback(faults: Faults) -> Callable[[], None]:
