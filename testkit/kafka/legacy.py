@@ -3,6 +3,7 @@
 It logs its decisions through log4j 1 into a file, in the layout that Kafka shipped then.
 """
 
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from testkit.jars import LEGACY_KAFKA, LEGACY_KAFKA_LOGGING
 from testkit.kafka.java import FLAGS, java
 from testkit.kafka.listeners import PLAIN_MODULE
-from testkit.kafka.tools import write_properties
+from testkit.kafka.tools import TOOL_TIMEOUT_S, write_properties
 from testkit.ports import LOOPBACK, free_port
 from testkit.processes import Server
 
@@ -84,6 +85,19 @@ def legacy_broker(folder: Path, users: Mapping[str, str]) -> Iterator[LegacyBrok
             servers.callback(server.kill)
         server.wait_ready(lambda: _serves(broker), timeout_s=START_TIMEOUT_S)
         yield broker
+
+
+def legacy_acl_tool(*arguments: str) -> str:
+    """Return what `kafka-acls` of Kafka 2.8.2 prints."""
+    classpath = ":".join(map(str, sorted(LEGACY_KAFKA.resolve().glob("*.jar"))))
+    done = subprocess.run(
+        [java(), "-Xmx128m", *FLAGS, "-cp", classpath, "kafka.admin.AclCommand", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=TOOL_TIMEOUT_S,
+        check=True,
+    )
+    return done.stdout
 
 
 def _command(folder: Path, main: str, file: str) -> list[str]:

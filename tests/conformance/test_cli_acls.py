@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from kustos.acl.forms import detect_form, fields_of, read_acls
 from kustos.cli.run import run
 from testkit.cli import SETTINGS, USERS, Acl, Cli, acls_of, kafka_acls_of, login
 from testkit.kafka import KafkaNode, KafkaTools, NodeFactory
+from testkit.kafka.legacy import legacy_acl_tool
 
 ALICE, BOB = "User:alice", "User:bob"
 
@@ -160,6 +162,16 @@ def test_the_same_arguments_list_the_same_acls(cli: Cli, kafka_acls: KafkaAcls) 
         theirs = kafka_acls_of(kafka_acls("--list", *arguments))
         assert theirs, arguments
         assert cli.acls(*arguments) == theirs, arguments
+
+
+def test_the_list_of_each_release_is_read_as_the_acls_of_the_broker(cli: Cli, kafka_acls: KafkaAcls) -> None:
+    acls = stocked(cli)
+    file = cli.properties(login("admin", USERS["admin"]))
+    old = legacy_acl_tool("--bootstrap-server", cli.node.bootstrap, "--command-config", str(file), "--list")
+    assert ") \n" in old, "this release ends the last ACL of a resource with a blank"
+    for text in (old, kafka_acls("--list")):
+        listed = [each.binding for each in read_acls(text, detect_form(text, "-"), "-")]
+        assert {tuple(fields_of(each).values()) for each in listed} == acls
 
 
 @pytest.mark.behaviour("B352")

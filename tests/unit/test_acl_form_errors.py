@@ -10,7 +10,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from kustos.acl.forms import AclForm, AclFormatError, Place, form_of_name, form_of_text, read_acls, write_acls
+from kustos.acl.forms import AclForm, AclFormatError, Place, detect_form, form_of_name, read_acls, write_acls
 from kustos.acl.forms.fields import FIELDS
 from kustos.acl.forms.values import VALUE_CHARACTERS_SHOWN_MAX, LineCounter
 
@@ -24,8 +24,8 @@ RESOURCE = "Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=
 ENTRY = "\t(principal=User:a, host=*, operation=READ, permissionType=ALLOW)\n"
 ALONE = "a resource has no ACL below it, the list is not whole"
 NO_LINE = (
-    "is not a line of kafka-acls' list; a name with a line break cannot be read from it, "
-    "use another form for it"
+    "is not a line of kafka-acls' list; remove it if another program wrote it; a name with a line break "
+    "needs another form"
 )
 MISSING = "is missing, an ACL has all seven fields"
 NO_FIELD = f"is not a field of an ACL, use {', '.join(FIELDS)}"
@@ -85,7 +85,7 @@ CSV_ERRORS = [
     ("", 1, "", f"the first row must be `{NAMES}`"),
     ("a,b\n", 1, "a", NO_FIELD),
     (f"{NAMES}\nTOPIC,a\n", 2, "", "the row has 2 fields where the first row names 7"),
-    (f"{NAMES},host\n", 1, "host", "names two columns"),
+    (f"{NAMES},host\n", 1, "host", "names `host` a second time, give each field once"),
     (f'{NAMES}\nTOPIC,a,LITERAL,"User:a\n', 2, "", "this is not a row of CSV: unexpected end of data"),
     (
         f"{NAMES}\n\nTOPIC,a,LITERAL,alice,*,READ,ALLOW",
@@ -185,8 +185,22 @@ def test_lines_are_counted_there_and_back() -> None:
 def test_forms_are_told_from_names_and_texts() -> None:
     assert form_of_name("a/b.JSON") is AclForm.JSON
     assert [form_of_name(name) for name in ("json", "", "a.txt", "a.json.bak")] == [None] * 4
-    assert form_of_text("ACLs for principal `User:a`\n") is AclForm.KAFKA_ACLS
-    assert form_of_text(f"  {RESOURCE}") is AclForm.KAFKA_ACLS
-    assert form_of_text("acls for principal `User:a`\n") is AclForm.YAML
-    assert form_of_text(NAMES.upper()) is AclForm.CSV
-    assert form_of_text(" \n ") is None
+    assert detect_form("ACLs for principal `User:a`\n", "-") is AclForm.KAFKA_ACLS
+    assert detect_form(f"  {RESOURCE}", "-") is AclForm.KAFKA_ACLS
+    assert detect_form(NAMES.upper(), "-") is AclForm.CSV
+    assert detect_form("", "none.yaml") is AclForm.YAML
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "rule"),
+    [
+        (" \n ", 1, "the text is blank; if that means no ACLs, say its form by an extension or `--form`"),
+        ("\nacls for principal `User:a`\n", 2, "begins no form of ACLs"),
+        ("[2026-05-26 10:00:00,001] WARN x\n", 1, "begins no form of ACLs"),
+    ],
+)
+def test_a_text_of_no_form_is_refused_with_its_first_line(text: str, place: int, rule: str) -> None:
+    with pytest.raises(AclFormatError) as raised:
+        detect_form(text, "in")
+    assert raised.value.place == Place("in", place)
+    assert raised.value.rule.startswith(rule)

@@ -18,8 +18,8 @@ from kustos.acl.forms import (
     LINE_CHARACTERS_MAX,
     AclForm,
     AclFormatError,
+    detect_form,
     form_of_name,
-    form_of_text,
     read_acls,
     write_acls,
 )
@@ -165,16 +165,16 @@ BROKEN_YAML = {
 }
 BROKEN_CSV = {
     "": "the first row must be",
-    ROW: "`topic` is not a field of an ACL",
+    ROW: "`TOPIC` is not a field of an ACL",
     f"{HEAD}\n{ROW},x": "has 8 fields",
-    f"{HEAD},host\n": "`host` names two columns",
+    f"{HEAD},host\n": "`host` names `host` a second time",
     f'{HEAD}\nTOPIC,"orders': "this is not a row of CSV",
 }
 BROKEN_LISTS = {
     "Current ACLs": "is not a line of kafka-acls' list",
     KAFKA.split("\n")[1]: "stands before any resource",
     KAFKA.split("\n", maxsplit=1)[0]: "the list is not whole",
-    KAFKA.replace("name=orders", "name=or\nders"): "a name with a line break cannot be read",
+    KAFKA.replace("name=orders", "name=or\nders"): "a name with a line break needs another form",
     KAFKA.replace("User:alice", "User:a, host=b"): "has no unique start of the host",
     KAFKA.replace("TOPIC", "PLANET"): "`PLANET` is not a resource type",
     KAFKA.replace("READ", "FLY"): "`FLY` is not an operation",
@@ -227,5 +227,6 @@ def test_a_form_is_told_from_a_name_or_a_text() -> None:
     assert [form_of_name(name) for name in names] == [*forms, None, None, None]
     texts = [f"\n {LINE}", f"[{LINE}]", f"{HEAD}\n", f'"{HEAD.replace(",", chr(34) + "," + chr(34))}"\n']
     forms = [AclForm.JSON, AclForm.JSON, AclForm.CSV, AclForm.CSV, AclForm.YAML, AclForm.KAFKA_ACLS]
-    assert [form_of_text(text) for text in (*texts, YAML, KAFKA)] == forms
-    assert form_of_text(" \n") is None
+    assert [detect_form(text, "-") for text in (*texts, YAML, KAFKA)] == forms
+    with pytest.raises(AclFormatError, match="the text is blank"):
+        detect_form(" \n", "-")

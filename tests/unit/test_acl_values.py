@@ -35,7 +35,7 @@ ORDERS = AclBinding(ResourcePattern(TOPIC, "orders", LITERAL), ENTRY)
         (" Read ", READ),
         ("describe-configs", AclOperation.DESCRIBE_CONFIGS),
         ("Describe_Configs", AclOperation.DESCRIBE_CONFIGS),
-        ("DescribeConfigs", AclOperation.UNKNOWN),
+        ("DescribeConfigs", AclOperation.DESCRIBE_CONFIGS),
         ("", AclOperation.UNKNOWN),
         ("nothing", AclOperation.UNKNOWN),
     ],

@@ -80,7 +80,7 @@ def test_what_a_form_cannot_say_leaves_no_target(here: Path, kustos: Said) -> No
     [
         (["absent.yaml", "new.yaml"], "cannot read the file `absent.yaml`: no such file"),
         (["broken.yaml", "new.yaml"], "broken.yaml, line 3: `FLY` is not an operation"),
-        (["blank.txt", "new.yaml"], "blank.txt is blank"),
+        (["blank.txt", "new.yaml"], "blank.txt, line 1: the text is blank"),
         (["latin.csv", "new.yaml"], "latin.csv, line 2: this is not text in UTF-8"),
         (["-", "-"], "only one of the two"),
         (["old.yaml", "."], "is not a metadata directory"),

@@ -6,7 +6,8 @@ in Kafka; the text forms are the enum names, and the audit log prints resource t
 """
 
 from enum import IntEnum, unique
-from typing import Self
+from functools import cache
+from typing import Any, Self
 
 
 class _CodedEnum(IntEnum):
@@ -17,11 +18,24 @@ class _CodedEnum(IntEnum):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return the member with this name in any case, `UNKNOWN` if there is none."""
-        return cls.__members__.get(text.strip().upper().replace("-", "_"), cls(0))
+        """Return the member that a text names, `UNKNOWN` if there is none.
+
+        Kafka's tools and those of others write `DESCRIBE_CONFIGS`, `DescribeConfigs` or `describe-configs`.
+        """
+        found: Self = _by_word(cls).get(_word(text), cls(0))
+        return found
 
     def __str__(self) -> str:
         return self.name
+
+
+def _word(text: str) -> str:
+    return text.strip().upper().replace("_", "").replace("-", "")
+
+
+@cache
+def _by_word(kind: type[_CodedEnum]) -> dict[str, Any]:
+    return {_word(member.name): member for member in kind}
 
 
 @unique

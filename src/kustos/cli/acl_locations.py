@@ -15,8 +15,8 @@ from kustos.acl.forms import (
     FILE_BYTES_MAX,
     AclForm,
     LocatedBinding,
+    detect_form,
     form_of_name,
-    form_of_text,
     read_acls,
     write_acls,
 )
@@ -145,10 +145,7 @@ def read_acl_file(
     called = called_name(name)
     with progress(f"reading {called}"):
         text = read_text(name)
-        known = form_of_name(name) if form is None else AclForm(form.value)
-        known = known or form_of_text(text)
-        if known is None:
-            raise usage_error(f"{called} is blank; if that means no ACLs, say its form with `--form`")
+        known = detect_form(text, called) if form is None else AclForm(form.value)
         return LoadedAcls(called, tuple(read_acls(text, known, called)), called)
 
 

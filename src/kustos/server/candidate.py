@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from kustos.acl import AclBinding
-from kustos.acl.forms import FILE_BYTES_MAX, form_of_name, form_of_text, read_acls
+from kustos.acl.forms import FILE_BYTES_MAX, detect_form, read_acls
 from kustos.authorizer import CandidateAcls, SecurityEvent, SecurityEventType, SecurityResult, SharedRules
 from kustos.authorizer.audit import cut
 from kustos.client import one_shot
@@ -27,22 +27,16 @@ SUBJECT: Final = "CANDIDATE_ACLS"
 """The subject of the events that say which candidate was evaluated since when."""
 
 
-class BlankAclsError(Exception):
-    """A file without ACLs: it may be a mistake, and would deny everything."""
-
-
 def read_candidate(path: Path) -> list[AclBinding]:
     """Return the ACLs of a file in any form, a snapshot, or a metadata directory.
 
-    Raises `TextFileError`, `AclFormatError`, `MetadataError`, OSError or `BlankAclsError`.
+    Raises `TextFileError`, `AclFormatError`, `MetadataError` or OSError. A blank file without an extension is
+    refused, since it may be a mistake and would deny everything.
     """
     if path.is_dir() or path.suffix in METADATA_SUFFIXES:
         return read_acl_files(path)
     text = read_text_file(path, FILE_BYTES_MAX)
-    form = form_of_name(path.name) or form_of_text(text)
-    if form is None:
-        raise BlankAclsError(f"`{path}` is blank; if that means no ACLs, give it the extension of a form")
-    return [located.binding for located in read_acls(text, form, str(path))]
+    return [located.binding for located in read_acls(text, detect_form(text, str(path)), str(path))]
 
 
 class CandidateSide:

@@ -1,5 +1,8 @@
 """ACLs as text and back: kafka-acls' list, JSON, JSON lines, YAML, CSV. No IO.
 
+Their readers also take what other tools write: `terraform show -json`, Strimzi's `KafkaUser`, `rpk`, tables
+of AKHQ, Kafbat and Kafka Security Manager.
+
 A text that is not fully understood is refused with one error that names value, place and rule. Every ACL that
 a form writes it reads back unchanged; an ACL that would not survive is not written.
 """
@@ -8,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from kustos.acl.forms.csv_form import read_csv, write_csv
+from kustos.acl.forms.detection import detect_form, form_of_name
 from kustos.acl.forms.fields import (
     FIELDS,
     binding_of_fields,
@@ -17,7 +21,7 @@ from kustos.acl.forms.fields import (
     texts_of,
 )
 from kustos.acl.forms.json_forms import read_json, read_json_lines, write_json, write_json_lines
-from kustos.acl.forms.kafka_acls import BEGINNING, read_kafka_acls, write_kafka_acls
+from kustos.acl.forms.kafka_acls import read_kafka_acls, write_kafka_acls
 from kustos.acl.forms.values import (
     FIELD_BYTES_MAX,
     FILE_BYTES_MAX,
@@ -47,15 +51,6 @@ _WRITERS: Final[dict[AclForm, Callable[[Iterable[AclBinding]], str]]] = {
     AclForm.CSV: write_csv,
 }
 
-_EXTENSIONS: Final = {
-    ".json": AclForm.JSON,
-    ".jsonl": AclForm.JSON_LINES,
-    ".ndjson": AclForm.JSON_LINES,
-    ".yaml": AclForm.YAML,
-    ".yml": AclForm.YAML,
-    ".csv": AclForm.CSV,
-}
-
 
 def read_acls(text: str, form: AclForm, name: str) -> list[LocatedBinding]:
     """Return the ACLs of a text in order, duplicates included; errors call the text `name`.
@@ -74,25 +69,6 @@ def write_acls(bindings: Iterable[AclBinding], form: AclForm) -> str:
     return _WRITERS[form](bindings)
 
 
-def form_of_name(name: str) -> AclForm | None:
-    """Return the form for the extension of a file name, None for an unknown extension."""
-    dot = name.rfind(".")
-    return _EXTENSIONS.get(name[dot:].lower()) if dot >= 0 else None
-
-
-def form_of_text(text: str) -> AclForm | None:
-    """Return the form suggested by the beginning of a text, None for a blank text."""
-    start = text.lstrip()
-    if not start:
-        return None
-    if start.startswith((BEGINNING, "ACLs for principal `")):
-        return AclForm.KAFKA_ACLS
-    if start[0] in "[{":
-        return AclForm.JSON
-    names = start.partition("\n")[0].strip().replace('"', "").lower().split(",")
-    return AclForm.CSV if set(names) == set(FIELDS) else AclForm.YAML
-
-
 __all__ = [
     "FIELDS",
     "FIELD_BYTES_MAX",
@@ -106,9 +82,9 @@ __all__ = [
     "binding_of_fields",
     "binding_of_texts",
     "check_texts",
+    "detect_form",
     "fields_of",
     "form_of_name",
-    "form_of_text",
     "read_acls",
     "texts_of",
     "write_acls",

@@ -1,6 +1,6 @@
 """An ACL as seven named texts, shared by JSON, YAML and CSV."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from kustos.acl.enums import AclOperation, AclPermissionType, PatternType, ResourceType
@@ -19,6 +19,30 @@ FIELDS: Final = (
 """The fields of an ACL, in the order in which they are written."""
 
 _FIELD_SET: Final = frozenset(FIELDS)
+
+ERROR: Final = "error"
+"""The field in which `rpk` says that it could not list an ACL; empty else."""
+
+
+def _word(name: str) -> str:
+    return name.strip().lower().replace("_", "").replace("-", "")
+
+
+_FIELD_OF_WORD: Final[dict[str, str]] = {_word(field): field for field in FIELDS} | {
+    # Kafka Security Manager, AKHQ
+    "kafkaprincipal": "principal",
+    # rpk
+    "resourcepatterntype": "pattern_type",
+    "permission": "permission_type",
+    ERROR: ERROR,
+    # Terraform's `kafka_acl`
+    "resourcepatterntypefilter": "pattern_type",
+    "aclprincipal": "principal",
+    "aclhost": "host",
+    "acloperation": "operation",
+    "aclpermissiontype": "permission_type",
+}
+"""The names of the fields as kustos and other tools write them, in lower case without separators."""
 _FILTER_ONLY: Final = frozenset({"ANY", "MATCH"})
 
 _EXACT: Final[dict[type[Any], dict[str, Any]]] = {
@@ -85,6 +109,29 @@ def binding_of_fields(fields: Mapping[str, str], place: Place) -> AclBinding:
             enum_of(AclPermissionType, "permission type", fields["permission_type"], place),
         ),
     )
+
+
+def field_names(names: Iterable[str], place: Place) -> list[str]:
+    """Return our name for each name of a field that a tool wrote, with `ERROR` where that is one of them.
+
+    Raises `AclFormatError` for an unknown name, two names of one field, and a missing field.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        field = _FIELD_OF_WORD.get(_word(name), name)
+        if field in found:
+            raise AclFormatError(place, name, f"names `{field}` a second time, give each field once")
+        found[field] = name
+    check_names([field for field in found if field != ERROR], place)
+    return list(found)
+
+
+def binding_of_named_fields(fields: Mapping[str, str], place: Place) -> AclBinding:
+    """Return the ACL of the texts that `field_names` named; raise `AclFormatError` naming the wrong one."""
+    error = fields.get(ERROR)
+    if error:
+        raise AclFormatError(place, error, "is an error that the tool reports, this ACL is not whole")
+    return binding_of_fields({name: text for name, text in fields.items() if name != ERROR}, place)
 
 
 def check_names(names: Collection[str], place: Place) -> None:

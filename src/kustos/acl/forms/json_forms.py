@@ -1,7 +1,8 @@
 """JSON and JSON lines, read so that each ACL keeps its line.
 
-JSON is an array of objects, an object with such an array as `acls` (the output of `kustos acls list -o json`;
-its other members are ignored), or objects one after the other. JSON lines is one object per line.
+JSON is an array of objects, an object with such an array as `acls` (the output of `kustos acls list -o json`)
+or `matches` (of `rpk security acl list --format json`), whose other members are ignored, the state that
+`terraform show -json` prints, or objects one after the other. JSON lines is one object per line.
 """
 
 import json
@@ -9,12 +10,18 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from kustos.acl.forms.fields import binding_of_fields, check_names, fields_of
+from kustos.acl.forms.fields import binding_of_named_fields, field_names, fields_of
 from kustos.acl.forms.values import AclFormatError, LineCounter, LocatedBinding, Place, numbered_lines
 from kustos.acl.values import AclBinding
 
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 _ACLS: Final = "acls"
+_LISTS: Final = frozenset({_ACLS, "matches"})
+_STATE: Final = "format_version"
+_TERRAFORM_TYPE: Final = "kafka_acl"
+
+MODULE_DEPTH_MAX: Final = 50
+"""How deep modules of a Terraform state may be nested: ten times the depth that its style guide advises."""
 
 
 class _RepeatedNameError(ValueError):
@@ -47,11 +54,11 @@ def _decode(text: str, position: int, place: Place, name: str, lines: LineCounte
 def _binding(item: Any, place: Place) -> AclBinding:
     if not isinstance(item, dict):
         raise AclFormatError(place, json.dumps(item), "is not an object, an ACL is one with seven texts")
-    check_names(item, place)
-    for field, value in item.items():
+    fields = dict(zip(field_names(item, place), item.values(), strict=True))
+    for name, value in item.items():
         if not isinstance(value, str):
-            raise AclFormatError(place, field, f"has the value {json.dumps(value)}, write a text in quotes")
-    return binding_of_fields(item, place)
+            raise AclFormatError(place, name, f"has the value {json.dumps(value)}, write a text in quotes")
+    return binding_of_named_fields(fields, place)
 
 
 class _JsonReader:
@@ -69,8 +76,10 @@ class _JsonReader:
             raise AclFormatError(self._place(), "", "the text is blank, write `[]` for no ACLs")
         if first == "[":
             yield from self._array()
-        elif first == "{" and self._has_member_acls():
-            yield from self._document()
+        elif (kind := self._kind() if first == "{" else "") in _LISTS:
+            yield from self._document(kind)
+        elif kind == _STATE:
+            yield from self._state()
         else:
             while self._next():
                 yield self._item()
@@ -105,50 +114,109 @@ class _JsonReader:
         place = self._place()
         return LocatedBinding(_binding(self._value(), place), place.line)
 
-    def _array(self) -> Iterator[LocatedBinding]:
+    def _items(self) -> Iterator[None]:
+        """Yield at the beginning of each item of the array here; the caller reads it."""
         self._take("[")
         if self._next() == "]":
             self._position += 1
             return
         while True:
-            yield self._item()
+            yield
             if self._next() != ",":
                 break
             self._position += 1
         self._take("]")
 
-    def _has_member_acls(self) -> bool:
-        """Return whether the object here is a document with a member `acls`, not an ACL."""
-        start = self._position
-        try:
-            for _ in self._members():
-                return True
-            return False
-        finally:
-            self._position = start
-
-    def _members(self) -> Iterator[None]:
-        """Yield at the beginning of the value of each member `acls`; skip the other members."""
+    def _members(self) -> Iterator[str]:
+        """Yield the name of each member of the object here; skip a value that the caller does not read."""
         self._take("{")
         while self._next() != "}":
-            name = self._value()
+            name = str(self._value())
             self._take(":")
-            if name == _ACLS and self._next() == "[":
-                yield
-            else:
+            self._next()
+            start = self._position
+            yield name
+            if self._position == start:
                 self._value()
             if self._next() != ",":
                 break
             self._position += 1
         self._take("}")
 
-    def _document(self) -> Iterator[LocatedBinding]:
+    def _kind(self) -> str:
+        """Return the member that tells what the object here is, an empty text for an ACL."""
+        start = self._position
+        for name in self._members():
+            if name == _STATE or (name in _LISTS and self._next() == "["):
+                self._position = start
+                return name
+            if name == "apiVersion":
+                raise AclFormatError(
+                    self._place(),
+                    "",
+                    "this is an object of Kubernetes, write it as YAML (`kubectl get -o yaml`)",
+                )
+        self._position = start
+        return ""
+
+    def _array(self) -> Iterator[LocatedBinding]:
+        for _ in self._items():
+            yield self._item()
+
+    def _document(self, kind: str) -> Iterator[LocatedBinding]:
         is_first = True
-        for _ in self._members():
+        for name in self._members():
+            if name != kind:
+                continue
             if not is_first:
-                raise AclFormatError(self._place(), _ACLS, "occurs twice in one object, give it once")
+                raise AclFormatError(self._place(), kind, "occurs twice in one object, give it once")
             is_first = False
             yield from self._array()
+
+    def _state(self) -> Iterator[LocatedBinding]:
+        """Yield the ACLs that a Terraform state holds; refuse a state without any, and a plan."""
+        found = False
+        for name in self._members():
+            if name != "values":
+                continue
+            for member in self._members():
+                if member == "root_module":
+                    for located in self._module(MODULE_DEPTH_MAX):
+                        found = True
+                        yield located
+        if not found:
+            raise AclFormatError(
+                self._place(),
+                _TERRAFORM_TYPE,
+                "is the type of no resource here; give the state that `terraform show -json` prints",
+            )
+
+    def _module(self, depth: int) -> Iterator[LocatedBinding]:
+        if not depth:
+            raise AclFormatError(self._place(), "", f"modules are nested deeper than {MODULE_DEPTH_MAX}")
+        for name in self._members():
+            if name == "resources":
+                for _ in self._items():
+                    yield from self._resource()
+            elif name == "child_modules":
+                for _ in self._items():
+                    yield from self._module(depth - 1)
+
+    def _resource(self) -> Iterator[LocatedBinding]:
+        self._next()
+        place = self._place()
+        resource = self._value()
+        if not isinstance(resource, dict):
+            raise AclFormatError(place, json.dumps(resource), "is not a resource of a Terraform state")
+        if (resource.get("type"), resource.get("mode")) != (_TERRAFORM_TYPE, "managed"):
+            return
+        values = resource.get("values")
+        if not isinstance(values, dict):
+            raise AclFormatError(place, "values", "is missing, a resource of a Terraform state has them")
+        # the provider makes the id from the other values
+        yield LocatedBinding(
+            _binding({name: value for name, value in values.items() if name != "id"}, place), place.line
+        )
 
 
 def read_json(text: str, name: str) -> Iterator[LocatedBinding]:

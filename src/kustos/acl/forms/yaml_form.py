@@ -1,18 +1,25 @@
-"""YAML: a list of mappings, alone or as `acls` of a mapping.
+"""YAML: a list of mappings, alone or as `acls` of a mapping, or the `KafkaUser` objects of Strimzi.
 
 Read from the parser's events, so that each ACL keeps its line and only texts are built: every value is the
 literal text, whatever YAML would make of it (`no`, `1e3`). Aliases and tags are refused: people review a set
 of ACLs and must see each value in its place.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any, Final
 
-from kustos.acl.forms.fields import binding_of_fields, fields_of
+from kustos.acl.forms.fields import binding_of_named_fields, field_names, fields_of
+from kustos.acl.forms.strimzi import KIND, LIST_KIND, PlacedValue, bindings_of_users
 from kustos.acl.forms.values import AclFormatError, LocatedBinding, Place
 from kustos.acl.values import AclBinding
 
 _ACLS: Final = "acls"
+_KIND: Final = "kind"
+_OF_KUBERNETES: Final = frozenset({_KIND, "metadata", "spec", "items"})
+
+DEPTH_MAX: Final = 50
+"""How deep an object of Kubernetes may be nested: several times the depth of what Strimzi defines."""
+
 _SEPARATORS: Final = "\n\r\x85\u2028\u2029"
 _NOTHING: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _TEXT_TAGS: Final = frozenset({None, "!", "tag:yaml.org,2002:str"})
@@ -73,6 +80,27 @@ class _Events:
         value: str = event.value
         return value
 
+    def node(self, event: Any, depth: int = DEPTH_MAX) -> PlacedValue:
+        """Return the value that begins with an event."""
+        if not depth:
+            raise self.error("", f"values are nested deeper than {DEPTH_MAX}")
+        line = self.line
+        if self.is_a(event, "Scalar"):
+            is_null = not event.style and event.value in _NOTHING
+            return PlacedValue(self._name, line, None if is_null else event.value)
+        if self.is_a(event, "SequenceStart"):
+            items: list[PlacedValue] = []
+            while not self.is_a(event := self.next(), "SequenceEnd"):
+                items.append(self.node(event, depth - 1))
+            return PlacedValue(self._name, line, items)
+        members: dict[str, PlacedValue] = {}
+        while not self.is_a(event := self.next(), "MappingEnd"):
+            key = self.text(event, "the name of a member")
+            if key in members:
+                raise self.error(key, "occurs twice, give it once")
+            members[key] = self.node(self.next(), depth - 1)
+        return PlacedValue(self._name, line, members)
+
     def skip(self, event: Any) -> None:
         depth = 0
         while True:
@@ -86,28 +114,41 @@ class _Events:
 
 
 def read_yaml(text: str, name: str) -> Iterator[LocatedBinding]:
-    """Yield the ACLs of a YAML text with one document; raise `AclFormatError`."""
+    """Yield the ACLs of a YAML text; raise `AclFormatError`.
+
+    It has one document, or one for each `KafkaUser`.
+    """
     events = _Events(text, name)
     events.next()
     if not events.next_is("DocumentStart"):
         raise events.error("", "the text holds no YAML document, write `[]` for no ACLs")
-    event = events.next()
-    if events.is_a(event, "SequenceStart"):
-        yield from _list(events)
-    elif events.is_a(event, "MappingStart"):
-        yield from _document(events)
-    else:
-        raise events.error(getattr(event, "value", ""), "is not a list of ACLs")
-    events.next()
-    if not events.next_is("StreamEnd"):
-        raise events.error("", "a second document begins here, put all ACLs into one list")
+    while True:
+        is_of_users = False
+        event = events.next()
+        if events.is_a(event, "SequenceStart"):
+            yield from _list(events)
+        elif events.is_a(event, "MappingStart"):
+            is_of_users = yield from _document(events)
+        else:
+            raise events.error(getattr(event, "value", ""), "is not a list of ACLs")
+        events.next()
+        if events.next_is("StreamEnd"):
+            return
+        if not is_of_users:
+            raise events.error("", "a second document begins here, put all ACLs into one list")
 
 
-def _document(events: _Events) -> Iterator[LocatedBinding]:
+def _document(events: _Events) -> Generator[LocatedBinding, None, bool]:
+    """Yield the ACLs of a mapping; return whether they are those of users of Strimzi."""
     found = False
+    kubernetes: dict[str, PlacedValue] = {}
+    place = events.place()
     while not events.is_a(event := events.next(), "MappingEnd"):
         key = events.text(event, "the name of a member")
         event = events.next()
+        if key in _OF_KUBERNETES and not found:
+            kubernetes[key] = events.node(event)
+            continue
         if key != _ACLS:
             events.skip(event)
             continue
@@ -117,8 +158,13 @@ def _document(events: _Events) -> Iterator[LocatedBinding]:
         if not events.is_a(event, "SequenceStart"):
             raise events.error(_ACLS, "is not a list of ACLs")
         yield from _list(events)
+    kind = kubernetes[_KIND].value if _KIND in kubernetes else None
+    if not found and kind in {KIND, LIST_KIND}:
+        yield from bindings_of_users(PlacedValue(place.name, place.line, kubernetes))
+        return True
     if not found:
         raise events.error(_ACLS, "is missing: write a list of ACLs, or a mapping that has one as `acls`")
+    return False
 
 
 def _list(events: _Events) -> Iterator[LocatedBinding]:
@@ -134,7 +180,8 @@ def _list(events: _Events) -> Iterator[LocatedBinding]:
             if key in fields:
                 raise events.error(key, "occurs twice in one ACL, give it once")
             fields[key] = events.text(events.next(), f"field `{key}`")
-        yield LocatedBinding(binding_of_fields(fields, place), place.line)
+        named = dict(zip(field_names(fields, place), fields.values(), strict=True))
+        yield LocatedBinding(binding_of_named_fields(named, place), place.line)
 
 
 def write_yaml(bindings: Iterable[AclBinding]) -> str:

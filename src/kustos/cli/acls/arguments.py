@@ -141,10 +141,8 @@ def filters_to_list(resources: ResourceArguments) -> list[AclBindingFilter]:
 
 def parse_operation(text: str) -> AclOperation:
     """Return the operation written as in Kafka's tool (`DescribeConfigs`) or config (`DESCRIBE_CONFIGS`)."""
-    wanted = _squeezed(text)
-    for operation in AclOperation:
-        if _squeezed(operation.name) == wanted and operation is not AclOperation.UNKNOWN:
-            return operation
+    if operation := AclOperation.from_text(text):
+        return operation
     names = ", ".join(o.name for o in AclOperation if o > AclOperation.ANY)
     raise usage_error(f"`{text}` is not an operation, use one of {names}")
 
@@ -152,10 +150,6 @@ def parse_operation(text: str) -> AclOperation:
 def sorted_bindings(bindings: Iterable[AclBinding]) -> list[AclBinding]:
     """Return bindings sorted by resource, then by entry: the order of every printed list."""
     return sorted(set(bindings), key=_binding_order)
-
-
-def _squeezed(text: str) -> str:
-    return text.strip().replace("_", "").replace("-", "").upper()
 
 
 def _entries_by_resource(resources: ResourceArguments, entries: EntryArguments) -> Entries:

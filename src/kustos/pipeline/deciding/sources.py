@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kustos.acl import AclBinding
-from kustos.acl.forms import FILE_BYTES_MAX, AclForm, AclFormatError, form_of_name, form_of_text, read_acls
+from kustos.acl.forms import FILE_BYTES_MAX, AclForm, AclFormatError, detect_form, form_of_name, read_acls
 from kustos.metadata import METADATA_SUFFIXES, MetadataError
 from kustos.pipeline.deciding.acl_set import AclsInForce
 from kustos.pipeline.errors import AclSetError
@@ -131,10 +131,8 @@ def _of_metadata(path: Path, at: str | None) -> list[AclBinding]:
 
 
 def _of_text(text: str, form: AclForm | None, called: str) -> list[AclBinding]:
-    known = form or form_of_name(called) or form_of_text(text)
-    if known is None:
-        raise AclSetError(f"{called} is blank; if that means no ACLs, say its form")
     try:
+        known = form or detect_form(text, called)
         return [located.binding for located in read_acls(text, known, called)]
     except AclFormatError as error:
         raise AclSetError(str(error)) from error
