@@ -30,6 +30,7 @@ MAX_TEXT_SIZE: Final = 1_048_576
 
 _SKIPPED: Final = re.compile(r"[\x00-\x20]+|/\*.*?(?:\*/|\Z)|/[^\r\n]*", re.DOTALL)
 _WORD: Final = re.compile(r"[A-Za-z_$\xa0-\U0010ffff][A-Za-z0-9_$.\-\xa0-\U0010ffff]*")
+_SECTION: Final = re.compile(r"\w+\s*\{")
 _NUMBER: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]*)")
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _OCTAL: Final = re.compile(r"[0-3][0-7]{0,2}|[4-7][0-7]?")
@@ -95,14 +96,31 @@ def parse_jaas_config(
     if len(text) > MAX_TEXT_SIZE:
         raise JaasError(f"the JAAS config is longer than {MAX_TEXT_SIZE} characters")
     tokens = _tokens(text)
-    entries: list[JaasEntry] = []
-    for token in tokens:
-        entry = _entry(token, tokens)
-        policy.check(entry.login_module)
-        entries.append(entry)
+    try:
+        entries = tuple(_entry(token, tokens) for token in tokens)
+    except JaasError as error:
+        cause = _cause(text)
+        raise (JaasError(cause) if cause else error) from None
     if not entries:
         raise JaasError("the JAAS config names no login module")
-    return tuple(entries)
+    for entry in entries:
+        policy.check(entry.login_module)
+    return entries
+
+
+def _cause(text: str) -> str:
+    """Return what people often do wrong in a text that cannot be read, empty if it is something else."""
+    given = text.strip()
+    if given[:1] in {"'", '"'} and given[-1:] == given[0]:
+        return "the whole value is in quotes, which belong to it in a properties file; leave them out"
+    if _SECTION.match(given):
+        return "it is a section of a JAAS file; give only its login module and options, without the braces"
+    if not given.endswith(";") and text[-1:] in {" ", "\t"}:
+        return (
+            "the value ends with a blank and without a semicolon; a backslash continues a line only if "
+            "nothing follows it, not even a blank"
+        )
+    return ""
 
 
 def single_jaas_entry(text: str, policy: LoginModulePolicy = DEFAULT_LOGIN_MODULE_POLICY) -> JaasEntry:
@@ -135,7 +153,7 @@ def _entry(first: _Token, tokens: Iterator[_Token]) -> JaasEntry:
         if key.text is None or value is None or value.text is None:
             raise JaasError(f'the option at character {key.position} is not written `name="value"`')
         options[key.text] = value.text
-    raise JaasError("the login module's entry does not end with a semicolon")
+    raise JaasError("the login module's entry does not end with a semicolon, write `;` after the last option")
 
 
 def _tokens(text: str) -> Iterator[_Token]:

@@ -23,6 +23,8 @@ def serve(path: PropertiesFile) -> int:
     """
     from kustos.cli.failures import usage_error
 
+    if path.is_dir():
+        raise usage_error(f"`{path}` is a directory, name the properties file in it")
     if not path.is_file():
         raise usage_error(f"there is no properties file `{path}`")
     from kustos.runtime import garbage_collection_paused

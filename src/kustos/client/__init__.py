@@ -17,6 +17,7 @@ from kustos.client.errors import (
     UnsupportedVersionError,
     error_name,
 )
+from kustos.client.foreign_keys import IN_QUOTES, is_quoted, kafkas_key
 from kustos.client.login import (
     KAFKAS_LOGINS,
     LoginCallbackHandler,
@@ -42,6 +43,7 @@ __all__ = [
     "ENGINE_FACTORIES",
     "ENGINE_FACTORY_KEY",
     "FAILURES",
+    "IN_QUOTES",
     "KAFKAS_LOGINS",
     "NONE",
     "NO_ENGINES",
@@ -75,6 +77,8 @@ __all__ = [
     "connect",
     "error_name",
     "failed",
+    "is_quoted",
+    "kafkas_key",
     "one_shot",
     "parse_address",
     "parse_bootstrap_servers",

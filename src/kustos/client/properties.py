@@ -15,6 +15,8 @@ from kustos.runtime import reason_of
 MAX_FILE_BYTES: Final = 1024 * 1024
 """Configurations are hand-written; a larger file is the wrong file."""
 
+BYTE_ORDER_MARK: Final = "\ufeff"
+
 _BLANKS: Final = " \t\f"
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -29,6 +31,11 @@ def read_properties(path: Path) -> dict[str, str]:
         raise SettingsError(f"cannot read the properties file `{path}`: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"the properties file `{path}` is not UTF-8 text") from error
+    if text.startswith(BYTE_ORDER_MARK):
+        raise SettingsError(
+            f"`{path}` begins with a byte order mark, which Java takes for a part of the first key; "
+            "save it as UTF-8 without the mark"
+        )
     try:
         return parse_properties(text)
     except SettingsError as error:

@@ -13,6 +13,7 @@ from kustos.acl import ANONYMOUS
 from kustos.auth import GSSAPI, OAUTHBEARER, JaasError, parse_jaas_config, single_jaas_entry
 from kustos.client.connection import ConnectionLimits
 from kustos.client.errors import SettingsError
+from kustos.client.foreign_keys import refuse_foreign_keys, refuse_quoted
 from kustos.client.kerberos import LOGIN_MODULE as KERBEROS_MODULE
 from kustos.client.kerberos import KerberosClientSettings
 from kustos.client.login import LoginCallbackHandler, LoginHandlerSettings, login_handler_class
@@ -133,6 +134,8 @@ class ClientSettings:
     @classmethod
     def from_properties(cls, bootstrap_servers: str, properties: Mapping[str, str]) -> "ClientSettings":
         """Return the settings of these keys; raise `SettingsError` naming the wrong key."""
+        refuse_foreign_keys(properties)
+        refuse_quoted(properties)
         protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
         if protocol not in SECURITY_PROTOCOLS:
             raise SettingsError(
@@ -211,6 +214,7 @@ SECRET_KEYS: Final = frozenset(
         "ssl.keystore.key",
         "ssl.truststore.password",
         "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
     }
 )
 """The keys that no class of the operator's is handed; it gets the options of the login module."""

@@ -31,6 +31,7 @@ from kustos.runtime.storage import (
 from kustos.runtime.texts import (
     LISTED_MAX,
     TextFileError,
+    did_you_mean,
     listed,
     quoted,
     read_text_file,
@@ -62,6 +63,7 @@ __all__ = [
     "collect_frozen",
     "collect_seldom",
     "descriptor_limit",
+    "did_you_mean",
     "freeze_imports",
     "freeze_objects",
     "freeze_until_exit",

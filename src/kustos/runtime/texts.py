@@ -1,7 +1,7 @@
 """Texts of people and for people: hand-written files, read up to a limit; errors and lists in words."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -58,6 +58,18 @@ def text_of_bytes(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise TextFileError(f"{name}, line {line}: this is not text in UTF-8") from None
+
+
+_LIKENESS: Final = 0.8
+"""How similar a name must be to be suggested in place of another, from 0 to 1."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return "did you mean ..." with the known name that is most alike, an empty text if none is."""
+    from difflib import get_close_matches
+
+    alike = get_close_matches(name, list(known), n=1, cutoff=_LIKENESS)
+    return f"did you mean `{alike[0]}`" if alike else ""
 
 
 LISTED_MAX: Final = 8

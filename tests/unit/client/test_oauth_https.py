@@ -17,8 +17,8 @@ from kustos.client import ClientTls
 from kustos.client.oauth import EndpointError, JwksSettings, ProviderEndpoint, RefreshingKeys
 from kustos.runtime import SystemClock
 from testkit.bearer_tokens import jwks, public
+from testkit.http_provider import Provider
 from testkit.waiting import wait_until
-from tests.unit.client.http_worlds import Provider
 
 
 def _usage() -> x509.KeyUsage:

@@ -15,7 +15,7 @@ from kustos.client.oauth.keys import MISSING_KEY_IDS_MAX
 from kustos.runtime import SystemClock
 from testkit.bearer_tokens import jwks, public
 from testkit.clocks import ManualClock
-from tests.unit.client.http_worlds import Provider
+from testkit.http_provider import Provider
 
 NEVER_MS = 2**31 - 1
 

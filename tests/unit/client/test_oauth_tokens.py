@@ -4,22 +4,34 @@ import asyncio
 import json
 import threading
 import time
-from base64 import b64decode
+from base64 import b64decode, urlsafe_b64decode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 from hypothesis import given
 from hypothesis import strategies as st
+from joserfc.jwk import ECKey, RSAKey
 
+from kustos.auth.jwt import parse_jwks
+from kustos.auth.jwt.keys import is_signed_by
 from kustos.client import AuthenticationFailedError, CannotConnectError, ClientSettings, SettingsError
 from kustos.client.oauth import LOGIN_MODULE, EndpointError, OAuthClientSettings, TokenSource, token_source
 from kustos.client.oauth.tokens import read_answer, token_request
 from kustos.client.refreshed import RefreshRules, refresh_at_ms, retry_pauses_ms
 from testkit.bearer_tokens import without_signature
 from testkit.certificates import Authority
-from tests.unit.client.http_worlds import Provider
+from testkit.http_provider import Provider
 
 ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 URL_KEY = "sasl.oauthbearer.token.endpoint.url"
@@ -249,3 +261,127 @@ def test_a_wrong_setting_of_a_client_is_named(keys: dict[str, str], words: str) 
         ClientSettings.from_properties("h:1", CLIENT | keys)
     assert words in str(caught.value)
     assert SECRET not in str(caught.value)
+
+
+ISSUER_CLAIMS = {"iss": "kafka-admin", "sub": "kafka-admin", "aud": "https://login.example.com/token"}
+RSA = rsa.generate_private_key(65537, 2048)
+EC = ec.generate_private_key(ec.SECP256R1())
+
+
+def assertion_keys(url: str, **more: str) -> dict[str, str]:
+    return {
+        URL_KEY: url,
+        ALLOWED: url,
+        **{f"sasl.oauthbearer.assertion.{name.replace('_', '.')}": value for name, value in more.items()},
+    }
+
+
+def key_file(folder: Path, key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey, passphrase: str = "") -> str:
+    kind = BestAvailableEncryption(passphrase.encode()) if passphrase else NoEncryption()
+    path = folder / "assertion.pem"
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, kind))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithm", "passphrase"), [(RSA, "", ""), (RSA, "rs256", "open-it"), (EC, "ES256", "")]
+)
+async def test_an_assertion_that_we_sign_takes_the_place_of_a_secret(
+    provider: Provider,
+    tmp_path: Path,
+    key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey,
+    algorithm: str,
+    passphrase: str,
+) -> None:
+    template = tmp_path / "template.json"
+    template.write_text('{"header": {"kid": "k1"}, "payload": {"tenant": 7, "exp": 1}}')
+    keys = assertion_keys(
+        provider.url,
+        private_key_file=key_file(tmp_path, key, passphrase),
+        private_key_passphrase=passphrase,
+        algorithm=algorithm,
+        template_file=str(template),
+        claim_jti_include="true",
+        claim_exp_seconds="120",
+        **{f"claim_{name}": value for name, value in ISSUER_CLAIMS.items()},
+    )
+    given = OAuthClientSettings.from_properties(
+        keys | {"sasl.oauthbearer.client.credentials.client.id": "svc"}, {}
+    )
+    assert passphrase not in repr(given) or not passphrase
+    await TokenSource(given).token()
+    ((_, _, headers, body),) = provider.requests
+    assert "authorization" not in headers
+    sent = dict(parse_qsl(body.decode()))
+    jwt = sent.pop("client_assertion")
+    assert sent == {
+        "grant_type": "client_credentials",
+        "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+        "client_id": "svc",
+    }
+    signed = jwt.rpartition(".")[0]
+    header, claims = (json.loads(urlsafe_b64decode(part + "==")) for part in signed.split("."))
+    assert header == {"alg": algorithm.upper() or "RS256", "typ": "JWT", "kid": "k1"}
+    assert claims.pop("jti")
+    issued_s = claims.pop("iat")
+    assert abs(issued_s - time.time()) < 60
+    assert claims == ISSUER_CLAIMS | {"tenant": 7, "exp": issued_s + 120, "nbf": issued_s - 60}
+    known = parse_jwks(json.dumps({"keys": [public_jwk(key)]}).encode())
+    assert is_signed_by(known.keys[0], jwt, header["alg"])
+
+
+def public_jwk(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> dict[str, Any]:
+    pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    kind = RSAKey if isinstance(key, rsa.RSAPrivateKey) else ECKey
+    return dict(kind.import_key(pem, {"kid": "k1"}).as_dict())
+
+
+async def test_an_assertion_of_a_file_is_the_grant_of_a_jwt_bearer(
+    provider: Provider, tmp_path: Path
+) -> None:
+    file = tmp_path / "assertion.jwt"
+    file.write_text("a.b.c\n")
+    retriever = "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever"
+    keys = assertion_keys(provider.url, file=str(file)) | {
+        "sasl.oauthbearer.jwt.retriever.class": retriever,
+        "sasl.oauthbearer.scope": "kafka",
+    }
+    source = TokenSource(OAuthClientSettings.from_properties(keys, {}))
+    await source.token()
+    ((_, _, headers, body),) = provider.requests
+    assert "authorization" not in headers
+    grant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    assert dict(parse_qsl(body.decode())) == {"grant_type": grant, "assertion": "a.b.c", "scope": "kafka"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"private_key_file": "absent.pem"}, "cannot read `absent.pem`: no such file"),
+        ({"private_key_passphrase": "wrong"}, "has no private key in PEM that .* opens"),
+        ({"algorithm": "ES256"}, "does not sign with ES256"),
+        ({"template_file": __file__}, "is not JSON"),
+        ({"file": __file__}, "holds no JWT"),
+    ],
+)
+async def test_an_assertion_that_cannot_be_made_is_told_without_its_secrets(
+    provider: Provider, tmp_path: Path, changed: dict[str, str], told: str
+) -> None:
+    given = {"private_key_file": key_file(tmp_path, RSA), "claim_iss": "x"} | changed
+    keys = assertion_keys(provider.url, **given) | {"sasl.login.retry.backoff.max.ms": "0"}
+    with pytest.raises((AuthenticationFailedError, CannotConnectError), match=told):
+        await TokenSource(OAuthClientSettings.from_properties(keys, {})).token()
+    assert provider.requests == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"claim_iss": "x"}, "`sasl.oauthbearer.assertion.private.key.file` is not set"),
+        ({"claim_iss": "x", "private_key_file": "k", "algorithm": "none"}, "is `NONE`, use one of RS256"),
+        ({"claim_iss": "x", "private_key_file": "k", "claim_exp_seconds": "x"}, "use a whole number from 0"),
+    ],
+)
+def test_a_wrong_setting_of_an_assertion_is_named(keys: dict[str, str], told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        OAuthClientSettings.from_properties(assertion_keys("https://x/", **keys), {})

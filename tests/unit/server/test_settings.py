@@ -163,6 +163,12 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"metadata.log.dir": None}, "`metadata.log.dir` is not set"),
     ({"kustos.upstream.bootstrap.servers": None}, "`kustos.upstream.bootstrap.servers` is not set"),
     ({"kustos.upstream.bootstrap.servers": "broker"}, "`broker` is not an address of a node"),
+    ({"listeners": '"PLAINTEXT://127.0.0.1:9092"'}, "the value of `listeners` is in quotes, which belong to"),
+    (
+        {"kustos.upstream.sasl.username": "a"},
+        "`kustos.upstream.sasl.username` is named after a key of librdkafka, Kafka's key for it is "
+        "`sasl.jaas.config`",
+    ),
     ({"kustos.audit.sinsk": "json"}, "is not a setting of kustos, did you mean `kustos.audit.sinks`"),
     ({"kustos.nonsense": "1"}, "`kustos.nonsense` is not a setting of kustos, leave it out"),
     ({"listener.name.plaintext.kustos.nonsense": "1"}, "is not a setting of kustos"),
@@ -378,6 +384,13 @@ def test_delegation_tokens_are_off_without_a_secret_and_have_kafkas_times() -> N
         SettingsError, match=r"^`delegation.token.secret.key`: the secret is not Unicode text$"
     ):
         settings_from(LEAST | {"delegation.token.secret.key": "s3cret\ud800"}, {})
+
+
+def test_a_required_key_that_is_misspelled_is_named() -> None:
+    misspelled = {name.replace("listeners", "listners"): value for name, value in LEAST.items()}
+    told = r"`listeners` is not set, .*; `listners` is set, did you mean `listeners`"
+    with pytest.raises(SettingsError, match=told):
+        settings_from(misspelled, {})
 
 
 def test_the_page_shows_every_setting_and_is_up_to_date() -> None:

@@ -58,15 +58,7 @@ class ProviderEndpoint:
 
     def read_file(self, max_bytes: int = ANSWER_MAX_BYTES) -> bytes:
         """Return the content of the file; raise `EndpointError`. It blocks."""
-        path = Path(unquote(urlsplit(self.url).path))
-        try:
-            with path.open("rb") as file:
-                data = file.read(max_bytes + 1)
-        except OSError as error:
-            raise EndpointError(f"cannot read `{path}`: {reason_of(error)}") from None
-        if len(data) > max_bytes:
-            raise EndpointError(f"`{path}` is larger than {max_bytes} bytes")
-        return data
+        return read_small_file(Path(unquote(urlsplit(self.url).path)), max_bytes)
 
     def request(
         self,
@@ -88,6 +80,18 @@ class ProviderEndpoint:
             raise EndpointError(f"`{self.url}` has no trusted certificate: {error.verify_message}") from None
         except (OSError, http.client.HTTPException) as error:
             raise EndpointError(f"`{self.url}` did not answer: {_reason(error)}") from None
+
+
+def read_small_file(path: Path, max_bytes: int = ANSWER_MAX_BYTES) -> bytes:
+    """Return the content of a file; raise `EndpointError`. It blocks."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise EndpointError(f"cannot read `{path}`: {reason_of(error)}") from None
+    if len(data) > max_bytes:
+        raise EndpointError(f"`{path}` is larger than {max_bytes} bytes")
+    return data
 
 
 def _connection(

@@ -1,4 +1,4 @@
-"""How we get a token for ourselves: Kafka's keys of a client with OAUTHBEARER (KIP-768, KIP-1139)."""
+"""How we get a token for ourselves: Kafka's keys of a client (KIP-768, KIP-1139, KIP-1258)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,6 +6,13 @@ from typing import Final
 
 from kustos.auth import InitialResponseError, require_valid_extensions
 from kustos.client.errors import SettingsError
+from kustos.client.oauth.assertion import (
+    EXPIRES_KEY,
+    FILE_KEY,
+    ISSUER_KEY,
+    NOT_BEFORE_KEY,
+    AssertionSettings,
+)
 from kustos.client.oauth.http import (
     ALLOWED_URLS_KEY,
     DEFAULT_CONNECT_TIMEOUT_MS,
@@ -23,8 +30,12 @@ TOKEN_URL_KEY: Final = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105 (a ke
 
 _RETRIEVER_KEY: Final = "sasl.oauthbearer.jwt.retriever.class"
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer."
-_RETRIEVERS: Final = frozenset(
-    _PACKAGE + name for name in ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
+_JWT_BEARER: Final = _PACKAGE + "JwtBearerJwtRetriever"
+_RETRIEVERS: Final = (
+    _PACKAGE + "DefaultJwtRetriever",
+    _PACKAGE + "ClientCredentialsJwtRetriever",
+    _PACKAGE + "FileJwtRetriever",
+    _JWT_BEARER,
 )
 _EXTENSION: Final = "extension_"
 _INT32_MAX: Final = 2**31 - 1
@@ -35,6 +46,8 @@ _NUMBERS: Final = {
     "sasl.login.retry.backoff.max.ms": (10_000, 0, _INT32_MAX),
     "sasl.login.refresh.min.period.seconds": (60, 0, 900),
     "sasl.login.refresh.buffer.seconds": (300, 0, 3600),
+    EXPIRES_KEY: (300, 0, 86_400),
+    NOT_BEFORE_KEY: (60, 0, 3600),
 }
 """Key -> default, least and greatest value: Kafka's, which has no default for the timeouts."""
 
@@ -46,7 +59,10 @@ _PARTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class OAuthClientSettings:
-    """Where our tokens come from. A file has no client id and no secret."""
+    """Where our tokens come from. A file has no client id and no secret, an assertion no secret.
+
+    `is_jwt_bearer`: the assertion itself is the grant (RFC 7523, section 2.1), not only our authentication.
+    """
 
     endpoint: ProviderEndpoint
     client_id: str = ""
@@ -58,6 +74,8 @@ class OAuthClientSettings:
     retry_backoff_max_ms: int = 10_000
     refresh: RefreshRules = field(default_factory=RefreshRules)
     tls: ClientTls | None = None
+    assertion: AssertionSettings | None = None
+    is_jwt_bearer: bool = False
 
     @classmethod
     def from_properties(
@@ -79,7 +97,13 @@ class OAuthClientSettings:
             numbers["sasl.login.connect.timeout.ms"],
             numbers["sasl.login.read.timeout.ms"],
         )
-        client_id, secret = _credentials(properties, options, endpoint)
+        is_jwt_bearer = properties.get(_RETRIEVER_KEY, "").strip() == _JWT_BEARER
+        assertion: AssertionSettings | None = None
+        # as in Kafka the issuer of an assertion, not its key, says that one authenticates us
+        if is_jwt_bearer or any(properties.get(key, "").strip() for key in (FILE_KEY, ISSUER_KEY)):
+            life_s, earlier_s = numbers[EXPIRES_KEY], numbers[NOT_BEFORE_KEY]
+            assertion = AssertionSettings.from_properties(properties, life_s, earlier_s)
+        client_id, secret = _credentials(properties, options, endpoint, with_assertion=assertion is not None)
         return cls(
             endpoint,
             client_id,
@@ -96,27 +120,33 @@ class OAuthClientSettings:
                 numbers["sasl.login.refresh.buffer.seconds"],
             ),
             _tls(options),
+            assertion,
+            is_jwt_bearer,
         )
 
 
 def _require_known_classes(properties: Mapping[str, str]) -> None:
     retriever = properties.get(_RETRIEVER_KEY, "").strip()
     if retriever and retriever not in _RETRIEVERS:
-        known = ", ".join(f"`{name}`" for name in sorted(_RETRIEVERS))
+        known = ", ".join(f"`{name}`" for name in _RETRIEVERS)
         raise SettingsError(f"`{_RETRIEVER_KEY}` is `{retriever}`, kustos knows only {known}")
 
 
 def _credentials(
-    properties: Mapping[str, str], options: Mapping[str, str], endpoint: ProviderEndpoint
+    properties: Mapping[str, str],
+    options: Mapping[str, str],
+    endpoint: ProviderEndpoint,
+    *,
+    with_assertion: bool,
 ) -> tuple[str, str]:
-    """Return client id and secret; empty for a file."""
+    """Return client id and secret; empty for a file, and where an assertion takes their place."""
     if endpoint.is_file:
         return "", ""
     found: list[str] = []
     for name, option in (("client.id", "clientId"), ("client.secret", "clientSecret")):
         key = f"sasl.oauthbearer.client.credentials.{name}"
         value = properties.get(key, "").strip() or options.get(option, "")
-        if not value:
+        if not value and not with_assertion:
             raise SettingsError(f"`{key}` is not set, nor is the option `{option}` of `sasl.jaas.config`")
         try:
             value.encode()

@@ -1,4 +1,4 @@
-"""Our own tokens, from client credentials (RFC 6749, section 4.4) or a file, refreshed in time.
+"""Our own tokens, refreshed in time: from client credentials (RFC 6749, section 4.4), an assertion or a file.
 
 The next is fetched at the time that `sasl.login.refresh.*` set (`kustos.client.refreshed`).
 """
@@ -23,6 +23,9 @@ from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
 
 LOG: Final = structlog.get_logger("kustos.client")
 
+_JWT_BEARER_GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
 LIFE_MAX_S: Final = 10**9
 """The longest life that a provider can give a token: thirty years."""
 
@@ -46,9 +49,8 @@ class TokenSource:
     ) -> None:
         self._settings: Final = settings
         self._clock: Final = clock or SystemClock()
-        self.refreshed: Final = Refreshed(
-            self._fetch, self._refresh_at, self._clock, entropy or SystemEntropy()
-        )
+        self._entropy: Final = entropy or SystemEntropy()
+        self.refreshed: Final = Refreshed(self._fetch, self._refresh_at, self._clock, self._entropy)
 
     def __repr__(self) -> str:
         return f"TokenSource({self._settings.endpoint.url})"
@@ -91,21 +93,30 @@ class TokenSource:
         if endpoint.is_file:
             return held_token(endpoint.read_file().decode("ascii", "replace").strip(), None, now_ms)
         context = None if settings.tls is None else settings.tls.context()
-        body, headers = token_request(settings)
+        proof = settings.assertion
+        assertion = None if proof is None else proof.create(now_ms // 1000, self._entropy)
+        body, headers = token_request(settings, assertion)
         return read_answer(endpoint.request(context, body, headers), now_ms)
 
 
-def token_request(settings: OAuthClientSettings) -> tuple[bytes, dict[str, str]]:
-    """Return body and headers of the request for a token."""
-    fields = {"grant_type": "client_credentials"} | ({"scope": settings.scope} if settings.scope else {})
-    pair = [settings.client_id, settings.client_secret]
-    if settings.header_urlencode:
-        pair = [quote_plus(text) for text in pair]
-    credentials = b64encode(":".join(pair).encode()).decode()
-    return urlencode(fields).encode(), {
-        "Authorization": f"Basic {credentials}",
-        "Content-Type": "application/x-www-form-urlencoded",
-    }
+def token_request(
+    settings: OAuthClientSettings, assertion: str | None = None
+) -> tuple[bytes, dict[str, str]]:
+    """Return body and headers of the request for a token; an assertion takes the place of a secret."""
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    fields = {"grant_type": "client_credentials"}
+    if assertion is None:
+        pair = [settings.client_id, settings.client_secret]
+        if settings.header_urlencode:
+            pair = [quote_plus(text) for text in pair]
+        headers["Authorization"] = f"Basic {b64encode(':'.join(pair).encode()).decode()}"
+    elif settings.is_jwt_bearer:
+        fields = {"grant_type": _JWT_BEARER_GRANT, "assertion": assertion}
+    else:
+        fields |= {"client_assertion_type": _ASSERTION_TYPE, "client_assertion": assertion}
+        fields |= {"client_id": settings.client_id} if settings.client_id else {}
+    fields |= {"scope": settings.scope} if settings.scope else {}
+    return urlencode(fields).encode(), headers
 
 
 def read_answer(data: bytes, now_ms: int) -> HeldToken:

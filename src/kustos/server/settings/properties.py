@@ -1,11 +1,11 @@
 """The keys of a properties file, checked and parsed by the table of settings."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
-from kustos.client import SettingsError
+from kustos.client import IN_QUOTES, SettingsError, is_quoted, kafkas_key
+from kustos.runtime import did_you_mean
 from kustos.server.settings.indirection import References
 from kustos.server.settings.kinds import Setting
 from kustos.server.settings.table.callbacks import MECHANISM_CLASS, SERVER_CALLBACK_HANDLER_CLASS
@@ -28,8 +28,6 @@ LISTENER_PREFIX: Final = "listener.name."
 IGNORED: Final = "ignored"
 HANDED_ON: Final = "handed to the authorizer"
 HANDED_TO_OWN: Final = "handed to classes of your own"
-_LIKENESS: Final = 0.8
-"""How similar two keys must be for one to be suggested in place of the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +77,11 @@ class GivenSettings:
         fate = HANDED_ON if is_foreign else HANDED_TO_OWN if given.has_own_classes else IGNORED
         for key in given.unknown:
             _take_unknown(key, problems, given.warnings, fate)
-        problems.extend(
-            f"`{setting.name}` is not set, use {setting.kind.takes}"
-            for setting in SETTINGS
-            if setting.required and setting.name not in properties
-        )
+        for setting in SETTINGS:
+            if setting.required and setting.name not in properties:
+                alike = next((key for key in given.unknown if did_you_mean(key, [setting.name])), None)
+                hint = "" if alike is None else f"; `{alike}` is set, did you mean `{setting.name}`"
+                problems.append(f"`{setting.name}` is not set, use {setting.kind.takes}{hint}")
         if problems:
             raise SettingsError("; ".join(problems))
         return given
@@ -205,8 +203,11 @@ def _take_unknown(key: str, problems: list[str], warnings: list[str], fate: str)
         other = f" or `{GATEWAY_BROKER_PORT_START.name}`" if key == BROKER_PORT_START.name else ""
         problems.append(f"`{key}` has no listener, write `{LISTENER_PREFIX}<listener>.{key}`{other}")
         return
-    alike = difflib.get_close_matches(key, BY_NAME, n=1, cutoff=_LIKENESS)
-    hint = f"did you mean `{alike[0]}`" if alike else None
+    foreign = kafkas_key(key.split(".", 2)[-1]) if key.startswith("kustos.") else None
+    if foreign is not None:
+        problems.append(f"`{key}` is named after a key of {foreign[0]}, Kafka's key for it is `{foreign[1]}`")
+        return
+    hint = did_you_mean(key, BY_NAME)
     if key.startswith("kustos.") or ".kustos." in key:
         problems.append(f"`{key}` is not a setting of kustos, {hint or 'leave it out'}")
     elif hint:
@@ -217,6 +218,8 @@ def _take_unknown(key: str, problems: list[str], warnings: list[str], fate: str)
 
 def _read(key: str, setting: Setting[T], raw: str, text: str) -> T:
     # show the text of the file, never the value of a reference in it
+    if is_quoted(text) and not setting.secret:
+        raise SettingsError(f"the value of `{key}` is {IN_QUOTES}")
     shown = "unusable" if setting.secret else f"`{raw}`"
     try:
         return setting.kind.read(text)

@@ -29,6 +29,44 @@ _LOGIN: Final[tuple[tuple[str, Kind[Any], str], ...]] = (
     ),
     ("sasl.oauthbearer.client.credentials.client.id", TEXT, "The client id at the provider."),
     ("sasl.oauthbearer.client.credentials.client.secret", TEXT, "Its secret at the provider."),
+    (
+        "sasl.oauthbearer.jwt.retriever.class",
+        TEXT,
+        "How the token is got, by a class of Kafka in `org.apache.kafka.common.security.oauthbearer`: "
+        "`DefaultJwtRetriever`, `ClientCredentialsJwtRetriever`, `FileJwtRetriever` or "
+        "`JwtBearerJwtRetriever`, with which the JWT of `sasl.oauthbearer.assertion` is the grant.",
+    ),
+    (
+        "sasl.oauthbearer.assertion.file",
+        TEXT,
+        "A file with a JWT that tells the provider who the node is, in place of a secret.",
+    ),
+    (
+        "sasl.oauthbearer.assertion.claim.iss",
+        TEXT,
+        "The claim `iss` of such a JWT that the node signs itself; set, it takes the place of the secret.",
+    ),
+    ("sasl.oauthbearer.assertion.claim.sub", TEXT, "Its claim `sub`."),
+    ("sasl.oauthbearer.assertion.claim.aud", TEXT, "Its claim `aud`."),
+    ("sasl.oauthbearer.assertion.claim.exp.seconds", whole_number(0, 86_400), "How long it is valid: 300."),
+    (
+        "sasl.oauthbearer.assertion.claim.nbf.seconds",
+        whole_number(0, 3600),
+        "How long before its time it is valid, for the provider's clock: 60.",
+    ),
+    (
+        "sasl.oauthbearer.assertion.claim.jti.include",
+        BOOLEAN,
+        "Whether it has a random `jti`. By default not.",
+    ),
+    ("sasl.oauthbearer.assertion.algorithm", one_of("RS256", "ES256"), "How it is signed: `RS256`."),
+    ("sasl.oauthbearer.assertion.private.key.file", TEXT, "The private key that signs it, in PEM."),
+    ("sasl.oauthbearer.assertion.private.key.passphrase", TEXT, "What opens that key, if it is encrypted."),
+    (
+        "sasl.oauthbearer.assertion.template.file",
+        TEXT,
+        "A JSON file whose members `header` and `payload` have more of both.",
+    ),
     ("sasl.oauthbearer.scope", TEXT, "The requested scope. Without it none is requested."),
     (
         "sasl.oauthbearer.header.urlencode",
@@ -73,7 +111,10 @@ _LOGIN: Final[tuple[tuple[str, Kind[Any], str], ...]] = (
         "The least time between two logins at the KDC: 60000.",
     ),
 )
-"""Key, kind and meaning; the client knows their defaults. Those that end in `secret` are secrets."""
+"""Key, kind and meaning; the client knows their defaults."""
+
+_SECRETS: Final = ("secret", "passphrase")
+"""The ends of the keys that are secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +137,7 @@ def client_table(prefix: str, section: Section, protocol_doc: str) -> ClientTabl
     """Return the settings of connections to one cluster."""
     needed = "needed for `SASL_PLAINTEXT` and `SASL_SSL`."
     login = (
-        Setting(prefix + name, kind, None, section, doc, secret=name.endswith("secret"))
+        Setting(prefix + name, kind, None, section, doc, secret=name.endswith(_SECRETS))
         for name, kind, doc in _LOGIN
     )
     return ClientTable(
