@@ -91,7 +91,7 @@ def test_no_answer_commands_a_terminal(acls: Path, output: str) -> None:
     exit_code, screen = converse(
         [*line, "--requests", str(acls.with_name("requests.jsonl")), "-o", output], []
     )
-    assert exit_code == 0
+    assert exit_code == ExitCode.USAGE
     assert "ERROR" in screen
     assert all(character.isprintable() for character in screen.replace("\r\n", "")), screen
 
@@ -376,7 +376,7 @@ def test_answers_in_every_format_say_the_same(
 
     def told(output: str) -> str:
         answers = tmp_path / f"{output}.answers"
-        assert run([*common, "--answers", str(answers), "-o", output]) == 0
+        assert run([*common, "--answers", str(answers), "-o", output]) == (ExitCode.USAGE if count else 0)
         return answers.read_text()
 
     lines = [json.loads(line) for line in told("json-lines").splitlines()]

@@ -78,10 +78,11 @@ def decide(
     A request has `principal`, `host`, `operation`, `resource_type` (Kafka's names) and `resource_name`;
     null there (an empty cell in CSV) means any resource of the type. Each gets one answer, in order:
     `result` (ALLOWED, DENIED, ERROR) and the deciding `rule`. An invalid request gets an ERROR, which allows
-    nothing, and the rest goes on. If any ACL cannot be understood, nothing is decided. The ACLs and settings
-    of a running cluster are read once, before the first request.
+    nothing, and the rest goes on; with no valid request at all the exit code is 2. If any ACL cannot be
+    understood, nothing is decided. The ACLs and settings of a running cluster are read once, before the
+    first request.
     """
-    from kustos.cli.acl_locations import AclSource
+    from kustos.cli.acl_locations import AclSource, called_name
     from kustos.cli.broker_settings import SettingOptions
     from kustos.cli.decision_workers import cores
     from kustos.cli.decisions import RequestDecider, load_authorizer, open_answers, open_requests
@@ -104,5 +105,9 @@ def decide(
     )
     authorizer = load_authorizer(source)
     with open_requests(requests, input_format) as request_source, open_answers(answers, output) as writer:
-        all_allowed = RequestDecider(authorizer, workers or cores()).run(request_source, writer)
-    return ExitCode.NO if exit_code and not all_allowed else ExitCode.OK
+        tally = RequestDecider(authorizer, workers or cores()).run(request_source, writer)
+    if exit_code and not tally.all_allowed:
+        return ExitCode.NO
+    if tally.first_reason and not tally.any_valid:
+        raise usage_error(f"`{called_name(requests)}` has no valid request: {tally.first_reason}")
+    return ExitCode.OK

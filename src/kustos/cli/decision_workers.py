@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 from kustos.cli.failures import CommandError, ExitCode
 
@@ -23,8 +23,25 @@ BATCHES_PER_WORKER: Final = 3
 WORKERS_MAX: Final = 8
 """One process that splits lines cannot feed more workers."""
 
-DecideLines = Callable[[list[str], int], tuple[str, bool]]
-"""Takes lines and the number of the first; returns the answers and whether all are allowed."""
+
+class Tally(NamedTuple):
+    """What some requests came to: whether all are allowed, whether any was valid, and why one was not."""
+
+    all_allowed: bool = True
+    any_valid: bool = False
+    first_reason: str = ""
+
+    def then(self, other: "Tally") -> "Tally":
+        """Return the tally of these requests and the following ones."""
+        return Tally(
+            self.all_allowed and other.all_allowed,
+            self.any_valid or other.any_valid,
+            self.first_reason or other.first_reason,
+        )
+
+
+DecideLines = Callable[[list[str], int], tuple[str, Tally]]
+"""Takes lines and the number of the first; returns the answers and their tally."""
 
 _decide: DecideLines | None = None
 """The task of a worker, set before the fork."""
@@ -41,7 +58,7 @@ def _begin() -> None:
     gc.freeze()
 
 
-def _work(lines: list[str], first: int) -> tuple[str, bool]:
+def _work(lines: list[str], first: int) -> tuple[str, Tally]:
     if _decide is None:
         raise RuntimeError("a worker process has no task")
     return _decide(lines, first)
@@ -69,13 +86,13 @@ def decide_in_workers(
     decide: DecideLines,
     is_input_ready: Callable[[], bool],
     workers: int,
-) -> Iterator[tuple[str, bool, int]]:
-    """Yield, in order, the answers to each batch, whether all are allowed, and their number."""
+) -> Iterator[tuple[str, Tally, int]]:
+    """Yield, in order, the answers to each batch, their tally, and their number."""
     most = workers * BATCHES_PER_WORKER
-    under_way: deque[tuple[Future[tuple[str, bool]], int]] = deque()
+    under_way: deque[tuple[Future[tuple[str, Tally]], int]] = deque()
     with _pool(decide, workers) as pool:
 
-        def oldest() -> tuple[str, bool, int]:
+        def oldest() -> tuple[str, Tally, int]:
             future, count = under_way.popleft()
             return *future.result(), count
 

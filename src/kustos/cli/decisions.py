@@ -19,7 +19,7 @@ from kustos.cli.answers import (
     TextAnswers,
 )
 from kustos.cli.broker_settings import report_unknown
-from kustos.cli.decision_workers import decide_in_workers
+from kustos.cli.decision_workers import Tally, decide_in_workers
 from kustos.cli.failures import usage_error
 from kustos.cli.output import OutputFormat
 from kustos.cli.requests import FIELDS as REQUEST_FIELDS
@@ -170,16 +170,16 @@ class RequestDecider:
         self._questioner: Final = Questioner(authorizer)
         self._workers: Final = workers
         self._count = 0
-        self._all_allowed = True
+        self._tally = Tally()
 
-    def run(self, source: RequestSource, writer: AnswerWriter) -> bool:
-        """Answer every request; return whether all are allowed."""
+    def run(self, source: RequestSource, writer: AnswerWriter) -> Tally:
+        """Answer every request; return what they came to."""
         with _progress(source) as report:
             batches = source.batches if source.lines is None else self._of_lines(source.lines, writer, report)
             for items in batches:
                 writer.write(self.decide(items))
                 report(self._count)
-        return self._all_allowed
+        return self._tally
 
     def _of_lines(
         self, lines: Lines, writer: AnswerWriter, report: Callable[[int], None]
@@ -194,16 +194,16 @@ class RequestDecider:
     def _leave_to_workers(
         self, batches: Iterator[list[str]], lines: Lines, writer: TextAnswers, report: Callable[[int], None]
     ) -> None:
-        def decide(batch: list[str], first: int) -> tuple[str, bool]:
+        def decide(batch: list[str], first: int) -> tuple[str, Tally]:
             # this runs in a worker process, with its own counts
-            self._count, self._all_allowed = first - 1, True
-            return writer.render(self.decide(json_items(batch))), self._all_allowed
+            self._count, self._tally = first - 1, Tally()
+            return writer.render(self.decide(json_items(batch))), self._tally
 
         # the previous batch was yielded, and is answered before the next one is requested
         answered = decide_in_workers(batches, self._count + 1, decide, lines.is_ready, self._workers)
-        for text, all_allowed, count in answered:
+        for text, tally, count in answered:
             writer.write_text(text)
-            self._all_allowed &= all_allowed
+            self._tally = self._tally.then(tally)
             self._count += count
             report(self._count)
 
@@ -212,19 +212,19 @@ class RequestDecider:
         decide_one = self._questioner.ask
         answers = [item if isinstance(item, str) else decide_one(*item) for item in items]
         decisions = [answer for answer in answers if isinstance(answer, Decision)]
-        self._all_allowed = (
-            self._all_allowed
-            and len(decisions) == len(items)
-            and all(decision.allowed for decision in decisions)
-        )
         first, self._count = self._count + 1, self._count + len(items)
         if len(decisions) == len(items):
+            all_allowed = all(decision.allowed for decision in decisions)
+            self._tally = self._tally.then(Tally(all_allowed, bool(decisions)))
             return list(decisions)
         numbered = enumerate(zip(items, answers, strict=True), first)
-        return [
+        told = [
             answer if isinstance(answer, Decision) else f"request {number}: {_reason(item, answer)}"
             for number, (item, answer) in numbered
         ]
+        first_reason = next(each for each in told if isinstance(each, str))
+        self._tally = self._tally.then(Tally(False, bool(decisions), first_reason))
+        return told
 
 
 def _reason(item: Item, answer: Fault | str) -> str:

@@ -45,8 +45,6 @@ _RANGES_REMEDY: Final = (
     "or raise it while it runs by `--bootstrap-controller`, its admin listener, in place of `--config`"
 )
 
-_CLOSED_HINT: Final = "; if its listener requires a login or TLS, set that in `--command-config`"
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -94,8 +92,7 @@ def failure_of(error: Exception) -> Failure | None:
     )
     for kind, exit_code, code in kinds:
         if isinstance(error, kind):
-            hint = _CLOSED_HINT if type(error) is client.ConnectionClosedError else ""
-            return Failure(exit_code, code, f"{error}{hint}")
+            return Failure(exit_code, code, str(error))
     failure = _core_failure(error)
     if failure is None and isinstance(error, OSError):
         from kustos.runtime import reason_of

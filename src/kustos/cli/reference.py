@@ -59,11 +59,13 @@ what took effect and the error says how many failed.
 `sasl.jaas.config`, the keys of TLS (`ssl.truststore.*` and `ssl.keystore.*` in JKS, PKCS12 or PEM,
 `ssl.key.password`, `ssl.endpoint.identification.algorithm`,
 `ssl.enabled.protocols`, `ssl.protocol`, `ssl.cipher.suites`), `request.timeout.ms`,
-`socket.connection.setup.timeout.ms`, `client.id`. Other keys are ignored, as Kafka ignores them.
+`socket.connection.setup.timeout.ms`, `client.id`. Other keys are ignored, as Kafka ignores them; those of
+librdkafka or Spring in place of unset ones of Kafka are refused.
 
 `acls` and `kafka-acls` make, remove and list the same ACLs from the same arguments. Refused here, where
 Kafka's tool removes every ACL of the resource: `acls remove` with `--operation`, `--allow-host` or
-`--deny-host` but without the principal they belong to.
+`--deny-host` but without the principal they belong to. `acls add` also refuses
+a host such as `10.0.0.0/33`, which is meant as a range and matches no client.
 
 Passwords are never arguments: they come from a prompt, a file or an environment variable.
 """

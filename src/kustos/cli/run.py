@@ -11,6 +11,7 @@ import typer
 
 from kustos.cli.failures import ExitCode, failure_of
 from kustos.cli.output import OutputFormat, print_error
+from kustos.cli.usage import usage_text
 
 # newer releases of typer bundle their own click: get its classes from what typer raises
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -57,13 +58,11 @@ def _wanted_output(arguments: Sequence[str]) -> OutputFormat:
 
 
 def _usage(error: Exception, output: OutputFormat) -> int:
-    message = getattr(error, "format_message", lambda: str(error))().strip()
     if type(error).__name__ == _HELP_WANTED:
         # a group without a command; stream and exit code follow click's convention
-        sys.stderr.write(f"{message}\n")
+        sys.stderr.write(f"{getattr(error, 'message', error)}\n")
         return ExitCode.USAGE
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "kustos"
-    quoted = re.sub(r"'([^']*)'", r"`\1`", (message[:1].lower() + message[1:]).rstrip("."))
-    print_error("USAGE", f"{quoted}; see `{path} --help`", output)
+    print_error("USAGE", f"{usage_text(error)}; see `{path} --help`", output)
     return ExitCode.USAGE

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from kustos.cli.failures import CommandError, ExitCode
 from kustos.cli.terminal import progress
-from kustos.client import ClientSettings
+from kustos.client import ClientSettings, ConnectionClosedError
 from kustos.client.admin import AdminClient
 
 if TYPE_CHECKING:
@@ -25,16 +25,35 @@ def query_cluster(
     command_config: Path | None,
     query: Callable[[AdminClient], Awaitable[T]],
     doing: str,
+    config_option: str = "--command-config",
 ) -> T:
-    """Return the result of `query` on an admin client for this cluster; errors propagate."""
+    """Return the result of `query` on an admin client for this cluster; errors propagate.
+
+    `config_option` is the option that named `command_config`.
+    """
     settings = ClientSettings.from_file(bootstrap_server, command_config)
 
     async def run() -> T:
         async with AdminClient(settings) as admin:
             return await query(admin)
 
-    with progress(f"{doing} at {bootstrap_server}"):
+    with progress(f"{doing} at {bootstrap_server}"), _login_hint(config_option):
         return asyncio.run(run())
+
+
+@contextmanager
+def _login_hint(config_option: str) -> Iterator[None]:
+    """Say where a login is set if the cluster closes a connection: a listener that needs one does so."""
+    try:
+        yield
+    except ConnectionClosedError as error:
+        if type(error) is not ConnectionClosedError:
+            raise
+        raise CommandError(
+            ExitCode.UNREACHABLE,
+            "CONNECTION_CLOSED",
+            f"{error}; if its listener requires a login or TLS, set that in `{config_option}`",
+        ) from error
 
 
 @contextmanager
@@ -91,7 +110,8 @@ class QuorumSource:
 
     def image(self) -> "MetadataImage":
         """Return the image committed now; raise `ClientError` or `MetadataError`."""
-        return self._runner.run(self._reader.catch_up())
+        with _login_hint("--command-config"):
+            return self._runner.run(self._reader.catch_up())
 
     def __enter__(self) -> Self:
         return self

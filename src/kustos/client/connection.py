@@ -65,6 +65,11 @@ class ConnectionLimits:
     """Most requests in flight; further ones wait. Bounds memory against a slow peer."""
 
 
+def _check_protocol(tls: ssl.SSLContext | None) -> str:
+    used = "without TLS" if tls is None else "with TLS"
+    return f"check that `security.protocol` is that of its listener, this was {used}"
+
+
 _Answer = tuple[bytes, int]
 """A frame, and where its body begins: what is decoded from there need not be copied before."""
 
@@ -130,10 +135,15 @@ class KafkaConnection(asyncio.Protocol):
                 connection.close()
             raise UnreachableError(
                 f"`{host}:{port}` did not answer within {limits.connect_timeout_ms} ms; "
-                "check the address and that its listener has this security protocol"
+                f"check the address, and {_check_protocol(tls)}"
             ) from error
         except ssl.SSLError as error:
             raise CannotConnectError(f"TLS with `{host}:{port}` failed: {tls_reason(error)}") from error
+        except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError) as error:
+            what = "during the TLS handshake" if tls is not None else "before it answered"
+            raise UnreachableError(
+                f"`{host}:{port}` ended the connection {what}; {_check_protocol(tls)}"
+            ) from error
         except OSError as error:
             raise UnreachableError(f"cannot connect to `{host}:{port}`: {reason_in_words(error)}") from error
         except ValueError as error:
@@ -141,9 +151,9 @@ class KafkaConnection(asyncio.Protocol):
                 f"cannot connect to `{host}:{port}`: {reason_in_words(error)}"
             ) from error
         except ConnectionClosedError as error:
+            detail = f" ({error})" if isinstance(error, ProtocolViolationError) else ""
             raise CannotConnectError(
-                f"`{host}:{port}` closed the connection at the first request ({error}); "
-                "check that its listener has this security protocol"
+                f"`{host}:{port}` closed the connection at the first request{detail}; {_check_protocol(tls)}"
             ) from error
         except BaseException:
             if connection is not None:

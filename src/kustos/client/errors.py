@@ -5,12 +5,15 @@ credential.
 """
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Final
 
 from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation
+
+_ERROR_NUMBER: Final = re.compile(r"\[Errno (\d{1,4})\]")
 
 NONE: Final = 0
 UNSUPPORTED_VERSION: Final = int(ErrorCode.unsupported_version)
@@ -112,5 +115,9 @@ def reason_in_words(error: BaseException) -> str:
     number = getattr(error, "errno", None)
     # asyncio puts the address into the text; the number gives the system's wording
     plain = os.strerror(number) if isinstance(number, int) and number > 0 else None
-    text = plain or getattr(error, "strerror", None) or str(error) or type(error).__name__
+    text = plain or getattr(error, "strerror", None) or str(error) or "the connection was lost"
+    if "[Errno " in text:
+        # asyncio joins the errors of several addresses of a host
+        numbers = dict.fromkeys(int(each) for each in _ERROR_NUMBER.findall(text))
+        text = ", ".join(os.strerror(each) for each in numbers)
     return text[:1].lower() + text[1:]

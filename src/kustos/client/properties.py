@@ -86,7 +86,8 @@ def whole_number(properties: Mapping[str, str], key: str, unit: str, least: int 
     text = properties.get(key, "").strip()
     if not text:
         return None
-    if not (text.isascii() and text.isdigit()) or not least <= int(text) < 2**31:
+    # Python refuses to parse numbers of thousands of digits
+    if not (text.isascii() and text.isdigit() and len(text) <= 10) or not least <= int(text) < 2**31:
         bound = "above 0" if least else "from 0 up"
         raise SettingsError(f"`{key}` is `{text}`, use a whole number of {unit} {bound}")
     return int(text)

@@ -4,8 +4,10 @@ The security keys of Kafka's clients and a few timeouts are known; unknown keys 
 since the same file often serves producers and consumers too.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +23,10 @@ from kustos.client.oauth import LOGIN_MODULE as OAUTH_MODULE
 from kustos.client.oauth import OAuthClientSettings
 from kustos.client.properties import read_properties, whole_number
 from kustos.client.tls import ClientTls
+
+PORT_MAX: Final = 65_535
+
+_NOT_IN_A_HOST: Final = re.compile(r"[\s/;|:\[\]]")
 
 MAX_BOOTSTRAP_ADDRESSES: Final = 100
 """Each is tried in turn, so the limit bounds the time spent on an unreachable cluster."""
@@ -50,14 +56,38 @@ class NodeAddress:
 
 def parse_address(text: str) -> NodeAddress:
     """Return the address written as `host:port`; raise `SettingsError` for anything else."""
-    host, colon, port = text.strip().rpartition(":")
+    given = text.strip()
+    scheme, separator, rest = given.partition("://")
+    if separator:
+        raise SettingsError(
+            f"`{text}` begins with `{scheme}://`, write only `{rest.partition('/')[0] or 'host:port'}`; "
+            "`security.protocol` says how to connect"
+        )
+    if _is_ipv6(given):
+        raise SettingsError(f"write the IPv6 address `{text}` in brackets, as `[::1]:9092`")
+    host, colon, port = given.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
-    elif ":" in host:
+    elif _is_ipv6(host):
         raise SettingsError(f"write the IPv6 address `{text}` in brackets, as `[::1]:9092`")
-    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= 65535:
-        raise SettingsError(f"`{text}` is not an address of a node, write it as `host:port`")
+    elif not colon and given:
+        raise SettingsError(f"`{text}` has no port, write it as `host:port`")
+    if not host or (_NOT_IN_A_HOST.search(host) and not _is_ipv6(host.partition("%")[0])):
+        raise SettingsError(
+            f"`{text}` is not an address of a node, write it as `host:port`, with commas between several"
+        )
+    if not port.isascii() or not port.isdigit() or len(port) > 5 or not 0 < int(port) <= PORT_MAX:
+        raise SettingsError(f"`{text}` has the port `{port}`, a port is a number from 1 to {PORT_MAX}")
     return NodeAddress(host, int(port))
+
+
+def _is_ipv6(text: str) -> bool:
+    """Return whether a text is an IPv6 address without brackets."""
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def parse_bootstrap_servers(text: str) -> tuple[NodeAddress, ...]:

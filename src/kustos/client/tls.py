@@ -61,8 +61,14 @@ class ClientTls:
         return self._contexts.context
 
 
+_NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
+"""OpenSSL's names for bytes that are not TLS."""
+
+
 def tls_reason(error: ssl.SSLError) -> str:
     """Return why TLS failed, in words: what is wrong with a certificate, or OpenSSL's name for it."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message}"
-    return (error.reason or str(error)).lower().replace("_", " ")
+    if error.reason in _NO_TLS:
+        return "the listener does not answer in TLS, check that `security.protocol` is that of the listener"
+    return (error.reason or "the peer gives no reason").lower().replace("_", " ")

@@ -1,7 +1,8 @@
 """Texts of people and for people: hand-written files, read up to a limit; errors and lists in words."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -18,6 +19,16 @@ def reason_of(error: OSError) -> str:
     text = os.strerror(error.errno) if error.errno else error.strerror or str(error)
     reason = (text or REASONLESS).lower()
     return f"{reason}, check its permissions" if isinstance(error, PermissionError) else reason
+
+
+@contextmanager
+def naming_the_setting(host: str, port: int, key: str) -> Iterator[None]:
+    """Make an OSError of binding an address name the address and the setting that it comes from."""
+    try:
+        yield
+    except OSError as error:
+        reason = reason_of(error)
+        raise OSError(error.errno, f"cannot listen on `{host}:{port}`: {reason}, see `{key}`") from None
 
 
 def words_of(error: BaseException) -> str:

@@ -26,6 +26,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from kustos.client import NodeAddress, supervised
 from kustos.gateway.listener import listening_socket
 from kustos.gateway.metrics import GatewayMetrics
+from kustos.runtime import naming_the_setting
 
 CONNECTIONS_MAX: Final = 64
 """Scrapers and probes are few; for each connection beyond, the one that has been silent longest is closed."""
@@ -221,7 +222,9 @@ class HttpEndpoint:
 
     async def start(self) -> None:
         """Bind and serve; raise OSError if the address cannot be bound."""
-        self._socket = listening_socket(self._listener.host, self._listener.port)
+        place = self._listener.host, self._listener.port
+        with naming_the_setting(*place, "kustos.http.listener"):
+            self._socket = listening_socket(*place)
         config = uvicorn.Config(
             self._application(),
             lifespan="off",

@@ -67,8 +67,8 @@ def test_all_of_cluster_mode() -> None:
     ("changed", "words"),
     [
         ({"controller.quorum.bootstrap.servers": None}, "`controller.quorum.bootstrap.servers` is not set"),
-        ({"controller.quorum.bootstrap.servers": "nowhere"}, "`nowhere` is not an address"),
-        ({"controller.quorum.bootstrap.servers": "a:" + "9" * 5_000}, "has an invalid port"),
+        ({"controller.quorum.bootstrap.servers": "nowhere"}, "`nowhere` has no port, write it as"),
+        ({"controller.quorum.bootstrap.servers": "a:" + "9" * 5_000}, "a port is a number from 1 to 65535"),
         ({"kustos.metadata.store": "zookeeper"}, "use `embedded` or `kraft`"),
         ({"kustos.metadata.max.staleness.ms": "100"}, "from 2000"),
         ({"kustos.quorum.sasl.mechanism": None}, "`kustos.quorum.sasl.mechanism` is not set"),

@@ -162,7 +162,7 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"node.id": "\u0661"}, "`node.id` is `\u0661`"),
     ({"metadata.log.dir": None}, "`metadata.log.dir` is not set"),
     ({"kustos.upstream.bootstrap.servers": None}, "`kustos.upstream.bootstrap.servers` is not set"),
-    ({"kustos.upstream.bootstrap.servers": "broker"}, "`broker` is not an address of a node"),
+    ({"kustos.upstream.bootstrap.servers": "broker"}, "`broker` has no port, write it as `host:port`"),
     ({"listeners": '"PLAINTEXT://127.0.0.1:9092"'}, "the value of `listeners` is in quotes, which belong to"),
     (
         {"kustos.upstream.sasl.username": "a"},
@@ -185,7 +185,7 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"listeners": "PLAINTEXT://:9092"}, "write `PLAINTEXT://127.0.0.1:9092` for this machine only"),
     ({"listeners": "PLAINTEXT://127.0.0.1"}, "write it as `host:port`"),
     ({"listeners": "127.0.0.1:9092"}, "write a listener as `NAME://host:port`"),
-    ({"listeners": "PLAINTEXT://127.0.0.1:0"}, "`127.0.0.1:0` is not an address"),
+    ({"listeners": "PLAINTEXT://127.0.0.1:0"}, "`127.0.0.1:0` has the port `0`, a port is a number"),
     ({"listeners": "A://127.0.0.1:1,a://127.0.0.1:2"}, "two listeners named `a`"),
     ({"listeners": "CLIENTS://127.0.0.1:9092"}, "add `CLIENTS:SASL_PLAINTEXT`"),
     ({"listeners": "PLAINTEXT://0.0.0.0:9092"}, "set `advertised.listeners=PLAINTEXT://<host>:9092`"),

@@ -93,6 +93,7 @@ def add(
             idempotent=idempotent,
         ),
     )
+    _refuse_unreadable_ranges(bindings)
     warn_oddities(bindings)
 
     async def create(admin: "AdminClient") -> "tuple[set[AclBinding] | None, list[KafkaError | None]]":
@@ -104,6 +105,19 @@ def add(
     failure = failure_of_items("adding ACLs", outcomes)
     if failure is not None:
         raise failure
+
+
+def _refuse_unreadable_ranges(bindings: "Iterable[AclBinding]") -> None:
+    """Raise a usage error for a host that is meant as a range and matches no client: a DENY would be void."""
+    from kustos.acl import AclValueError, HostRange
+    from kustos.cli.failures import usage_error
+
+    for host in dict.fromkeys(binding.entry.host for binding in bindings):
+        if "/" in host:
+            try:
+                HostRange.parse(host)
+            except AclValueError as error:
+                raise usage_error(str(error)) from None
 
 
 async def _those_there(admin: "AdminClient", bindings: "Iterable[AclBinding]") -> "set[AclBinding] | None":

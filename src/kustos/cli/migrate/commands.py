@@ -151,7 +151,11 @@ def _source(
             raise usage_error("say where from: the cluster as `host:port`, its `--snapshot`, or both")
         return source_of_snapshot(str(snapshot), image, acls_only=acls_only)
     facts = query_cluster(
-        servers, config, lambda admin: read_facts(admin, acls_only=acls_only), "reading ACLs and users"
+        servers,
+        config,
+        lambda admin: read_facts(admin, acls_only=acls_only),
+        "reading ACLs and users",
+        "--source-config",
     )
     return source_of(f"the cluster at {servers}", facts, image if not acls_only else None)
 

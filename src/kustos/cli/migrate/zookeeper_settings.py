@@ -46,13 +46,20 @@ class ZookeeperSettings:
     @classmethod
     def of(cls, connect: str, file: Path | None) -> Self:
         """Return the settings; raise a usage error that names the problem, never a secret."""
+        from kustos.client import SettingsError, parse_address, read_properties
+
         hosts, slash, path = connect.partition("/")
+        try:
+            for host in (connect,) if "://" in connect else hosts.split(","):
+                # here an address may have no port
+                if ":" in host.rpartition("]")[2]:
+                    parse_address(host)
+        except SettingsError as error:
+            raise usage_error(str(error)) from None
         if not hosts or not all(_ADDRESS.fullmatch(host) for host in hosts.split(",")):
             raise usage_error(f"`{connect}` names no ZooKeeper, write it as `host:port[,host:port][/chroot]`")
         if slash and (path.startswith("/") or path.endswith("/") or "//" in path):
             raise usage_error(f"`/{path}` is not a chroot, write it as `/kafka`")
-        from kustos.client import read_properties
-
         return cls(
             hosts, f"/{path}" if path else "", **_optional_fields(read_properties(file) if file else {})
         )

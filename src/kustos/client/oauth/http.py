@@ -184,4 +184,4 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError):
         return reason_of(error)
     # the text of an HTTP error may hold what the peer sent
-    return type(error).__name__
+    return "what it sent is not HTTP"

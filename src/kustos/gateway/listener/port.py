@@ -33,6 +33,7 @@ from kustos.gateway.upstream.cluster import Broker, Versions
 from kustos.gateway.upstream.host_names import BrokerHosts, UnknownHostError
 from kustos.gateway.upstream.tokens import IdentityError
 from kustos.protocol import TABLE, ContextOf, Decider, Guard, OpenDecider, Opened, UndecidedDecider, Unwrap
+from kustos.runtime import naming_the_setting
 from kustos.wire import RequestHeader
 
 if TYPE_CHECKING:
@@ -110,13 +111,15 @@ class Port:
         return self._gateway.way_to(self.plan, node_id)
 
     async def bind(self, port: int) -> None:
-        """Listen; raise OSError if the port cannot be bound."""
+        """Listen; raise OSError naming the setting if the port cannot be bound."""
         loop, host, shares = asyncio.get_running_loop(), self.plan.bind_host, self._gateway.shares_ports
-        if ":" in host:
-            # asyncio would bind `::` to IPv6 alone
-            bound = listening_socket(host, port, backlog=BACKLOG, reuse_port=shares)
-            self.server = await loop.create_server(self._accepted, sock=bound, backlog=BACKLOG)
-        else:
+        key = "listeners" if self.node_id is None else "kustos.broker.port.start"
+        with naming_the_setting(host, port, key):
+            if ":" in host:
+                # asyncio would bind `::` to IPv6 alone
+                bound = listening_socket(host, port, backlog=BACKLOG, reuse_port=shares)
+                self.server = await loop.create_server(self._accepted, sock=bound, backlog=BACKLOG)
+                return
             self.server = await loop.create_server(
                 self._accepted, host, port, backlog=BACKLOG, reuse_port=shares
             )

@@ -10,9 +10,7 @@ from kustos.server.settings.table.clients import ClientTable
 from kustos.server.settings.table.oauth import ALLOWED_URLS
 
 
-def client_settings(
-    given: GivenSettings, table: ClientTable, servers: str, servers_key: str
-) -> ClientSettings:
+def client_settings(given: GivenSettings, table: ClientTable, servers: str) -> ClientSettings:
     """Return the settings of connections to these servers; raise `SettingsError` naming the wrong key."""
     prefix = table.prefix
     properties = {
@@ -40,16 +38,13 @@ def client_settings(
         raise SettingsError(f"`{table.mechanism.name}`: {error}") from None
     except SettingsError as error:
         raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
-    except ValueError:
-        # Python refuses to parse numbers of thousands of digits
-        raise SettingsError(f"`{servers_key}` has an invalid port") from None
     return client
 
 
 def upstream_settings(given: GivenSettings) -> ClientSettings:
     """Return the settings of connections to brokers as the service principal; raise `SettingsError`."""
     servers: str = given.require(node_table.BOOTSTRAP_SERVERS)
-    return client_settings(given, node_table.UPSTREAM, servers, node_table.BOOTSTRAP_SERVERS.name)
+    return client_settings(given, node_table.UPSTREAM, servers)
 
 
 def token_mechanism(

@@ -47,7 +47,7 @@ def quorum_settings(given: GivenSettings, listeners: tuple[ListenerSettings, ...
 
 
 def _client(given: GivenSettings, servers: str) -> ClientSettings:
-    client = client_settings(given, table.QUORUM, servers, table.CONTROLLERS.name)
+    client = client_settings(given, table.QUORUM, servers)
     timeout_ms = given.require(table.CONTROLLER_TIMEOUT_MS)
     limits = replace(client.limits, connect_timeout_ms=timeout_ms, request_timeout_ms=timeout_ms)
     return replace(client, limits=limits)

@@ -21,6 +21,7 @@ from kustos.gateway.workers import (
     outlive_earlier,
 )
 from kustos.metadata.log import METADATA_PARTITION
+from kustos.runtime import naming_the_setting
 from kustos.server.http import HttpEndpoint
 from kustos.server.logs import LOG_LEVELS
 from kustos.server.node import Node, embedded_store
@@ -114,7 +115,9 @@ def _require_free_ports(settings: KustosSettings) -> None:
     """Raise OSError if another process has a port: the workers might share it unnoticed."""
     for listener in settings.listeners:
         if not listener.is_controller:
-            listening_socket(listener.bind.host, listener.bind.port).close()
+            host, port = listener.bind.host, listener.bind.port
+            with naming_the_setting(host, port, "listeners"):
+                listening_socket(host, port).close()
 
 
 class WorkerPoolEndpoint(HttpEndpoint):
