@@ -18,9 +18,9 @@ class _CodedEnum(IntEnum):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return the member that a text names, `UNKNOWN` if there is none.
+        """Return the member that a text names, or `UNKNOWN`.
 
-        Kafka's tools and those of others write `DESCRIBE_CONFIGS`, `DescribeConfigs` or `describe-configs`.
+        Kafka's tools and other tools write `DESCRIBE_CONFIGS`, `DescribeConfigs` or `describe-configs`.
         """
         found: Self = _by_word(cls).get(_word(text), cls(0))
         return found

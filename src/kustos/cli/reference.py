@@ -59,8 +59,8 @@ what took effect and the error says how many failed.
 `sasl.jaas.config`, the keys of TLS (`ssl.truststore.*` and `ssl.keystore.*` in JKS, PKCS12 or PEM,
 `ssl.key.password`, `ssl.endpoint.identification.algorithm`,
 `ssl.enabled.protocols`, `ssl.protocol`, `ssl.cipher.suites`), `request.timeout.ms`,
-`socket.connection.setup.timeout.ms`, `client.id`. Other keys are ignored, as Kafka ignores them; those of
-librdkafka or Spring in place of unset ones of Kafka are refused.
+`socket.connection.setup.timeout.ms`, `client.id`. Other keys are ignored, as Kafka ignores them, but a key of
+librdkafka or Spring is refused while Kafka's own key is unset.
 
 `acls` and `kafka-acls` make, remove and list the same ACLs from the same arguments. Refused here, where
 Kafka's tool removes every ACL of the resource: `acls remove` with `--operation`, `--allow-host` or

@@ -1,4 +1,4 @@
-"""Wrong arguments in our own words: typer's texts are those of click and pydantic."""
+"""Messages about wrong arguments, in place of the texts of click and pydantic."""
 
 import re
 from collections.abc import Callable
@@ -65,7 +65,7 @@ def usage_text(error: Exception) -> str:
 
 
 def _choice(text: str) -> str:
-    """Return a text about a value that is none of its choices, with the one that is most alike."""
+    """Return a message about a value outside its choices, with the most similar choice."""
     text = text.rstrip(".")
     value, *choices = re.findall(r"'([^']*)'", text) or [""]
     hint = did_you_mean(value, choices)

@@ -70,5 +70,5 @@ def tls_reason(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message}"
     if error.reason in _NO_TLS:
-        return "the listener does not answer in TLS, check that `security.protocol` is that of the listener"
+        return "the listener does not answer in TLS, check that `security.protocol` matches the listener"
     return (error.reason or "the peer gives no reason").lower().replace("_", " ")

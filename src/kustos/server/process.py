@@ -106,8 +106,8 @@ def _living(settings: KustosSettings) -> set[str]:
 def _keeper(settings: KustosSettings, name: str, events: AuditEvents) -> AuditKeeper | None:
     """Return the keeper of events that no sink has written yet, None if there are no sinks.
 
-    A worker leaves the journals of others alone. The process that starts the workers recovers those of
-    workers that no longer exist. In mode `drop` a process has no journal.
+    A worker does not touch the journals of other processes. The process that starts the workers recovers the
+    journals of workers that no longer exist. In mode `drop` a process has no journal.
     """
     if not settings.audit.sinks:
         return None

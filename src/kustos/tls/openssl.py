@@ -101,7 +101,7 @@ class _Functions:
 
     def new_context(self, protocol: int) -> ssl.SSLContext:
         context = ssl.SSLContext(protocol)
-        # a missing address would be a KeyError, never that of another context
+        # a missing address raises KeyError; it is never the address of another context
         address = vars(self._created).pop("address")
         self.call["SSL_CTX_ctrl"](address, _SET_SESSION_CACHE_MODE, _SESSION_CACHE_OFF, None)
         store = self.call["SSL_CTX_get_cert_store"](address)

@@ -56,7 +56,7 @@ _MAC_KEY: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Pkcs12Store:
-    """Private keys by name (`EncryptedPrivateKeyInfo` in DER), and certificates, that of a key first."""
+    """Private keys by name (`EncryptedPrivateKeyInfo` in DER), and certificates, the keys' own first."""
 
     keys: tuple[tuple[str, bytes], ...] = field(repr=False)
     certificates: tuple[Certificate, ...]

@@ -242,7 +242,7 @@ def _trusted_of(data: bytes, settings: TrustStoreSettings) -> tuple[Certificate,
 def _pkcs12(
     data: bytes, password: str | None, key: str
 ) -> tuple[PrivateKeyTypes | None, tuple[Certificate, ...]]:
-    """Return the private key if there is one, and all certificates, that of the key first."""
+    """Return the private key if there is one, and all certificates, the key's own certificate first."""
     try:
         store = read_pkcs12(data, password or "")
     except ValueError:

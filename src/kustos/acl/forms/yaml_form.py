@@ -139,7 +139,7 @@ def read_yaml(text: str, name: str) -> Iterator[LocatedBinding]:
 
 
 def _document(events: _Events) -> Generator[LocatedBinding, None, bool]:
-    """Yield the ACLs of a mapping; return whether they are those of users of Strimzi."""
+    """Yield the ACLs of a mapping; return whether they come from Strimzi users."""
     found = False
     kubernetes: dict[str, PlacedValue] = {}
     place = events.place()

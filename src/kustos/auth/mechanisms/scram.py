@@ -82,7 +82,7 @@ MAX_CLIENT_ITERATIONS: Final = 1_000_000
 
 
 def scram_login_obstacle(username: str) -> str | None:
-    """Return why nobody can log in by SCRAM with this user name, None if somebody can.
+    """Return why SCRAM refuses this user name, or None if it accepts the name.
 
     Kafka stores a credential for every name, but reads only ASCII in a client's first message
     (`ScramMessages.SASLNAME`), and fails each request of a user named `*`.

@@ -49,7 +49,7 @@ HEAD_BYTES: Final = _HEADER.size
 """The header, on a cache line of its own."""
 
 SIZE_BYTES: Final = 64 * 1024 * 1024
-"""The size of a new file: the audit queue's 65,536 events of 0.6 KB, and those of a large request."""
+"""The size of a new file: the audit queue's 65,536 events of 0.6 KB, and the events of a large request."""
 
 FULL_AT: Final = 0.5
 """The fraction from which nothing more is decided in mode `block`: a turn that began adds 5 MB at most. In
@@ -346,7 +346,7 @@ class AuditKeeper:
 
 
 def _owner(events: AuditEvents) -> bytes:
-    """Return what tells a node's journals from those of other nodes."""
+    """Return what distinguishes a node's journals from other nodes' journals."""
     return hashlib.sha256(f"{events.node_id} {events.cluster_id}".encode()).digest()
 
 

@@ -70,7 +70,7 @@ DAY_MS: Final = 86_400_000
 
 
 class Summary(NamedTuple):
-    """One event in place of many; time and offset are those of the last."""
+    """One event in place of many; time and offset come from the last decision."""
 
     context: AuthorizableRequestContext
     decided: Decided

@@ -18,7 +18,7 @@ HELLO_RECORDS_MAX: Final = 16
 
 _RECORD_HEADER_BYTES: Final = 5
 HELD_MAX_BYTES: Final = HELLO_MAX_BYTES + _RECORD_HEADER_BYTES * HELLO_RECORDS_MAX
-"""What the longest ClientHello takes with its records. A client that has not had an answer sends no more."""
+"""The size of the longest ClientHello with its records. A client sends no more before the first answer."""
 
 _MESSAGE_HEADER_BYTES: Final = 4
 _CLIENT_HELLO: Final = 1

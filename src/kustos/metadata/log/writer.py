@@ -267,7 +267,7 @@ class LogWriter:
             self.written_bytes += len(data)
 
     def _take_back(self) -> None:
-        """Cut what the first write of a call left in part; nobody has seen it, and it was never synced."""
+        """Truncate a partial first write of a call: it was neither synced nor published."""
         self._file.truncate(self._active.size_bytes)
         if not self._active.size_bytes:
             self._active.first_timestamp_ms = None
