@@ -74,7 +74,7 @@ super.users: User:{{ .Values.admin.user }}
 {{- if and (gt (int .Values.replicas) 1) (not (include "kustos.isQuorum" .)) }}{{ fail "replicas: nodes with logs of their own would have ACLs of their own; set kustos.metadata.store: kraft in settings, or one replica" }}{{ end -}}
 {{- range $key, $value := $further -}}
 {{- if and (hasKey $own $key) (not (has $key (list "super.users" "kustos.audit.sinks"))) }}{{ fail (printf "settings: %s is set by the chart, leave it out" $key) }}{{ end -}}
-{{- if and (regexMatch "(passwords?|secret|secret\\.key|jaas\\.config|keystore\\.key|certificate\\.chain|truststore\\.certificates)$" $key) (not (regexMatch "^\\$\\{(file|env):[^}]+\\}$" (toString $value))) }}{{ fail (printf "settings: %s would be a secret in a ConfigMap; put it into a Secret, name that in secrets, and write ${file:/etc/kustos/secrets/<name>/<key>}" $key) }}{{ end -}}
+{{- if and (regexMatch "(passwords?|passphrase|secret|secret\\.key|jaas\\.config|keystore\\.key|certificate\\.chain|truststore\\.certificates)$" $key) (not (regexMatch "^\\$\\{(file|env):[^}]+\\}$" (toString $value))) }}{{ fail (printf "settings: %s would be a secret in a ConfigMap; put it into a Secret, name that in secrets, and write ${file:/etc/kustos/secrets/<name>/<key>}" $key) }}{{ end -}}
 {{- end -}}
 {{- range $key, $value := merge (dict) $further $own }}
 {{ $key }}={{ $value }}
