@@ -1,5 +1,6 @@
 """Events that a process took and did not write are written by the next one, under their old ids."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -8,11 +9,11 @@ import pytest
 from kustos.gateway.audit.entries import AuditEvents
 from kustos.gateway.audit.journal import AuditJournal, AuditKeeper
 from kustos.gateway.audit.json_files import JsonFilesSink
-from kustos.gateway.audit.lanes import AuditLogClosedError
+from kustos.gateway.audit.lanes import AuditLogClosedError, EventsLostError
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.log4j import KafkaLinesSink
 from kustos.runtime import SystemEntropy
-from testkit.gateway.audit import CONTEXT, DENIED, ControlledSink, decided, until, willing
+from testkit.gateway.audit import CONTEXT, DENIED, ControlledSink, decided, refusing, until, willing
 
 
 def events() -> AuditEvents:
@@ -107,6 +108,57 @@ async def test_a_kill_loses_the_counts_of_a_minute_and_no_name_that_was_used(tmp
     sink = willing()
     await AuditLog([sink], keeper=keeper_of(tmp_path)).close()
     assert names_of(sink.recovered) == ["orders", "payments"]
+
+
+async def test_a_stop_keeps_the_counts_that_a_failing_sink_does_not_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kustos.gateway.audit.log.CLOSE_TIMEOUT_S", 0.05)
+    refuser = refusing()
+    log = AuditLog([refuser], keeper=keeper_of(tmp_path), allowed_bytes_per_hour=0)
+    log.record(CONTEXT, [decided("one")] * 5, 7)
+    await until(refuser.answered, lambda: log.is_full)
+    with pytest.raises(EventsLostError):
+        await log.close()
+    monkeypatch.undo()
+    sink = willing()
+    await AuditLog([sink], keeper=keeper_of(tmp_path)).close()
+    assert names_of(sink.recovered) == ["one", "one"]
+    assert [json.loads(line).get("decision_count") for line in sink.recovered] == [None, 4]
+
+
+async def test_a_recovery_that_begins_again_goes_on_behind_what_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kustos.gateway.audit.journal.BATCH_MAX_EVENTS", 1)
+    await killed(tmp_path)
+    keeper = keeper_of(tmp_path)
+    written, on_done = next(keeper.left())
+    on_done()
+    assert names_of([each.line for each in written]) == ["one", "two"]
+    for _ in range(2):
+        assert names_of([each.line for each in next(keeper.left())[0]]) == ["three"]
+    sink = willing()
+    await AuditLog([sink], keeper=keeper).close()
+    assert names_of(sink.recovered) == ["three", "four"]
+
+
+async def test_a_stop_leaves_its_sinks_time_after_a_recovery_that_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kustos.gateway.audit.log.CLOSE_TIMEOUT_S", 3.0)
+    await killed(tmp_path)
+    sink = ControlledSink()
+    log = AuditLog([sink], keeper=keeper_of(tmp_path))
+    await sink.tried.wait()
+    log.record(CONTEXT, [decided("five")], 8)
+    closing = asyncio.create_task(log.close())
+    assert log._recovering is not None
+    await asyncio.wait([log._recovering])
+    sink.may_write.set()
+    await closing
+    assert sink.names == ["five"]
+    assert sink.closed
 
 
 async def test_an_orderly_stop_writes_more_summaries_than_the_journal_holds(tmp_path: Path) -> None:

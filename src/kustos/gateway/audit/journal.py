@@ -321,7 +321,7 @@ class AuditKeeper:
         removed when all of it was written.
         """
         for journal in self._with_left():
-            repeated = self._repeated.pop(journal)
+            repeated = self._repeated[journal]
             entries: list[RecoveredEntry] = []
             for data, end in journal.left():
                 found = (_recovered(line, journal.path) for line in data.split(b"\n"))

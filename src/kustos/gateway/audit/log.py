@@ -236,7 +236,7 @@ class AuditLog:
         for each in summaries:
             entry = self._entry(each.time_ms, each.context, (each.decided,), each.acl_offset)
             # an orderly stop writes all at once, also what the journal has no room for
-            self._put(entry, is_kept=not self.is_full)
+            self._put(entry, is_kept=self._keeper is not None and not self._keeper.is_full)
 
     def _release(self, number: int, change_offset: int | None) -> None:
         if (held := self._held.pop(number, None)) is not None:
@@ -317,7 +317,8 @@ class AuditLog:
             self._release(number, None)
         end_s = self._loop.time() + CLOSE_TIMEOUT_S
         if self._recovering is not None:
-            await asyncio.wait([self._recovering], timeout=CLOSE_TIMEOUT_S)
+            # what it does not write is left to the next start; the sinks need time for the other events
+            await asyncio.wait([self._recovering], timeout=CLOSE_TIMEOUT_S / 2)
             self._recovering.cancel()
         for lane in self.lanes:
             lane.end()

@@ -101,23 +101,31 @@ class KafkaLinesSink:
         # workers of a node share the file: one must not truncate what another wrote
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
-            _append_whole(descriptor, data)
+            before_bytes = os.fstat(descriptor).st_size
+            _append_whole(descriptor, data, before_bytes)
         finally:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
-        found = os.fstat(descriptor)
-        if stat.S_ISREG(found.st_mode):
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
             try:
                 os.fsync(descriptor)
             except OSError:
-                self._abandon(descriptor, found.st_ino)
+                self._abandon(descriptor, before_bytes, before_bytes + len(data))
                 raise
 
-    def _abandon(self, descriptor: int, inode: int) -> None:
-        """Move a file away whose end is uncertain, unless another worker has done so."""
+    def _abandon(self, descriptor: int, before_bytes: int, after_bytes: int) -> None:
+        """Move a file away whose end is uncertain, unless another worker has done so.
+
+        The lines between the two sizes are cut off, since they are written again elsewhere and must not fill
+        the disk. A file that had no others is used again.
+        """
         with suppress(OSError):
-            if self._has_name(descriptor):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.fstat(descriptor).st_size == after_bytes:
+                os.ftruncate(descriptor, before_bytes)
+            left = os.fstat(descriptor)
+            if left.st_size and self._has_name(descriptor):
                 # no two files have the same inode, so none is overwritten
-                self._path.rename(self._path.with_name(f"{self._path.name}.suspect-{inode}"))
+                self._path.rename(self._path.with_name(f"{self._path.name}.suspect-{left.st_ino}"))
         self._close()
 
     def _lines_of(self, entry: Entry) -> Iterator[str]:
@@ -147,9 +155,8 @@ class KafkaLinesSink:
                 yield f"[{stamp}] {level.value} {visible(line)} ({LOGGER})\n"
 
 
-def _append_whole(descriptor: int, data: bytes) -> None:
-    """Write all of `data` at the end of a file, or raise OSError with the file as it was."""
-    size_bytes = os.fstat(descriptor).st_size
+def _append_whole(descriptor: int, data: bytes, size_bytes: int) -> None:
+    """Write all of `data` at the end of a file of this size, or raise OSError with the file as it was."""
     view = memoryview(data)
     try:
         while view:
