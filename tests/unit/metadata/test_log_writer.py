@@ -346,6 +346,37 @@ def test_only_a_full_disk_before_any_fsync_can_be_taken_back(
     log.close()
 
 
+@pytest.mark.parametrize(("is_created", "fails"), [(False, LogFullError), (True, LogFailedError)])
+def test_a_new_segment_waits_for_room_unless_its_file_is_there(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, is_created: bool, fails: type[Exception]
+) -> None:
+    """XFS and Btrfs have no room for a new file; one whose name could not be synced must not be passed by."""
+    log = begun(directory, LogPolicy(segment_bytes=1))
+    before = segments(directory)
+
+    class Full(FileSystemStorage):
+        def open_append(self, path: Path) -> AppendFile:
+            if is_created:
+                super().open_append(path).close()
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(log, "_storage", Full())
+        patched.setattr("kustos.runtime.storage.os.write", full)
+        with pytest.raises(fails):
+            log.append([NOTHING])
+    if fails is LogFullError:
+        assert segments(directory) == before
+        assert log.append([NOTHING]) == [1]
+        assert len(segments(directory)) == len(before) + 1
+    log.close()
+    reader, _ = load(directory, FileSystemStorage())
+    assert reader.next_offset == (1 if is_created else 2)
+
+
 def test_a_full_disk_that_fsync_reports_ends_the_log(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

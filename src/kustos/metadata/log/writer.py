@@ -273,12 +273,14 @@ class LogWriter:
             self._active.first_timestamp_ms = None
 
     def _roll(self, base_offset: int) -> None:
-        """Begin a new segment; without a file descriptor, continue the old one and retry later."""
+        """Begin a new segment; without a file descriptor or room, continue the old one and retry later."""
         path = self._partition / layout.segment_name(base_offset)
         try:
             file = self._storage.open_append(path)
         except OSError as error:
-            if not is_out_of_descriptors(error):
+            # a file that was created, but whose name may not be durable, must not stay behind
+            is_unchanged = is_out_of_room(error) and not self._storage.exists(path)
+            if not (is_unchanged or is_out_of_descriptors(error)):
                 raise
             _log.warning(
                 "a new segment of the metadata log has to wait", path=str(path), reason=words_of(error)
