@@ -214,6 +214,29 @@ async def test_a_new_name_is_synced_before_its_events_are_written(
     assert lines.read_text().count("LITERAL:a ") == 1
 
 
+async def test_names_that_cannot_be_synced_do_not_pile_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.fsync
+
+    def fail_for_folders(descriptor: int) -> None:
+        if is_folder(descriptor):
+            raise OSError(errno.EIO, "input/output error")
+        real(descriptor)
+
+    sink = JsonFilesSink(tmp_path, EVENTS, max_bytes=1, max_files=9)
+    await sink.write([entry(0, "a")])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fail_for_folders)
+        for _ in range(20):
+            with pytest.raises(AuditSinkError, match="input/output error"):
+                await sink.write([entry(1, "b")])
+    assert not open_files(tmp_path)
+    await sink.write([entry(1, "b")])
+    await sink.close()
+    assert topics_in(closed_files(tmp_path)) == ["a", "b"]
+
+
 async def test_kafkas_log_is_moved_away_and_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

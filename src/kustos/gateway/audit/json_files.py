@@ -191,7 +191,13 @@ class JsonFilesSink:
         self._number += 1
         name = f"{OPEN_PREFIX}audit-{utc_stamp(self._clock.wall_ms())}-{self._number:06}.jsonl"
         self._path = self._directory / name
-        self._file = self._storage.open_append(self._path)
+        try:
+            self._file = self._storage.open_append(self._path)
+        except OSError:
+            # its name may be there, and the next attempt takes another one
+            with suppress(OSError):
+                self._storage.remove(self._path)
+            raise
         self._size_bytes = 0
         return self._file
 
