@@ -70,7 +70,13 @@ def one_shot(
 
 
 def _ended(name: str, on_failure: Callable[[BaseException], object], task: asyncio.Task[Any]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
+    error: BaseException | None
+    if task.cancelled():
+        # unless it was cancelled itself, something that the work waited for was
+        error = None if task.cancelling() else asyncio.CancelledError()
+    else:
+        error = task.exception()
+    if error is not None:
         failed(name, error)
         on_failure(error)
 

@@ -101,6 +101,16 @@ async def test_one_that_must_not_run_twice_reports_its_failure() -> None:
     assert FAILURES["test"] == before + 1
 
 
+async def test_one_whose_work_was_cancelled_elsewhere_has_failed() -> None:
+    """Otherwise a worker, or a client, would wait for it for ever."""
+    before, reported = FAILURES["test"], list[BaseException]()
+    task = one_shot("test", cancelled(), reported.append)
+    await asyncio.wait((task,))
+    await asyncio.sleep(0)
+    assert [type(error) for error in reported] == [asyncio.CancelledError]
+    assert FAILURES["test"] == before + 1
+
+
 async def test_one_that_is_cancelled_has_not_failed() -> None:
     before, reported = FAILURES["test"], list[BaseException]()
     task = one_shot("test", raising(ValueError()), reported.append)
