@@ -20,12 +20,15 @@ import ssl
 import threading
 from collections.abc import Callable
 from ctypes import c_int, c_long, c_void_p
-from functools import cache
 from typing import Final
 
 SIGNATURES_MAX: Final = 32
 """How many signatures one search for issuers verifies: three candidates for each certificate of the longest
 chain. Ten certificates of one key lead to each other in millions of ways."""
+
+CHEAP_KEY_BYTES: Final = 400
+"""Public keys (DER) of a peer's certificates from this size on count as several signatures, by the square of
+their size as their cost grows: RSA with 4096 bits as two, with 16384 bits (5 ms each) as 26."""
 
 SENT_MAX: Final = 10
 """How many certificates a peer may send, as in Java (`jdk.tls.maxCertificateChainLength`): a search through
@@ -63,7 +66,9 @@ _SIGNATURES: Final = {
     "X509_check_issued": (c_int, c_void_p, c_void_p),
     "X509_free": (None, c_void_p),
     "X509_get0_pubkey": (c_void_p, c_void_p),
+    "X509_get_X509_PUBKEY": (c_void_p, c_void_p),
     "X509_verify": (c_int, c_void_p, c_void_p),
+    "i2d_X509_PUBKEY": (c_int, c_void_p, c_void_p),
 }
 """The result and the arguments of each function. OpenSSL 1.1.1 and 3 have all of them."""
 
@@ -100,6 +105,7 @@ class _Functions:
         self._verified: Final = index_of(_EX_INDEX_X509_STORE_CTX, 0, None, None, None, None)
 
     def new_context(self, protocol: int) -> ssl.SSLContext:
+        vars(self._created).clear()
         context = ssl.SSLContext(protocol)
         # a missing address raises KeyError; it is never the address of another context
         address = vars(self._created).pop("address")
@@ -116,9 +122,11 @@ class _Functions:
 
     def _is_issuer(self, search: int, certificate: int, candidate: int) -> int:
         sent = self._sent(search)
-        if len(sent) > SENT_MAX or not self._has_issued(search, candidate, certificate):
+        is_sent = candidate in sent
+        cost = self._cost(candidate) if is_sent else 1
+        if len(sent) > SENT_MAX or not self._has_issued(search, candidate, certificate, cost):
             return 0
-        if candidate not in sent:
+        if not is_sent:
             # it is trusted; OpenSSL holds the lock of the store, so the store must not be searched here
             return 1
         rivals = [each for each in sent if each != candidate and self._may_issue(each, certificate)]
@@ -134,18 +142,24 @@ class _Functions:
             self.call["X509_free"](issuer)
             return True
         return any(
-            self._has_issued(search, each, certificate) and self._leads_to_trust(search, each, sent - {each})
+            self._has_issued(search, each, certificate, self._cost(each))
+            and self._leads_to_trust(search, each, sent - {each})
             for each in sent
         )
 
-    def _has_issued(self, search: int, candidate: int, certificate: int) -> bool:
+    def _has_issued(self, search: int, candidate: int, certificate: int, cost: int) -> bool:
         if not self._may_issue(candidate, certificate):
             return False
-        verified = self.call["X509_STORE_CTX_get_ex_data"](search, self._verified) or 0
-        if verified == SIGNATURES_MAX:
+        verified = (self.call["X509_STORE_CTX_get_ex_data"](search, self._verified) or 0) + cost
+        if verified > SIGNATURES_MAX:
             return False
-        self.call["X509_STORE_CTX_set_ex_data"](search, self._verified, verified + 1)
+        self.call["X509_STORE_CTX_set_ex_data"](search, self._verified, verified)
         return self._is_signed("X509_verify", certificate, candidate)
+
+    def _cost(self, sent: int) -> int:
+        """Return as how many signatures one by this key counts; the peer chose the key."""
+        size_bytes = self.call["i2d_X509_PUBKEY"](self.call["X509_get_X509_PUBKEY"](sent), None)
+        return 1 + (size_bytes // CHEAP_KEY_BYTES) ** 2
 
     def _may_issue(self, candidate: int, certificate: int) -> bool:
         return self.call["X509_check_issued"](candidate, certificate) == _IS_POSSIBLE
@@ -176,17 +190,20 @@ class _Functions:
             self.call["ERR_pop_to_mark"]()
 
 
-@cache
-def _functions() -> _Functions | None:
+def _loaded() -> _Functions | None:
     try:
         return _Functions()
     except (AttributeError, OSError):
         return None
 
 
+_FUNCTIONS: Final = _loaded()
+"""One for the process, made by one thread: OpenSSL would go on to call the callbacks of any other."""
+
+
 def is_reachable() -> bool:
     """Return whether OpenSSL's functions can be called; a static OpenSSL may hide them."""
-    return _functions() is not None
+    return _FUNCTIONS is not None
 
 
 def new_context(protocol: int) -> ssl.SSLContext:
@@ -194,5 +211,4 @@ def new_context(protocol: int) -> ssl.SSLContext:
 
     If the functions are hidden, return the context as Python makes it.
     """
-    functions = _functions()
-    return ssl.SSLContext(protocol) if functions is None else functions.new_context(protocol)
+    return ssl.SSLContext(protocol) if _FUNCTIONS is None else _FUNCTIONS.new_context(protocol)

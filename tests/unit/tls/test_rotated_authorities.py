@@ -1,15 +1,20 @@
 """Authorities with one name and several keys: each certificate finds the key that signed it."""
 
 import ssl
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from kustos.tls import Side, TlsError, make_context, prove, tls_settings
-from kustos.tls.openssl import SENT_MAX, SIGNATURES_MAX
+from kustos.tls.openssl import CHEAP_KEY_BYTES, SENT_MAX, SIGNATURES_MAX, _Functions
 from testkit.certificates import Authority, Holder, pem
 from testkit.handshakes import refusal
 from tests.unit.tls.test_pem_stores import keys_of
@@ -118,7 +123,7 @@ def test_a_chain_continues_where_it_leads_to_trust(
 def test_a_python_that_hides_openssl_verifies_clients_in_tls13_only(
     node: Holder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kustos.tls.openssl._functions", lambda: None)
+    monkeypatch.setattr("kustos.tls.openssl._FUNCTIONS", None)
     with pytest.raises(TlsError, match=r"or set `ssl\.enabled\.protocols=TLSv1\.3`"):
         context_of(Side.SERVER, node, pem([node.certificate]))
     context_of(Side.SERVER, node, pem([node.certificate]), ssl_enabled_protocols="TLSv1.3")
@@ -177,3 +182,59 @@ def test_more_generations_than_are_tried_are_refused(node: Holder) -> None:
     others = "".join(each.pem for each in generations[:-1])
     server = context_of(Side.SERVER, node, others)
     assert refusal(server, client) == "unable to get local issuer certificate"
+
+
+LARGE_KEY_BITS = 16_384
+RACE = """
+import ssl, sys, threading
+from kustos.tls import openssl
+sys.setswitchinterval(1e-6)
+barrier = threading.Barrier(12)
+def create():
+    barrier.wait()
+    openssl.new_context(ssl.PROTOCOL_TLS_CLIENT)
+threads = [threading.Thread(target=create) for _ in range(12)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+others = [bytes(200) for _ in range(10_000)]
+for _ in range(50): ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""
+
+
+def test_costly_keys_of_a_peer_are_tried_less_often(
+    node: Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An attacker needs no private key: any odd number is a modulus."""
+    signer = Authority("signer", key=rsa.generate_private_key(65_537, 2_048))
+    modulus = 2**LARGE_KEY_BITS - 1
+    large = rsa.RSAPublicNumbers(65_537, modulus).public_key()
+    subject = signer.certificate.subject
+
+    def claimed(number: int) -> x509.Certificate:
+        builder = x509.CertificateBuilder(subject, subject, large, number)
+        builder = builder.not_valid_before(signer.certificate.not_valid_before_utc)
+        builder = builder.not_valid_after(signer.certificate.not_valid_after_utc)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        assert isinstance(signer.key, rsa.RSAPrivateKey)
+        return builder.sign(signer.key, hashes.SHA256())
+
+    leaf = signer.issue("alice")
+    sent = [claimed(number) for number in range(1, SENT_MAX)]
+    client = presenting(Holder(leaf.key, (leaf.certificate, *sent)), node, tmp_path)
+    server = context_of(Side.SERVER, node, Authority("root").pem)
+    verified: list[int] = []
+    verify = _Functions._is_signed
+
+    def counted(functions: _Functions, name: str, signed: int, issuer: int) -> bool:
+        verified.append(issuer)
+        return verify(functions, name, signed, issuer)
+
+    monkeypatch.setattr(_Functions, "_is_signed", counted)
+    assert refusal(server, client) == "unable to get local issuer certificate"
+    assert 1 <= len(verified) <= SIGNATURES_MAX // (LARGE_KEY_BITS // 8 // CHEAP_KEY_BYTES) ** 2
+
+
+def test_threads_that_create_the_first_contexts_share_their_callbacks() -> None:
+    """OpenSSL would go on to call callbacks that Python has freed."""
+    for _ in range(4):
+        subprocess.run([sys.executable, "-c", RACE], check=True)
