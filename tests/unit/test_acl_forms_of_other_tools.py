@@ -209,6 +209,7 @@ def test_the_modules_of_a_terraform_state_are_read() -> None:
     [
         ("kafka_acl", "kafka_topic", "`kafka_acl` is the type of no resource here"),
         ("managed", "data", "`kafka_acl` is the type of no resource here"),
+        ('"kafka_acl"', '"confluent_kafka_acl"', "`confluent_kafka_acl` is a type of ACLs that is not read"),
         (
             '"values": {\n  "root',
             '"planned_values": {\n  "root',

@@ -19,6 +19,8 @@ _ACLS: Final = "acls"
 _LISTS: Final = frozenset({_ACLS, "matches"})
 _STATE: Final = "format_version"
 _TERRAFORM_TYPE: Final = "kafka_acl"
+_OTHER_TERRAFORM_ACLS: Final = re.compile("kafka.*_acl$")
+"""Types of other providers, such as `confluent_kafka_acl`: skipped, they would be missing without a word."""
 
 MODULE_DEPTH_MAX: Final = 50
 """How deep modules of a Terraform state may be nested: ten times the depth that its style guide advises."""
@@ -208,7 +210,14 @@ class _JsonReader:
         resource = self._value()
         if not isinstance(resource, dict):
             raise AclFormatError(place, json.dumps(resource), "is not a resource of a Terraform state")
-        if (resource.get("type"), resource.get("mode")) != (_TERRAFORM_TYPE, "managed"):
+        kind = str(resource.get("type"))
+        if resource.get("mode") != "managed":
+            return
+        if kind != _TERRAFORM_TYPE:
+            if _OTHER_TERRAFORM_ACLS.search(kind):
+                raise AclFormatError(
+                    place, kind, f"is a type of ACLs that is not read, only `{_TERRAFORM_TYPE}` is"
+                )
             return
         values = resource.get("values")
         if not isinstance(values, dict):
