@@ -110,7 +110,7 @@ def test_what_kafka_acls_prints_is_read_to_the_letter(cli: Cli, listing: Callabl
     assert len(found) == len(set(HELD))
     # found in Kafka's order, written again it is Kafka's text
     assert write_acls(found, AclForm.KAFKA_ACLS) == text
-    unreadable = "a name with a line break cannot be read"
+    unreadable = "a name with a line break needs another form"
     for name, who, rule in (
         (BROKEN_LINE, "alice", unreadable),
         ("orders", BROKEN_LINE, unreadable),

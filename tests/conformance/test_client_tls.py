@@ -82,7 +82,7 @@ async def test_another_host_name_is_refused_unless_told_otherwise(node: KafkaNod
 
 
 async def test_the_wrong_protocol_or_key_password_is_told(node: KafkaNode, stores: Stores) -> None:
-    with pytest.raises(CannotConnectError, match="security protocol"):
+    with pytest.raises(CannotConnectError, match=r"check that `security\.protocol` matches the listener"):
         await cluster_id(node.address("ONEWAY"), {"socket.connection.setup.timeout.ms": "5000"})
     with pytest.raises(SettingsError, match=r"`ssl\.key\.password` is wrong") as caught:
         await cluster_id(node.address("MUTUAL"), presenting(stores, "wrong-secret"))

@@ -67,7 +67,7 @@ class ConnectionLimits:
 
 def _check_protocol(tls: ssl.SSLContext | None) -> str:
     used = "without TLS" if tls is None else "with TLS"
-    return f"check that `security.protocol` is that of its listener, this was {used}"
+    return f"check that `security.protocol` matches the listener; this connection was {used}"
 
 
 _Answer = tuple[bytes, int]
