@@ -87,7 +87,33 @@ def parse(line: str) -> Event | None:
         return None
     steps, pieces, result, rule = found[0]
     time_ms = _time_ms(head)
-    return None if time_ms is None else _event(steps, pieces, result, rule, head[5], time_ms)
+    event = None if time_ms is None else _event(steps, pieces, result, rule, head[5], time_ms)
+    return event if event is not None and _is_kafkas(event) else None
+
+
+RESOURCE_TYPES = {"TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"}
+OPERATIONS = {
+    *("ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS"),
+    *("ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
+}
+WORDS = {
+    "resource_type": RESOURCE_TYPES,
+    "operation": OPERATIONS,
+    "pattern_type": {"LITERAL", "PREFIXED"},
+    "permission_type": {"ALLOW", "DENY"},
+}
+
+
+def _is_kafkas(event: Event) -> bool:
+    """Whether all words are Kafka's own."""
+    rule = event["rule"]
+    assert isinstance(rule, dict)
+    return all(
+        fields[name] is None or fields[name] in known
+        for fields in (event, rule)
+        for name, known in WORDS.items()
+        if name in fields
+    )
 
 
 def _deceives(steps: Sequence[Step], pieces: Sequence[str]) -> bool:

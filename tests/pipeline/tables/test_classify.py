@@ -39,7 +39,7 @@ QUARANTINED = {
     "{}": "field_missing: schema_version",
     event_line(rule__kind=None): "field_missing: rule.kind",
     event_line(schema_version=3): "schema_version_unknown",
-    event_line(decision="MAYBE"): "decision_unknown",
+    event_line(decision="MAYBE"): "value_invalid: decision MAYBE",
     event_line(time_ms=-1): "time_out_of_range",
     event_line(time_ms=2**62): "time_out_of_range",
     kafka_line(time="2026-02-30 04:00:00,123"): "time_out_of_range",

@@ -1,7 +1,8 @@
 """Audit events of Confluent Platform and Confluent Cloud: CloudEvents, one JSON object a line.
 
 Of their types only `io.confluent.kafka.server/authorization` is a decision; the others (logins, requests to
-the cloud's own services) are quarantined as `no_authorization_event` with their type.
+the cloud's own services) are quarantined as `no_authorization_event` with their type. Decisions on resources
+that are not Kafka's, such as `mds.Authorize` on an `Environment`, are quarantined as `value_invalid`.
 
 | here | there |
 |---|---|
@@ -21,7 +22,6 @@ import re
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kustos.acl import AclOperation, ResourceType
 from kustos.pipeline.lines.json_values import (
     INT_RANGE,
     JsonObject,
@@ -31,7 +31,8 @@ from kustos.pipeline.lines.json_values import (
     text,
     written,
 )
-from kustos.pipeline.lines.kafka_grammar import enum_name, spellings
+from kustos.pipeline.lines.kafka_grammar import OPERATION_NAMES, RESOURCE_TYPE_NAMES
+from kustos.pipeline.lines.known_values import invalid_decision
 
 AUTHORIZATION: Final = "io.confluent.kafka.server/authorization"
 
@@ -46,8 +47,6 @@ _TIME: Final = re.compile(
 _RESOURCE_ID: Final = re.compile(r'"resourceId"\s*:\s*"([A-Za-z0-9_\-]+)"')
 _CLUSTER: Final = re.compile(r"/kafka=([^/]*)")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
-_OPERATIONS: Final = spellings(AclOperation)
-_RESOURCE_TYPES: Final = spellings(ResourceType)
 
 
 def read_event(cloud_event: JsonObject) -> dict[str, Any] | str:
@@ -82,8 +81,7 @@ def read_event(cloud_event: JsonObject) -> dict[str, Any] | str:
     if principal is None:
         return "principal_unknown"
     principal_type, _, principal_name = principal.partition(":")
-    return {
-        **event,
+    event |= {
         "event_id": fields["event_id"],
         "time_ms": time_ms,
         "principal_type": principal_type,
@@ -91,6 +89,7 @@ def read_event(cloud_event: JsonObject) -> dict[str, Any] | str:
         "decision": "ALLOWED" if fields["granted"] else "DENIED",
         "access": "ACCESS",
     }
+    return invalid_decision(event) or event
 
 
 def _cluster_id(cloud_event: JsonObject) -> str | None:
@@ -134,8 +133,8 @@ def _resource(info: JsonObject) -> dict[str, Any]:
     """Return resource and operation, and the deciding rule if the event has it."""
     acl = struct(info.get("aclAuthorization"))
     by_role = info.get("rbacAuthorization")
-    operation, resource_type = text(info.get("operation")), text(info.get("resourceType"))
-    resource_type = None if resource_type is None else enum_name(resource_type, _RESOURCE_TYPES)
+    operation, resource_type = text(info.get("operation")) or "", text(info.get("resourceType")) or ""
+    resource_type = RESOURCE_TYPE_NAMES.get(resource_type, resource_type)
     kind = None
     if boolean(info.get("superUserAuthorization")):
         kind = "SuperUser"
@@ -148,7 +147,7 @@ def _resource(info: JsonObject) -> dict[str, Any]:
     return {
         "resource_type": resource_type,
         "resource_name": text(info.get("resourceName")),
-        "operation": None if operation is None else enum_name(operation, _OPERATIONS),
+        "operation": OPERATION_NAMES.get(operation, operation),
         "rule": {
             "kind": kind,
             "resource_type": None if acl is None else resource_type,

@@ -21,11 +21,12 @@ from pyarrow import json
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kustos.authorizer.audit import AUDIT_SCHEMA_VERSION, SECURITY_SCHEMA_VERSION
-from kustos.pipeline.columns.codes import CODED, as_coded, coded_fields, is_among, repeated
+from kustos.pipeline.columns.codes import CODED, as_coded, coded_fields, has_form, is_among, repeated
 from kustos.pipeline.lines.generated_ids import EVENT_ID_BEGIN
 from kustos.pipeline.lines.json_forms import DISTINCT, EVENT, PLAIN_EVENT, LineForm
-from kustos.pipeline.lines.json_grammar import DECISIONS, JSON, read_line
+from kustos.pipeline.lines.json_grammar import JSON, read_line
 from kustos.pipeline.lines.kafka_grammar import MAXIMUM_TIME_MS
+from kustos.pipeline.lines.known_values import LEAST, PATTERNS, WORDS
 from kustos.pipeline.lines.text_pieces import Numbers, flags_of, in_order
 from kustos.pipeline.schemas import ANY_EVENT_SCHEMA, REQUIRED_FIELDS
 
@@ -148,10 +149,15 @@ def _are_valid(events: pa.StructArray) -> Numbers:
     for passed in (
         pc.equal(_field(events, "schema_version"), AUDIT_SCHEMA_VERSION),
         pc.invert(pc.starts_with(_field(events, "event_id"), EVENT_ID_BEGIN)),
-        is_among(_field(events, "decision"), DECISIONS),
         pc.and_(pc.greater_equal(time_ms, 0), pc.less_equal(time_ms, MAXIMUM_TIME_MS)),
     ):
         is_valid &= flags_of(passed.fill_null(False))
+    for passed in (
+        *(is_among(_field(events, name), words) for name, words in WORDS.items()),
+        *(has_form(_field(events, name), pattern) for name, pattern in PATTERNS.items()),
+        *(pc.greater_equal(_field(events, name), least) for name, least in LEAST.items()),
+    ):
+        is_valid &= flags_of(passed.fill_null(True))
     return is_valid
 
 

@@ -25,15 +25,11 @@ from kustos.pipeline.lines.json_values import (
     text,
 )
 from kustos.pipeline.lines.kafka_grammar import MAXIMUM_TIME_MS
+from kustos.pipeline.lines.known_values import ATTEMPTS_MAX, invalid_decision, invalid_security_event
 from kustos.pipeline.schemas import EVENT_SCHEMA, REQUIRED_FIELDS, REQUIRED_SECURITY_FIELDS, SECURITY_SCHEMA
 
 JSON, CONFLUENT = "json", "confluent"
 """`source_format` of an event: kustos' JSON lines, CloudEvents of Confluent."""
-
-DECISIONS: Final = ("ALLOWED", "DENIED", "ERROR")
-
-RESULTS: Final = ("SUCCESS", "FAILURE", "UNKNOWN")
-"""Of a security event."""
 
 _READERS: Final[dict[type[DataType], Callable[[Any], Any]]] = {
     StringType: text,
@@ -75,9 +71,7 @@ def _read_event(values: JsonObject) -> dict[str, Any] | str:
     missing = [name for name in REQUIRED_FIELDS if _is_missing(event, name)]
     if missing:
         return f"field_missing: {', '.join(missing)}"
-    if event["decision"] not in DECISIONS:
-        return "decision_unknown"
-    return event
+    return invalid_decision(event) or event
 
 
 def _read_security_event(values: JsonObject) -> dict[str, Any] | str:
@@ -86,11 +80,9 @@ def _read_security_event(values: JsonObject) -> dict[str, Any] | str:
     missing = [name for name in REQUIRED_SECURITY_FIELDS if event[name] is None]
     if missing:
         return f"field_missing: {', '.join(missing)}"
-    if event["result"] not in RESULTS:
-        return "result_unknown"
-    if event["attempt_count"] < 1 or event["first_time_ms"] > event["time_ms"]:
+    if event["first_time_ms"] > event["time_ms"] or event["attempt_count"] > ATTEMPTS_MAX:
         return "attempts_impossible"
-    return event
+    return invalid_security_event(event) or event
 
 
 def _typed(values: Mapping[str, Any], schema: StructType) -> dict[str, Any]:

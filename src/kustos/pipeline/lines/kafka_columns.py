@@ -28,6 +28,7 @@ from kustos.pipeline.lines.kafka_grammar import (
     read_line,
     spellings,
 )
+from kustos.pipeline.lines.known_values import WORDS
 from kustos.pipeline.lines.text_pieces import (
     Marks,
     Numbers,
@@ -57,11 +58,9 @@ _RESULTS: Final = tuple(
     f" is {result} {letter}peration = " for letter in "oO" for result in ("Allowed", "Denied")
 )
 _LEVELS: Final = tuple(f"{level}{pad}" for level in ("DEBUG", "INFO", "TRACE") for pad in (" ", "  "))
-_OPERATIONS: Final = spellings(AclOperation)
+_OPERATIONS: Final = spellings(each for each in AclOperation if each > AclOperation.ANY)
 _RESOURCES: Final = {
-    f"{kind.camel_case}:LITERAL:": kind.name
-    for kind in ResourceType
-    if kind not in (ResourceType.UNKNOWN, ResourceType.ANY)
+    f"{kind.camel_case}:LITERAL:": kind.name for kind in ResourceType if kind > ResourceType.ANY
 }
 _RULE: Final = " based on rule "
 _ACL_STARTS: Final = tuple(f"MatchingAcl(acl=StandardAcl{bracket}resourceType=" for bracket in "[(")
@@ -98,7 +97,7 @@ def _bytes_of(characters: str) -> Numbers:
     return np.array([re.match(f"[{characters}]", chr(byte), re.ASCII) is not None for byte in range(256)])
 
 
-_DIGIT, _ENUM = _bytes_of("0-9"), _bytes_of("A-Z_")
+_DIGIT = _bytes_of("0-9")
 _HOST, _API = _bytes_of(r"0-9A-Za-z.:%_\-"), _bytes_of(r"0-9A-Za-z_\-")
 
 
@@ -312,8 +311,8 @@ def _are_acls(acl: Pieces) -> Numbers:
         is_common &= equal_to(acl.take(2 * number), word)
     for number, name in enumerate(ParsedRule._fields[1:]):
         field = acl.take(2 * number + 1)
-        is_free = name in ("resource_name", "principal", "host")
-        is_common &= pc.binary_length(field).to_numpy() > 0 if is_free else consists_of(field, _ENUM)
+        words = WORDS.get(f"rule.{name}")
+        is_common &= pc.binary_length(field).to_numpy() > 0 if words is None else codes_of(field, words) >= 0
     return is_common
 
 

@@ -32,6 +32,7 @@ from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from kustos.acl import AclOperation, ResourceType
+from kustos.pipeline.lines.known_values import HOST, invalid_decision
 
 SEPARATOR: Final = "\x1f"
 """No valid log line has this character; a line with it is ambiguous."""
@@ -61,7 +62,7 @@ _LINE: Final = re.compile(
     r"\[(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})(Z|[+-]\d\d(?::?\d\d)?)?\] "
     r"(TRACE|DEBUG|INFO) {1,2}"
     r"Principal = ([^:]*+):(?>(.*?) is (Allowed|Denied) "
-    r"([oO])peration = )([A-Za-z_]+) from host = ([0-9A-Za-z.:%_\-]+) "
+    rf"([oO])peration = )([A-Za-z_]+) from host = ({HOST}) "
     rf"on resource = ([A-Za-z]+):(?:({_ENUM}):)?(?>(.*?)"
     rf"(?: for request = ([A-Za-z_0-9\-]+) with resourceRefCount = (\d{{1,9}})|(?={_LOGGER}\Z)))"
     rf"(?: based on rule (?:({'|'.join(PLAIN_RULES)})|"
@@ -96,7 +97,6 @@ _ACL_PHRASES: Final = (", patternType=", ", principal=", ", host=", ", operation
 _PHRASES: Final = re.compile(
     "|".join((*(phrase.pattern for phrase in _MESSAGE_PHRASES), *_ACL_PHRASES, _LOGGER))
 )
-_CAMEL_CASE_HUMP: Final = re.compile("(?<=[a-z])(?=[A-Z])")
 _FARTHEST_ZONE_MINUTES: Final = 18 * 60
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -146,13 +146,9 @@ def spellings(kinds: Iterable[ResourceType | AclOperation]) -> dict[str, str]:
     return found
 
 
-_OPERATIONS: Final = spellings(AclOperation)
-_RESOURCE_TYPES: Final = spellings(ResourceType)
-
-
-def enum_name(word: str, known: dict[str, str]) -> str:
-    """Return the enum name of a word; one that is not `known` is converted by the same rule."""
-    return known.get(word) or _CAMEL_CASE_HUMP.sub("_", word).upper()
+OPERATION_NAMES: Final = spellings(AclOperation)
+RESOURCE_TYPE_NAMES: Final = spellings(ResourceType)
+"""The names by their spellings. `known_values` refuses an unknown word as its writer spelled it."""
 
 
 def read_line(text: str, time_zone: ZoneInfo | None = None) -> ParsedLine | str:
@@ -178,8 +174,14 @@ def read_line(text: str, time_zone: ZoneInfo | None = None) -> ParsedLine | str:
     if _deceives(principal_type, principal, name, *(acl[2:3] + acl[4:6])):
         return AMBIGUOUS
     time_ms = _time_ms(f"{date}T{time}.{milliseconds}", zone, time_zone)
-    if time_ms is None:
-        return OUT_OF_RANGE
+    resource_type = RESOURCE_TYPE_NAMES.get(resource_type, resource_type)
+    operation = OPERATION_NAMES.get(operation, operation)
+    rule = ParsedRule(plain_rule or acl[0], *(part or None for part in acl[1:]))
+    reason = invalid_decision(
+        {"resource_type": resource_type, "operation": operation, "rule": rule._asdict()}
+    )
+    if time_ms is None or reason is not None:
+        return reason or OUT_OF_RANGE
     reference_count = None if count is None else int(count)
     is_probe = name == PROBE_NAME and reference_count == 0
     is_allowed = result == "Allowed"
@@ -189,11 +191,11 @@ def read_line(text: str, time_zone: ZoneInfo | None = None) -> ParsedLine | str:
         principal,
         host,
         api,
-        enum_name(resource_type, _RESOURCE_TYPES),
+        resource_type,
         None if is_probe else name,
-        enum_name(operation, _OPERATIONS),
+        operation,
         "ALLOWED" if is_allowed else "DENIED",
-        ParsedRule(plain_rule or acl[0], *(part or None for part in acl[1:])),
+        rule,
         reference_count,
         level == "DEBUG" if is_allowed else None,
         None if is_allowed else level == "INFO",

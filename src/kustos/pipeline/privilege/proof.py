@@ -202,8 +202,7 @@ def _by_type(known: "DataFrame") -> dict[ResourceType, list[str]]:
     table = known.toArrow()
     pairs = zip(*(column.to_pylist() for column in table.columns), strict=True)
     for kind, name in pairs:
-        if ResourceType.from_text(kind) > ResourceType.ANY:
-            found[ResourceType[kind]].append(name)
+        found[ResourceType[kind]].append(name)
     return found
 
 

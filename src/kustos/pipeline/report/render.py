@@ -27,11 +27,10 @@ HEAT_STEPS: Final = 5
 """Shades of the heat map, one for each power of ten."""
 
 _REASONS: Final = {
-    "attempts_impossible": "a login that was tried less than once, or ended before it began",
+    "attempts_impossible": "a login that was tried more often than can be counted, or ended before it began",
     "blank": "empty line",
     "cluster_malformed": "the cluster that it names is not a name of one",
     "cluster_mismatch": "names another cluster than its input is of: a forgery, or a wrong `cluster`",
-    "decision_unknown": "a decision other than ALLOWED, DENIED, ERROR",
     "event_id_conflict": "the id of another event with other content: forged or faulty",
     "event_id_reserved": "has an id that kustos generates for lines of Kafka's own log: a forgery?",
     "field_missing": "a field that every event has is missing",
@@ -42,9 +41,9 @@ _REASONS: Final = {
     "kafka_note": "a remark of Kafka's authorizer logger beside its decisions, such as on a super user",
     "line_too_long": "longer than any event",
     "not_utf8": "not text in UTF-8: a binary file?",
-    "result_unknown": "a result other than SUCCESS, FAILURE, UNKNOWN",
     "schema_version_unknown": "written by another version of kustos",
     "time_out_of_range": "a time that does not exist or lies outside of 1970 to 9999",
+    "value_invalid": "a value that its field cannot have, such as an operation of another service than Kafka",
 }
 
 
