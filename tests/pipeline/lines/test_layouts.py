@@ -23,7 +23,12 @@ from kustos.pipeline.tables import Tables
 from tests.pipeline.events import event_line, kafka_line
 
 STRIMZI = "%d{ISO8601} %p %m (%c) [%t]%n"
-VALUES = {"L": "42", "t": "data-plane-kafka-request-handler-3", "c": "kafka.authorizer.logger"}
+VALUES = {
+    "L": "42",
+    "t": "data-plane-kafka-request-handler-3",
+    "c": "kafka.authorizer.logger",
+    "M": "logAuditMessage",
+}
 
 
 def written(pattern: str, line: str) -> str:
@@ -34,7 +39,7 @@ def written(pattern: str, line: str) -> str:
     text = pattern.replace("%d{ISO8601}", "%d").replace("%d{yyyy-MM-dd HH:mm:ss}", "%d").replace("%-5p", "%p")
     text = text.replace("%p", f"{level:5s}" if "%-5p" in pattern else level)
     text = text.replace("%d", head[1:20] if "HH:mm:ss}" in pattern else head[1:])
-    for letter in "nLtcm":  # the message last: it is a client's, and may have any text
+    for letter in "nLtcMm":  # the message last: it is a client's, and may have any text
         text = text.replace(f"%{letter}", values[letter])
     return text
 

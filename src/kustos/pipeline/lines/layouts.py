@@ -28,8 +28,9 @@ USUAL_LAYOUTS: Final = (
     "%d{yyyy-MM-dd HH:mm:ss} %-5p [%t] %c:%L - %m%n",
     "%d{yyyy-MM-dd HH:mm:ss} %-5p %c:%L - %m%n",
     "[%d] %p [%t] %m (%c)%n",
+    "[%p] %d [%t] %c %M - %m%n",
 )
-"""Tried where no layout is set: Strimzi's first, then those of log4j's manuals."""
+"""Tried where no layout is set: of Strimzi, of log4j's manuals, of Confluent's operator."""
 
 _NAMED_DATES: Final = {
     "": "yyyy-MM-dd HH:mm:ss,SSS",

@@ -12,6 +12,7 @@ from typing import IO, Final
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.lines.json_values import JsonObject, MalformedError, read_object
 from kustos.pipeline.lines.kafka_grammar import read_line
+from kustos.pipeline.lines.known_values import INVALID
 from kustos.pipeline.lines.layouts import compiled, detected
 
 FIRST_LINES_MAX: Final = 2_000
@@ -124,7 +125,9 @@ def _object(text: str) -> JsonObject:
 
 
 def _is_event(text: str) -> bool:
-    return not isinstance(read_line(text), str)
+    """Return whether a line is a decision, also one of another service than Kafka."""
+    found = read_line(text)
+    return not isinstance(found, str) or found.startswith(INVALID)
 
 
 def _first_lines(content: IO[bytes]) -> list[str]:
