@@ -227,13 +227,3 @@ def coded_by(texts: pa.Array, codes: pa.Array) -> pa.Array:
         is_null = texts.is_null().to_numpy(zero_copy_only=False)
         codes = pa.array(np.arange(len(texts)), pa.int32(), mask=is_null).take(codes)
     return pa.DictionaryArray.from_arrays(codes, texts.fill_null(""))
-
-
-def is_among(column: pa.Array, words: Sequence[str]) -> pa.Array:
-    """Return whether each text of a column of codes is one of these words; null for a null."""
-    return pc.is_in(column.dictionary, value_set=pa.array(words)).take(column.indices)
-
-
-def has_form(column: pa.Array, pattern: str) -> pa.Array:
-    """Return whether each text of a column of codes is of a form, in RE2's syntax; null for a null."""
-    return pc.match_substring_regex(column.dictionary, f"^(?:{pattern})$").take(column.indices)
