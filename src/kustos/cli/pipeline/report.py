@@ -63,8 +63,8 @@ LayoutOption = Annotated[
     typer.Option(
         "--layout",
         metavar="PATTERN",
-        help="With --audit: log4j's pattern of the lines, such as `%d{ISO8601} %p %m (%c) [%t]%n`; usual "
-        "ones are recognized.",
+        help="With --audit: log4j's pattern of the lines, such as `%d{ISO8601} %p %m (%c) [%t]%n`, or an "
+        "envelope such as `cri`; usual ones are recognized.",
     ),
 ]
 UnknownFormat = Annotated[

@@ -3,17 +3,20 @@
 A pattern like `%d{ISO8601} %p %m (%c) [%t]%n` (Strimzi's) becomes a regular expression; a line that it
 matches becomes `[time] LEVEL message (logger)`, which the grammar of Kafka's text then reads with all its
 checks. Every variable part but the message is limited, and the message comes once, so that matching takes
-linear time.
+linear time. Names of `envelopes` may come before the pattern, the outer one first, or alone: `cri`,
+`cri json`, `kubectl %d{ISO8601} %p %m (%c) [%t]%n`. Without a pattern the line within is in Kafka's own
+layout, is JSON of kustos, or has its time from the envelope.
 Source: log4j's PatternLayout, versions 1 and 2, and Java's SimpleDateFormat.
 """
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
 from kustos.pipeline.errors import ConfigurationError
+from kustos.pipeline.lines.envelopes import CRI, ENVELOPES, JSON, Content
 
 LAYOUT_CHARACTERS_MAX: Final = 500
 """Longer than any pattern that somebody writes."""
@@ -85,17 +88,33 @@ _CONVERSION: Final = re.compile(
 _DATE_TOKEN: Final = re.compile(r"'([^']*)'|\{T\}|([A-Za-z])\2*|.", re.DOTALL)
 
 
+ENVELOPED: Final = (*ENVELOPES, *(f"{name} {JSON}" for name in ENVELOPES))
+"""Envelopes that are tried where no layout is set: a broker in a container may write JSON, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A pattern of log4j, compiled; `is_utc` if it says so."""
+    """A pattern of log4j, compiled, within envelopes; `is_utc` if it says so.
+
+    Without a pattern `expression` is None: then there is an envelope.
+    """
 
     pattern: str
-    expression: re.Pattern[str]
+    expression: re.Pattern[str] | None
     is_utc: bool
+    envelopes: tuple[str, ...] = ()
 
     def as_kafkas(self, line: str) -> str | None:
-        """Return a line of this layout in that of Kafka; None if it is of another."""
-        found = self.expression.match(line)
+        """Return a line of this layout in that of Kafka, or as JSON; None if it is of another layout."""
+        content: Content | None = Content(line)
+        for name in self.envelopes:
+            content = None if content is None else content.opened(name)
+        if content is None:
+            return None
+        return content.as_kafkas() if self.expression is None else self._matched(content.text)
+
+    def _matched(self, line: str) -> str | None:
+        found = None if self.expression is None else self.expression.match(line)
         if found is None:
             return None
         parts = found.groupdict()
@@ -119,6 +138,28 @@ def compiled(pattern: str) -> Layout:
     """Return a layout; raise `ConfigurationError` for an invalid pattern, or one without date or message."""
     if len(pattern) > LAYOUT_CHARACTERS_MAX:
         raise ConfigurationError(f"a layout has at most {LAYOUT_CHARACTERS_MAX} characters")
+    envelopes, rest = _envelopes(pattern)
+    if envelopes and not rest:
+        return Layout(pattern, None, is_utc=False, envelopes=envelopes)
+    return replace(_of_pattern(rest), pattern=pattern, envelopes=envelopes)
+
+
+def _envelopes(layout: str) -> tuple[tuple[str, ...], str]:
+    """Return the envelopes that a layout begins with, and its pattern."""
+    names: list[str] = []
+    rest = layout
+    while (word := rest.partition(" "))[0] in ENVELOPES:
+        names.append(word[0])
+        rest = word[2]
+    return tuple(names), rest
+
+
+def is_cri(layout: str | None) -> bool:
+    """Return whether lines of this layout may be parts, which `envelopes.joined_parts` joins."""
+    return layout is not None and _envelopes(layout)[0][:1] == (CRI,)
+
+
+def _of_pattern(pattern: str) -> Layout:
     expression = ""
     is_utc = False
     place = 0
@@ -199,3 +240,22 @@ def detected(lines: Iterable[str], is_event: Callable[[str], bool]) -> str | Non
         if count > most:
             best, most = pattern, count
     return best
+
+
+def detected_envelope(lines: Iterable[str], is_event: Callable[[str], bool]) -> tuple[str | None, int]:
+    """Return the layout with an envelope by which most of these lines are events, and how many are."""
+    best, most = None, 0
+    texts = list(lines)
+    for envelope in ENVELOPED:
+        opened = [text for line in texts if (text := compiled(envelope).as_kafkas(line)) is not None]
+        found, count = envelope, sum(map(is_event, opened))
+        if opened and not count:
+            pattern = detected(opened, is_event)
+            if pattern is None:
+                continue
+            found = f"{envelope} {pattern}"
+            inner = compiled(pattern)
+            count = sum(is_event(text) for line in opened if (text := inner.as_kafkas(line)) is not None)
+        if count > most:
+            best, most = found, count
+    return best, most

@@ -11,7 +11,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from kustos.pipeline.columns.codes import CODED, as_coded, coded_fields
 from kustos.pipeline.lines import json_columns, kafka_columns
 from kustos.pipeline.lines.clusters import UNDECLARED, DeclaredCluster, clusters_of
-from kustos.pipeline.lines.layouts import Layout, compiled
+from kustos.pipeline.lines.envelopes import is_part
+from kustos.pipeline.lines.layouts import Layout, compiled, is_cri
 from kustos.pipeline.lines.text_pieces import Numbers, flags_of, in_order
 from kustos.pipeline.schemas import ANY_EVENT_SCHEMA, AUDIT_EVENTS_SCHEMA
 
@@ -20,6 +21,9 @@ MAXIMUM_LINE_CHARACTERS: Final = 262_144
 
 KAFKA: Final = "kafka"
 """`source_format` of Kafka's text; `json_grammar` has those of JSON."""
+
+PART: Final = "line_part"
+"""The reason for a line of CRI that lacks its last part."""
 
 PARSED_SCHEMA: Final = StructType(
     [
@@ -51,8 +55,11 @@ def read_lines(
     text = pc.fill_null(lines["line"].cast(pa.string()), "")
     faults = _faults(text, lines)
     is_read = flags_of(faults.is_null())
-    is_json = flags_of(pc.starts_with(text.cast(pa.binary()), b"{")) & is_read
-    parsed = _parsed_lines(_as_kafkas(text, lines), is_json, is_read, time_zone)
+    inner, parts = _as_kafkas(text, lines)
+    faults = pc.coalesce(faults, parts)
+    is_read &= flags_of(parts.is_null())
+    is_json = flags_of(pc.starts_with(inner.cast(pa.binary()), b"{")) & is_read
+    parsed = _parsed_lines(inner, is_json, is_read, time_zone)
     file = _texts(lines["file"])
     columns = dict(zip((field.name for field in parsed.type), parsed.flatten(), strict=True))
     declared = _column_or_nulls(lines, "cluster", pa.string())
@@ -75,17 +82,21 @@ def _where_null(reasons: pa.Array, column: pa.Array) -> pa.Array:
     return column.take(rows)
 
 
-def _as_kafkas(text: pa.Array, lines: pa.RecordBatch) -> pa.Array:
-    """Return the lines of a layout of log4j in that of Kafka, all others as they are."""
+def _as_kafkas(text: pa.Array, lines: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+    """Return the lines of a layout in that of Kafka, all others as they are; and why a part is no line."""
     layouts = _column_or_nulls(lines, "layout", pa.string())
+    parts = pa.nulls(len(text), pa.string())
     for pattern in pc.unique(layouts.drop_null()).to_pylist():
         layout = compiled(pattern)
         is_of = pc.fill_null(pc.equal(layouts, pattern), False)
         # as bytes: not every line is UTF-8, and one that is not is quarantined
         raw = text.filter(is_of).cast(pa.binary()).to_pylist()
         texts = [_as_kafkas_line(layout, line) for line in raw]
+        if is_cri(pattern):
+            are_parts = _where(np.array([is_part(line) for line in raw], dtype=bool), PART)
+            parts = pc.replace_with_mask(parts, is_of, are_parts)
         text = pc.replace_with_mask(text, is_of, pa.array(texts, pa.binary()).view(pa.string()))
-    return text
+    return text, parts
 
 
 def _as_kafkas_line(layout: Layout, line: bytes) -> bytes:

@@ -39,6 +39,7 @@ _REASONS: Final = {
     "kafka_line_ambiguous": "a name imitates the words of the log line: an attempt to forge it?",
     "kafka_line_incomplete": "an audit line cut short: a name with a line break, perhaps a forgery",
     "kafka_note": "a remark of Kafka's authorizer logger beside its decisions, such as on a super user",
+    "line_part": "a part of a line whose other parts are missing: a container's log that was cut",
     "line_too_long": "longer than any event",
     "not_utf8": "not text in UTF-8: a binary file?",
     "schema_version_unknown": "written by another version of kustos",

@@ -33,7 +33,9 @@ SECONDS_LINES: Final = 4
 """So many lines with a time to the second vouch like one to the millisecond."""
 
 _DIGEST_CHARACTERS: Final = 32
-_STAMPED_WITHIN_BYTES: Final = 64
+_STAMPED_WITHIN_BYTES: Final = 192
+"""How far into a line its time begins: the names of a pod and a container may come first."""
+
 _TIME: Final = re.compile(rb"\d\d:\d\d:\d\d[.,]\d{3}|(?<!\d)1\d{12}(?!\d)")
 """A time of day to the millisecond, or milliseconds since the epoch: seconds are often shared."""
 

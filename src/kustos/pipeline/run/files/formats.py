@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from typing import IO, Final
 
 from kustos.pipeline.errors import AuditInputError
+from kustos.pipeline.lines import json_grammar
+from kustos.pipeline.lines.envelopes import KUSTOS_KEYS
 from kustos.pipeline.lines.json_values import JsonObject, MalformedError, read_object
 from kustos.pipeline.lines.kafka_grammar import read_line
 from kustos.pipeline.lines.known_values import INVALID
-from kustos.pipeline.lines.layouts import compiled, detected
+from kustos.pipeline.lines.layouts import compiled, detected, detected_envelope
 
 FIRST_LINES_MAX: Final = 2_000
 FIRST_BYTES_MAX: Final = 1 << 20
@@ -34,11 +36,7 @@ _OWN: Final = re.compile(r"\[\d{4}-\d\d-\d\d[ T]\d\d:")
 """Kafka's own layout; also of lines that are not events."""
 
 _AUDIT: Final = re.compile(r"\bPrincipal = .* is (?:Allowed|Denied) [oO]peration = ")
-_KNOWN_KEYS: Final = frozenset(("schema_version", "event_id", "specversion"))
-"""What JSON of kustos and CloudEvents have, also those that are not events."""
-
-_KNOWN_KEY: Final = re.compile(rf'"(?:{"|".join(sorted(_KNOWN_KEYS))})"\s*:')
-_DOCKER_KEYS: Final = frozenset(("log", "stream", "time"))
+_KNOWN_KEY: Final = re.compile(rf'"(?:{"|".join(sorted(KUSTOS_KEYS))})"\s*:')
 
 
 class UnknownFormatError(AuditInputError):
@@ -67,8 +65,11 @@ def layout_of(content: IO[bytes], place: str, layout: str | None) -> str | None:
         return None
     else:
         found, is_known = _without_events(timed, layout)
-    if is_known or not timed:
+    if is_known:
         return found
+    enveloped = _enveloped(texts, timed) if layout is None else None
+    if enveloped is not None or not timed:
+        return enveloped
     shown = (audit or timed)[0]
     tried = "" if layout is None else f", not in the layout `{layout}`"
     raise UnknownFormatError(
@@ -93,13 +94,24 @@ def _without_events(timed: Sequence[str], layout: str | None) -> tuple[str | Non
     return found, found is not None or bool(own)
 
 
+def _enveloped(texts: Sequence[str], timed: Sequence[str]) -> str | None:
+    """Return the layout with an envelope by which lines are events, or most are of a broker; else None."""
+    found, _ = detected_envelope(texts, _is_event)
+    if found is not None:
+        return found
+    judged = timed[:JUDGED_LINES_MAX]
+    found, count = detected_envelope(judged, lambda text: _OWN.match(text) is not None)
+    return found if count >= len(judged) / 2 else None
+
+
 def _advice(line: str) -> str:
     """Return what to do with a file that has such a line."""
     if not line.startswith("{"):
         return "if log4j wrote it set `layout` to its pattern, such as `%d{ISO8601} %p %m (%c) [%t]%n`"
-    if _object(line).keys() >= _DOCKER_KEYS:
-        return "Docker wrote it around each line: unwrap them, as `jq -j .log` does"
-    return "it is JSON, but not an event of kustos or Confluent: if it holds lines of a log, unwrap them"
+    return (
+        "it is JSON, but not an event of kustos or Confluent: if it has lines of a log as `message` or `log` "
+        "set `layout` to `json` and the pattern of these lines"
+    )
 
 
 def _has_time(text: str) -> bool:
@@ -113,7 +125,7 @@ def _is_known_json(text: str) -> bool:
     if not text.startswith("{"):
         return False
     found = _object(text)
-    return not _KNOWN_KEYS.isdisjoint(found) if found else _KNOWN_KEY.search(text) is not None
+    return not KUSTOS_KEYS.isdisjoint(found) if found else _KNOWN_KEY.search(text) is not None
 
 
 def _object(text: str) -> JsonObject:
@@ -125,7 +137,9 @@ def _object(text: str) -> JsonObject:
 
 
 def _is_event(text: str) -> bool:
-    """Return whether a line is a decision, also one of another service than Kafka."""
+    """Return whether a line is an event, also a decision of another service than Kafka."""
+    if text.startswith("{"):
+        return "reason" not in json_grammar.read_line(text)
     found = read_line(text)
     return not isinstance(found, str) or found.startswith(INVALID)
 

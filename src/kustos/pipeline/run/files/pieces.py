@@ -15,6 +15,8 @@ from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.errors import AuditInputError
+from kustos.pipeline.lines.envelopes import is_part, joined_parts
+from kustos.pipeline.lines.layouts import is_cri
 from kustos.pipeline.places import Place
 from kustos.pipeline.run.files.beginnings import Beginning, read_beginning
 from kustos.pipeline.run.files.compression import DAMAGE, Packing, unpacked
@@ -100,7 +102,8 @@ class Piece:
 def whole_bytes(place: Place, size: int, *, is_closed: bool) -> int:
     """Return how many bytes of a plain file are whole lines; of a closed file all; raise OSError.
 
-    A last line without its end that is a whole JSON object is whole: no line of JSON goes on after it.
+    A last line without its end that is a whole JSON object is whole: no line of JSON goes on after it. Last
+    parts of a line of CRI are half a line.
     """
     if is_closed or not size:
         return size
@@ -113,7 +116,17 @@ def whole_bytes(place: Place, size: int, *, is_closed: bool) -> int:
             file.seek(start)
             tail = file.read(step) + tail
     last = tail[tail.rfind(b"\n") + 1 :]
-    return size if not last or len(last) >= LINE_BYTES_MAX or _is_whole(last) else size - len(last)
+    if last and len(last) < LINE_BYTES_MAX and not _is_whole(last):
+        tail, size = tail[: -len(last)], size - len(last)
+    return size - _open_parts(tail)
+
+
+def _open_parts(tail: bytes) -> int:
+    """Return how many bytes at the end are parts of a line of CRI that goes on: it is written later."""
+    end = len(tail)
+    while is_part(tail[(begin := tail.rfind(b"\n", 0, max(end - 1, 0)) + 1) : end]):
+        end = begin
+    return len(tail) - end
 
 
 def _is_whole(line: bytes) -> bool:
@@ -146,7 +159,8 @@ def _cut(file: Readable, task_bytes: int) -> Iterator[tuple[Piece, int]]:
     begins = (0, *file.exports)
     for number, (begin, end) in enumerate(zip(begins, (*file.exports, file.end), strict=True), 1):
         named = file if number == 1 else replace(file, name=f"{file.name}{_EXPORT}{number}")
-        if file.packing is not Packing.PLAIN or end is None:
+        # the parts of a line may lie on both sides of a cut
+        if file.packing is not Packing.PLAIN or end is None or is_cri(file.layout):
             yield Piece(named, begin, end), file.packed_bytes + FILE_COST_BYTES
             continue
         for start in range(begin, end, task_bytes):
@@ -288,7 +302,7 @@ def _changed(file: Readable) -> AuditInputError:
 def _batches(piece: Piece, lines: PlacedLines) -> "Iterator[pa.RecordBatch]":
     batch: list[bytes] = []
     size = 0
-    for _, line in lines:
+    for _, line in joined_parts(lines) if is_cri(piece.file.layout) else lines:
         batch.append(line)
         size += len(line)
         if len(batch) >= BATCH_LINES or size >= BATCH_BYTES:
