@@ -75,7 +75,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
         login_line(
             number,
             claimed_name=name,
-            host=HOSTILE[-1 - number],
+            host=f"10.0.0.{number + 1}",
             failure=name[:40],
             attempt_count=number + 1,
             time_ms=1_795_233_600_000 + 60_000 * number,
