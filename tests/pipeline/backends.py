@@ -14,6 +14,7 @@ IS_SHORT: Final = CHOSEN == "connect-short"
 
 CLASSIC_ONLY: Final = {
     "test_kills.py": "a driver is killed together with its Spark",
+    "test_stale_rollup.py": "likewise; commands run in the same session afterwards",
     "test_object_store.py": "workers are started again in the environment that names the store",
     "test_google_storage.py": "likewise",
     "test_hdfs.py": "likewise",

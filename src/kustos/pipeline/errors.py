@@ -73,6 +73,10 @@ class TablesInUseError(TablesError):
     """Another run is writing to the tables."""
 
 
+class StaleRollupError(TablesError):
+    """The roll-up lacks committed events and cannot be refreshed; the text says what to run."""
+
+
 class TablesDamagedError(TablesError):
     """A committed file is missing, or a log or the table `runs` cannot be read."""
 

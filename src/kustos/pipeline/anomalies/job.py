@@ -40,6 +40,7 @@ def run_anomalies(
     from kustos.pipeline.schemas import CLUSTER
     from kustos.pipeline.triage import merged, of_cluster, states_of, stored_states
 
+    tables = tables.rolled_up(spark)
     progress(ANOMALY_STEPS[0])
     now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
     search = find_anomalies(

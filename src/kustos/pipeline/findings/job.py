@@ -54,7 +54,7 @@ def run_review(
     """
     from kustos.pipeline.history import history_errors
 
-    tables = tables.of_cluster()
+    tables = tables.rolled_up(spark).of_cluster()
     with history_errors():
         _review(spark, tables, question, progress)
     progress(REVIEW_STEPS[3])

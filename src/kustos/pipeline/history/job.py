@@ -51,7 +51,7 @@ def run_judgement(
         read_history,
     )
 
-    tables = tables.of_cluster()
+    tables = tables.rolled_up(spark).of_cluster()
     with history_errors():
         progress(JUDGE_STEPS[0])
         reach = read_history(spark, question.metadata, "reach", end_offset=question.end_offset).persist()

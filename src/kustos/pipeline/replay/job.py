@@ -23,9 +23,9 @@ def replay_of_tables(
     """Return the accesses that `candidate` decides differently in the roll-up of these days, both included.
 
     As `replay`, over the tables' files; without rule changes it takes half the time. Raises what
-    `Tables.files` raises.
+    `Tables.rolled_up` and `Tables.files` raise.
     """
-    tables = tables.of_cluster()
+    tables = tables.rolled_up(spark).of_cluster()
     files = tables.files(AUDIT_ROLLUP, first_day, last_day)
     shipped = None if baseline is None else ship(spark, baseline)
     found = flips_of_files(

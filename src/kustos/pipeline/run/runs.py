@@ -55,7 +55,14 @@ def run_pipeline(
     Raises `AuditInputError` (nothing to read, no permission, a damaged file), `LinesLostError`,
     `TablesInUseError`, `TablesDamagedError`, `SchemaConflictError`; then the tables stay as they were.
     """
-    from kustos.pipeline.tables import IngestOptions, RunSummary, compact_tables, drop_expired, limited
+    from kustos.pipeline.tables import (
+        IngestOptions,
+        RunSummary,
+        compact_tables,
+        drop_expired,
+        limited,
+        refresh_rollup,
+    )
 
     clock, options = clock or SystemClock(), options or IngestOptions()
     check_time_zone(options.time_zone)
@@ -76,6 +83,9 @@ def run_pipeline(
         summary = _ingested(spark, tables, found, name, options, may_quarantine, progress, clock)
     else:
         summary = RunSummary(run_id=name, files=found.count, warnings=limited(found.said), **_counts(found))
+        if options.with_rollup and tables.state().stale_days:
+            progress("rolling up")
+            refresh_rollup(spark, tables)
     if options.retention is not None:
         progress("dropping what is too old")
         summary = summary.with_dropped(drop_expired(tables, options.retention, clock=clock))

@@ -66,6 +66,7 @@ def run_tables_report(
     from kustos.pipeline.report.render import render_report
     from kustos.pipeline.tables.parquet_reader import within_days
 
+    tables = tables.rolled_up(spark)
     if not tables.days("audit_rollup"):
         raise AuditInputError(f"no run has filled the tables in `{tables.folder}`, see `kustos pipeline run`")
     tables = tables.of_cluster()

@@ -3,6 +3,7 @@
 from kustos.pipeline.errors import (
     ClusterError,
     SchemaConflictError,
+    StaleRollupError,
     TablesDamagedError,
     TablesError,
     TablesInUseError,
@@ -16,6 +17,7 @@ from kustos.pipeline.tables.rollup.days import refresh_rollup
 from kustos.pipeline.tables.runs import InputFile
 from kustos.pipeline.tables.store import Tables
 from kustos.pipeline.tables.summary import RunSummary, limited
+from kustos.pipeline.tables.transaction import when_free
 from kustos.pipeline.tables.upkeep import Dropped, Retention, compact_tables, drop_expired, would_drop
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "Retention",
     "RunSummary",
     "SchemaConflictError",
+    "StaleRollupError",
     "Tables",
     "TablesDamagedError",
     "TablesError",
@@ -41,5 +44,6 @@ __all__ = [
     "ingest",
     "limited",
     "refresh_rollup",
+    "when_free",
     "would_drop",
 ]

@@ -99,7 +99,7 @@ def ingest(
     Raises `LinesLostError`, `TablesError`, `TablesInUseError`, `SchemaConflictError`, and what reading
     `lines` raises; after an error before the commit, the tables are unchanged.
     """
-    clock, tables = clock or SystemClock(), tables.of_all_clusters()
+    clock, tables = clock or SystemClock(), tables.of_all_clusters().of_last_run()
     with tables.transaction() as change:
         former = change.state.summary_of(run_id)
         if former is not None:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import DateType, StringType, StructField, StructType
 
-from kustos.pipeline.errors import TablesDamagedError, TablesError
+from kustos.pipeline.errors import StaleRollupError, TablesDamagedError, TablesError
 from kustos.pipeline.lines.clusters import UNNAMED
 from kustos.pipeline.places import Place, place_of, source_of
 from kustos.pipeline.schemas import (
@@ -63,7 +63,7 @@ from kustos.pipeline.tables.runs import (
     read_inputs,
     read_state,
 )
-from kustos.pipeline.tables.transaction import Transaction, Write, transaction
+from kustos.pipeline.tables.transaction import Transaction, Write, transaction, when_free
 from kustos.runtime import reason_of
 
 AUDIT_RAW, AUDIT_EVENTS, AUDIT_ROLLUP, QUARANTINE = "audit_raw", "audit_events", "audit_rollup", "quarantine"
@@ -122,12 +122,14 @@ class Tables:
 
     `Tables.at("s3://bucket/access")` lie in an object store, with credentials from the environment. With a
     `cluster` only its rows are read, and answers replace only its answers; see `of_cluster`, which also gives
-    the `ids`: answers have the names of clusters, where rows may have ids.
+    the `ids`: answers have the names of clusters, where rows may have ids. With `as_of` the tables that runs
+    write are read as that run left them; see `rolled_up`.
     """
 
     folder: Place
     cluster: Cluster | None = None
     ids: Ids = field(default_factory=dict, hash=False)
+    as_of: State | None = field(default=None, compare=False)
 
     @classmethod
     def at(cls, place: str | Place) -> "Tables":
@@ -140,9 +142,12 @@ class Tables:
     def read(self, spark: SparkSession, name: str) -> DataFrame:
         """Return a table as of the last committed run; empty if nothing was ever written.
 
-        The rows stay as they are for a day, whatever is written meanwhile. Raises `TablesError` for an
-        unknown name, `SchemaConflictError`, `TablesDamagedError`.
+        The rows stay as they are for a day, whatever is written meanwhile. A roll-up that lacks events is
+        refreshed first, see `rolled_up`. Raises `TablesError` for an unknown name, `SchemaConflictError`,
+        `StaleRollupError`, `TablesDamagedError`.
         """
+        if name == AUDIT_ROLLUP and self._seen().stale_days:
+            return self.rolled_up(spark).read(spark, name)
         place, files = self.place(name), [file.name for file in self.snapshot(name)]
         schema = SCHEMAS.get(name)
         if schema is None:
@@ -158,12 +163,44 @@ class Tables:
             rows = rows.withColumn(CLUSTER, sql.lit(UNNAMED))  # answers of versions without the column
         return rows_of_cluster(rows, self.cluster, name == QUARANTINE)
 
+    def rolled_up(self, spark: SparkSession) -> "Tables":
+        """Return the tables as of one run whose events are all in the roll-up, for an answer to read.
+
+        That is the last run. If it left days without a roll-up, as a stream does until its next upkeep and a
+        killed one for good, they are rolled up first; meanwhile another run may write. Raises
+        `StaleRollupError` if that fails, because the tables cannot be written for example.
+        """
+        from kustos.pipeline.tables.rollup.days import refreshed_state
+
+        if self.as_of is not None and not self.as_of.stale_days:
+            return self
+        tables = self.of_last_run()
+        try:
+            state = when_free(lambda: refreshed_state(spark, tables))
+        except (TablesError, OSError) as error:
+            if isinstance(error, TablesDamagedError):
+                raise
+            reason = reason_of(error) if isinstance(error, OSError) else str(error)
+            raise tables._stale(
+                f"cannot be refreshed here ({reason}), run `kustos pipeline run` where it can be written"
+            ) from error
+        return replace(self, as_of=state)
+
+    def of_last_run(self) -> "Tables":
+        """Return the tables that are read as the last committed run left them at each time."""
+        return replace(self, as_of=None)
+
+    def _stale(self, what: str) -> StaleRollupError:
+        days = sorted(self._seen().stale_days)
+        period = " to ".join(dict.fromkeys((*days[:1], *days[-1:])))
+        return StaleRollupError(f"the roll-up in `{self.folder}` lacks events of {period} and {what}")
+
     def clusters(self) -> tuple[str, ...]:
         """Return the clusters that the rows of runs name, sorted; the empty text is the unnamed one.
 
         Delta's log says it for most files, so days cost nothing. Raises what `read` raises.
         """
-        rolled_up = self.days(AUDIT_ROLLUP) - self.state().stale_days
+        rolled_up = self.days(AUDIT_ROLLUP) - self._seen().stale_days
         searched = {name: list(self.snapshot(name)) for name in (AUDIT_ROLLUP, SECURITY_EVENTS)}
         searched[AUDIT_EVENTS] = [file for file in self.snapshot(AUDIT_EVENTS) if file.day not in rolled_up]
         found: set[str] = set()
@@ -198,8 +235,11 @@ class Tables:
     def files(self, name: str, first_day: date | None = None, last_day: date | None = None) -> list[Place]:
         """Return the files of a table that runs write; if it is by day, only those of these days.
 
-        For readers of files instead of rows (`columns`). Raises what `read` raises.
+        For readers of files instead of rows (`columns`). Raises what `read` raises, and `StaleRollupError`
+        for a roll-up that lacks events: take the files of `rolled_up` tables.
         """
+        if name == AUDIT_ROLLUP and self._seen().stale_days:
+            raise self._stale("its files are stale, take those of `Tables.rolled_up`")
         is_all = name not in BY_DAY
         found = self.chosen(name, lambda file: is_all or _is_within(file.day, first_day, last_day))
         return [path for path, _ in found]
@@ -215,7 +255,8 @@ class Tables:
 
     def snapshot(self, name: str) -> tuple[DataFile, ...]:
         """Return the files of a table as of the last committed run, none if it was never written."""
-        place, version = self.place(name), self.state().versions.get(name)
+        state = self._seen() if name in GROWING else self.state()
+        place, version = self.place(name), state.versions.get(name)
         if version is None:
             return ()
         whole = place.absolute() if isinstance(place, Path) else place
@@ -244,7 +285,7 @@ class Tables:
                 schema, rows = SCHEMAS.get(name), named_rows(answer, self.cluster)
                 if self.cluster is not None and self.has(name):
                     former = self.of_all_clusters().read(rows.sparkSession, name)
-                    clusters = None if is_kept else self.clusters()
+                    clusters = None if is_kept else self.of_last_run().clusters()
                     rows = rows.unionByName(others_of(former, self.cluster, clusters, self.ids), True)
                 staged = rows if schema is None else rows.to(schema)
                 stored = stored_schema(name, staged.schema)
@@ -301,6 +342,10 @@ class Tables:
     def state(self) -> State:
         """Return the state that the last committed run left; raise `TablesDamagedError`, `TablesError`."""
         return read_state(self.folder)
+
+    def _seen(self) -> State:
+        """Return the state in which the tables that runs write are read."""
+        return self.state() if self.as_of is None else self.as_of
 
     def inputs(self) -> Mapping[str, InputFile]:
         """Return the files that runs have read, by path; raise `TablesDamagedError`, `TablesError`."""

@@ -13,12 +13,13 @@ it.
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -57,6 +58,13 @@ from kustos.runtime import SystemClock, SystemEntropy, reason_of
 
 STAGING_PREFIX: Final = "_staging-"
 _STAGED_AT: Final = "%Y%m%dT%H%M%SZ"
+
+FREE_TIMEOUT_MS: Final = 60_000
+"""How long `when_free` tries: another run's batch takes seconds, a compaction some more."""
+
+_PAUSE_S: Final = 0.1
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,25 +180,29 @@ class Transaction:
                 versions[change.table] = self._apply(change)
             if inputs:
                 versions[INPUTS] = self._add_inputs(inputs)
-            run_version = self._add_run(
-                {
-                    "number": self._number,
-                    "run_id": run_id,
-                    "kind": kind,
-                    "summary": json.dumps(summary or {}),
-                    "newest_time_ms": _latest(self.state.newest_time_ms, newest_time_ms),
-                    "stale_days": sorted(self.state.stale_days if stale_days is None else stale_days),
-                    "closed_before": _latest(self.state.closed_before, closed_before),
-                    "versions": json.dumps(versions),
-                }
-            )
+            row = {
+                "number": self._number,
+                "run_id": run_id,
+                "kind": kind,
+                "summary": json.dumps(summary or {}),
+                "newest_time_ms": _latest(self.state.newest_time_ms, newest_time_ms),
+                "stale_days": sorted(self.state.stale_days if stale_days is None else stale_days),
+                "closed_before": _latest(self.state.closed_before, closed_before),
+                "versions": json.dumps(versions),
+            }
+            run_version = self._add_run(row)
         except OSError as error:
             place = error.filename2 or error.filename or self.folder
             raise TablesError(f"cannot write to `{place}`: {reason_of(error)}") from error
         self.is_committed = True
+        self._rows = [*self._rows, row]
         delta.clean_up(self.folder / RUNS, self._run_version - 1, run_version)
         for name, former in self.state.versions.items():
             delta.clean_up(self.folder / name, former, versions[name])
+
+    def state_now(self) -> State:
+        """Return the state that the commit left, or the former one before it."""
+        return state_of(self.folder, self._rows)
 
     def _found_committed(self) -> bool | None:
         """Return whether `runs` has the commit; None if that cannot be known."""
@@ -302,6 +314,22 @@ def transaction(folder: Place) -> Iterator[Transaction]:
             yield opened
         finally:
             opened.end()
+
+
+def when_free(action: Callable[[], _T]) -> _T:
+    """Return what an action on the tables returns; repeat it while another run writes to them.
+
+    Raises `TablesInUseError` after `FREE_TIMEOUT_MS`.
+    """
+    clock, pause = SystemClock(), threading.Event()
+    give_up_ms = clock.monotonic_ms() + FREE_TIMEOUT_MS
+    while True:
+        try:
+            return action()
+        except TablesInUseError:
+            if clock.monotonic_ms() >= give_up_ms:
+                raise
+        pause.wait(_PAUSE_S)
 
 
 def _remove_leavings(opened: Transaction) -> None:

@@ -87,7 +87,7 @@ def drop_expired(tables: Tables, retention: Retention, *, clock: Clock | None = 
 
     A day that is not rolled up yet is kept until it is. Raises `TablesError`, `TablesInUseError`.
     """
-    clock = clock or SystemClock()
+    clock, tables = clock or SystemClock(), tables.of_last_run()
     with tables.transaction() as change:
         found = _Expired(tables, change.state, retention, clock)
         closed = closed_before(change.state, retention, clock)
@@ -151,6 +151,7 @@ def compact_tables(tables: Tables, *, most_files: int = MOST_FILES) -> tuple[str
     the old files or the new ones. Files that no reader needs any more are removed. Raises `TablesInUseError`
     if another run is writing.
     """
+    tables = tables.of_last_run()
     changes = [
         Compaction(table=table, days=days, file_bytes=FILE_BYTES)
         for table in sorted(GROWING)

@@ -16,6 +16,7 @@ from kustos.pipeline.tables import (
     drop_expired,
     ingest,
     refresh_rollup,
+    when_free,
 )
 from kustos.runtime import Clock, SystemClock
 
@@ -88,15 +89,20 @@ class Batches:
         self._refreshed_ms = self._clock.monotonic_ms()
 
     def take(self, number: int, lines: LineTasks, ends: Mapping[int, int]) -> RunSummary:
-        """Ingest a batch; `ends` are the offsets at which the next one begins, by partition."""
-        batch = ingest(
-            self._spark,
-            lines,
-            self._tables,
-            f"{self._name}@{number}",
-            options=self._options,
-            ends=ends,
-            clock=self._clock,
+        """Ingest a batch; `ends` are the offsets at which the next one begins, by partition.
+
+        An answer that refreshes the roll-up meanwhile is waited for.
+        """
+        batch = when_free(
+            lambda: ingest(
+                self._spark,
+                lines,
+                self._tables,
+                f"{self._name}@{number}",
+                options=self._options,
+                ends=ends,
+                clock=self._clock,
+            )
         )
         self.summary = self.summary.with_batch(batch)
         self._on_batch(batch)
@@ -108,8 +114,8 @@ class Batches:
     def upkeep(self) -> None:
         """Roll up new events, drop rows older than their retention, and compact small files."""
         retention = self._options.retention
-        refresh_rollup(self._spark, self._tables)
+        when_free(lambda: refresh_rollup(self._spark, self._tables))
         if retention is not None:
-            dropped = drop_expired(self._tables, retention, clock=self._clock)
+            dropped = when_free(lambda: drop_expired(self._tables, retention, clock=self._clock))
             self.summary = self.summary.with_dropped(dropped)
-        compact_tables(self._tables)
+        when_free(lambda: compact_tables(self._tables))

@@ -104,10 +104,27 @@ def refresh_rollup(spark: SparkSession, tables: Tables) -> tuple[str, ...]:
     Raises `TablesInUseError` if another run is writing.
     """
     with tables.transaction() as change:
-        days = tuple(sorted(change.state.stale_days))
-        if not days:
-            return ()
-        write = roll_up(spark, tables, change, (), days, days)
+        return _refresh(spark, tables, change)
+
+
+def refreshed_state(spark: SparkSession, tables: Tables) -> State:
+    """Return a state whose roll-up has all its events; first refresh a roll-up that lacks some.
+
+    A stream may mark days again right after the refresh, so this returns the state that the refresh left.
+    Raises what `refresh_rollup` raises.
+    """
+    state = tables.state()
+    if not state.stale_days:
+        return state
+    with tables.transaction() as change:
+        _refresh(spark, tables, change)
+        return change.state_now()
+
+
+def _refresh(spark: SparkSession, tables: Tables, change: Transaction) -> tuple[str, ...]:
+    days = tuple(sorted(change.state.stale_days))
+    if days:
+        write = roll_up(spark, tables.of_last_run(), change, (), days, days)
         change.commit("refresh-rollup", UPKEEP, [write], stale_days=frozenset())
     return days
 
