@@ -5,10 +5,12 @@ Plain Python that shares no code with kustos. An ACL is a tuple of texts in the 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import product
 from random import Random
 from typing import Any
+
+from tests.pipeline.plain_record import DAY, day_of, is_enough
 
 ACL_NAMES = (
     "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type",
@@ -142,12 +144,20 @@ class Plain:
         last = max((use["time_ms"] for use in uses), default=None)
         day = self.as_of_ms // 86_400_000
         since = None if last is None else day - last // 86_400_000
-        began = day - min(one["time_ms"] for one in self.recorded) // 86_400_000
+        is_used = last is not None and last > self.as_of_ms - self.limit_days * 86_400_000
         return (
             *known, len(uses), len({use["principal"] for use in uses}),
             len({use["resource_name"] for use in uses} - {None}), last, since,
-            (began if since is None else since) >= self.limit_days,
+            False if is_used else True if self.is_enough() else None,
         )  # fmt: skip
+
+    def recorded_days(self) -> set[date]:
+        """Return the days with a record: with a decision that allowed."""
+        return {day_of(one["time_ms"]) for one in self.recorded if one["decision"] == "ALLOWED"}
+
+    def is_enough(self) -> bool:
+        """Return whether the record can show that something was not used; the moment is a midnight."""
+        return is_enough(self.recorded_days(), day_of(self.as_of_ms) - DAY, self.limit_days)
 
     def effect(self, acl: Acl, operation: str) -> tuple[str, list[Acl]]:
         """Return what DENYs leave of one operation of an ALLOW, and these DENYs."""

@@ -21,6 +21,7 @@ from tests.pipeline.plain_entitlements import (
     is_for,
     operations,
 )
+from tests.pipeline.plain_record import DAY, day_of
 
 DAY_MS = 86_400_000
 OF_THE_SET = {"REDUNDANT_ACL", "SHADOWED_ACL"}
@@ -153,11 +154,12 @@ class PlainFindings:
         assert len({row["finding_id"] for row in rows}) == len(rows)
         limit = self._plain.as_of_ms - self._plain.limit_days * DAY_MS
         unused = by_kind.get(("UNUSED_ACL", "NEVER_DECIDED"), set())
-        assert unused >= {acl for acl, one in self.of.items() if one.most_last <= limit}
-        assert not unused & {acl for acl, one in self.of.items() if one.least_last > limit}
+        can_tell = self._plain.is_enough()
+        assert unused >= {acl for acl, one in self.of.items() if can_tell and one.most_last <= limit}
+        assert not unused & {acl for acl, one in self.of.items() if not can_tell or one.least_last > limit}
         seen = {row["principal"] for row in self._plain.recorded if row["time_ms"] > limit}
         unseen = {acl for acl in self._plain.acls if acl[3] not in seen | {"User:*"}}
-        assert by_kind.get(("ORPHANED_ACL", "PRINCIPAL_NOT_SEEN"), set()) == unseen
+        assert by_kind.get(("ORPHANED_ACL", "PRINCIPAL_NOT_SEEN"), set()) == (unseen if can_tell else set())
         of_the_set = set().union(*(acls for (kind, _), acls in by_kind.items() if kind in OF_THE_SET))
         assert of_the_set == {acl for acl in useless(self._plain) if not is_meant(acl, self._plain)}
         void = {acl for acl in self._plain.acls if acl[6] == "ALLOW" and is_void(acl, self._plain)}
@@ -175,11 +177,14 @@ class PlainFindings:
         needed = evidence.get("needed_event_count") or 0
         assert one.matching <= matching <= one.matching + self.unnamed
         assert one.needed <= needed <= one.needed + self.unnamed
-        assert row["is_safe_to_remove"] == (needed == 0)
-        began = min(use["time_ms"] for use in self._plain.recorded) // DAY_MS
-        share = (self._plain.as_of_ms // DAY_MS - began) / self._plain.limit_days
+        by_record = evidence["cause"] not in ("SAID_BY_OTHERS", "DENIES_NOTHING", "OF_A_SUPER_USER", "DENIED")
+        too_early = by_record and not self._plain.is_enough()
+        assert row["is_safe_to_remove"] is (False if needed else None if too_early else True)
+        end = day_of(self._plain.as_of_ms)
+        window = {end - (n + 1) * DAY for n in range(self._plain.limit_days)}
+        share = len(window & self._plain.recorded_days()) / self._plain.limit_days
         is_sure = evidence["cause"] not in ("NEVER_DECIDED", "PRINCIPAL_NOT_SEEN")
-        assert row["score"] == (1.0 if is_sure else min(1.0, share))
+        assert row["score"] == (1.0 if is_sure else share)
 
     def _check_together(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Check that without all ACLs marked so every recorded question is decided as with them."""

@@ -274,7 +274,7 @@ def check_grants(shown: Any, review: Sequence[Any]) -> None:
 
     def age(row: Any) -> str:
         if row["last_used"] is None:
-            return "never used"
+            return "no use recorded"
         return next((label for days, label in AGES if row["dormant_days"] <= days), "longer ago")
 
     ages = Counter(map(age, granted))
@@ -282,6 +282,9 @@ def check_grants(shown: Any, review: Sequence[Any]) -> None:
     dormant = [row["dormant_days"] for row in review if row["is_dormant"]]
     unknown = sum(days is None for days in dormant)
     assert (shown.grants, shown.dormant, shown.unknown) == (len(granted), len(dormant), unknown)
+    assert shown.too_early == sum(row["is_dormant"] is None for row in review)
+    covers = {(row["recorded_days"], row["covered_since"]) for row in review}
+    assert covers <= {(shown.recorded_days, shown.covered_since)}
     longest = sorted(dormant, key=lambda days: (days is not None, -(days or 0)))
     assert [row.dormant_days for row in shown.most_dormant] == longest[: len(shown.most_dormant)]
     assert len(shown.most_dormant) == min(25, len(dormant))

@@ -81,7 +81,7 @@ def test_grants_fall_into_ages_and_the_most_dormant_come_first(spark: SparkSessi
         "90 days": 1,
         "365 days": 1,
         "longer ago": 1,
-        "never used": 2,
+        "no use recorded": 2,
     }
     assert (found.grants, found.dormant) == (9, 3)
     assert [row.dormant_days for row in found.most_dormant] == [None, 400, 366]

@@ -40,6 +40,7 @@ def report_of(name: str) -> Report:
         at(1),
         f"seen `{name}`",
         False,
+        True,
     )
     access = AccessRow(name, "READ", "TOPIC", name, "ALLOWED", 1, 1, at(0), at(1))
     source = FailureSource(name, name, 1, 0, at(0), at(1), (name,))
@@ -55,7 +56,7 @@ def report_of(name: str) -> Report:
         drill_down=((name, (access,)), ("User:bob", ())),
         reasons=(),
         replayed=Replayed(5, 0, 0, 0, 1, (flip,)),
-        grants=Grants(1, 1, 1, (("1 day", 0), ("never used", 1)), (grant,)),
+        grants=Grants(1, 1, 1, 2, 3, at(0).date(), (("1 day", 0), ("no use recorded", 1)), (grant,)),
         logins=Logins(
             0,
             1,
@@ -103,6 +104,7 @@ def test_a_grant_of_unknown_age_is_not_called_old() -> None:
     assert "Of 1 of these kustos does not know for how long" in page
     assert '<td data-label="days">unknown</td>' in page
     assert "no use recorded" in page
+    assert f"Of 2 it is too early to say: the record covers the days since {at(0).date()}, 3 days of" in page
     assert "never used" not in page
     assert '<td class="t" data-label="last use">none recorded</td>' in page
 

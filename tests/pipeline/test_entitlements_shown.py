@@ -9,7 +9,8 @@ import pytest
 from kustos.cli.pipeline.entitlements import SHOWN_MAX, ShownRows, print_entitlements
 from testkit.review_rows import AS_OF
 
-COUNTS: dict[str, Any] = {"since": {"as_of": "2026-06-30T00:00:00Z", "NEW": 1}}
+RECORD = "2 of the 90 days up to 2026-11-28 have a record: too early to say"
+COUNTS: dict[str, Any] = {"record": {"text": RECORD}, "since": {"as_of": "2026-06-30T00:00:00Z", "NEW": 1}}
 
 
 class Terminal(io.StringIO):
@@ -32,6 +33,7 @@ def row(principal: str, name: str, **changed: Any) -> dict[str, Any]:
         "use_count": 0,
         "used_by_count": 0,
         "last_used": None,
+        "is_dormant": True,
         "change": "NEW",
         "changed": [],
         "former_decision": None,
@@ -73,9 +75,10 @@ def test_eighty_columns_hold_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     lines = printed(Terminal(), ROWS)
     assert max(map(len, lines)) <= 80
-    assert lines[1:5] == [
+    assert lines[1] == RECORD
+    assert lines[2:6] == [
         "User:payments-service may DESCRIBE_CONFIGS TOPIC pay.eu.incoming-transactions.v2",
-        "  new; never used",
+        "  new; no use recorded",
         "User:* (80 known) may READ TOPIC pay. (prefix, 54 known)",
         "  changed: effect, denies, was revoked; denied in part; used 1,234,567 times by",
     ]
@@ -83,13 +86,13 @@ def test_eighty_columns_hold_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
         "User:eve may READ TOPIC old",
         "  gone; used once, the last on 2026-09-01",
         "User:root may do everything (super user)",
-        "  the same; never used",
+        "  the same; no use recorded",
     ]
 
 
 def test_a_pipe_gets_a_line_each_and_is_told_how_many_are_left_out() -> None:
     lines = printed(io.StringIO(), ROWS * 20)
-    assert lines[1].split()[-1] == "change"
-    assert len(lines) == 1 + 1 + SHOWN_MAX + 1
+    assert lines[2].split()[-1] == "change"
+    assert len(lines) == 2 + 1 + SHOWN_MAX + 1
     assert lines[-1] == f"and {20 * len(ROWS) - SHOWN_MAX} more, `--csv` and `-o json` have all of them"
-    assert printed(io.StringIO(), [])[1:] == ["nobody, by no ACL"]
+    assert printed(io.StringIO(), [])[2:] == ["nobody, by no ACL"]

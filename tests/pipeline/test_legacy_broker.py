@@ -134,6 +134,7 @@ def test_what_clients_of_a_legacy_broker_did_is_what_its_events_say(
     (tmp_path / "acls.yaml").write_text(write_acls(acls, AclForm.YAML))
     with (tmp_path / "pipeline.yml").open("a") as configuration:
         configuration.write(f"acls: {{source: acls.yaml, super_users: 'User:{ADMIN}'}}\n")
+        configuration.write("review: {dormant_days: 1}\n")
     command[1] = "review"
     assert run(command) == ExitCode.OK
     found = Tables(tmp_path / "tables").read(spark, "findings").filter("kind = 'UNUSED_ACL'").collect()

@@ -38,12 +38,13 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     (folder / "pipeline.yml").write_text(
         "version: 1\ntables: {path: tables}\ninputs:\n"
         "  - {files: east, cluster: east}\n  - {files: west, cluster: west}\n"
-        "acls: {source: east.txt}\n"
+        "acls: {source: east.txt}\nreview: {dormant_days: 1}\n"
         "clusters:\n  west: {ids: [5L6g3nShT-eMCtK--X86sw], acls: {source: west.txt}}\n"
     )
     east = [event_line(n, time_ms=NOW_MS - n * HOUR_MS, **BY_BOB) for n in range(5)]
     ids = {"cluster_id": "5L6g3nShT-eMCtK--X86sw"}
-    west = [event_line(n, principal_name="eve", rule__kind="SuperUser", **ids) for n in range(3)]
+    of_eve = {"principal_name": "eve", "rule__kind": "SuperUser", "time_ms": NOW_MS, **ids}
+    west = [event_line(n, **of_eve) for n in range(3)]
     (folder / "east" / "a.jsonl").write_text("\n".join([*east, east[0], "junk", ""]))
     (folder / "west" / "a.jsonl").write_text("\n".join([*west, event_line(9, cluster_id="east"), ""]))
     assert run(["pipeline", "run", "--config", str(folder / "pipeline.yml"), "--output", "json"]) == 0

@@ -19,7 +19,7 @@ from kustos.pipeline.findings.table import acl_findings
 from kustos.pipeline.review.deciding_acls import with_deciding_acls
 from kustos.pipeline.schemas import LINES_SCHEMA
 from kustos.pipeline.tables import Tables, ingest
-from testkit.review_rows import AS_OF, Row, acl, history, large_world, rollup, row
+from testkit.review_rows import AS_OF, Row, acl, history, large_world, rollup, row, whole_record
 from tests.pipeline.lines.test_confluent_events import cloud_event
 
 LOG = Path(__file__).parent.parent / "data" / "kafka-2.8.2-authorizer.log"
@@ -50,7 +50,13 @@ def test_no_acl_that_decided_on_an_older_broker_is_unused(spark: SparkSession, t
         acl("User:eve", "ALTER", "CLUSTER", "kafka-cluster"),
     ]
     held = AclsInForce.of("t", [*deciding, *idle], super_users="User:admin")
-    table = acl_findings(spark, rollup_of(spark, LOG.read_text().splitlines(), tmp_path), held, as_of=NOW)
+    table = acl_findings(
+        spark,
+        rollup_of(spark, LOG.read_text().splitlines(), tmp_path),
+        held,
+        as_of=NOW,
+        record=whole_record(NOW),
+    )
     assert unused(table) == {tuple(texts_of(one).values()) for one in idle}
 
 
@@ -60,7 +66,13 @@ def test_an_event_of_confluent_that_does_not_name_the_operation_uses_its_acl(
     everybodys = acl("User:*", "ALTER_CONFIGS", "TOPIC", "ord", prefixed=True)
     idle = acl("User:CN=bob:x", "DESCRIBE_CONFIGS", "TOPIC", "orders")
     held = AclsInForce.of("t", [everybodys, idle])
-    table = acl_findings(spark, rollup_of(spark, [json.dumps(cloud_event())], tmp_path), held, as_of=NOW)
+    table = acl_findings(
+        spark,
+        rollup_of(spark, [json.dumps(cloud_event())], tmp_path),
+        held,
+        as_of=NOW,
+        record=whole_record(NOW),
+    )
     assert unused(table) == {tuple(texts_of(idle).values())}
 
 
@@ -126,7 +138,8 @@ def test_with_a_history_the_acls_of_the_time_decided(spark: SparkSession) -> Non
         *((numbers["pay.inALLOW"], day) for day in (50, 60)),
         (numbers["pay.inDENY"], 118),
     }
-    table = acl_findings(spark, recorded, held, as_of=AS_OF, history=past, unused_days=65)
+    known = whole_record(AS_OF, 65)
+    table = acl_findings(spark, recorded, held, as_of=AS_OF, history=past, unused_days=65, record=known)
     assert unused(table) == set(), "the literal decided on day 60 alone"
-    today = acl_findings(spark, recorded, held, as_of=AS_OF, unused_days=65)
+    today = acl_findings(spark, recorded, held, as_of=AS_OF, unused_days=65, record=known)
     assert unused(today) == set(), "without a history a DENY of today leaves every ALLOW that matches"

@@ -27,6 +27,7 @@ from testkit.review_rows import (
     rollup,
     row,
     row_worlds,
+    whole_record,
 )
 from testkit.seeds import Drawing
 from tests.pipeline.findings.test_supports import verdicts
@@ -71,6 +72,7 @@ def test_each_kind_is_found_with_its_evidence(spark: SparkSession) -> None:
         ),
         history=history(spark, [(YOUNG, 100, None), (READ_PAY, 0, None)]),
         scram_history=scram_history(spark),
+        record=whole_record(),
     )
     assert table.schema.fieldNames() == FINDINGS_SCHEMA.fieldNames()
     found = {}
@@ -93,7 +95,9 @@ def test_each_kind_is_found_with_its_evidence(spark: SparkSession) -> None:
     }
     unused = found["UNUSED_ACL", "NEVER_DECIDED", "User:alice", "pay.in"]
     assert (unused["severity"], unused["score"], unused["event_count"]) == ("MEDIUM", 1.0, 2)
-    assert unused["reason"].endswith("on topic `pay.in` decided no use in 90 days")
+    assert unused["reason"].endswith(
+        "on topic `pay.in` decided no use in 90 days; when it was granted is unknown"
+    )
     said = unused["evidence"]
     assert (said["decided_event_count"], said["listing_event_count"], said["matching_event_count"]) == (
         2,
@@ -154,7 +158,7 @@ def test_findings_equal_those_of_plain_python_and_what_goes_together_flips_nothi
             each["rule"] = {"kind": "MatchingAcl", **texts_of(acls[number % len(acls)])}
     rows.append(row("User:alice", "READ", "logs", day=0))
     held = AclsInForce.of("t", acls, super_users="User:root")
-    table = acl_findings(spark, rollup(spark, rows), held, as_of=AS_OF)
+    table = acl_findings(spark, rollup(spark, rows), held, as_of=AS_OF, record=whole_record())
     found = table.collect()
     places = {tuple(texts_of(one).values()): place for place, one in enumerate(acls)}
 

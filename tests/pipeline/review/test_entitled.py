@@ -15,7 +15,7 @@ from kustos.pipeline.review.access import review_questions
 from kustos.pipeline.review.entitled import entitlement_rows
 from kustos.pipeline.review.entitlements import operations_of_grant
 from kustos.pipeline.schemas import ENTITLEMENTS_SCHEMA
-from testkit.review_rows import AS_OF, Row, acl, history, large_world, rollup, row
+from testkit.review_rows import AS_OF, Row, acl, history, large_world, rollup, row, whole_record
 
 DELETE_PAY = acl("User:bob", "DELETE", "TOPIC", "pay.", prefixed=True)
 ALL_LOGS = acl("User:*", "ALL", "TOPIC", "logs")
@@ -39,7 +39,9 @@ ROWS = [
 def table(spark: SparkSession, rows: list[Row], acls: AclsInForce, **named: Any) -> list[dict[str, Any]]:
     recorded, shipped = rollup(spark, rows), ship(spark, acls)
     questions = review_questions(recorded, shipped, AS_OF)
-    found = entitlement_rows(spark, recorded, acls, shipped, as_of=AS_OF, questions=questions, **named)
+    found = entitlement_rows(
+        spark, recorded, acls, shipped, as_of=AS_OF, questions=questions, record=whole_record(), **named
+    )
     assert found.schema.fieldNames() == ENTITLEMENTS_SCHEMA.fieldNames()
     return [each.asDict(recursive=True) for each in found.collect()]
 

@@ -60,7 +60,9 @@ RowsOfTeam = Annotated[
     str | None,
     typer.Option("--team", metavar="NAME", help="Only rows for which this team is responsible."),
 ]
-UnusedRows = Annotated[bool, typer.Option("--unused", help="Only rows that nobody used.")]
+UnusedRows = Annotated[
+    bool, typer.Option("--unused", help="Only rows of which the record shows that they are unused.")
+]
 """Which rows of a review: those that match all of these options."""
 
 Step = Callable[[str], None]

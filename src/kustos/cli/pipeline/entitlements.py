@@ -25,6 +25,7 @@ _BREADTHS: Final = {
     "SUPER_USER": "super users",
     "DEFAULT": "where no ACL is",
 }
+_DORMANT: Final = {True: "yes", False: "no", None: "too early to say"}
 _EFFECTS: Final = {"WHOLE": "yes", "PARTLY_DENIED": "in part", "VOID": "denied"}
 _CHANGES: Final = {
     "NEW": "new",
@@ -74,15 +75,18 @@ class EntitlementFiles:
         self._aside: Final = tempfile.TemporaryFile("w+", encoding="ascii")  # noqa: SIM115 -- closed with it
         self.shown = ShownRows(0, [])
 
-    def write(self, spark: Any, csv: Path | None, sign_off: Path | None, dormant_days: int) -> dict[str, Any]:
+    def write(
+        self, spark: Any, csv: Path | None, sign_off: Path | None, record: dict[str, Any]
+    ) -> dict[str, Any]:
         """Write the requested files; return what the comparison found.
 
-        Afterwards `documents` has all rows, and `shown` those for a terminal.
+        `record`: what the record covers, as a review returns it. Afterwards `documents` has all rows, and
+        `shown` those for a terminal.
         """
         rows = self._kept_aside(self._rows(spark))
         if sign_off is not None:
             held = list(rows)
-            self._write_document(sign_off, held, dormant_days)
+            self._write_document(sign_off, held, record)
             rows = iter(held)
         if csv is not None:
             from kustos.pipeline.review import entitlements_csv
@@ -157,7 +161,7 @@ class EntitlementFiles:
                 history=history,
             )
 
-    def _write_document(self, path: Path, rows: Iterable[dict[str, Any]], dormant_days: int) -> None:
+    def _write_document(self, path: Path, rows: Iterable[dict[str, Any]], record: dict[str, Any]) -> None:
         from kustos.pipeline.review import review_document, write_review
 
         since = None
@@ -171,10 +175,11 @@ class EntitlementFiles:
             (row for row in rows if row["change"] != "GONE"),
             self._acls,
             as_of=self._as_of,
-            dormant_days=dormant_days,
+            dormant_days=record["window_days"],
             created_at=datetime.now(UTC),
             cluster=self.tables.chosen_cluster.name,
             since=since,
+            record=record,
         )
         path.write_text(write_review(document), encoding="utf-8")
 
@@ -200,18 +205,19 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 def print_entitlements(counts: dict[str, Any], shown: ShownRows, title: str, *, is_chosen: bool) -> None:
     """Print the sums of a review and what is new, or the chosen rows if some were chosen."""
-    from kustos.cli.output import print_lines, print_table
+    from kustos.cli.output import print_lines, print_paragraph, print_table
 
     print_lines(title)
+    print_paragraph(counts["record"]["text"])
     if is_chosen:
         _print_rows(shown, is_compared="since" in counts)
         return
     print_table(
-        ("entitled", "rows", "used", "never used", "dormant", "denied"),
+        ("entitled", "rows", "used", "no use recorded", "dormant", "too early to say", "denied"),
         [
             (
                 _BREADTHS[one["breadth"]],
-                *(one[name] for name in ("rows", "used", "unused", "dormant", "void")),
+                *(one[name] for name in ("rows", "used", "unused", "dormant", "too_early", "void")),
             )
             for one in counts["entitlements"]
         ],
@@ -229,9 +235,12 @@ def print_entitlements(counts: dict[str, Any], shown: ShownRows, title: str, *, 
             _print_rows(shown, is_compared=True)
     if counts["findings"]:
         print_table(
-            ("found", "count", "safe to remove"),
+            ("found", "count", "safe to remove", "too early to say"),
             [
-                (one["kind"].replace("_", " ").lower(), one["count"], one["safe_to_remove"])
+                (
+                    one["kind"].replace("_", " ").lower(),
+                    *(one[name] for name in ("count", "safe_to_remove", "too_early")),
+                )
                 for one in counts["findings"]
             ],
         )
@@ -252,7 +261,7 @@ def _print_rows(shown: ShownRows, *, is_compared: bool) -> None:
             print_lines(f"{_who(row)} may {operation} {_what(row)}")
             print_paragraph(_remarks(row), indent="  ")
     else:
-        titles = ("principal", "may", "resource", "in effect", "uses", "by", "last used")
+        titles = ("principal", "may", "resource", "in effect", "uses", "by", "last used", "dormant")
         print_table(
             (*titles, "change") if is_compared else titles,
             [
@@ -263,7 +272,8 @@ def _print_rows(shown: ShownRows, *, is_compared: bool) -> None:
                     _EFFECTS[row["effect"]],
                     row["use_count"],
                     row["used_by_count"],
-                    day(_time(row["last_used"])),
+                    "none recorded" if row["last_used"] is None else day(_time(row["last_used"])),
+                    _DORMANT[row["is_dormant"]],
                     *([_change(row)] if is_compared else []),
                 )
                 for row in shown.first
@@ -285,7 +295,9 @@ def _remarks(row: dict[str, Any]) -> str:
         by = "" if row["used_by_count"] == 1 else f" by {row['used_by_count']:,} principals"
         said.append(f"used {times}{by}, the last on {day(_time(row['last_used']))}")
     else:
-        said.append("never used")
+        said.append("no use recorded")
+    if row["is_dormant"] is None:
+        said.append("too early to say whether it is used")
     return "; ".join(said)
 
 

@@ -193,6 +193,11 @@ def _print(numbers: "PrivilegeNumbers", files: list[Path]) -> None:
         rows.append(("needs that no ACL may serve", f"{numbers.unserved:,}"))
     if numbers.is_within_today:
         rows.append(("parts beyond today's ACLs", f"{numbers.regions_gained:,}"))
-    rows.append(("proven by replay", "yes" if numbers.is_proven else "NO"))
+    period = f", {numbers.recorded_from} to {numbers.recorded_to}" if numbers.recorded_days else ""
+    rows += [
+        ("days with a record", f"{numbers.recorded_days:,}{period}"),
+        ("longest gap in it (days)", f"{numbers.recorded_gap_days:,}"),
+        ("proven by replay of it", "yes" if numbers.is_proven else "NO"),
+    ]
     print_table(("least privilege", ""), rows)
     print_lines(*map(str, files))

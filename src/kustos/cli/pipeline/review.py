@@ -181,7 +181,7 @@ def _review(
         step("writing files")
         if details is not None:
             written.write_details(spark, details)
-        return counts | written.write(spark, csv, sign_off, question.dormant_days)
+        return counts | written.write(spark, csv, sign_off, counts["record"])
 
 
 def _choice(sign_off: Path | None, **texts: Any) -> "RowChoice":

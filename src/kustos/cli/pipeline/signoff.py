@@ -169,7 +169,7 @@ def _rows(rows: list[dict[str, Any]], contents: Any) -> str:
 def _row_text(row: dict[str, Any]) -> str:
     name = "(any)" if row["resource_name"] is None else row["resource_name"]
     how = " (prefix)" if row["pattern_type"] == "PREFIXED" else ""
-    uses = f"used {row['use_count']:,} times" if row["use_count"] else "never used"
+    uses = f"used {row['use_count']:,} times" if row["use_count"] else "no use recorded"
     return f"{row['principal']} {row['operation']} {row['resource_type']} {name}{how}, {uses}"
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from kustos.pipeline.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from kustos.analysis import Policy
     from kustos.pipeline.deciding import AclsInForce
     from kustos.pipeline.findings import Existing
+    from kustos.pipeline.queries.record import Record
     from kustos.pipeline.reach import Duty
     from kustos.pipeline.tables import Tables
 
@@ -48,7 +49,7 @@ def run_review(
 ) -> dict[str, Any]:
     """Replace what `entitlements`, `access_review` and `findings` have on the cluster of the tables.
 
-    Returns sums of each.
+    Returns sums of each, and as `record` what the record covers of the days before (`Record.as_dict`).
 
     Raises what `Tables` raises, `ReviewError`, `MetadataHistoryError` and `AnalysisError`.
     """
@@ -56,20 +57,23 @@ def run_review(
 
     tables = tables.rolled_up(spark).of_cluster()
     with history_errors():
-        _review(spark, tables, question, progress)
+        record = _review(spark, tables, question, progress)
     progress(REVIEW_STEPS[3])
-    return _sums(spark, tables)
+    return {"record": record.as_dict(), **_sums(spark, tables)}
 
 
-def _review(spark: "SparkSession", tables: "Tables", question: ReviewQuestion, progress: Progress) -> None:
+def _review(
+    spark: "SparkSession", tables: "Tables", question: ReviewQuestion, progress: Progress
+) -> "Record":
     from kustos.pipeline.deciding import ship
     from kustos.pipeline.findings import NOTHING_KNOWN, acl_findings, supports
-    from kustos.pipeline.reach import rule_findings
+    from kustos.pipeline.queries.record import record_of
     from kustos.pipeline.review import access_review, entitlement_rows, review_questions
 
     progress(REVIEW_STEPS[0])
     history, scram_history = _histories(spark, question.metadata)
     rollup = tables.read(spark, "audit_rollup")
+    record = record_of(rollup, question.as_of, question.dormant_days)
     shipped = ship(spark, question.acls)
     # both are read several times
     questions = review_questions(rollup, shipped, question.as_of).persist()
@@ -84,6 +88,7 @@ def _review(spark: "SparkSession", tables: "Tables", question: ReviewQuestion, p
             teams=question.teams,
             history=history,
             questions=questions,
+            record=record,
         )
         tables.replace("access_review", reviewed)
         progress(REVIEW_STEPS[1])
@@ -102,6 +107,7 @@ def _review(spark: "SparkSession", tables: "Tables", question: ReviewQuestion, p
                 history=history,
                 names={kind.name: names for kind, names in existing.listing().items()},
                 principals=existing.known_principals(),
+                record=record,
             ),
         )
         progress(REVIEW_STEPS[2])
@@ -115,21 +121,32 @@ def _review(spark: "SparkSession", tables: "Tables", question: ReviewQuestion, p
             history=history,
             scram_history=scram_history,
             supported=supported,
+            record=record,
         )
-        if question.duties or question.policy is not None:
-            broken = rule_findings(
-                spark,
-                rollup,
-                question.acls,
-                as_of=question.as_of,
-                duties=question.duties,
-                policy=question.policy,
-            )
-            found = found.unionByName(broken)
-        tables.replace("findings", found)
+        tables.replace("findings", _with_broken_rules(spark, rollup, question, found))
+        return record
     finally:
         questions.unpersist()
         supported.unpersist()
+
+
+def _with_broken_rules(
+    spark: "SparkSession", rollup: "DataFrame", question: ReviewQuestion, found: "DataFrame"
+) -> "DataFrame":
+    """Return findings on ACLs, with those of broken rules if the question has rules."""
+    from kustos.pipeline.reach import rule_findings
+
+    if not question.duties and question.policy is None:
+        return found
+    broken = rule_findings(
+        spark,
+        rollup,
+        question.acls,
+        as_of=question.as_of,
+        duties=question.duties,
+        policy=question.policy,
+    )
+    return found.unionByName(broken)
 
 
 def _histories(spark: "SparkSession", metadata: Path | None) -> tuple[Any, Any]:

@@ -39,6 +39,10 @@ class Cause(StrEnum):
     USER_DELETED = "USER_DELETED"
 
 
+EXACT: Final = frozenset({Cause.SAID_BY_OTHERS, Cause.DENIES_NOTHING, Cause.OF_A_SUPER_USER, Cause.DENIED})
+"""Causes that follow from the set of ACLs, for every request, recorded or not."""
+
+
 @unique
 class FindingSeverity(StrEnum):
     """How much harm the ACL can do."""

@@ -1,13 +1,15 @@
 """The table `findings` of ACLs: the finding, its evidence, and whether the ACL can be removed.
 
-- `UNUSED_ACL`: it was the deciding rule of no use for `unused_days`; names that it kept in a list do not
+- `UNUSED_ACL`: it was the deciding rule of no use for `unused_days`, which the record covers
+  (`queries.record`) and in which it was granted, as far as that is known; names that it kept in a list do not
   count. Where an event does not name its rule, the rule is worked out (`review.deciders`). Kafka names one of
   several ACLs that allow, so the evidence shows whether another replaces it.
 - `REDUNDANT_ACL`, `SHADOWED_ACL`: exact, by `kustos.analysis`.
-- `ORPHANED_ACL`: no resource has the name; or the principal was not seen for that long; or the user does not
-  exist or was deleted, unless it was seen since (it may log in by other means than SCRAM).
+- `ORPHANED_ACL`: no resource has the name; or the principal was not seen for that long, likewise; or the user
+  does not exist or was deleted, unless it was seen since (it may log in by other means than SCRAM).
 
-The score is the certainty: 1 for exact findings, else the recorded share of `unused_days`.
+The score is the certainty: 1 for exact findings, else the share of `unused_days` with a record. What rests on
+the record is safe to remove only if the record covers `unused_days` and the ACL is as old.
 """
 
 from datetime import datetime, timedelta
@@ -20,8 +22,9 @@ from kustos.acl import EVERY_PRINCIPAL
 from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.findings.candidates import FOUND_SCHEMA, decided, deleted_users, held_acls, last_seen
 from kustos.pipeline.findings.existing_names import NOTHING_KNOWN, Existing
-from kustos.pipeline.findings.kinds import Cause, FindingKind
+from kustos.pipeline.findings.kinds import EXACT, Cause, FindingKind
 from kustos.pipeline.findings.supports import carried, safe_together, supports
+from kustos.pipeline.queries.record import Record, record_of
 from kustos.pipeline.review.deciding_acls import with_deciding_acls
 from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until
 from kustos.pipeline.schemas import ACL_SCHEMA, FINDINGS_SCHEMA
@@ -36,6 +39,9 @@ _EVIDENCE: Final = (
     "related",
     "window_days",
     "recorded_since",
+    "recorded_days",
+    "covered_since",
+    "longest_gap_days",
     "granted_since",
     "last_decided",
     "decided_event_count",
@@ -62,23 +68,36 @@ def acl_findings(
     history: DataFrame | None = None,
     scram_history: DataFrame | None = None,
     supported: DataFrame | None = None,
+    record: Record | None = None,
 ) -> DataFrame:
     """Return the findings about the ACLs in force at `as_of`, as FINDINGS_SCHEMA.
 
     With `history` (ACL_HISTORY_SCHEMA) ACLs younger than `unused_days` are not unused; `scram_history`
     (SCRAM_CREDENTIAL_HISTORY_SCHEMA) has the deleted users. `supported` is the result of `supports`, if the
-    caller has persisted it: it is read twice. In `evidence`, `is_safe_together` marks ACLs that can all be
-    removed at once (`removable_together`). Raises `ReviewError` for a time without a zone.
+    caller has persisted it: it is read twice. `record` is the result of `record_of`, if the caller has it. In
+    `evidence`, `is_safe_together` marks ACLs that can all be removed at once (`removable_together`). Raises
+    `ReviewError` for a time without a zone.
     """
     recorded = until(rollup, as_of)
+    covered = record or record_of(rollup, as_of, unused_days)
     questions = supports(rollup, ship(spark, acls), as_of) if supported is None else supported
     held = held_acls(spark, acls, existing)
     worked_out = with_deciding_acls(spark, recorded, acls, history)
     seen = _seen(held, recorded, worked_out, history, scram_history, as_of)
     weighed = seen.join(carried(questions), "number", "left")
-    found = _found(weighed, moment(as_of), as_of - timedelta(days=unused_days), unused_days)
-    rows = found.withColumn("is_safe_to_remove", sql.coalesce("needed_event_count", sql.lit(0)) == 0)
-    candidates = rows.filter("is_safe_to_remove").select("number", "rank").distinct()
+    found = _found(weighed, as_of - timedelta(days=unused_days), covered)
+    is_needed = sql.coalesce("needed_event_count", sql.lit(0)) > 0
+    is_exact = sql.col("found.cause").isin(*(cause.value for cause in EXACT))
+    rows = found.withColumns(
+        {
+            "is_safe_to_remove": sql.when(is_needed, sql.lit(False)).when(
+                is_exact | sql.col("is_evident"), sql.lit(True)
+            ),
+            # two that say the same are each safe to remove by the set alone, both only by the record
+            "is_candidate": sql.col("is_evident") & ~is_needed,
+        }
+    )
+    candidates = rows.filter("is_candidate").select("number", "rank").distinct()
     judged = rows.join(safe_together(questions, candidates), "number", "left").withColumn(
         "is_safe_together", sql.coalesce("is_safe_together", sql.lit(False))
     )
@@ -115,31 +134,34 @@ def _seen(
     return frame.crossJoin(sql.broadcast(recorded.agg(sql.min("first_time").alias("recorded_since"))))
 
 
-def _found(frame: DataFrame, at: Column, threshold: datetime, unused_days: int) -> DataFrame:
-    """Return a row for each finding of each ACL."""
+def _found(frame: DataFrame, threshold: datetime, record: Record) -> DataFrame:
+    """Return a row for each finding of each ACL.
+
+    `is_evident`: the record covers the window, and nothing says that the ACL is younger.
+    """
     limit = sql.lit(threshold)
-    recorded_days = sql.date_diff(sql.to_date(at), sql.to_date("recorded_since"))
-    sureness = sql.least(sql.lit(1.0), recorded_days / sql.lit(float(unused_days)))
-    is_old = sql.coalesce(sql.col("granted_since") <= limit, sql.lit(True))
-    is_recorded = sql.col("recorded_since").isNotNull()
+    sureness = sql.lit(record.share)
+    granted = sql.col("granted_since")
+    is_evident = sql.lit(record.is_enough) & sql.coalesce(granted <= limit, sql.lit(True))
+    of_unknown_age = sql.when(granted.isNull(), sql.lit("; when it was granted is unknown")).otherwise("")
     is_named = sql.col("principal") != sql.lit(EVERY_PRINCIPAL)
 
     def not_since(name: str, time: Column) -> Column:
         return sql.col(name).isNull() | (sql.col(name) <= time)
 
-    days = sql.lit(f"{unused_days} days")
+    days = sql.lit(f"{record.window_days} days")
     quoted_principal = sql.concat(sql.lit("`"), "principal", sql.lit("`"))
     unused = _finding(
         FindingKind.UNUSED_ACL,
         Cause.NEVER_DECIDED,
         sureness,
-        sql.concat("text", sql.lit(" decided no use in "), days),
+        sql.concat("text", sql.lit(" decided no use in "), days, of_unknown_age),
     )
     unseen = _finding(
         FindingKind.ORPHANED_ACL,
         Cause.PRINCIPAL_NOT_SEEN,
         sureness,
-        sql.concat(quoted_principal, sql.lit(" sent no request in "), days),
+        sql.concat(quoted_principal, sql.lit(" sent no request in "), days, of_unknown_age),
     )
     no_user = _finding(
         FindingKind.ORPHANED_ACL,
@@ -156,8 +178,8 @@ def _found(frame: DataFrame, at: Column, threshold: datetime, unused_days: int) 
     is_unseen = is_named & not_since("last_seen", limit)
     detected = sql.array_compact(
         sql.array(
-            sql.when(is_recorded & is_old & not_since("last_decided", limit), unused),
-            sql.when(is_recorded & is_old & is_unseen, unseen),
+            sql.when(is_evident & not_since("last_decided", limit), unused),
+            sql.when(is_evident & is_unseen, unseen),
             sql.when(sql.col("lacks_user") & is_unseen, no_user),
             sql.when(
                 sql.col("deleted_at").isNotNull() & not_since("last_seen", sql.col("deleted_at")), deleted
@@ -165,7 +187,14 @@ def _found(frame: DataFrame, at: Column, threshold: datetime, unused_days: int) 
         )
     )
     return frame.withColumns(
-        {"found": sql.explode(sql.concat("of_the_set", detected)), "window_days": sql.lit(unused_days)}
+        {
+            "found": sql.explode(sql.concat("of_the_set", detected)),
+            "is_evident": is_evident,
+            "window_days": sql.lit(record.window_days),
+            "recorded_days": sql.lit(record.recorded_days),
+            "covered_since": sql.lit(record.covered_since).cast("date"),
+            "longest_gap_days": sql.lit(record.longest_gap_days),
+        }
     )
 
 

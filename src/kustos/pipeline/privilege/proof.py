@@ -20,6 +20,8 @@ from kustos.pipeline.privilege.reach import granted_on_known_names
 from kustos.pipeline.privilege.recommendations import recommend_for, recommended_acls
 from kustos.pipeline.privilege.values import RecommendedAcl
 from kustos.pipeline.progress import Progress, silent
+from kustos.pipeline.queries.record import longest_gap_days, recorded_days
+from kustos.pipeline.tables.parquet_reader import within_days
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,6 +44,8 @@ class PrivilegeNumbers:
     `lost_*` count needs that a replay denies, all of them UNSERVED, and `opened_accesses` denials that it
     allows, all of them OVERRULED: else `is_proven` is false. `left_out_*` were allowed and are no needs
     (excluded, rare, or withdrawn by a newer denial). `granted_*` count (principal, operation, known name).
+    Nothing is proven of what was not recorded: `recorded_days` have a record, from `recorded_from` to
+    `recorded_to` (ISO dates), with at most `recorded_gap_days` in a row without one between them.
     """
 
     principals: int
@@ -61,6 +65,10 @@ class PrivilegeNumbers:
     unserved: int
     overruled: int
     granted_names: int
+    recorded_days: int
+    recorded_from: str | None
+    recorded_to: str | None
+    recorded_gap_days: int
     acls_today: int | None = None
     granted_names_today: int | None = None
     regions_gained: int | None = None
@@ -144,6 +152,7 @@ def recommendation(
         progress(STEPS[2])
         by_type = _by_type(known)
         principals = [row["principal"] for row in accesses.select("principal").distinct().collect()]
+        days = recorded_days(within_days(rollup, legitimate.from_day, legitimate.to_day))
     finally:
         accesses.unpersist()
         known.unpersist()
@@ -151,6 +160,10 @@ def recommendation(
     numbers |= {
         "principals": len(principals),
         "granted_names": granted_on_known_names(candidate.bindings, by_type, principals),
+        "recorded_days": len(days),
+        "recorded_from": str(days[0]) if days else None,
+        "recorded_to": str(days[-1]) if days else None,
+        "recorded_gap_days": longest_gap_days(days),
     }
     difference = None
     if today is not None:

@@ -10,7 +10,7 @@ from kustos.pipeline.columns.probes import LISTING, is_flip_of_use
 
 _WHAT: Final = ("principal", "operation", "resource_type", "resource_name")
 
-AGES: Final = ("1 day", "7 days", "30 days", "90 days", "365 days", "longer ago", "never used")
+AGES: Final = ("1 day", "7 days", "30 days", "90 days", "365 days", "longer ago", "no use recorded")
 """Classes of grants by the time since their last use, in order."""
 
 _AGE_DAYS: Final = (1, 7, 30, 90, 365)
@@ -59,7 +59,7 @@ def grants_by_age(review: DataFrame) -> DataFrame:
     """Return `age` (one of AGES) and how many rows of a review have it.
 
     `grants` are those that an ACL grants, `dormant` all that are, `unknown` those of them without a use and
-    a time of their grant.
+    a time of their grant, `too_early` all of which the record does not say yet whether they are dormant.
     """
     days = sql.col("dormant_days")
     age = sql.when(sql.col("last_used").isNull(), sql.lit(AGES[-1]))
@@ -69,15 +69,22 @@ def grants_by_age(review: DataFrame) -> DataFrame:
         sql.count_if(sql.size("granted_by") > 0).alias("grants"),
         sql.count_if("is_dormant").alias("dormant"),
         sql.count_if(sql.col("is_dormant") & days.isNull()).alias("unknown"),
+        sql.count_if(sql.col("is_dormant").isNull()).alias("too_early"),
     )
 
 
+def record_of_review(review: DataFrame) -> DataFrame:
+    """Return one row: `recorded_days` and `covered_since`, which are the same in each row of a review."""
+    return review.agg(*(sql.max(name).alias(name) for name in ("recorded_days", "covered_since")))
+
+
 def review_sums(review: DataFrame) -> DataFrame:
-    """Return one row: `rows`, `used`, `dormant`, `principals` of an access review."""
+    """Return one row: `rows`, `used`, `dormant`, `too_early`, `principals` of an access review."""
     return review.agg(
         sql.count(sql.lit(1)).alias("rows"),
         sql.count_if(sql.col("use_count") > 0).alias("used"),
         sql.count_if(sql.col("is_dormant")).alias("dormant"),
+        sql.count_if(sql.col("is_dormant").isNull()).alias("too_early"),
         sql.count_distinct("principal").alias("principals"),
     )
 
@@ -87,9 +94,10 @@ BREADTHS: Final = ("NAMED", "PREFIXED", "WILDCARD", "EVERYONE", "SUPER_USER", "D
 
 
 def entitlement_sums(entitlements: DataFrame) -> DataFrame:
-    """Return for each `breadth` (one of BREADTHS) its `rows`, `used`, `unused`, `dormant` and `void` ones.
+    """Return for each `breadth` (one of BREADTHS) its `rows`, and how many of them are what.
 
-    A void one counts only as that.
+    `used` and `unused` have a recorded use or none, `dormant` had none for long, `too_early`: the record does
+    not say yet. A `void` one counts only as that.
     """
     basis, is_void = sql.col("basis"), sql.col("effect") == "VOID"
     breadth = (
@@ -103,6 +111,7 @@ def entitlement_sums(entitlements: DataFrame) -> DataFrame:
         sql.count_if(~is_void & is_used).alias("used"),
         sql.count_if(~is_void & ~is_used).alias("unused"),
         sql.count_if(~is_void & sql.col("is_dormant")).alias("dormant"),
+        sql.count_if(~is_void & sql.col("is_dormant").isNull()).alias("too_early"),
         sql.count_if(is_void).alias("void"),
     )
     return sums.orderBy(sql.array_position(sql.array(*map(sql.lit, BREADTHS)), sql.col("breadth")))
@@ -116,6 +125,10 @@ def most_dormant(review: DataFrame, limit: int) -> DataFrame:
         .orderBy(sql.desc_nulls_first("dormant_days"), *_WHAT)
         .limit(limit)
     )
+
+
+def _is_about_acl() -> Column:
+    return sql.endswith("kind", sql.lit("_ACL"))
 
 
 def _gravity() -> Column:
@@ -148,19 +161,23 @@ _FINDING: Final = (
     "last_time",
     "reason",
     "is_safe_to_remove",
+    "is_about_acl",
 )
 
 
 def with_state(findings: DataFrame, since: datetime | None) -> DataFrame:
-    """Return findings with the columns of those with states and those without, null if missing, and `is_new`.
+    """Return findings with the columns of those with states and those without, null if missing, and two more.
 
-    `is_new`: first recorded after `since`; none is without an earlier page.
+    `is_new`: first recorded after `since`; none is without an earlier page. `is_about_acl`: it says
+    whether an ACL is needed.
     """
     missing = {
         name: sql.lit(None).cast(kind) for name, kind in _OF_STATES.items() if name not in findings.columns
     }
     is_new = sql.lit(False) if since is None else sql.col("recorded_at") > sql.lit(since)
-    return findings.withColumns({**missing, "is_new": sql.coalesce(is_new, sql.lit(False))})
+    return findings.withColumns(
+        {**missing, "is_new": sql.coalesce(is_new, sql.lit(False)), "is_about_acl": _is_about_acl()}
+    )
 
 
 def finding_sums(findings: DataFrame) -> DataFrame:
@@ -189,9 +206,17 @@ def findings_by_kind(findings: DataFrame) -> DataFrame:
 
 
 def findings_by_safety(findings: DataFrame) -> DataFrame:
-    """Return `kind`, `count` and `safe_to_remove` (those that a replay shows to be removable), by kind."""
-    safe = sql.count_if(sql.coalesce("is_safe_to_remove", sql.lit(False))).alias("safe_to_remove")
-    return findings.groupBy("kind").agg(sql.count(sql.lit(1)).alias("count"), safe).orderBy("kind")
+    """Return `kind`, `count`, `safe_to_remove` (shown by a replay) and `too_early` to say so, by kind."""
+    safe, is_unclear = sql.col("is_safe_to_remove"), sql.col("is_safe_to_remove").isNull()
+    return (
+        findings.groupBy("kind")
+        .agg(
+            sql.count(sql.lit(1)).alias("count"),
+            sql.count_if(sql.coalesce(safe, sql.lit(False))).alias("safe_to_remove"),
+            sql.count_if(is_unclear & _is_about_acl()).alias("too_early"),
+        )
+        .orderBy("kind")
+    )
 
 
 def gravest_of_each_kind(findings: DataFrame, limit: int) -> DataFrame:

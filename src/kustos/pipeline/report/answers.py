@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -75,6 +75,11 @@ class Grants:
     dormant: int
     unknown: int
     """Dormant ones without a recorded use, of which nothing says since when they are granted."""
+    too_early: int
+    """Those of which it is too early to say whether they are dormant."""
+    recorded_days: int | None
+    covered_since: date | None
+    """What the record covers, as in the table; None: not even its last days, or an older review."""
     ages: tuple[tuple[str, int], ...]
     most_dormant: tuple[DormantGrant, ...]
 
@@ -100,6 +105,7 @@ class FindingRow:
     last_time: datetime | None
     reason: str
     is_safe_to_remove: bool | None
+    is_about_acl: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +158,8 @@ def collect_grants(review: DataFrame) -> Grants:
         grants=sum(found.values()),
         dormant=sum(int(row["dormant"]) for row in by_age),
         unknown=sum(int(row["unknown"]) for row in by_age),
+        too_early=sum(int(row["too_early"]) for row in by_age),
+        **answers.record_of_review(review).collect()[0].asDict(),
         ages=tuple((label, found.get(label, 0)) for label in answers.AGES),
         most_dormant=tuple(DormantGrant(**_in_utc(row.asDict())) for row in dormant),
     )

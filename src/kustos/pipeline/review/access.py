@@ -9,7 +9,7 @@ used. A row is
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,6 +20,7 @@ from kustos.acl.forms import texts_of
 from kustos.analysis import necessity
 from kustos.authorizer import RuleKind
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls, decide, ship
+from kustos.pipeline.queries.record import Record, record_of
 from kustos.pipeline.review.changes import Flipped, ReplayFunction
 from kustos.pipeline.review.matcher import NOBODY
 from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until, with_team
@@ -65,14 +66,17 @@ def access_review(
     teams: Mapping[str, str] | None = None,
     history: DataFrame | None = None,
     questions: DataFrame | None = None,
+    record: Record | None = None,
 ) -> DataFrame:
     """Return the table `access_review` of a roll-up and the ACLs in force at `as_of`.
 
     `history` (ACL_HISTORY_SCHEMA) has the time of creation of each ACL. `teams` as in `with_team`.
     `questions` is the result of `review_questions`, if the caller has persisted it: it is read three times.
-    Raises `ReviewError` for a time without a zone.
+    `record` is the result of `record_of`, if the caller has it. Raises `ReviewError` for a time without a
+    zone.
     """
-    recorded = until(rollup, as_of)
+    moment(as_of)
+    covered = record or record_of(rollup, as_of, dormant_days)
     matched = review_questions(rollup, ship(spark, acls), as_of) if questions is None else questions
     grants = _grants(spark, acls, history, as_of)
     used = _used_rows(matched, grants)
@@ -81,22 +85,30 @@ def access_review(
         .unionByName(_unused_rows(used, grants))
         .unionByName(_super_user_rows(spark, matched, acls))
     )
-    finished = with_dormancy(rows, recorded, as_of, dormant_days)
+    finished = with_dormancy(rows, as_of, covered)
     return with_team(finished, teams or {}).select(*ACCESS_REVIEW_SCHEMA.fieldNames())
 
 
-def with_dormancy(rows: DataFrame, recorded: DataFrame, as_of: datetime, dormant_days: int) -> DataFrame:
-    """Return rows that have `last_used` and `granted_since` with `as_of`, `dormant_days` and `is_dormant`."""
-    began = recorded.agg(sql.min("first_time").alias("_began"))
-    dated = rows.crossJoin(sql.broadcast(began)).withColumn("as_of", moment(as_of))
-    since = sql.date_diff(sql.to_date("as_of"), sql.to_date(sql.greatest("last_used", "granted_since")))
-    recorded_for = sql.date_diff(sql.to_date("as_of"), sql.to_date("_began"))
-    limit = sql.lit(dormant_days)
-    return dated.withColumns(
+def with_dormancy(rows: DataFrame, as_of: datetime, record: Record) -> DataFrame:
+    """Return rows with `last_used` and `granted_since` with what the record says of their use.
+
+    These are `as_of`, `dormant_days`, `is_dormant`, `recorded_days` and `covered_since`. A row is dormant if
+    it had no use in the window of the record, the record covers it, and the grant is not younger, as far as
+    that is known; `is_dormant` is null where it is too early to say.
+    """
+
+    limit = moment(as_of - timedelta(days=record.window_days))
+    is_used, is_young = (
+        sql.coalesce(sql.col(time) > limit, sql.lit(False)) for time in ("last_used", "granted_since")
+    )
+    can_tell = sql.lit(record.is_enough) & ~is_young
+    since = sql.greatest("last_used", "granted_since")
+    return rows.withColumn("as_of", moment(as_of)).withColumns(
         {
-            "dormant_days": since,
-            # without use or grant time it was unused for the whole record, or longer
-            "is_dormant": sql.coalesce(since, recorded_for, sql.lit(0)) >= limit,
+            "dormant_days": sql.date_diff(sql.to_date("as_of"), sql.to_date(since)),
+            "is_dormant": sql.when(is_used, sql.lit(False)).when(can_tell, sql.lit(True)),
+            "recorded_days": sql.lit(record.recorded_days),
+            "covered_since": sql.lit(record.covered_since).cast("date"),
         }
     )
 

@@ -9,6 +9,9 @@ from typing import Any, Final
 
 from kustos.pipeline.spreadsheet import BYTE_ORDER_MARK, safe_cell, spreadsheet_line
 
+RECORD_COLUMNS: Final = ("recorded_days", "covered_since")
+"""What the record covers, the same in each row of a table; a document has it once, as `review.record`."""
+
 ACCESS_COLUMNS: Final = (
     "as_of",
     "team",
@@ -26,8 +29,12 @@ ACCESS_COLUMNS: Final = (
     "denied_count",
     "dormant_days",
     "is_dormant",
+    *RECORD_COLUMNS,
 )
 """The columns of `access_review`, in order; `hosts` and `granted_by` are several in one cell."""
+
+TOO_EARLY: Final = "too early to say"
+"""What people read where `is_dormant` is null."""
 
 COMPARED_COLUMNS: Final = ("change", "changed", "former_decision")
 """What a comparison with a former review adds to an entitlement; empty without one."""
@@ -51,6 +58,7 @@ ENTITLEMENT_COLUMNS: Final = (
     "last_used",
     "dormant_days",
     "is_dormant",
+    *RECORD_COLUMNS,
     *COMPARED_COLUMNS,
     "basis",
     "is_implied",
@@ -83,7 +91,10 @@ def _lines(
 ) -> Iterator[str]:
     yield (BYTE_ORDER_MARK if byte_order_mark else "") + spreadsheet_line(columns)
     for row in rows:
-        yield spreadsheet_line([safe_cell(_text(row.get(name))) for name in columns])
+        texts = {name: _text(row.get(name)) for name in columns}
+        if row.get("is_dormant") is None:
+            texts["is_dormant"] = TOO_EARLY
+        yield spreadsheet_line([safe_cell(text) for text in texts.values()])
 
 
 def _text(value: Any) -> str:

@@ -27,6 +27,7 @@ from kustos.acl.forms import texts_of
 from kustos.authorizer import RuleKind
 from kustos.pipeline.columns.probes import LISTING
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls
+from kustos.pipeline.queries.record import Record, record_of
 from kustos.pipeline.review.access import DORMANT_DAYS, with_dormancy
 from kustos.pipeline.review.entitlements import Breadth, Effect, breadth_of, entitlements
 from kustos.pipeline.review.matcher import Naming
@@ -60,6 +61,7 @@ def entitlement_rows(
     as_of: datetime,
     questions: DataFrame,
     dormant_days: int = DORMANT_DAYS,
+    record: Record | None = None,
     teams: Mapping[str, str] | None = None,
     history: DataFrame | None = None,
     names: Mapping[str, Iterable[str]] | None = None,
@@ -69,7 +71,8 @@ def entitlement_rows(
 
     `questions` is the result of `review_questions`. `history` (ACL_HISTORY_SCHEMA) has the time of creation
     of each ACL. `names` are those that exist, by resource type: for other types the record has them.
-    `principals` are known beside those of the record and of the ACLs. Raises `ReviewError` for a time
+    `principals` are known beside those of the record and of the ACLs. `record` is the result of `record_of`,
+    if the caller has it. Raises `ReviewError` for a time
     without a zone.
     """
     recorded = until(rollup, as_of)
@@ -81,7 +84,7 @@ def entitlement_rows(
         "principal_count",
         sql.when(sql.col("principal") == EVERY_PRINCIPAL, sql.col("_everyone")).otherwise(_zero() + 1),
     )
-    dated = with_dormancy(counted, recorded, as_of, dormant_days)
+    dated = with_dormancy(counted, as_of, record or record_of(rollup, as_of, dormant_days))
     return with_team(dated, teams or {}).select(*ENTITLEMENTS_SCHEMA.fieldNames())
 
 

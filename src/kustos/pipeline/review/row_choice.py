@@ -111,7 +111,7 @@ class RowChoice:
         if self.team is not None:
             found = found & (sql.col("team") == self.team)
         if self.is_unused:
-            found = found & (sql.col("use_count") == 0)
+            found = found & (sql.col("use_count") == 0) & sql.coalesce("is_dormant", sql.lit(False))
         return table.filter(found)
 
     def takes(self, row: Mapping[str, Any]) -> bool:
@@ -126,7 +126,7 @@ class RowChoice:
             and (self.resource_name is None or is_beyond or self._is_on_name(row, self.resource_name))
             and (self.pattern_type is None or row["pattern_type"] == self.pattern_type.name)
             and (self.team is None or row["team"] == self.team)
-            and not (self.is_unused and row["use_count"])
+            and not (self.is_unused and (row["use_count"] or not row["is_dormant"]))
         )
 
     def _is_on_name(self, row: Mapping[str, Any], name: str) -> bool:

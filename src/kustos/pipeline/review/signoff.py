@@ -23,7 +23,12 @@ from enum import StrEnum, unique
 from typing import TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review.csv_form import ACCESS_COLUMNS, ENTITLEMENT_COLUMNS, instant_text
+from kustos.pipeline.review.csv_form import (
+    ACCESS_COLUMNS,
+    ENTITLEMENT_COLUMNS,
+    RECORD_COLUMNS,
+    instant_text,
+)
 
 if TYPE_CHECKING:
     from kustos.pipeline.deciding import AclsInForce
@@ -33,7 +38,10 @@ ACCESSES: Final = 1
 ENTITLEMENTS: Final = 2
 """Versions, by what their rows are."""
 
-COLUMNS: Final = {ACCESSES: ACCESS_COLUMNS, ENTITLEMENTS: ENTITLEMENT_COLUMNS}
+COLUMNS: Final = {
+    version: tuple(name for name in columns if name not in RECORD_COLUMNS)
+    for version, columns in {ACCESSES: ACCESS_COLUMNS, ENTITLEMENTS: ENTITLEMENT_COLUMNS}.items()
+}
 """The columns of a document's rows, by its version."""
 
 DOCUMENT_CHARACTERS_MAX: Final = 1 << 30
@@ -112,15 +120,17 @@ def review_document(
     created_at: datetime,
     cluster: str = "",
     since: Mapping[str, Any] | None = None,
+    record: Mapping[str, Any] | None = None,
 ) -> Document:
     """Return the document of `entitlements` rows (mappings, as `row.asDict(recursive=True)`), undecided.
 
-    Rows are sorted by their ids. `since` describes the former review that they were compared with. Raises
+    Rows are sorted by their ids. `since` describes the former review that they were compared with, `record`
+    what the record covers (`Record.as_dict`). Raises
     `ReviewError` for a repeated row.
     """
     rows_by_id: dict[str, Document] = {}
     for row in rows:
-        plain = {name: plain_value(row.get(name)) for name in ENTITLEMENT_COLUMNS}
+        plain = {name: plain_value(row.get(name)) for name in COLUMNS[ENTITLEMENTS]}
         row_id = entitlement_id_of(plain)
         if row_id in rows_by_id:
             raise ReviewError(f"row `{row_id}` stands twice in the review, give each row once")
@@ -138,6 +148,7 @@ def review_document(
         },
         "rows": [rows_by_id[row_id] for row_id in sorted(rows_by_id)],
         "since": None if since is None else plain_value(since),
+        "record": None if record is None else plain_value(record),
     }
     document = {
         "format": FORMAT,
@@ -308,11 +319,11 @@ def _check_shape(document: Any) -> None:
     if document["format"] != FORMAT or type(version) is not int or version not in COLUMNS:
         raise ReviewError(f"this is not a review of format `{FORMAT}`, version {ACCESSES} or {ENTITLEMENTS}")
     review = document["review"]
-    # documents from before clusters lack theirs
+    # documents from before clusters and records lack theirs
     parts = _PARTS if version == ACCESSES else _PARTS | {"since"}
     if (
         not isinstance(review, dict)
-        or set(review) - {"cluster"} != parts
+        or set(review) - {"cluster", "record"} != parts
         or not isinstance(review["rows"], list)
     ):
         raise ReviewError(f"`review` has not just {', '.join(sorted(parts))}")

@@ -76,13 +76,18 @@ ACCESS_REVIEW_SCHEMA: Final = StructType(
         StructField("denied_count", LongType()),
         StructField("dormant_days", IntegerType()),
         StructField("is_dormant", BooleanType()),
+        StructField("recorded_days", IntegerType()),
+        StructField("covered_since", DateType()),
     ]
 )
 """Table `access_review`: a row for each principal, operation and resource (a name that was used, or the
 pattern of an unused grant); a super user has a row of its own. `basis` is what allows it at `as_of`:
 MatchingAcl, SuperUser, DefaultAllow, or `Denied` if nothing allows it any more or DENYs cover the whole
 grant. `granted_by` is empty if only super users or a default allow it.
-`dormant_days` since the last use, or since the grant if there was none; null if neither is known."""
+`dormant_days` since the last recorded use, or since the grant if there was none; null if neither is known.
+`is_dormant` is null where it is too early to say: the record does not cover the window, or the grant is
+younger. `recorded_days` of the window have a record, and from `covered_since` on it is without long gaps
+(`queries.record`)."""
 
 ENTITLEMENTS_SCHEMA: Final = StructType(
     [
@@ -110,6 +115,8 @@ ENTITLEMENTS_SCHEMA: Final = StructType(
         StructField("last_used", TimestampType()),
         StructField("dormant_days", IntegerType()),
         StructField("is_dormant", BooleanType()),
+        StructField("recorded_days", IntegerType()),
+        StructField("covered_since", DateType()),
     ]
 )
 """Table `entitlements`: a row for each ALLOW and operation that it allows.
@@ -121,7 +128,7 @@ WHOLE, PARTLY_DENIED, or VOID if DENYs leave nothing; `denied_by` are the first 
 `principal_count` and `name_count`: known principals and names that it is for; names are null beyond ACLs, and
 one that was only denied is not known. `use_count` counts recorded
 uses that it allows, by `used_by_count` principals on `used_name_count` names; a use that several ACLs allow
-counts for each."""
+counts for each. The last four columns are those of `access_review`."""
 
 FINDINGS_SCHEMA: Final = StructType(
     [
@@ -146,7 +153,8 @@ FINDINGS_SCHEMA: Final = StructType(
 
 `finding_id` is the same for the same finding in every run. `severity` is HIGH, MEDIUM or LOW, `score` from 0
 to 1. `reason` is a sentence for people; `evidence` is a JSON object for programs. `is_safe_to_remove`: for an
-ACL, whether a replay of all recorded access without it flips nothing."""
+ACL, whether a replay of all recorded access without it flips nothing; null where that would flip nothing, but
+the record or the ACL is too young for it to mean anything."""
 
 ANOMALIES_SCHEMA: Final = StructType([*FINDINGS_SCHEMA.fields, StructField("suppressed_by", StringType())])
 """Table `anomalies`: a row for each finding and day on which it was seen, in whichever run. `finding_id` is
