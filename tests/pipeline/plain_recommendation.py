@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from datetime import date, timedelta
+from itertools import pairwise, product
 from typing import Any, Self
 
 import duckdb
@@ -36,6 +37,10 @@ TOPICS = """
     SELECT DISTINCT resource_name FROM decisions WHERE cluster = $cluster AND resource_name IS NOT NULL
     AND (decision = 'ALLOWED' OR access = 'LISTING')"""
 
+DAYS = """
+    SELECT DISTINCT time_ms // 86400000 FROM decisions
+    WHERE cluster = $cluster AND decision = 'ALLOWED' ORDER BY 1"""
+
 
 def granted_names(acls: Iterable[Acl], principals: Collection[str], topics: Collection[str]) -> int:
     """Return how many (principal, operation, topic) are allowed from some host and denied not from every."""
@@ -50,19 +55,22 @@ def granted_names(acls: Iterable[Acl], principals: Collection[str], topics: Coll
 
 @dataclass(frozen=True)
 class PlainRecommendation:
-    """The recorded questions of a cluster, the known topics, and the ACLs that were recommended."""
+    """The recorded questions and days of a cluster, the known topics, and the ACLs that were recommended."""
 
     asked: Sequence[Asked]
     topics: Collection[str]
     acls: Sequence[Acl]
+    days: Sequence[int]
+    """Days since 1970 on which something was allowed, in order."""
 
     @classmethod
     def of(cls, raw: duckdb.DuckDBPyConnection, cluster: str, acls: Sequence[Acl]) -> Self:
         """Return that of the raw lines; the newest decision on a question says if it is denied."""
         rows = raw.execute(QUESTIONS, {"cluster": cluster}).fetchall()
         topics = raw.execute(TOPICS, {"cluster": cluster}).fetchall()
+        days = raw.execute(DAYS, {"cluster": cluster}).fetchall()
         asked = [dict(zip(NAMES, row, strict=True)) for row in rows]
-        return cls(asked, {row[0] for row in topics}, acls)
+        return cls(asked, {row[0] for row in topics}, acls, [row[0] for row in days])
 
     def granted_names(self, acls: Iterable[Acl]) -> int:
         """Return how much some ACLs grant to the principals of the record on the known topics."""
@@ -106,6 +114,17 @@ class PlainRecommendation:
             "regions_lost": regions["LOST"],
             "is_difference_cut": False,
             "coverage": (numbers["needed_events"] - numbers["lost_events"]) / allowed,
+        }
+
+    def record(self) -> dict[str, Any]:
+        """Return the days on which the proof rests."""
+        first, last = (str(date(1970, 1, 1) + timedelta(days=day)) for day in (self.days[0], self.days[-1]))
+        gaps = [following - day - 1 for day, following in pairwise(self.days)]
+        return {
+            "recorded_days": len(self.days),
+            "recorded_from": first,
+            "recorded_to": last,
+            "recorded_gap_days": max(gaps, default=0),
         }
 
     def superfluous(self) -> list[Acl]:

@@ -349,7 +349,8 @@ def test_every_number_and_region_of_the_recommendation(
     )
     difference.check(shown.pop("difference"))
     known = PlainRecommendation.of(raw, cluster, acls)
-    assert shown == known.numbers() | known.numbers_beside(plain.acls, difference.counts()) | {
+    beside = known.numbers_beside(plain.acls, difference.counts())
+    assert shown == known.numbers() | beside | known.record() | {
         "is_within_today": is_within, "is_proven": True,
     }  # fmt: skip
     assert not known.superfluous()
