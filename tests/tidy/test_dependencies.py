@@ -5,17 +5,24 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from packaging.utils import canonicalize_name
 
+from kustos.acl.forms import texts_of
 from kustos.cli.failures import ExitCode
+from kustos.cli.pipeline.signoff import app as signoff
 from kustos.extras import EXTRAS
+from kustos.pipeline.review import review_document, write_review
 from testkit.installation import NAME, PROJECT, Installation, closure, requirements
 from testkit.paths import ROOT
+from testkit.review_rows import AS_OF
+from tests.pipeline.review.test_signoff import ACLS, WRITE_OLD, entitlement_row, keys
 
 PAGE = ROOT / "docs" / "how-to" / "install.md"
 
@@ -88,8 +95,10 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 
 @pytest.fixture(scope="module")
-def with_spark(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    return Installation(tmp_path_factory.mktemp("installation") / "spark", ["spark"])
+def with_extra(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Installation]:
+    """Return what makes an installation with one extra, and with no other."""
+    folder = tmp_path_factory.mktemp("installations")
+    return cache(lambda extra: Installation(folder / extra, [extra]))
 
 
 IMPORT_ALL = """
@@ -153,10 +162,9 @@ gssapi.sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule required us
 """
 
 
-@pytest.mark.parametrize(("extra", "command", "words"), MISSING)
-def test_a_command_whose_extra_is_missing_says_what_to_install(
-    tmp_path: Path, base: Installation, with_spark: Installation, extra: str, command: str, words: str
-) -> None:
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Return a folder with the files that the commands of `MISSING` name."""
     (tmp_path / "acls.yaml").write_text("version: 1\nacls: []\n")
     (tmp_path / "requests.parquet").touch()
     (tmp_path / "review.jws").touch()
@@ -165,14 +173,73 @@ def test_a_command_whose_extra_is_missing_says_what_to_install(
     (tmp_path / "mapping.properties").write_text("ssl.principal.mapping.rules=RULE:a/b/\n")
     (tmp_path / "node.properties").write_text(NODE)
     (tmp_path / "tables").mkdir()
-    (tmp_path / "pipeline.yml").write_text(
-        "version: 1\ntables:\n  path: tables\nspark:\n  remote: sc://127.0.0.1:1\n"
-    )
-    installation = with_spark if extra == "connect" else base
-    done = installation.kustos(*command.split(), cwd=tmp_path)
+    return tmp_path
+
+
+def try_command(installation: Installation, place: Path, extra: str, command: str) -> CompletedProcess[str]:
+    remote = "spark:\n  remote: sc://127.0.0.1:1\n" if extra == "connect" else ""
+    (place / "pipeline.yml").write_text(f"version: 1\ntables:\n  path: tables\n{remote}")
+    return installation.kustos(*command.split(), cwd=place)
+
+
+@pytest.mark.parametrize(("extra", "command", "words"), MISSING)
+def test_a_command_whose_extra_is_missing_says_what_to_install(
+    place: Path,
+    base: Installation,
+    with_extra: Callable[[str], Installation],
+    extra: str,
+    command: str,
+    words: str,
+) -> None:
+    done = try_command(with_extra("spark") if extra == "connect" else base, place, extra, command)
     assert done.returncode == ExitCode.USAGE, done.stderr
     assert f"{words}, install it with `pip install 'kustos[{extra}]'`" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("extra", "command"), [(extra, command) for extra, command, _ in MISSING])
+def test_a_command_needs_no_other_extra_than_the_one_that_it_names(
+    place: Path, with_extra: Callable[[str], Installation], extra: str, command: str
+) -> None:
+    """The files that the commands get are empty: each command reads on to that error."""
+    done = try_command(with_extra(extra), place, extra, command)
+    assert "install it with" not in done.stderr
+    assert "No module named" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode != ExitCode.OK
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_with_an_extra_alone_its_modules_can_be_imported(
+    with_extra: Callable[[str], Installation], extra: str
+) -> None:
+    done = with_extra(extra).python(IMPORT_ALL)
+    assert done.returncode == 0, done.stderr
+    brought = closure([extra])
+    missing = tuple(prefix for prefix, needed in ONLY_WITH.items() if not closure([needed]) <= brought)
+    assert [name for name in json.loads(done.stdout) if not name.startswith(missing)] == []
+
+
+def test_reviewers_need_no_extra_but_the_one_for_signatures(
+    tmp_path: Path, with_extra: Callable[[str], Installation]
+) -> None:
+    row = entitlement_row("User:bob", "WRITE", "old", granted_by=[texts_of(WRITE_OLD)])
+    made = review_document([row], ACLS, as_of=AS_OF, dormant_days=90, created_at=AS_OF)
+    (tmp_path / "q3.json").write_text(write_review(made))
+    private, public = keys("Ed25519")
+    (tmp_path / "private.pem").write_bytes(private)
+    (tmp_path / "public.pem").write_bytes(public)
+    steps = (
+        "decide q3.json revoke --by ann --reason left --principal User:bob --unused --yes",
+        "changes q3.json --commands",
+        "close q3.json --by ann",
+        "sign q3.json --key private.pem --out q3.jws",
+        "check q3.jws --key public.pem --exit-code",
+    )
+    assert {step.partition(" ")[0] for step in steps} == {each.name for each in signoff.registered_commands}
+    for step in steps:
+        done = with_extra("sign").kustos("pipeline", "signoff", *step.split(), cwd=tmp_path)
+        assert done.returncode == ExitCode.OK, done.stderr
 
 
 def test_every_extra_has_a_command_that_is_tried_without_it() -> None:

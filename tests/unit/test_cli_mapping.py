@@ -147,6 +147,18 @@ def test_removal_that_would_take_more_than_it_says_is_refused(entries: dict[str,
         filters_to_remove(ResourceArguments(topics=["t"]), EntryArguments(**entries))
 
 
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_name_of_a_resource_is_refused(name: str) -> None:
+    """As a MATCH it would take the ACLs on `*`."""
+    resources = ResourceArguments(topics=["t", name], pattern_type=PatternType.MATCH)
+    for to_filters in (
+        lambda: filters_to_remove(resources, EntryArguments()),
+        lambda: filters_to_list(resources),
+    ):
+        with pytest.raises(CommandError, match="empty"):
+            to_filters()
+
+
 def test_listing_without_resource_asks_for_everything() -> None:
     assert filters_to_list(ResourceArguments()) == [EVERY_BINDING]
     assert len(filters_to_list(ResourceArguments(topics=["t", "t"], cluster=True))) == 2

@@ -197,13 +197,17 @@ def test_an_acknowledgement_says_who_and_why_and_of_what(runs: Runs) -> None:
         (["a" * 8], "alice", " ", "`reason`"),
         (["a" * 8], "alice", "r" * 1001, "`reason`"),
         (["aaa"], "alice", "r", "too short"),
-        (["ffffff"], "alice", "r", "no finding"),
+        (["ffffff"], "alice", "r", "of the findings no id begins"),
+        (["bbbbbb", "aaaaab"], "alice", "r", "did you mean"),
     ):
         with pytest.raises(TriageError, match=message):
             acknowledge(runs.tables, ids, by=by, reason=reason, at=NOW)
     assert {row["state"] for row in stored_states(runs.tables)} == {"OPEN"}
     [row] = acknowledge(runs.tables, ["bbbbbb"], by="alice", reason="r", at=NOW)
     assert row["state"] == "ACKNOWLEDGED"
+    with pytest.raises(TriageError, match="`alice` has acknowledged finding"):
+        acknowledge(runs.tables, ["aaaaaaaa", "bbbbbb"], by="bob", reason="r", at=NOW)
+    assert runs.states()["a"]["acknowledged_by"] is None, "all or nothing"
     [row] = reopen(runs.tables, ["bbbbbb"])
     assert (row["state"], row["acknowledged_by"]) == ("OPEN", None)
     assert stored_states(runs.tables) == sorted(stored_states(runs.tables), key=lambda row: row["finding_id"])

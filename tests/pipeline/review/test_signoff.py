@@ -113,7 +113,7 @@ def test_a_review_is_read_back_as_it_was_written_and_counts_its_decisions() -> N
     closed = sign_off(decided(document(), WRITE="revoke"), by="Ann", at=AT)
     assert verify_review(closed).is_signed_off
     with pytest.raises(ReviewError, match="no row `x`"):
-        with_decisions(made, [row_id(made, "User:bob", "WRITE"), "x"], ReviewDecision.KEEP, by="Eve", at=AT)
+        with_decisions(made, [row_id(made, "User:bob", "WRITE"), "x"], ReviewDecision.KEEP, by="Ann", at=AT)
     with pytest.raises(ReviewError, match="signed off"):
         with_decision(closed, row_id(closed, "User:bob", "WRITE"), ReviewDecision.KEEP, by="Eve", at=AT)
     with pytest.raises(ReviewError, match="already"):

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kustos.cli.pipeline.signoff import _write
 from kustos.pipeline.files import publish
+from kustos.pipeline.review.review_file import change_review_file
+from kustos.pipeline.review.signoff import write_review
 from kustos.pipeline.run.tables_report import _replace
+from tests.pipeline.review.test_signoff import document
 
 
 def publish_page(out: Path) -> None:
@@ -18,8 +20,13 @@ def publish_page(out: Path) -> None:
     publish(staging, out.parent, (), (out.name,))
 
 
+def write_decision(out: Path) -> None:
+    out.write_text(write_review(document()))
+    change_review_file(out, lambda contents: contents)
+
+
 WRITERS: dict[str, Callable[[Path], None]] = {
-    "a review": lambda out: _write(out, {"rows": []}),
+    "a review": write_decision,
     "a page of tables": lambda out: _replace(out, "page"),
     "a page of files": publish_page,
 }

@@ -63,6 +63,9 @@ class ResourceArguments:
             for resource_type, names in named
             for name in names
         ]
+        if not all(each.name for each in found):
+            # MATCH would take the ACLs on `*`
+            raise usage_error("the name of a resource is empty, name one or leave the option out")
         if (self.cluster or with_cluster) and self.pattern_type is PatternType.LITERAL:
             found.append(_CLUSTER)
         return list(dict.fromkeys(found))

@@ -25,7 +25,7 @@ from kustos.cli.pipeline.context import (
 )
 
 if TYPE_CHECKING:
-    from kustos.pipeline.review import ReviewChanges, ReviewState
+    from kustos.pipeline.review import ReviewChanges, ReviewState, RowChoice
 
 CHECK_EXAMPLES = """
 kustos pipeline signoff check q3.json
@@ -33,10 +33,11 @@ kustos pipeline signoff check q3.jws --key auditors.pem --exit-code
 """
 DECIDE_EXAMPLES = """
 kustos pipeline signoff decide q3.json revoke --by alice \\
-    --reason "team has moved" --row 5c1b...
+    --reason "team has moved" --row 5c1b9e02
 kustos pipeline signoff decide q3.json keep --by alice --principal User:pay
 kustos pipeline signoff decide q3.json revoke --by alice --reason "dead" \\
     --unused --operation DELETE --yes
+kustos pipeline signoff decide q3.json keep --by alice --all --undecided
 """
 CLOSE_EXAMPLES = """
 kustos pipeline signoff close q3.json --by "Alice, platform team"
@@ -67,7 +68,9 @@ Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; need
 RowIds = Annotated[
     list[str] | None, typer.Option("--row", metavar="ID", help="A row, by its id or a beginning of it.")
 ]
+EveryRow = Annotated[bool, typer.Option("--all", help="Every row.")]
 Undecided = Annotated[bool, typer.Option("--undecided", help="Only rows not decided yet.")]
+Overrule = Annotated[bool, typer.Option("--overrule", help="Also replace what other reviewers decided.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Decide without confirmation.")]
 By = Annotated[str, typer.Option("--by", metavar="NAME", help="Name of the reviewer.")]
 
@@ -110,7 +113,9 @@ def decide(
     pattern_type: RowsOfPatternType = None,
     team: RowsOfTeam = None,
     unused: UnusedRows = False,
+    every_row: EveryRow = False,
     undecided: Undecided = False,
+    overrule: Overrule = False,
     yes: Yes = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
@@ -119,10 +124,19 @@ def decide(
     Several choices mean rows that match all of them. A verdict is on a whole row: `--principal User:bob` is
     not on what `User:*` may do, `--resource-name payments` not on a prefix or `*` that matches it. Unless
     each row is given by `--row`, the command shows the rows and asks for confirmation; scripts give `--yes`.
+
+    Several reviewers may decide at the same time. If another reviewer has decided to keep or revoke a row,
+    the command decides nothing.
     """
     from kustos.cli.failures import usage_error
     from kustos.cli.terminal import confirm
-    from kustos.pipeline.review import ReviewDecision, RowChoice, verify_review, with_decisions
+    from kustos.pipeline.review import (
+        ReviewDecision,
+        RowChoice,
+        change_review_file,
+        verify_review,
+        with_decisions,
+    )
 
     choice = RowChoice.of(
         principal=principal,
@@ -134,27 +148,53 @@ def decide(
         is_unused=unused,
         as_written=True,
     )
-    if not row and choice.is_everything:
-        raise usage_error("say which rows, such as by `--row`, `--principal`, `--team` or `--unused`")
-    contents = _read(document)
-    verify_review(contents)
-    wanted = [
-        one
-        for one in contents["review"]["rows"]
-        if (not row or any(one["row_id"].startswith(beginning) for beginning in row))
-        and choice.takes(one)
-        and not (undecided and one["row_id"] in contents["decisions"])
-    ]
+    is_everything = not row and choice.is_everything
+    if is_everything and not every_row:
+        raise usage_error(
+            "say which rows, such as by `--row`, `--principal`, `--team`, `--unused` or `--all`"
+        )
+    if every_row and not is_everything:
+        raise usage_error("`--all` takes every row, leave it out or the other choices of rows")
+    seen = _read(document)
+    wanted = _wanted(seen, row or [], choice, undecided=undecided)
+    at, ids = datetime.now(UTC), [one["row_id"] for one in wanted]
+
+    def decided_in(contents: Any) -> Any:
+        return with_decisions(
+            contents,
+            ids,
+            ReviewDecision(verdict.value),
+            by=by,
+            at=at,
+            reason=reason,
+            seen=seen,
+            overrules=overrule,
+        )
+
+    decided_in(seen)  # an error comes before the question
+    if not yes and not row:
+        confirm(f"{verdict.value} {_rows(wanted, seen)}", [_row_text(one) for one in wanted], "--yes")
+    decided = change_review_file(document, decided_in)
+    _print_state(verify_review(decided), output, decided=_rows(wanted, seen))
+
+
+def _wanted(contents: Any, named: list[str], choice: "RowChoice", *, undecided: bool) -> list[dict[str, Any]]:
+    """Return the chosen rows; raise `ReviewError` for a named row that is not there or not chosen."""
+    from kustos.cli.failures import usage_error
+    from kustos.pipeline.errors import ReviewError
+    from kustos.pipeline.short_ids import ids_of_beginnings
+
+    rows = contents["review"]["rows"]
+    every_id = [one["row_id"] for one in rows]
+    ids = ids_of_beginnings(every_id, named, "rows", ReviewError, "the document") if named else every_id
+    chosen = [one for one in rows if one["row_id"] in set(ids) and choice.takes(one)]
+    if named and len(chosen) < len(ids):
+        left = next(each for each in ids if each not in {one["row_id"] for one in chosen})
+        raise usage_error(f"the other choices leave out row `{left}`, give it alone")
+    wanted = [one for one in chosen if not (undecided and one["row_id"] in contents["decisions"])]
     if not wanted:
         raise usage_error("the review has no such row")
-    at, ids = datetime.now(UTC), [one["row_id"] for one in wanted]
-    decided = with_decisions(contents, ids, ReviewDecision(verdict.value), by=by, at=at, reason=reason)
-    # a beginning of an id may be that of several rows
-    is_named = choice.is_everything and len(wanted) <= len(row or ())
-    if not yes and not is_named:
-        confirm(f"{verdict.value} {_rows(wanted, contents)}", [_row_text(one) for one in wanted], "--yes")
-    _write(document, decided)
-    _print_state(verify_review(decided), output, decided=_rows(wanted, contents))
+    return wanted
 
 
 def _rows(rows: list[dict[str, Any]], contents: Any) -> str:
@@ -175,10 +215,9 @@ def _row_text(row: dict[str, Any]) -> str:
 
 def close(document: Document, by: By, output: DocumentOutput = OutputFormat.TABLE) -> None:
     """Sign a review off: each row must be kept or revoked."""
-    from kustos.pipeline.review import sign_off, verify_review
+    from kustos.pipeline.review import change_review_file, sign_off, verify_review
 
-    closed = sign_off(_read(document), by=by, at=datetime.now(UTC))
-    _write(document, closed)
+    closed = change_review_file(document, lambda contents: sign_off(contents, by=by, at=datetime.now(UTC)))
     _print_state(verify_review(closed), output)
 
 
@@ -195,9 +234,10 @@ def sign(
     """Sign a review by a key, for auditors."""
     from kustos.cli.output import print_lines
     from kustos.pipeline.review import sign_review
+    from kustos.runtime import FileSystemStorage
 
     password = None if key_password_file is None else key_password_file.read_bytes().rstrip(b"\r\n")
-    out.write_text(sign_review(_read(document), key.read_bytes(), password), encoding="ascii")
+    FileSystemStorage().write(out, sign_review(_read(document), key.read_bytes(), password).encode("ascii"))
     print_lines(str(out))
 
 
@@ -296,14 +336,6 @@ def _read(path: Path) -> Any:
     from kustos.pipeline.review import read_review
 
     return read_review(_text(path))
-
-
-def _write(path: Path, document: Any) -> None:
-    from kustos.pipeline.review import write_review
-    from kustos.runtime import FileSystemStorage
-
-    # a crash must leave neither half a review nor a decision that was reported and is lost
-    FileSystemStorage().write(path, write_review(document).encode())
 
 
 def _print_state(state: "ReviewState", output: OutputFormat, decided: str | None = None) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kustos.pipeline.review.entitled import entitlement_rows
     from kustos.pipeline.review.former import Comparison, former_of
     from kustos.pipeline.review.period import bindings_of, in_force, team_of, until, with_team
+    from kustos.pipeline.review.review_file import change_review_file
     from kustos.pipeline.review.revoked import with_uses_until_revoked
     from kustos.pipeline.review.row_choice import RowChoice
     from kustos.pipeline.review.signature import sign_review, verify_signed_review
@@ -50,6 +51,7 @@ __all__ = [
     "RowChoice",
     "access_review",
     "bindings_of",
+    "change_review_file",
     "changes_of",
     "entitlement_rows",
     "entitlements_csv",
@@ -89,6 +91,7 @@ _HOMES: Final = {
     "ReviewState": "signoff",
     "access_review": "access",
     "bindings_of": "period",
+    "change_review_file": "review_file",
     "changes_of": "changes",
     "entitlement_rows": "entitled",
     "entitlements_csv": "csv_form",

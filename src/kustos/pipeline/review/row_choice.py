@@ -20,13 +20,13 @@ from kustos.acl import (
 )
 from kustos.acl.forms import Place, binding_of_fields, texts_of
 from kustos.authorizer import RuleKind
-from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.entitlements import Denying, Effect, name_is_matched
-from kustos.pipeline.review.recorded_questions import rules_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from kustos.pipeline.deciding import AclsInForce
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,18 @@ class RowChoice:
         is_unused: bool = False,
         as_written: bool = False,
     ) -> Self:
-        """Return the choice of texts, in any case; raise `ReviewError` for an unknown one."""
+        """Return the choice of texts, in any case; raise `ReviewError` for an unknown or empty one."""
+        given = {
+            "principal": principal,
+            "operation": operation,
+            "resource type": resource_type,
+            "resource name": resource_name,
+            "pattern type": pattern_type,
+            "team": team,
+        }
+        for what, text in given.items():
+            if text is not None and not text.strip():
+                raise ReviewError(f"the {what} is empty, name one or leave the choice by it out")
         wanted = None if operation is None else AclOperation.from_text(operation)
         kind = None if resource_type is None else ResourceType.from_text(resource_type)
         how = None if pattern_type is None else PatternType.from_text(pattern_type)
@@ -135,8 +146,11 @@ class RowChoice:
         kind, how = ResourceType[row["resource_type"]], PatternType[row["pattern_type"]]
         return name_is_matched(ResourcePattern(kind, row["resource_name"], how), name)
 
-    def narrowed(self, rows: Iterable[Mapping[str, Any]], acls: AclsInForce) -> Iterator[dict[str, Any]]:
+    def narrowed(self, rows: Iterable[Mapping[str, Any]], acls: "AclsInForce") -> Iterator[dict[str, Any]]:
         """Yield the chosen rows with what the DENYs of `acls`, the reviewed ones, leave of the choice."""
+        # reviewers decide without Spark
+        from kustos.pipeline.review.recorded_questions import rules_of
+
         bindings = acls.bindings
         denying = Denying(bindings, rules_of(acls))
         is_narrower = self.principal is not None or self.resource_name is not None

@@ -205,12 +205,19 @@ def with_decisions(
     by: str,
     at: datetime,
     reason: str = "",
+    seen: Document | None = None,
+    overrules: bool = False,
 ) -> Document:
-    """Return the document with a reviewer's decision on some rows, which replaces earlier ones.
+    """Return the document with a reviewer's decision on some rows, which replaces the reviewer's earlier one.
 
-    Raises `ReviewError` for an unknown row, a document that is signed off, or a decision without a name and,
-    for `revoke` and `ask`, a reason.
+    `seen` is the document as the reviewer saw it, if that was an earlier state. A keep or revoke of another
+    reviewer is replaced only if the decision `overrules` it, and one that `seen` lacks never. Raises
+    `ReviewError` for such a conflict, for an unknown row, a document that is signed off or of other rows than
+    `seen`, and for a decision without a name and, for `revoke` and `ask`, a reason.
     """
+    seen = seen or document
+    if document["review_digest"] != seen["review_digest"]:
+        raise ReviewError("the file holds another review now, look at its rows and decide again")
     if document["sign_off"] is not None:
         raise ReviewError("the review is signed off, make a new one to decide otherwise")
     known = {row["row_id"] for row in document["review"]["rows"]}
@@ -220,8 +227,22 @@ def with_decisions(
         if row_id not in known:
             raise ReviewError(f"the review has no row `{row_id}`")
         _check_decision(row_id, entry)
+        former = decided.get(row_id)
+        if former is not None and former["by"] != by:
+            _check_replaced(
+                row_id, former, is_seen=former == seen["decisions"].get(row_id), overrules=overrules
+            )
         decided[row_id] = dict(entry)
     return {**document, "decisions": decided}
+
+
+def _check_replaced(row_id: str, former: Mapping[str, str], *, is_seen: bool, overrules: bool) -> None:
+    """Raise `ReviewError` if the decision of another reviewer must stay."""
+    said = f"`{former['by']}` has decided `{former['verdict']}` on row `{row_id}`"
+    if not is_seen:
+        raise ReviewError(f"{said} meanwhile, look at it and decide again")
+    if former["verdict"] != ReviewDecision.ASK and not overrules:
+        raise ReviewError(f"{said}, give `--overrule` to replace it or `--undecided` to leave it")
 
 
 def sign_off(document: Document, *, by: str, at: datetime) -> Document:
@@ -235,7 +256,7 @@ def sign_off(document: Document, *, by: str, at: datetime) -> Document:
             "keep or revoke each of them"
         )
     _check_text("by", by)
-    if not by:
+    if not by.strip():
         raise ReviewError("who signs off is missing")
     closed = {**document, "sign_off": {"by": by, "at": _zoned(at)}}
     return {**closed, "sign_off": {**closed["sign_off"], "digest": digest_of(closed)}}

@@ -4,7 +4,6 @@ from kustos.pipeline.triage.acknowledgements import (
     REASON_CHARACTERS_MAX,
     State,
     acknowledge,
-    matching_ids,
     reopen,
     stored_states,
 )
@@ -16,7 +15,6 @@ __all__ = [
     "STATES",
     "State",
     "acknowledge",
-    "matching_ids",
     "merged",
     "of_cluster",
     "reopen",

@@ -1,18 +1,17 @@
 """What people say about findings: acknowledged by whom, when and why. Needs no Spark."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.errors import TriageError
+from kustos.pipeline.short_ids import ids_of_beginnings
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import Tables
 
 TABLE: Final = "finding_states"
 
-ID_LENGTH_MIN: Final = 6
-"""A shorter beginning of an id would soon be that of several."""
 REASON_CHARACTERS_MAX: Final = 1_000
 """A sentence or a few; the rest belongs into a ticket."""
 NAME_CHARACTERS_MAX: Final = 200
@@ -42,32 +41,14 @@ def stored_states(tables: "Tables") -> list[State]:
     )
 
 
-def matching_ids(rows: Iterable[Mapping[str, Any]], beginnings: Sequence[str]) -> list[str]:
-    """Return the ids that begin so, one for each; raise `TriageError` for none, several or a short one."""
-    known = [row["finding_id"] for row in rows]
-    found = []
-    for beginning in beginnings:
-        if len(beginning) < ID_LENGTH_MIN:
-            raise TriageError(
-                f"`{beginning}` is too short, give {ID_LENGTH_MIN} characters of the id or more"
-            )
-        ids = [each for each in known if each.startswith(beginning.lower())]
-        if len(ids) != 1:
-            what = "several findings have" if ids else "no finding has"
-            raise TriageError(
-                f"{what} an id that begins with `{beginning}`, see `kustos pipeline findings list`"
-            )
-        found += ids
-    return found
-
-
 def acknowledge(
     tables: "Tables", beginnings: Sequence[str], *, by: str, reason: str, at: datetime
 ) -> list[State]:
     """Note that somebody knows of these findings, and return their rows.
 
     A HIGH one is open again when it is seen on another day; any, when it comes back after it was resolved.
-    Raises `TriageError`, and what `Tables.change_small` raises.
+    Raises `TriageError`, also for a finding that another person acknowledged and nobody reopened, and what
+    `Tables.change_small` raises.
     """
     for what, text, most in (("by", by, NAME_CHARACTERS_MAX), ("reason", reason, REASON_CHARACTERS_MAX)):
         if not text.strip() or len(text) > most:
@@ -75,6 +56,10 @@ def acknowledge(
     said = {"acknowledged_by": by, "acknowledged_at": at, "acknowledged_reason": reason}
 
     def change(row: State) -> State:
+        if row["state"] == "ACKNOWLEDGED" and row["acknowledged_by"] != by:
+            raise TriageError(
+                f"`{row['acknowledged_by']}` has acknowledged finding `{row['finding_id']}`, reopen it first"
+            )
         state = "ACKNOWLEDGED" if row["state"] == "OPEN" else row["state"]
         return row | said | {"acknowledged_day": row["last_day"], "state": state}
 
@@ -91,11 +76,13 @@ def reopen(tables: "Tables", beginnings: Sequence[str]) -> list[State]:
     return _changed(tables, beginnings, change)
 
 
-def _changed(tables: "Tables", beginnings: Sequence[str], change: Any) -> list[State]:
+def _changed(tables: "Tables", beginnings: Sequence[str], change: Callable[[State], State]) -> list[State]:
     made: list[State] = []
 
     def rows_after(rows: list[State]) -> list[State]:
-        ids = set(matching_ids(rows, beginnings))
+        known = [row["finding_id"] for row in rows]
+        where = "`kustos pipeline findings list`"
+        ids = ids_of_beginnings(known, beginnings, "findings", TriageError, where)
         after = [change(row) if row["finding_id"] in ids else row for row in rows]
         made.extend(row for row in after if row["finding_id"] in ids)
         return after
