@@ -130,8 +130,8 @@ def test_the_verdict_of_another_reviewer_is_replaced_only_on_request(
         (["--resource-type", ""], "the resource type is empty"),
         (["--pattern-type", ""], "the pattern type is empty"),
         (["--principal", "User:nobody"], "no such row"),
-        (["--undecided"], "say which rows"),
-        ([], "say which rows"),
+        (["--undecided"], "choose rows"),
+        ([], "choose rows"),
         (["--all", "--row", "{0}"], "`--all` takes every row"),
     ],
 )

@@ -128,7 +128,6 @@ def decide(
     Several reviewers may decide at the same time. If another reviewer has decided to keep or revoke a row,
     the command decides nothing.
     """
-    from kustos.cli.failures import usage_error
     from kustos.cli.terminal import confirm
     from kustos.pipeline.review import (
         ReviewDecision,
@@ -148,13 +147,7 @@ def decide(
         is_unused=unused,
         as_written=True,
     )
-    is_everything = not row and choice.is_everything
-    if is_everything and not every_row:
-        raise usage_error(
-            "say which rows, such as by `--row`, `--principal`, `--team`, `--unused` or `--all`"
-        )
-    if every_row and not is_everything:
-        raise usage_error("`--all` takes every row, leave it out or the other choices of rows")
+    _require_choice(every_row=every_row, is_everything=not row and choice.is_everything)
     seen = _read(document)
     wanted = _wanted(seen, row or [], choice, undecided=undecided)
     at, ids = datetime.now(UTC), [one["row_id"] for one in wanted]
@@ -176,6 +169,16 @@ def decide(
         confirm(f"{verdict.value} {_rows(wanted, seen)}", [_row_text(one) for one in wanted], "--yes")
     decided = change_review_file(document, decided_in)
     _print_state(verify_review(decided), output, decided=_rows(wanted, seen))
+
+
+def _require_choice(*, every_row: bool, is_everything: bool) -> None:
+    """Raise a usage error unless the options choose some rows, or every row by `--all`."""
+    from kustos.cli.failures import usage_error
+
+    if is_everything and not every_row:
+        raise usage_error("choose rows, such as with `--row`, `--principal`, `--team`, `--unused` or `--all`")
+    if every_row and not is_everything:
+        raise usage_error("`--all` takes every row: remove it or the other choices of rows")
 
 
 def _wanted(contents: Any, named: list[str], choice: "RowChoice", *, undecided: bool) -> list[dict[str, Any]]:
