@@ -18,7 +18,7 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.acl.forms import texts_of
-from kustos.pipeline.queries.record import Record
+from kustos.pipeline.queries.record import RecordCoverage
 from kustos.pipeline.schemas import ACL_HISTORY_SCHEMA, ACL_SCHEMA, AUDIT_ROLLUP_SCHEMA
 
 START = datetime(2026, 8, 1, tzinfo=UTC)
@@ -97,9 +97,11 @@ def rollup(spark: SparkSession, rows: Iterable[Row]) -> DataFrame:
     return spark.createDataFrame(list(rows), AUDIT_ROLLUP_SCHEMA)
 
 
-def whole_record(as_of: datetime = AS_OF, window_days: int = 90) -> Record:
+def whole_record(as_of: datetime = AS_OF, window_days: int = 90) -> RecordCoverage:
     """Return what a record without gaps covers, whatever the rows of a test are."""
-    return Record.of((as_of.date() - timedelta(days=n) for n in range(2 * window_days)), as_of, window_days)
+    return RecordCoverage.of(
+        (as_of.date() - timedelta(days=n) for n in range(2 * window_days)), as_of, window_days
+    )
 
 
 def history(spark: SparkSession, since: Sequence[tuple[AclBinding, int, int | None]]) -> DataFrame:

@@ -21,8 +21,8 @@ from kustos.extras import EXTRAS
 from kustos.pipeline.review import review_document, write_review
 from testkit.installation import NAME, PROJECT, Installation, closure, requirements
 from testkit.paths import ROOT
+from testkit.review_documents import ACLS, WRITE_OLD, entitlement_row, keys
 from testkit.review_rows import AS_OF
-from tests.pipeline.review.test_signoff import ACLS, WRITE_OLD, entitlement_row, keys
 
 PAGE = ROOT / "docs" / "how-to" / "install.md"
 

@@ -25,8 +25,9 @@ from kustos.pipeline.review.csv_form import (
 )
 from kustos.pipeline.schemas import ACCESS_REVIEW_SCHEMA, ENTITLEMENTS_SCHEMA
 from kustos.pipeline.spreadsheet import BYTE_ORDER_MARK
+from testkit.review_documents import ACLS, READ_PAY, WRITE_OLD
 from testkit.review_rows import acl
-from tests.pipeline.review.test_signoff import ACLS, AT, READ_PAY, ROWS, WRITE_OLD, decided, document, row_id
+from tests.pipeline.review.test_signoff import AT, ROWS, decided, document, row_id
 
 
 def test_revoked_rows_ask_for_their_acls_unless_others_need_them() -> None:

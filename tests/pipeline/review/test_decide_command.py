@@ -12,8 +12,8 @@ import pytest
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.pipeline.review.signoff import review_document, write_review
+from testkit.review_documents import ACLS, entitlement_row
 from testkit.review_rows import AS_OF
-from tests.pipeline.review.test_signoff import ACLS, entitlement_row
 
 REVIEWERS = 6
 ROWS = [entitlement_row(f"User:{number}", "READ", f"topic-{number}") for number in range(REVIEWERS)]

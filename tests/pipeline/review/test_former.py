@@ -10,8 +10,9 @@ from kustos.acl.forms import texts_of
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.former import Comparison, former_of
 from kustos.pipeline.review.signoff import read_review, review_document, verify_review, write_review
+from testkit.review_documents import ACLS, entitlement_row
 from testkit.review_rows import AS_OF, acl
-from tests.pipeline.review.test_signoff import ACLS, AT, DATA, ROWS, decided, document, entitlement_row
+from tests.pipeline.review.test_signoff import AT, DATA, ROWS, decided, document
 
 FORMER = decided(document(), WRITE="revoke", ALL="ask")
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from kustos.acl.forms import texts_of
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.findings import acl_findings, removable_together
-from kustos.pipeline.queries.record import Record, record_of
+from kustos.pipeline.queries.record import RecordCoverage, record_of
 from kustos.pipeline.review import access_review
 from testkit.review_rows import START, acl, history, rollup, row
 from testkit.seeds import Drawing
@@ -34,7 +34,7 @@ def test_the_record_is_enough_exactly_if_each_day_of_the_window_is_covered(
     recorded = {START.date() + n * DAY for n in days}
     as_of = START + 50 * DAY + (timedelta() if is_midnight else NOON)
     last = (START + (49 if is_midnight else 50) * DAY).date()
-    found = Record.of(recorded, as_of, window)
+    found = RecordCoverage.of(recorded, as_of, window)
     known = {day for day in recorded if day <= last}
     assert (found.last_wanted, found.first_day) == (last, min(known, default=None))
     assert found.recorded_days == sum(last - n * DAY in known for n in range(window))
@@ -64,7 +64,7 @@ def test_the_record_is_enough_exactly_if_each_day_of_the_window_is_covered(
     ],
 )
 def test_records_by_hand(days: set[int], window: int, is_enough: bool) -> None:
-    found = Record.of({START.date() + n * DAY for n in days}, START + 50 * DAY, window)
+    found = RecordCoverage.of({START.date() + n * DAY for n in days}, START + 50 * DAY, window)
     assert found.is_enough == is_enough
 
 

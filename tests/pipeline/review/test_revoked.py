@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from kustos.acl.forms import texts_of
 from kustos.pipeline.review.csv_form import instant_text
 from kustos.pipeline.review.revoked import with_uses_until_revoked
+from testkit.review_documents import entitlement_row
 from testkit.review_rows import AS_OF, START, acl, history, rollup, row
-from tests.pipeline.review.test_signoff import entitlement_row
 
 PREFIX = acl("User:bob", "READ", "TOPIC", "pay.", prefixed=True)
 OLD = acl("User:*", "WRITE", "TOPIC", "old")

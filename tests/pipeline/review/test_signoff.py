@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.acl.forms import texts_of
-from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.row_choice import RowChoice
 from kustos.pipeline.review.signature import sign_review, verify_signed_review
@@ -28,43 +25,11 @@ from kustos.pipeline.review.signoff import (
     with_decisions,
     write_review,
 )
-from testkit.review_rows import AS_OF, acl
+from testkit.review_documents import ACLS, READ_PAY, WRITE_OLD, entitlement_row, keys
+from testkit.review_rows import AS_OF
 
-READ_PAY = acl("User:alice", "READ", "TOPIC", "pay.", prefixed=True)
-WRITE_OLD = acl("User:bob", "WRITE", "TOPIC", "old")
-ACLS = AclsInForce.of("prod", [READ_PAY, WRITE_OLD], super_users="User:root")
 DATA = Path(__file__).parent.parent / "data"
 AT = datetime(2026, 12, 1, 9, tzinfo=UTC)
-
-
-def entitlement_row(principal: str, operation: str, name: str, **changed: Any) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "as_of": AS_OF,
-        "team": None,
-        "principal": principal,
-        "operation": operation,
-        "resource_type": "TOPIC",
-        "resource_name": name,
-        "pattern_type": "LITERAL",
-        "host": "*",
-        "breadth": "NAMED",
-        "basis": "MatchingAcl",
-        "is_implied": False,
-        "effect": "WHOLE",
-        "denied_by": [],
-        "deny_count": 0,
-        "granted_by": [],
-        "granted_since": None,
-        "principal_count": 1,
-        "name_count": 1,
-        "use_count": 0,
-        "used_by_count": 0,
-        "used_name_count": 0,
-        "last_used": None,
-        "dormant_days": None,
-        "is_dormant": True,
-    }
-    return row | changed
 
 
 OF_PAY: dict[str, Any] = {
@@ -214,20 +179,6 @@ def test_a_decision_without_who_when_or_why_is_refused(wrong: dict[str, Any]) ->
     made["decisions"][some] = made["decisions"][some] | wrong
     with pytest.raises(ReviewError):
         verify_review(made)
-
-
-def keys(kind: str) -> tuple[bytes, bytes]:
-    made: Any = (
-        ed25519.Ed25519PrivateKey.generate() if kind == "Ed25519" else ec.generate_private_key(ec.SECP256R1())
-    )
-    return (
-        made.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ),
-        made.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        ),
-    )
 
 
 @pytest.mark.parametrize("kind", ["Ed25519", "ES256"])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kustos.analysis import Policy
     from kustos.pipeline.deciding import AclsInForce
     from kustos.pipeline.findings import Existing
-    from kustos.pipeline.queries.record import Record
+    from kustos.pipeline.queries.record import RecordCoverage
     from kustos.pipeline.reach import Duty
     from kustos.pipeline.tables import Tables
 
@@ -49,7 +49,8 @@ def run_review(
 ) -> dict[str, Any]:
     """Replace what `entitlements`, `access_review` and `findings` have on the cluster of the tables.
 
-    Returns sums of each, and as `record` what the record covers of the days before (`Record.as_dict`).
+    Returns sums of each, and as `record` what the record covers of the days before
+    (`RecordCoverage.as_dict`).
 
     Raises what `Tables` raises, `ReviewError`, `MetadataHistoryError` and `AnalysisError`.
     """
@@ -64,7 +65,7 @@ def run_review(
 
 def _review(
     spark: "SparkSession", tables: "Tables", question: ReviewQuestion, progress: Progress
-) -> "Record":
+) -> "RecordCoverage":
     from kustos.pipeline.deciding import ship
     from kustos.pipeline.findings import NOTHING_KNOWN, acl_findings, supports
     from kustos.pipeline.queries.record import record_of

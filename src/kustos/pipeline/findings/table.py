@@ -24,7 +24,7 @@ from kustos.pipeline.findings.candidates import FOUND_SCHEMA, decided, deleted_u
 from kustos.pipeline.findings.existing_names import NOTHING_KNOWN, Existing
 from kustos.pipeline.findings.kinds import EXACT, Cause, FindingKind
 from kustos.pipeline.findings.supports import carried, safe_together, supports
-from kustos.pipeline.queries.record import Record, record_of
+from kustos.pipeline.queries.record import RecordCoverage, record_of
 from kustos.pipeline.review.deciding_acls import with_deciding_acls
 from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until
 from kustos.pipeline.schemas import ACL_SCHEMA, FINDINGS_SCHEMA
@@ -68,7 +68,7 @@ def acl_findings(
     history: DataFrame | None = None,
     scram_history: DataFrame | None = None,
     supported: DataFrame | None = None,
-    record: Record | None = None,
+    record: RecordCoverage | None = None,
 ) -> DataFrame:
     """Return the findings about the ACLs in force at `as_of`, as FINDINGS_SCHEMA.
 
@@ -134,7 +134,7 @@ def _seen(
     return frame.crossJoin(sql.broadcast(recorded.agg(sql.min("first_time").alias("recorded_since"))))
 
 
-def _found(frame: DataFrame, threshold: datetime, record: Record) -> DataFrame:
+def _found(frame: DataFrame, threshold: datetime, record: RecordCoverage) -> DataFrame:
     """Return a row for each finding of each ACL.
 
     `is_evident`: the record covers the window, and nothing says that the ACL is younger.

@@ -23,7 +23,7 @@ RECORDED_SHARE_MIN: Final = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class RecordCoverage:
     """What the record of a cluster has of the `window_days` up to `last_wanted`, both in days of UTC.
 
     `first_day` and `last_day` have a record, whenever they were; None without any. `recorded_days` are those
@@ -118,7 +118,7 @@ def recorded_days(rollup: DataFrame) -> list[date]:
     return sorted(row["day"] for row in days.collect())
 
 
-def record_of(rollup: DataFrame, as_of: datetime, window_days: int) -> Record:
+def record_of(rollup: DataFrame, as_of: datetime, window_days: int) -> RecordCoverage:
     """Return what a roll-up of one cluster covers of the days before a moment; an action."""
     until = rollup.filter(sql.col("first_time") <= sql.lit(as_of))
-    return Record.of(recorded_days(until), as_of, window_days)
+    return RecordCoverage.of(recorded_days(until), as_of, window_days)

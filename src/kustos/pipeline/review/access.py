@@ -20,7 +20,7 @@ from kustos.acl.forms import texts_of
 from kustos.analysis import necessity
 from kustos.authorizer import RuleKind
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls, decide, ship
-from kustos.pipeline.queries.record import Record, record_of
+from kustos.pipeline.queries.record import RecordCoverage, record_of
 from kustos.pipeline.review.changes import Flipped, ReplayFunction
 from kustos.pipeline.review.matcher import NOBODY
 from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until, with_team
@@ -66,7 +66,7 @@ def access_review(
     teams: Mapping[str, str] | None = None,
     history: DataFrame | None = None,
     questions: DataFrame | None = None,
-    record: Record | None = None,
+    record: RecordCoverage | None = None,
 ) -> DataFrame:
     """Return the table `access_review` of a roll-up and the ACLs in force at `as_of`.
 
@@ -89,7 +89,7 @@ def access_review(
     return with_team(finished, teams or {}).select(*ACCESS_REVIEW_SCHEMA.fieldNames())
 
 
-def with_dormancy(rows: DataFrame, as_of: datetime, record: Record) -> DataFrame:
+def with_dormancy(rows: DataFrame, as_of: datetime, record: RecordCoverage) -> DataFrame:
     """Return rows with `last_used` and `granted_since` with what the record says of their use.
 
     These are `as_of`, `dormant_days`, `is_dormant`, `recorded_days` and `covered_since`. A row is dormant if

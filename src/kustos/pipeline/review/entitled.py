@@ -27,7 +27,7 @@ from kustos.acl.forms import texts_of
 from kustos.authorizer import RuleKind
 from kustos.pipeline.columns.probes import LISTING
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls
-from kustos.pipeline.queries.record import Record, record_of
+from kustos.pipeline.queries.record import RecordCoverage, record_of
 from kustos.pipeline.review.access import DORMANT_DAYS, with_dormancy
 from kustos.pipeline.review.entitlements import Breadth, Effect, breadth_of, entitlements
 from kustos.pipeline.review.matcher import Naming
@@ -61,7 +61,7 @@ def entitlement_rows(
     as_of: datetime,
     questions: DataFrame,
     dormant_days: int = DORMANT_DAYS,
-    record: Record | None = None,
+    record: RecordCoverage | None = None,
     teams: Mapping[str, str] | None = None,
     history: DataFrame | None = None,
     names: Mapping[str, Iterable[str]] | None = None,

@@ -125,7 +125,7 @@ def review_document(
     """Return the document of `entitlements` rows (mappings, as `row.asDict(recursive=True)`), undecided.
 
     Rows are sorted by their ids. `since` describes the former review that they were compared with, `record`
-    what the record covers (`Record.as_dict`). Raises
+    what the record covers (`RecordCoverage.as_dict`). Raises
     `ReviewError` for a repeated row.
     """
     rows_by_id: dict[str, Document] = {}
