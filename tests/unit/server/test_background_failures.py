@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import math
 import os
 import sys
 from collections import deque
@@ -362,15 +361,15 @@ async def _(faults: Faults) -> None:
         await happens(lambda: ("CLIENTS", 1) in running.gateway._ports)
 
 
-@breaks("broker-learning")
+@breaks("new-brokers")
 async def _(faults: Faults) -> None:
     async with running_gateway([await scripted_broker()]) as running:
-        calls = faults.once(running.cluster, "_query_brokers")
+        calls = faults.once(running.cluster, "learn_new_brokers")
+        (plan,) = running.gateway._plans
         for _ in range(2):
-            running.cluster._learned_s = -math.inf
-            learning = running.cluster.begin_learning()
-            assert learning is not None
-            await asyncio.wait((learning,), timeout=PATIENCE_S)
+            running.gateway._new_brokers_asked_s = -1e9
+            running.gateway.way_to(plan, 7)
+            await asyncio.sleep(0)
         await happens(lambda: calls)
 
 
