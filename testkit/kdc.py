@@ -2,9 +2,13 @@
 
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import pytest
 
 from testkit.ports import LOOPBACK, free_port
 from testkit.processes import ChildError, Server
@@ -121,3 +125,12 @@ class Kdc:
         )  # fmt: skip
         if done.returncode:
             raise ChildError(f"`{command[0]}` ended with {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+@contextmanager
+def kdc_of_this_process(directory: Path) -> Iterator[Kdc]:
+    """Run a realm for the Kerberos library of this process, whose environment names its files meanwhile."""
+    with pytest.MonkeyPatch.context() as patch, Kdc(directory) as running:
+        for name, value in running.environment.items():
+            patch.setenv(name, value)
+        yield running

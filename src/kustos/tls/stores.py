@@ -218,7 +218,7 @@ def read_truststore(settings: TrustStoreSettings) -> tuple[Certificate, ...]:
         except TlsError as error:
             raise _placed(error, settings.where) from None
     if not found:
-        raise TlsError(f"{settings.where} has no certificate, it must name whom to trust")
+        raise TlsError(f"{settings.where} has no certificate, add the certificates to trust")
     return found
 
 

@@ -25,7 +25,7 @@ from kustos.auth import (
 )
 from kustos.auth.mechanisms import Beside, Challenge, MechanismStep, Proven
 from testkit.clocks import ManualClock
-from testkit.kdc import REALM, Kdc
+from testkit.kdc import REALM, Kdc, kdc_of_this_process
 from testkit.sasl import (
     api_versions_body,
     handshake,
@@ -42,9 +42,7 @@ SERVICE = f"kafka/localhost@{REALM}"
 
 @pytest.fixture(scope="module")
 def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    with pytest.MonkeyPatch.context() as patch, Kdc(tmp_path_factory.mktemp("kdc")) as running:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
+    with kdc_of_this_process(tmp_path_factory.mktemp("kdc")) as running:
         yield running
 
 

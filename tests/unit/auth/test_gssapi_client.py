@@ -15,7 +15,7 @@ from kustos.auth import (
     SaslMechanismError,
 )
 from kustos.auth.mechanisms import Beside, Challenge, Proven
-from testkit.kdc import REALM, Kdc
+from testkit.kdc import REALM, Kdc, kdc_of_this_process
 from testkit.sasl import settled
 
 SERVICE = f"kafka/localhost@{REALM}"
@@ -23,9 +23,7 @@ SERVICE = f"kafka/localhost@{REALM}"
 
 @pytest.fixture(scope="module")
 def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    with pytest.MonkeyPatch.context() as patch, Kdc(tmp_path_factory.mktemp("kdc")) as running:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
+    with kdc_of_this_process(tmp_path_factory.mktemp("kdc")) as running:
         yield running
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kustos.client import AuthenticationFailedError, ClientSettings, SettingsError
 from kustos.client.kerberos import LOGIN_MODULE, KerberosClientSettings, RenewRules, TicketSource, host_of
 from kustos.client.kerberos.tickets import STEPS_AT_ONCE
-from testkit.kdc import REALM, Kdc
+from testkit.kdc import REALM, Kdc, kdc_of_this_process
 
 ALICE = f"alice@{REALM}"
 PATIENCE_S = 300.0
@@ -27,9 +27,7 @@ SOON = {
 
 @pytest.fixture(scope="module")
 def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    with pytest.MonkeyPatch.context() as patch, Kdc(tmp_path_factory.mktemp("kdc")) as running:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
+    with kdc_of_this_process(tmp_path_factory.mktemp("kdc")) as running:
         yield running
 
 

@@ -4,7 +4,8 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,21 @@ def topics_in(paths: list[Path]) -> list[str | None]:
 
 def is_folder(descriptor: int) -> bool:
     return stat.S_ISDIR(os.fstat(descriptor).st_mode)
+
+
+@contextmanager
+def failing_fsync(*, of_folders: bool) -> Iterator[None]:
+    """Let each fsync of a folder fail, or each of a file."""
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if is_folder(descriptor) is of_folders:
+            raise OSError(errno.EIO, "input/output error")
+        real(descriptor)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        yield
 
 
 def names_in(directory: Path) -> list[str]:
@@ -191,20 +207,10 @@ async def test_the_journal_forgets_an_event_only_after_its_fsync(tmp_path: Path)
     assert set(topics_in(closed_files(tmp_path / "audit"))) == {"one", "two"}
 
 
-async def test_a_new_name_is_synced_before_its_events_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = os.fsync
-
-    def fail_for_folders(descriptor: int) -> None:
-        if is_folder(descriptor):
-            raise OSError(errno.EIO, "input/output error")
-        real(descriptor)
-
+async def test_a_new_name_is_synced_before_its_events_are_written(tmp_path: Path) -> None:
     json_files, lines = json_sink(tmp_path / "json", FileSystemStorage()), tmp_path / "authorizer.log"
     for sink in (json_files, KafkaLinesSink(lines, "TRACE")):
-        with monkeypatch.context() as patched:
-            patched.setattr(os, "fsync", fail_for_folders)
+        with failing_fsync(of_folders=True):
             for _ in range(3):
                 with pytest.raises(AuditSinkError, match="input/output error"):
                     await sink.write([entry(0, "a")])
@@ -214,20 +220,10 @@ async def test_a_new_name_is_synced_before_its_events_are_written(
     assert lines.read_text().count("LITERAL:a ") == 1
 
 
-async def test_names_that_cannot_be_synced_do_not_pile_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = os.fsync
-
-    def fail_for_folders(descriptor: int) -> None:
-        if is_folder(descriptor):
-            raise OSError(errno.EIO, "input/output error")
-        real(descriptor)
-
+async def test_names_that_cannot_be_synced_do_not_pile_up(tmp_path: Path) -> None:
     sink = JsonFilesSink(tmp_path, EVENTS, max_bytes=1, max_files=9)
     await sink.write([entry(0, "a")])
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", fail_for_folders)
+    with failing_fsync(of_folders=True):
         for _ in range(20):
             with pytest.raises(AuditSinkError, match="input/output error"):
                 await sink.write([entry(1, "b")])
@@ -237,23 +233,13 @@ async def test_names_that_cannot_be_synced_do_not_pile_up(
     assert topics_in(closed_files(tmp_path)) == ["a", "b"]
 
 
-async def test_kafkas_log_is_moved_away_and_begun_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_kafkas_log_is_moved_away_and_begun_anew(tmp_path: Path) -> None:
     """Two workers share the file: the first moves it away, and neither goes on in it."""
     path = tmp_path / "authorizer.log"
     first, second = KafkaLinesSink(path, "TRACE"), KafkaLinesSink(path, "TRACE")
     await first.write([entry(0, "a")])
     await second.write([entry(1, "b")])
-    real = os.fsync
-
-    def fail_for_files(descriptor: int) -> None:
-        if not is_folder(descriptor):
-            raise OSError(errno.EIO, "input/output error")
-        real(descriptor)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", fail_for_files)
+    with failing_fsync(of_folders=False):
         for sink, number, name in ((first, 2, "c"), (second, 3, "d")):
             with pytest.raises(AuditSinkError, match="input/output error"):
                 await sink.write([entry(number, name)])
@@ -268,21 +254,11 @@ async def test_kafkas_log_is_moved_away_and_begun_anew(
     assert sorted(re.findall(r"LITERAL:(\S+)", "".join(texts))) == ["a", "b"]
 
 
-async def test_kafkas_log_does_not_fill_a_disk_that_goes_on_failing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_kafkas_log_does_not_fill_a_disk_that_goes_on_failing(tmp_path: Path) -> None:
     path = tmp_path / "authorizer.log"
     sink = KafkaLinesSink(path, "TRACE")
     await sink.write([entry(0, "a")])
-    real = os.fsync
-
-    def fail_for_files(descriptor: int) -> None:
-        if not is_folder(descriptor):
-            raise OSError(errno.EIO, "input/output error")
-        real(descriptor)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", fail_for_files)
+    with failing_fsync(of_folders=False):
         for _ in range(20):
             with pytest.raises(AuditSinkError, match="input/output error"):
                 await sink.write([entry(1, "b")])

@@ -43,7 +43,7 @@ from testkit.bearer_tokens import NOW_S, claims, compact, known_keys
 from testkit.certificates import Authority, Holder
 from testkit.gateway.gateways import Caller, RunningGateway, running_gateway
 from testkit.gateway.sessions import request
-from testkit.kdc import REALM, Kdc
+from testkit.kdc import REALM, Kdc, kdc_of_this_process
 from testkit.sasl import PASSWORD, SeededEntropy, mechanisms
 from testkit.waiting import wait_until
 from tests.unit.gateway.test_client import broker
@@ -168,9 +168,7 @@ ATTEMPTS: tuple[tuple[str, str, Callable[[], Tokens], bool], ...] = (
 
 @pytest.fixture(scope="module")
 def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    with pytest.MonkeyPatch.context() as patch, Kdc(tmp_path_factory.mktemp("kdc")) as running:
-        for name, value in running.environment.items():
-            patch.setenv(name, value)
+    with kdc_of_this_process(tmp_path_factory.mktemp("kdc")) as running:
         yield running
 
 

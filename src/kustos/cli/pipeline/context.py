@@ -60,9 +60,7 @@ RowsOfTeam = Annotated[
     str | None,
     typer.Option("--team", metavar="NAME", help="Only rows for which this team is responsible."),
 ]
-UnusedRows = Annotated[
-    bool, typer.Option("--unused", help="Only rows of which the record shows that they are unused.")
-]
+UnusedRows = Annotated[bool, typer.Option("--unused", help="Only rows that the record shows as unused.")]
 """Which rows of a review: those that match all of these options."""
 
 Step = Callable[[str], None]

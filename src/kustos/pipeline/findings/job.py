@@ -134,7 +134,7 @@ def _review(
 def _with_broken_rules(
     spark: "SparkSession", rollup: "DataFrame", question: ReviewQuestion, found: "DataFrame"
 ) -> "DataFrame":
-    """Return findings on ACLs, with those of broken rules if the question has rules."""
+    """Return findings on ACLs, and findings on broken rules if the question has rules."""
     from kustos.pipeline.reach import rule_findings
 
     if not question.duties and question.policy is None:

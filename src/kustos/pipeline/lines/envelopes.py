@@ -38,7 +38,7 @@ _PREFIXES: Final = {
         "cri": (rf"{_TIME} (?:stdout|stderr) F(?::[^ ]{{1,100}})? ",),
         "kubectl": (rf"(?:{_POD} )?{_TIME} ", f"{_POD} "),
         "compose": (rf"[\w.\-]{{1,200}} +\| (?:{_TIME} )?",),
-        # the line begins as those of brokers do, else a word of it could be taken for a container
+        # the line begins as a broker's line does, else a word of it could be taken for a container
         "stern": (rf"(?:{_NAME} )?{_NAME} {_NAME} (?:{_TIME} )?(?=\[|\d{{4}}-|\{{|[A-Z])",),
     }.items()
 }

@@ -59,7 +59,7 @@ def grants_by_age(review: DataFrame) -> DataFrame:
     """Return `age` (one of AGES) and how many rows of a review have it.
 
     `grants` are those that an ACL grants, `dormant` all that are, `unknown` those of them without a use and
-    a time of their grant, `too_early` all of which the record does not say yet whether they are dormant.
+    a time of their grant, `too_early` all for which it is too early to say whether they are dormant.
     """
     days = sql.col("dormant_days")
     age = sql.when(sql.col("last_used").isNull(), sql.lit(AGES[-1]))

@@ -76,7 +76,7 @@ class Grants:
     unknown: int
     """Dormant ones without a recorded use, of which nothing says since when they are granted."""
     too_early: int
-    """Those of which it is too early to say whether they are dormant."""
+    """The grants for which it is too early to say whether they are dormant."""
     recorded_days: int | None
     covered_since: date | None
     """What the record covers, as in the table; None: not even its last days, or an older review."""

@@ -71,9 +71,8 @@ def entitlement_rows(
 
     `questions` is the result of `review_questions`. `history` (ACL_HISTORY_SCHEMA) has the time of creation
     of each ACL. `names` are those that exist, by resource type: for other types the record has them.
-    `principals` are known beside those of the record and of the ACLs. `record` is the result of `record_of`,
-    if the caller has it. Raises `ReviewError` for a time
-    without a zone.
+    `principals` are known besides the principals in the record and in the ACLs. `record` is the result of
+    `record_of`, if the caller has it. Raises `ReviewError` for a time without a zone.
     """
     recorded = until(rollup, as_of)
     used = questions.filter("use_count > 0")

@@ -128,7 +128,7 @@ WHOLE, PARTLY_DENIED, or VOID if DENYs leave nothing; `denied_by` are the first 
 `principal_count` and `name_count`: known principals and names that it is for; names are null beyond ACLs, and
 one that was only denied is not known. `use_count` counts recorded
 uses that it allows, by `used_by_count` principals on `used_name_count` names; a use that several ACLs allow
-counts for each. The last four columns are those of `access_review`."""
+counts for each. `access_review` has the last four columns, too."""
 
 FINDINGS_SCHEMA: Final = StructType(
     [

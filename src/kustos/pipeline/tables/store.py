@@ -239,7 +239,7 @@ class Tables:
         for a roll-up that lacks events: take the files of `rolled_up` tables.
         """
         if name == AUDIT_ROLLUP and self._seen().stale_days:
-            raise self._stale("its files are stale, take those of `Tables.rolled_up`")
+            raise self._stale("its files are stale, take the files of `Tables.rolled_up`")
         is_all = name not in BY_DAY
         found = self.chosen(name, lambda file: is_all or _is_within(file.day, first_day, last_day))
         return [path for path, _ in found]

@@ -47,8 +47,8 @@ def acknowledge(
     """Note that somebody knows of these findings, and return their rows.
 
     A HIGH one is open again when it is seen on another day; any, when it comes back after it was resolved.
-    Raises `TriageError`, also for a finding that another person acknowledged and nobody reopened, and what
-    `Tables.change_small` raises.
+    Raises `TriageError`, also for a finding that another person acknowledged and that is not reopened, and
+    what `Tables.change_small` raises.
     """
     for what, text, most in (("by", by, NAME_CHARACTERS_MAX), ("reason", reason, REASON_CHARACTERS_MAX)):
         if not text.strip() or len(text) > most:
