@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclOperation
@@ -221,6 +221,7 @@ def watched_run(
     count=st.integers(1, 3 * ITEMS_PER_TURN),
     rights=st.sampled_from(sorted(RIGHTS)),
 )
+@example(which=(False, 3, 0, ("topics",)), count=460, rights="everything")
 @settings(max_examples=100, deadline=None)
 def test_no_turn_is_about_more_than_its_share_of_items(
     which: tuple[bool, int, int, tuple[str, ...]], count: int, rights: str

@@ -212,11 +212,12 @@ def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCod
     topic_type = codec.root.ELEMENTS["topics"]
     found: list[Message] = []
     for topic in topics:
-        yield from begin_item(exchange)
+        partitions = topic.get("partitions")
+        # a topic with partitions is copied without them first
+        yield from begin_item(exchange, 2 if partitions else 1)
         if type(topic) is topic_type:
             found.append(topic)
             continue
-        partitions = topic.get("partitions")
         if not partitions:
             found.append(converted(topic, topic_type))
             continue
