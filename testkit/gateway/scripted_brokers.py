@@ -37,6 +37,10 @@ class ScriptedBroker:
     connections: int = 0
     asker: Any = None
     """The transport that the request came on which is answered now."""
+    answers_nothing: bool = False
+    """Whether it answers nothing more."""
+    metadata_error: int = 0
+    """Of every Metadata answer that has room for one."""
     answers_raw: bytes | None = None
     """What every request other than those of the gateway itself is answered with, as it is."""
 
@@ -51,10 +55,14 @@ class ScriptedBroker:
         self.server = await loop.create_server(lambda: _Connection(self), LOOPBACK, self.port)
         self.port = self.server.sockets[0].getsockname()[1]
 
-    def stop(self) -> None:
+    def stop_listening(self) -> None:
+        """Take no more connections; the open ones stay."""
         if self.server is not None:
             self.server.close()
             self.server = None
+
+    def stop(self) -> None:
+        self.stop_listening()
         for transport in list(self.open):
             transport.abort()
 
@@ -62,6 +70,8 @@ class ScriptedBroker:
         """Return the whole frame that answers, None for silence."""
         api_key, version, _ = peek_api(frame)
         self.asked.append(api_key)
+        if self.answers_nothing:
+            return None
         match api_key:
             case ApiKey.API_VERSIONS:
                 made = response_codec(api_key, version)
@@ -90,6 +100,8 @@ class ScriptedBroker:
         response.brokers = [
             entry.fit(node_id=peer.node_id, host=LOOPBACK, port=peer.port) for peer in self.peers
         ]
+        if "error_code" in made.root.FIELDS:
+            response.error_code = self.metadata_error
         return self._framed(frame, made, response)
 
     def _configs(self, frame: bytes, version: int) -> bytes:

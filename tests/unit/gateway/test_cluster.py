@@ -5,8 +5,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from kustos.client import KafkaConnection
+from kustos.gateway.upstream import cluster as cluster_module
 from kustos.gateway.upstream import topic_ids
-from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError, common_to_all, covers
+from kustos.gateway.upstream.cluster import (
+    REBOOTSTRAP_REQUIRED,
+    UpstreamCluster,
+    UpstreamUnavailableError,
+    common_to_all,
+    covers,
+)
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.scripted_brokers import NEWEST, ScriptedBroker, cluster_of, connect
 from testkit.ports import LOOPBACK
@@ -125,6 +133,126 @@ async def test_bootstrap_may_be_down_and_come_up_and_restart(brokers: list[Scrip
     # brokers that were seen stand in for a bootstrap server that stays away
     brokers[0].stop()
     assert await asked_at_most_twice(cluster)
+    cluster.close()
+
+
+async def moved(broker: ScriptedBroker) -> None:
+    """Restart a broker at another address."""
+    broker.stop()
+    broker.port = 0
+    await broker.start()
+
+
+async def test_a_broker_that_moved_is_learned_from_the_others(brokers: list[ScriptedBroker]) -> None:
+    cluster = cluster_to(brokers[0])
+    await cluster.refresh()
+    seen, asked = cluster.brokers, len(brokers[0].asked)
+    await moved(brokers[1])
+    outcomes = await asyncio.gather(*(cluster.relearn(seen) for _ in range(1000)))
+    assert set(outcomes) == {True}
+    assert cluster.brokers[1].port == brokers[1].port
+    assert len(brokers[0].asked) == asked + 1, "all of them share one request"
+    assert await cluster.relearn(seen), "who comes later has the addresses already"
+    assert len(brokers[0].asked) == asked + 1
+    cluster.close()
+
+
+async def test_brokers_that_stay_away_are_asked_for_once_in_a_while(
+    brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = cluster_to(brokers[0])
+    await cluster.refresh()
+    brokers[1].stop()
+    asked = len(brokers[0].asked)
+    for _ in range(100):
+        assert not await cluster.relearn(cluster.brokers)
+    assert len(brokers[0].asked) == asked + 1
+    monkeypatch.setattr(cluster_module, "LEARN_EVERY_S", 0)
+    assert not await cluster.relearn(cluster.brokers)
+    assert len(brokers[0].asked) == asked + 2
+    cluster.close()
+
+
+async def test_once_no_known_broker_is_reached_bootstrap_is_asked(
+    brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "LEARN_EVERY_S", 0)
+    # an open connection to the old cluster still answers, and new ones do not get there
+    old, new = brokers[:2], ScriptedBroker(7)
+    old[0].peers = old[1].peers = old
+    await cluster_of(new)
+    ways = {(LOOPBACK, 1): old[0].port}
+
+    async def through(host: str, port: int) -> KafkaConnection:
+        return await connect(host, ways.get((host, port), port))
+
+    cluster = UpstreamCluster([(LOOPBACK, 1)], through)
+    await cluster.refresh()
+    ways[LOOPBACK, 1] = new.port
+    seen = cluster.brokers
+    cluster.note(seen[0], reached=False)
+    assert not await cluster.relearn(seen), "one of them may still be reached"
+    cluster.note(seen[1], reached=False)
+    assert await cluster.relearn(seen)
+    assert set(cluster.brokers) == {0, 1, 7}
+    await cluster.refresh()
+    assert set(cluster.brokers) == {7}, "a refresh drops those that are gone"
+    cluster.close()
+    new.stop()
+
+
+async def test_upstream_may_send_us_away(brokers: list[ScriptedBroker]) -> None:
+    new = ScriptedBroker(7)
+    await cluster_of(new)
+    servers = [(LOOPBACK, brokers[0].port), (LOOPBACK, new.port)]
+    cluster = UpstreamCluster(servers, connect)
+    await cluster.refresh()
+    brokers[0].metadata_error = REBOOTSTRAP_REQUIRED
+    with pytest.raises(UpstreamUnavailableError, match="bootstrap again") as refusal:
+        await cluster.refresh()
+    assert refusal.value.may_come
+    brokers[0].stop()
+    await cluster.refresh()
+    assert set(cluster.brokers) == {7}
+    cluster.close()
+    new.stop()
+
+
+async def test_a_broker_that_knows_none_is_not_believed(brokers: list[ScriptedBroker]) -> None:
+    cluster = cluster_to(brokers[0])
+    await cluster.refresh()
+    known = dict(cluster.brokers)
+    brokers[0].peers = []
+    with pytest.raises(UpstreamUnavailableError, match="names no broker"):
+        await cluster.refresh()
+    assert cluster.brokers == known
+    cluster.close()
+
+
+async def test_a_connection_that_went_silent_is_replaced(
+    brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "LEARN_WAIT_S", 0.2)
+    cluster = UpstreamCluster([(LOOPBACK, broker.port) for broker in brokers[:2]], connect)
+    await cluster.refresh()
+    await moved(brokers[2])
+    brokers[0].stop_listening()
+    brokers[0].answers_nothing = True
+    seen = cluster.brokers
+    learning = cluster.begin_learning()
+    assert learning is not None
+    await learning
+    assert cluster.brokers[2].port == brokers[2].port != seen[2].port
+    cluster.close()
+
+
+async def test_a_lost_connection_is_noticed(brokers: list[ScriptedBroker]) -> None:
+    cluster = cluster_to(brokers[0])
+    await cluster.refresh()
+    await cluster.until_lost(0.01)
+    lost = asyncio.ensure_future(cluster.until_lost(3600))
+    brokers[0].stop()
+    await lost
     cluster.close()
 
 

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import math
 import os
 import sys
 from collections import deque
@@ -361,15 +362,15 @@ async def _(faults: Faults) -> None:
         await happens(lambda: ("CLIENTS", 1) in running.gateway._ports)
 
 
-@breaks("new-brokers")
+@breaks("broker-learning")
 async def _(faults: Faults) -> None:
     async with running_gateway([await scripted_broker()]) as running:
-        calls = faults.once(running.cluster, "learn_new_brokers")
-        (plan,) = running.gateway._plans
+        calls = faults.once(running.cluster, "_query_brokers")
         for _ in range(2):
-            running.gateway._new_brokers_asked_s = -1e9
-            running.gateway.way_to(plan, 7)
-            await asyncio.sleep(0)
+            running.cluster._learned_s = -math.inf
+            learning = running.cluster.begin_learning()
+            assert learning is not None
+            await asyncio.wait((learning,), timeout=PATIENCE_S)
         await happens(lambda: calls)
 
 

@@ -1,9 +1,7 @@
 """Listeners: a bootstrap port and one port for each upstream broker, bound where the settings say."""
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
@@ -27,16 +25,18 @@ from kustos.gateway.listener.plans import (
 from kustos.gateway.listener.port import Port
 from kustos.gateway.session.parts import STOPS
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
-from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError
+from kustos.gateway.upstream.cluster import (
+    RETRIES_PER_LINE,
+    RETRY_S,
+    Broker,
+    UpstreamUnavailableError,
+)
 from kustos.gateway.upstream.host_names import BrokerHosts
 from kustos.protocol import NamedBroker
 from kustos.runtime import words_of
 from kustos.tls import follow_files
 
 LOG: Final = structlog.get_logger("kustos.gateway")
-
-NEW_BROKERS_EVERY_S: Final = 1.0
-"""How often upstream is queried for a broker that a client names by its host: anybody can name one."""
 
 IDLE_CHECKS: Final = 4
 """How often within the idle time the connections are checked."""
@@ -77,7 +77,6 @@ class Gateway:
         self.on_failed_login: Callable[[str], object] = lambda _: None
         """Called with the client's address, for the node's other processes."""
         self.login_threads: Final = LoginThreads()
-        self._new_brokers_asked_s = -math.inf
         self.is_open = False
         self._stopped = False
         self._drain: Final = ConnectionDrain()
@@ -165,27 +164,28 @@ class Gateway:
         port = self._ports.get((plan.name, node_id))
         if port is not None:
             return port
-        now_s = asyncio.get_running_loop().time()
-        if now_s - self._new_brokers_asked_s >= NEW_BROKERS_EVERY_S:
-            self._new_brokers_asked_s = now_s
-            self._spawn("new-brokers", self._learn_new_brokers())
+        self.parts.cluster.begin_learning()
         reason = f"a client names the host of broker `{node_id}`, which upstream does not have"
         return HandshakeRefusal(HandshakeFailure.UNKNOWN_BROKER, reason)
 
-    async def _learn_new_brokers(self) -> None:
-        # whoever refreshes reports an upstream that does not answer; strangers must not fill the log
-        with suppress(UpstreamUnavailableError):
-            await self.parts.cluster.learn_new_brokers()
-
     async def _keep_fresh(self) -> None:
-        """Refresh the brokers again and again; after a failure everything stays as it was."""
+        """Refresh the brokers in time, and soon after the gateway's own connection to upstream was lost.
+
+        After a failure everything stays as it was, and the next try follows soon.
+        """
+        failures = 0
         while True:
-            await asyncio.sleep(self._refresh_s)
+            await asyncio.sleep(min(RETRY_S, self._refresh_s))
+            if not failures:
+                await self.parts.cluster.until_lost(self._refresh_s - RETRY_S)
             try:
                 await self.parts.cluster.refresh()
+                failures = 0
                 await self._bind_new_brokers()
             except UpstreamUnavailableError as error:
-                LOG.warning("upstream does not answer", reason=str(error))
+                if failures % RETRIES_PER_LINE == 0:
+                    LOG.warning("upstream does not answer", reason=str(error))
+                failures += 1
 
     async def _end_idle(self) -> None:
         """Close the connections that were idle for `connections.max.idle.ms`."""

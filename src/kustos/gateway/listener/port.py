@@ -244,26 +244,42 @@ class Port:
         It is for a client with this principal. The broker's versions are known afterwards. Raise
         `ClientError`; `IdentityError` if brokers cannot see who the client is.
         """
-        connect_as = self._gateway.parts.connect_as
-        failure: ClientError | None = None
+        cluster = self.services.cluster
+        seen, failures = cluster.brokers, dict[Broker, ClientError]()
+        connection = await self._connect_to_any(principal, failures)
+        if connection is None and await cluster.relearn(seen):
+            connection = await self._connect_to_any(principal, failures)
+        self.lost_upstream = connection is None
+        if connection is not None:
+            return connection
+        which = "no broker" if self.node_id is None else f"no broker `{self.node_id}`"
+        raise next(iter(failures.values()), CannotConnectError(f"{which} is known upstream"))
+
+    async def _connect_to_any(
+        self, principal: KafkaPrincipal, failures: dict[Broker, ClientError]
+    ) -> KafkaConnection | None:
+        """Return a connection to the first candidate that is reached, None if all of them have failed."""
+        cluster, connect_as = self.services.cluster, self._gateway.parts.connect_as
         for broker in self._candidates():
+            if broker in failures:
+                continue
             try:
                 if connect_as is None:
-                    connection = await self.services.cluster.connect(broker.host, broker.port)
+                    connection = await cluster.connect(broker.host, broker.port)
                 else:
                     connection = await connect_as(principal, broker.host, broker.port)
             except IdentityError:
                 # it is the same at every broker
                 raise
             except ClientError as error:
-                failure = failure or error
+                if isinstance(error, CannotConnectError):
+                    cluster.note(broker, reached=False)
+                failures[broker] = error
                 continue
-            self.services.cluster.learn_versions(broker.node_id, connection.versions)
-            self.lost_upstream = False
+            cluster.note(broker, reached=True)
+            cluster.learn_versions(broker.node_id, connection.versions)
             return connection
-        self.lost_upstream = True
-        which = "no broker" if self.node_id is None else f"no broker `{self.node_id}`"
-        raise failure or CannotConnectError(f"{which} is known upstream")
+        return None
 
     def _candidates(self) -> list[Broker]:
         brokers = self.services.cluster.brokers

@@ -4,17 +4,30 @@ One connection to any broker, reopened when it breaks, answers for all clients: 
 topic ids. Only a broker itself knows its versions and whether it creates topics automatically: the gateway
 queries each one briefly, and learns its versions again from every link. Clients are offered the versions that
 all brokers share, so a cluster can be upgraded one broker at a time.
+
+Brokers move: their addresses are learned again as soon as one is not reached, from those that are, and from
+the bootstrap servers once none is (KIP-899) or once upstream demands it (KIP-1102).
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Final, Protocol, TypeAlias
 
 import structlog
+from kio.schema.errors import ErrorCode
 
-from kustos.client import ClientError, ConnectionClosedError, KafkaConnection, UnreachableError
+from kustos.client import (
+    NONE,
+    ClientError,
+    ConnectionClosedError,
+    KafkaConnection,
+    UnreachableError,
+    one_shot,
+)
 from kustos.gateway.upstream.all_topics import PARTITIONS_PER_PAGE, AllTopicNames, Cursor, EndlessListError
 from kustos.gateway.upstream.topic_ids import TopicIds
 from kustos.protocol import ClusterTopics
@@ -26,8 +39,18 @@ NOT_THERE: Final = frozenset({3, 17})
 LOOKS_AT_ONCE: Final = 16
 """Brokers queried concurrently: each query costs upstream a login."""
 
+REBOOTSTRAP_REQUIRED: Final = ErrorCode.rebootstrap_required.value
+
 RETRY_S: Final = 1.0
-"""How soon a node that starts looks again for an upstream that is not up: it costs a refused connection."""
+"""How soon a node looks again for an upstream that is not up: it costs a refused connection."""
+
+LEARN_EVERY_S: Final = 1.0
+"""How often at most the brokers are learned again because a client's broker is not reached or not known: any
+client can cause it. It costs upstream one small request."""
+
+LEARN_WAIT_S: Final = 5.0
+"""How long a client waits for that, and how long the open connection has to answer before another is opened:
+upstream answers in milliseconds."""
 
 RETRIES_PER_LINE: Final = 30
 """The log reports one of so many attempts."""
@@ -105,6 +128,10 @@ class UpstreamCluster:
         self.auto_creates_topics = True
         self.on_brokers: Callable[[dict[int, Broker]], None] = lambda _: None
         self._versions_of: dict[int, Versions] = {}
+        self._unreached: frozenset[Broker] = frozenset()
+        """Brokers to which the last connection failed, at these addresses."""
+        self._learning: asyncio.Task[None] | None = None
+        self._learned_s = -math.inf
         self._connection: KafkaConnection | None = None
         self._lock = asyncio.Lock()
         self.topic_ids: Final = TopicIds(self._query_names)
@@ -178,20 +205,89 @@ class UpstreamCluster:
         self._update_versions()
         # one broker that creates topics, or that does not say, is enough
         self.auto_creates_topics = any(seen) or not seen
+        self._take(brokers)
+
+    async def until_lost(self, timeout_s: float) -> None:
+        """Return after this time, or once the gateway's own connection to upstream is lost."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                if self._connection is not None:
+                    await self._connection.wait_closed()
+
+    def note(self, broker: Broker, *, reached: bool) -> None:
+        """Record whether a connection to a broker succeeded."""
+        if reached:
+            self._unreached -= {broker}
+        else:
+            self._unreached = (self._unreached & frozenset(self.brokers.values())) | {broker}
+
+    async def relearn(self, seen: Mapping[int, Broker]) -> bool:
+        """Learn the brokers again unless they differ from `seen` already; return whether they do now.
+
+        It takes `LEARN_WAIT_S` at most.
+        """
+        if self.brokers is seen:
+            learning = self.begin_learning()
+            if learning is None:
+                return False
+            await asyncio.wait((learning,), timeout=LEARN_WAIT_S)
+        return self.brokers != seen
+
+    def begin_learning(self) -> asyncio.Task[None] | None:
+        """Learn the brokers again, as a client's is not reached or not known; return None if they just were.
+
+        All callers share one task, and there is one in `LEARN_EVERY_S`.
+        """
+        loop = asyncio.get_running_loop()
+        if self._learning is None and loop.time() - self._learned_s >= LEARN_EVERY_S:
+            self._learning = one_shot("broker-learning", self._learn())
+            self._learning.add_done_callback(self._learned)
+        return self._learning
+
+    async def _learn(self) -> None:
+        if self._unreached.issuperset(self.brokers.values()):
+            self._rebootstrap()
+        try:
+            async with asyncio.timeout(LEARN_WAIT_S):
+                answer = await self._query_brokers()
+        except (UpstreamUnavailableError, TimeoutError):
+            # the open connection may lead to a broker that is gone without a word
+            self._rebootstrap()
+            try:
+                answer = await self._query_brokers()
+            except UpstreamUnavailableError:
+                # the periodic refresh reports it; clients must not fill the log
+                return
+        # a broker that is not listed now may come back, and may still work on requests: the refresh drops it
+        self._take(self.brokers | _brokers_in(answer))
+
+    def _learned(self, task: asyncio.Task[None]) -> None:
+        self._learning = None
+        self._learned_s = task.get_loop().time()
+
+    def _take(self, brokers: dict[int, Broker]) -> None:
         if brokers != self.brokers:
             LOG.info("upstream brokers", brokers=[f"{b.node_id}={b.host}:{b.port}" for b in brokers.values()])
             self.brokers = brokers
             self.on_brokers(brokers)
 
-    async def learn_new_brokers(self) -> None:
-        """Learn the brokers that are new, by one request; raise `UpstreamUnavailableError`."""
-        brokers = _brokers_in(await self._query_brokers()) | self.brokers
-        if brokers != self.brokers:
-            self.brokers = brokers
-            self.on_brokers(brokers)
+    def _rebootstrap(self) -> None:
+        """Send the next request through a new connection; those in flight keep their time."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            delay_ms = connection.limits.request_timeout_ms if connection.in_flight else 0
+            asyncio.get_running_loop().call_later(delay_ms / 1000, connection.close)
 
     async def _query_brokers(self) -> Message:
-        return await self.query(ApiKey.METADATA, topics=[], allow_auto_topic_creation=False)
+        """Return a Metadata answer that names brokers; raise `UpstreamUnavailableError`."""
+        answer = await self.query(ApiKey.METADATA, topics=[], allow_auto_topic_creation=False)
+        if answer.get("error_code", NONE) == REBOOTSTRAP_REQUIRED:
+            self._rebootstrap()
+            raise UpstreamUnavailableError("upstream requires to bootstrap again", may_come=True)
+        if not answer.brokers:
+            # a broker that starts may not know any yet, itself included
+            raise UpstreamUnavailableError("upstream names no broker", may_come=True)
+        return answer
 
     def learn_versions(self, node_id: int, versions: Versions) -> None:
         """Record the versions a broker speaks, as just seen on a connection to it."""
@@ -282,6 +378,8 @@ class UpstreamCluster:
 
     def close(self) -> None:
         """Close the connection."""
+        if self._learning is not None:
+            self._learning.cancel()
         if self._connection is not None:
             self._connection.close()
 

@@ -365,7 +365,7 @@ UPSTREAM_METADATA_MAX_AGE_MS: Final = Setting(
     whole_number(1, INT32_MAX, "milliseconds"),
     300_000,
     "Upstream",
-    "How often the gateway refreshes the list of brokers.",
+    "How often the gateway refreshes the list of brokers; it also does so when a broker is not reached.",
 )
 
 HTTP_LISTENER: Final[Setting[NodeAddress]] = Setting(
