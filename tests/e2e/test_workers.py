@@ -318,21 +318,24 @@ def test_a_node_ends_in_good_order_and_has_written_down_what_all_workers_decided
     clients = opened("alice", 16)
     assert is_denied(clients) == [False] * len(clients)
     workers = worker_pids(node)
-    assert node.stop() == 0
-    assert not any(map(is_alive, workers))
-    directories = sorted(each for each in node.audit_directory.iterdir() if each.is_dir())
-    assert [each.name for each in directories] == [f"worker-{number + 1}" for number in range(WORKERS)]
-    seen = 0
-    for directory in directories:
-        text = "".join(path.read_text() for path in directory.glob("audit-*.jsonl"))
-        # an event from before a kill may be there twice
-        events = [each for each in map(json.loads, text.splitlines()) if each["time_ms"] >= begun_ms]
-        of_alice = [each for each in events if each["principal_name"] == "alice"]
-        assert of_alice, directory
-        assert len({each["event_id"] for each in events}) == len(events)
-        seen += len(of_alice)
-    assert seen >= len(clients)
-    node.start()
+    try:
+        assert node.stop() == 0
+        assert not any(map(is_alive, workers))
+        directories = sorted(each for each in node.audit_directory.iterdir() if each.is_dir())
+        assert [each.name for each in directories] == [f"worker-{number + 1}" for number in range(WORKERS)]
+        seen = 0
+        for directory in directories:
+            text = "".join(path.read_text() for path in directory.glob("audit-*.jsonl"))
+            # an event from before a kill may be there twice
+            events = [each for each in map(json.loads, text.splitlines()) if each["time_ms"] >= begun_ms]
+            of_alice = [each for each in events if each["principal_name"] == "alice"]
+            assert of_alice, directory
+            assert len({each["event_id"] for each in events}) == len(events)
+            seen += len(of_alice)
+        assert seen >= len(clients)
+    finally:
+        # the tests behind it need the node, whatever this one finds
+        node.start()
 
 
 def test_the_limit_of_connections_is_that_of_the_node(cluster: WorkerCluster, opened: Opened) -> None:
