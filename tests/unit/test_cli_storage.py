@@ -310,3 +310,22 @@ def test_a_range_of_addresses_wants_a_level_that_knows_it(
 def test_serve_tells_of_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["serve", str(tmp_path / "absent")]) == ExitCode.USAGE
     assert "there is no properties file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["-t", "!!"],
+            "`--cluster-id`: `!!` is not a UUID in 22 characters of URL-safe Base64, or give `random`",
+        ),
+        (["-t", ""], "`--cluster-id`: `` is not a UUID"),
+        (["-t", "random", "--node-id", str(2**31)], "`--node-id`"),
+    ],
+)
+def test_ids_that_no_directory_can_have_are_wrong_usage(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["storage", "format", *words, "-d", str(tmp_path / "metadata")]) == ExitCode.USAGE
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "metadata").exists()

@@ -267,6 +267,28 @@ def test_a_line_that_is_no_event_is_refused(
     assert "line 1 is not an audit event" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["trial"], ["metadata", "history", "DIR", "--audit"]])
+@pytest.mark.parametrize(
+    "text", ["hello\nworld\n", "hello", '{"a":1}\n', "[2026-01-01] INFO Principal = User:a\n"]
+)
+def test_a_file_of_another_kind_is_refused_by_its_first_foreign_line(
+    text: str, command: list[str], directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [str(directory) if word == "DIR" else word for word in command]
+    file = tmp_path / "a.jsonl"
+    for before in (
+        "",
+        "\n",
+        event("Fetch", "eve", T0_MS, 3) + "\n",
+        '{"torn":' + event("Fetch", "eve", T0_MS, 3) + "\n",
+    ):
+        file.write_text(before + text)
+        assert run([*words, str(file)]) == ExitCode.USAGE
+        assert f"`{file}`: line {before.count(chr(10)) + 1} is not an audit event" in capsys.readouterr().err
+        file.write_text(before + '{"event_id":"')
+        assert run([*words, str(file)]) == ExitCode.OK
+
+
 @pytest.mark.parametrize("name", ["nothing.jsonl", "."])
 def test_audit_files_that_are_not_there_are_told(
     name: str, directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

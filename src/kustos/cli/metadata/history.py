@@ -285,13 +285,25 @@ def audit_files(paths: list[Path]) -> Iterator[Path]:
 
 
 def audit_lines(paths: list[Path]) -> Iterator[str]:
-    """Yield the lines of the audit files at these paths; raise a usage error."""
+    """Yield the lines of the audit files at these paths; raise a usage error, also for a foreign line."""
     from kustos.cli.failures import usage_error
     from kustos.runtime import reason_of
 
     for file in audit_files(paths):
         try:
             with file.open(encoding="utf-8", errors="replace") as lines:
-                yield from lines
+                for number, line in enumerate(lines, start=1):
+                    if not _may_be_event(line):
+                        raise usage_error(
+                            f"`{file}`: line {number} is not an audit event, give files of JSON lines as a "
+                            "node writes them"
+                        )
+                    yield line
         except OSError as error:
             raise usage_error(f"cannot read `{file}`: {reason_of(error)}") from error
+
+
+def _may_be_event(line: str) -> bool:
+    """Return whether a line is blank, an event, or a part of one, which a killed node may have left."""
+    is_part = not line.endswith("}\n")
+    return line.isspace() or (line.startswith("{") and (is_part or '"event_id"' in line))

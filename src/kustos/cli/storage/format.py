@@ -52,7 +52,8 @@ ReleaseVersion = Annotated[
     typer.Option("--release-version", "-r", metavar="VERSION", help="Short for the feature: 4.3, 4.4-IV2."),
 ]
 NodeId = Annotated[
-    int | None, typer.Option("--node-id", min=0, help="The node's id. [node.id of the file, else 1]")
+    int | None,
+    typer.Option("--node-id", min=0, max=2**31 - 1, help="The node's id. [node.id of the file, else 1]"),
 ]
 IgnoreFormatted = Annotated[
     bool, typer.Option("--ignore-formatted", "-g", help="Leave a formatted directory as it is.")
@@ -76,13 +77,20 @@ def format_storage(
     Overwrites nothing. Kafka's own tools read the directory.
     """
     from kustos.cli.acl_locations import read_acl_file
+    from kustos.cli.failures import usage_error
     from kustos.cli.output import print_document, print_lines
     from kustos.cli.storage.bootstrap import metadata_level, scram_users
     from kustos.cli.storage.options import find_target
     from kustos.metadata import metadata_version_name
     from kustos.metadata.directory import format_directory
     from kustos.metadata.log import META_PROPERTIES
+    from kustos.wire import uuid_of_text
 
+    if cluster_id != "random":
+        try:
+            uuid_of_text(cluster_id)
+        except ValueError as error:
+            raise usage_error(f"`--cluster-id`: {error}, or give `random`") from error
     target = find_target(config, directory)
     if ignore_formatted and (target.directory / META_PROPERTIES).exists():
         if output.is_document:
