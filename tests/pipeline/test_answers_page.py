@@ -17,8 +17,9 @@ from kustos.pipeline.report.logins import FailureSource, Logins
 from kustos.pipeline.report.model import Report, TeamRow, Totals
 from kustos.pipeline.report.news import News
 from kustos.pipeline.report.render import render_report
+from testkit.browser import browse
 from tests.pipeline.answer_rows import at
-from tests.pipeline.test_report_page import HOSTILE, Elements, browse, watch
+from tests.pipeline.test_report_page import HOSTILE, Elements, watch
 
 
 def report_of(name: str) -> Report:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.pipeline.report.charts import short
 from kustos.pipeline.report.render import heat, visible
+from testkit.browser import browse
 from tests.pipeline.events import event_line, login_line
 
 HOSTILE = (
@@ -28,18 +28,6 @@ HOSTILE = (
     "n" * 5000,
 )
 REPORT = ("pipeline", "report")
-HEADLESS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-logging=stderr",
-    "--v=0",
-]
 BROWSERS_OWN = (
     r"https?://(?:update\.googleapis\.com/service/update2/|clients2\.google\.com/time/"
     r"|accounts\.google\.com/ListAccounts)"
@@ -103,14 +91,6 @@ class Elements(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
-
-
-def browse(page: Path, profile: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    chromium = shutil.which("chromium")
-    assert chromium is not None, "no chromium: apt-get install chromium"
-    nowhere = "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"
-    command = [chromium, *HEADLESS, nowhere, f"--user-data-dir={profile}", *options, page.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
 
 
 def watch(page: Path, folder: Path) -> tuple[subprocess.CompletedProcess[str], set[str]]:

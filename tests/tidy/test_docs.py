@@ -1,12 +1,33 @@
 """The documentation says what the code says, and every page can be found."""
 
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import yaml
 
+from testkit.browser import browse
 from testkit.paths import ROOT
+
+CLICKS = """
+<script>
+const scheme = () => document.body.getAttribute("data-md-color-scheme")
+const seen = JSON.parse(sessionStorage.getItem("seen") ?? "[]")
+const timer = setInterval(() => {
+  const toggle = document.querySelector("[data-md-component=palette] label:not([hidden])")
+  if (toggle === null) return
+  clearInterval(timer)
+  seen.push(scheme())
+  if (seen.length === 3) return document.body.setAttribute("data-seen", seen.join(" "))
+  toggle.click()
+  sessionStorage.setItem("seen", JSON.stringify(seen))
+  location.reload()
+}, 10)
+</script>
+"""
+"""Clicks the toggle of the palette and loads the page again, twice, and notes the scheme of each time."""
 
 
 def pages(entry: object) -> set[str]:
@@ -60,3 +81,25 @@ def test_no_page_names_a_make_target_that_is_not_there() -> None:
     named = {word for page in pages for word in re.findall(r"(?:`|^|\$ )make ([a-z_-]+)", page.read_text())}
     assert {"demo", "test"} <= named
     assert named <= targets
+
+
+def test_a_click_on_the_toggle_changes_the_palette_for_the_pages_after(tmp_path: Path) -> None:
+    """A page of its own, with the settings of the documentation; the browser prefers light."""
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "index.md").write_text("# A page\n")
+    settings = {"INHERIT": str(ROOT / "mkdocs.yml"), "docs_dir": "pages", "nav": ["index.md"]}
+    (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(settings))
+    build = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--quiet",
+        "--config-file",
+        str(tmp_path / "mkdocs.yml"),
+    ]
+    subprocess.run(build, check=True, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
+    page = tmp_path / "site" / "index.html"
+    page.write_text(page.read_text().replace("</body>", f"{CLICKS}</body>"))
+    shown = browse(page, tmp_path / "profile", "--dump-dom", "--virtual-time-budget=20000").stdout
+    assert re.findall('data-seen="([^"]*)"', shown) == ["default slate default"]
