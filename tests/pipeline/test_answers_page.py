@@ -14,7 +14,7 @@ from kustos.pipeline.report.answers import (
 )
 from kustos.pipeline.report.charts import Bar, chart_of
 from kustos.pipeline.report.logins import FailureSource, Logins
-from kustos.pipeline.report.model import Report, TeamRow, Totals
+from kustos.pipeline.report.model import Conflict, Report, TeamRow, Totals
 from kustos.pipeline.report.news import News
 from kustos.pipeline.report.render import render_report
 from testkit.browser import browse
@@ -56,6 +56,7 @@ def report_of(name: str) -> Report:
         denied_activity=None,
         drill_down=((name, (access,)), ("User:bob", ())),
         reasons=(),
+        conflicts=(Conflict(name, name, 1, name),),
         replayed=Replayed(5, 0, 0, 0, 1, (flip,)),
         grants=Grants(1, 1, 1, 2, 3, at(0).date(), (("1 day", 0), ("no use recorded", 1)), (grant,)),
         logins=Logins(

@@ -28,11 +28,12 @@ def test_the_deciding_rule_is_a_struct_and_required() -> None:
     assert "rule.kind" in REQUIRED_FIELDS
 
 
-def test_the_table_adds_only_time_source_and_cluster() -> None:
+def test_the_table_adds_only_time_source_cluster_and_conflict() -> None:
     assert AUDIT_EVENTS_SCHEMA.fieldNames() == [
         *EVENT_SCHEMA.fieldNames(),
         "time",
         "source_format",
         "source_file",
         "cluster",
+        "conflicting_file",
     ]

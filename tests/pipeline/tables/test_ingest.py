@@ -74,20 +74,28 @@ def test_batches_are_taken_in_once_and_what_is_known_is_a_duplicate(
     assert counts(again) == counts(first)
     forged = event_line(1, decision="DENIED")
     second = take("s@2", event_line(2), forged, event_line(3), *[kafka_line()] * 3, "junk", "junk")
-    assert counts(second) == (8, 2, 2, 4)
+    assert counts(second) == (8, 3, 1, 4)
+    assert (first.conflicts, second.conflicts) == (0, 1)
+    assert [text.partition(";")[0] for text in second.warnings] == [
+        "1 event has the id of another event with other content, one of the two is forged or faulty and both "
+        f"count: `{event_line_id(1)}` in `f` and in `f`"
+    ]
     assert counts(take("s@3")) == (0, 0, 0, 0)
     events = rows(tables, spark, "audit_events", "event_id", "decision", "day")
-    assert len(events) == 6
-    assert {decision for _, decision, _ in events} == {"ALLOWED"}
+    assert len(events) == 7
+    assert [decision for event_id, decision, _ in events if event_id == event_line_id(1)] == [
+        "ALLOWED",
+        "DENIED",
+    ]
     assert {day for *_, day in events} == {date(2026, 11, 21)}
     reasons = rows(tables, spark, "quarantine", "reason", "line")
-    assert reasons == [
-        ("event_id_conflict", forged),
-        ("format_unknown", "junk"),
-        ("format_unknown", "junk"),
-    ]
+    assert reasons == [("format_unknown", "junk"), ("format_unknown", "junk")]
     counted = rows(tables, spark, "audit_rollup", "host", "event_count", "sample_event_id")
-    assert [(host, count) for host, count, _ in counted] == [("10.0.0.7", 3), ("127.0.0.1", 3)]
+    assert [(host, count) for host, count, _ in counted] == [
+        ("10.0.0.7", 1),
+        ("10.0.0.7", 3),
+        ("127.0.0.1", 3),
+    ]
     assert counted[0][2] == event_line_id(1)
     assert len(tables.files("audit_rollup")) == 1
 
@@ -106,12 +114,12 @@ def test_logins_go_into_a_table_of_their_own_once(spark: SparkSession, tmp_path:
         return run.events, run.security_events, run.quarantined, run.duplicates
 
     assert take("a@1", login_line(1), event_line(1), login_line(1)) == (1, 1, 0, 1)
-    assert take("a@2", login_line(1), login_line(2), login_line(1, claimed_name="eve")) == (0, 1, 1, 1)
+    assert take("a@2", login_line(1), login_line(2), login_line(1, claimed_name="eve")) == (0, 2, 0, 1)
     assert take("a@3", event_line(1), event_line(2)) == (1, 0, 0, 1)
     assert take("a@4", login_line(3), login_line(2)) == (0, 1, 0, 1)
     found = rows(tables, spark, "security_events", "event_type", "claimed_name", "attempt_count", "day")
-    assert found == [("LOGIN", "bob", 1, date(2026, 11, 21))] * 3
-    assert [reason for (reason,) in rows(tables, spark, "quarantine", "reason")] == ["event_id_conflict"]
+    days = date(2026, 11, 21)
+    assert found == [*[("LOGIN", "bob", 1, days)] * 3, ("LOGIN", "eve", 1, days)]
     assert len(rows(tables, spark, "audit_events", "event_id")) == 2
     assert tables.state().newest_time_ms == TIME_MS
     rolled = tables.read(spark, "audit_rollup").selectExpr("sum(event_count)").collect()

@@ -32,7 +32,7 @@ DAY_MS = 86_400_000
 TIME_MS = 1_795_233_600_123
 SECRET = "0123456789abcdef"
 Row = tuple[str, str | None, str | None, int | None, str | None, None, str | None]
-Judged = list[tuple[str, str | None, str | None]]
+Judged = list[tuple[str, str | None, str | None, str | None]]
 NO_TEXTS = pa.nulls(120, pa.string())
 
 
@@ -78,7 +78,9 @@ def lines_of(rows: Sequence[Row]) -> pa.RecordBatch:
     return identified(read_lines(batch))
 
 
-def by_python(lines: Sequence[dict[str, Any]], stored: dict[Any, list[Any]], oldest: int | None) -> Judged:
+def by_python(
+    lines: Sequence[dict[str, Any]], stored: dict[Any, dict[Any, str]], oldest: int | None
+) -> Judged:
     """Judge each line: its outcome, reason and, if it is quarantined, line id."""
     numbers: Counter[Any] = Counter()
     groups: dict[Any, list[int]] = {}
@@ -88,7 +90,7 @@ def by_python(lines: Sequence[dict[str, Any]], stored: dict[Any, list[Any]], old
         numbers[key, line["source_file"]] += line["is_counted"]
         occurrence = numbers[key, line["source_file"]] if line["is_counted"] else 1
         occurrences.append(occurrence)
-        groups.setdefault((key, line["day"], occurrence), []).append(at)
+        groups.setdefault((key, line["day"], occurrence, line["content"]), []).append(at)
     found: dict[int, tuple[str, str | None]] = {}
     for group in groups.values():
         first, *others = sorted(
@@ -96,16 +98,12 @@ def by_python(lines: Sequence[dict[str, Any]], stored: dict[Any, list[Any]], old
         )
         head = lines[first]
         event_id = head["key"] if head["brings_id"] else f"{head['key']}-{occurrences[first]}"
-        known = stored.get((head["day"], head["cluster"], event_id), [])
+        contents = stored.get((head["day"], head["cluster"], event_id), {})
+        known = head["content"] in contents
         for at in (first, *others):
             line = lines[at]
-            if line["brings_id"] and known:
-                is_copy = all(content == line["content"] for content in known)
-                found[at] = ("duplicate", None) if is_copy else ("quarantined", "event_id_conflict")
-            elif at != first:
-                is_copy = line["content"] == head["content"]
-                reason = line["reason"] if is_copy else "event_id_conflict"
-                found[at] = ("duplicate" if is_copy else "quarantined", reason)
+            if at != first or (line["brings_id"] and known):
+                found[at] = "duplicate", line["reason"]
             elif line["reason"]:
                 found[at] = "quarantined", line["reason"]
             elif known:
@@ -115,10 +113,31 @@ def by_python(lines: Sequence[dict[str, Any]], stored: dict[Any, list[Any]], old
             else:
                 found[at] = "event", None
     judged: Judged = []
+    conflicts = conflicting_files(lines, found, stored)
     for at, line in enumerate(lines):
         own = f"line-{line['line_digest']}" if line["brings_id"] else f"{line['key']}-{occurrences[at]}"
-        judged.append((*found[at], own if found[at][0] == "quarantined" else None))
+        judged.append((*found[at], own if found[at][0] == "quarantined" else None, conflicts.get(at)))
     return judged
+
+
+def conflicting_files(
+    lines: Sequence[dict[str, Any]],
+    found: dict[int, tuple[str, str | None]],
+    stored: dict[Any, dict[int, str]],
+) -> dict[int, str]:
+    """Return for each event whose id another one has the file of that one: stored, else the first."""
+    named: dict[Any, list[str]] = {}
+    for (_, cluster, event_id), contents in stored.items():
+        named.setdefault((cluster, event_id), []).extend(contents.values())
+    firsts = {key: min(files) for key, files in named.items()}
+    conflicts: dict[int, str] = {}
+    events = [at for at, line in enumerate(lines) if line["brings_id"] and found[at][0] == "event"]
+    for at in sorted(events, key=lambda at: (lines[at]["source_file"], lines[at]["line_digest"])):
+        key = lines[at]["cluster"], lines[at]["key"]
+        if key in firsts:
+            conflicts[at] = firsts[key]
+        firsts.setdefault(key, lines[at]["source_file"])
+    return conflicts
 
 
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 120), days=st.none() | st.integers(0, 4))
@@ -130,21 +149,21 @@ def test_lines_are_judged_as_one_by_one(seed: int, count: int, days: int | None)
     for line, digest in zip(held, line_digests(identified_lines).to_pylist(), strict=True):
         line["line_digest"] = digest if line["brings_id"] else None
     stored_rows = suspects(lines_of([drawn(random) for _ in range(20)]), 0, SECRET).to_pylist()
-    stored: dict[Any, list[Any]] = {}
+    stored: dict[Any, dict[Any, str]] = {}
     for row in stored_rows:
         if row["reason"] is None:
             event_id = row["key"] if row["brings_id"] else f"{row['key']}-{random.randrange(1, 3)}"
-            stored.setdefault((row["day"], row["cluster"], event_id), []).append(row["content"])
+            stored.setdefault((row["day"], row["cluster"], event_id), {})[row["content"]] = row["source_file"]
     lines = pa.Table.from_pylist(held, schema=SUSPECTS)
     rows = [
-        dict(zip(STORED.names, (*key, each), strict=True)) for key, same in stored.items() for each in same
+        dict(zip(STORED.names, (*key, *each), strict=True))
+        for key, same in stored.items()
+        for each in same.items()
     ]
     known = pa.Table.from_pylist(rows, schema=STORED)
     found = outcomes(lines, known, oldest).to_pylist()
-    told = [(one["outcome"], one["reason"], one["line_id"]) for one in found]
-    assert [each[:2] for each in told] == [
-        (outcome, reason) for outcome, reason, _ in by_python(held, stored, oldest)
-    ]
+    told = [(one["outcome"], one["reason"], one["line_id"], one["conflicting_file"]) for one in found]
+    assert [each[:2] for each in told] == [each[:2] for each in by_python(held, stored, oldest)]
     assert told == by_python(held, stored, oldest)
     without = lines.set_column(
         at := lines.schema.get_field_index("line_digest"), "line_digest", NO_TEXTS[:count]

@@ -55,16 +55,14 @@ def test_nobody_brings_the_id_that_another_line_gets(spark: SparkSession, tmp_pa
 
 
 @both_ways
-def test_of_two_stored_events_of_an_id_none_is_taken_for_the_only_one(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_of_two_stored_events_of_an_id_each_is_known_again(spark: SparkSession, tmp_path: Path) -> None:
     early, late = event_line(), event_line(time_ms=TIME_MS + 3 * HOUR_MS)
     between = event_line(2, time_ms=TIME_MS + HOUR_MS)
     found = taken(
         spark, tmp_path, [early], [late], [early], [late], [early, late, between], [early, late, between]
     )
     assert found[:4] == [(1, 0, 0), (1, 0, 0), (0, 0, 1), (0, 0, 1)]
-    assert found[4:] == [(1, 2, 0), (0, 0, 3)]
+    assert found[4:] == [(1, 0, 2), (0, 0, 3)]
 
 
 @both_ways

@@ -175,6 +175,7 @@ def _print_summary(summary: "ReportSummary") -> None:
         ("+ security events", summary.security_events),
         ("+ quarantined", summary.quarantined),
         ("+ duplicates", summary.duplicates),
+        ("events with the id of another", summary.conflicts),
         ("allowed", summary.allowed),
         ("denied", summary.denied),
         ("probes", summary.probes),

@@ -40,6 +40,7 @@ COUNTS: Final = (
     "quarantined",
     "duplicates",
     "too_late",
+    "conflicts",
     "half_lines",
     "overlapping_files",
     "refused_files",
@@ -50,6 +51,7 @@ COUNTS: Final = (
 )
 NAMES: Final = {
     "too_late": "of them too late",
+    "conflicts": "events with the id of another",
     "half_lines": "half lines held back",
     "dropped_lines": "dropped lines",
 }

@@ -240,6 +240,20 @@ def access_by_team(counts: DataFrame, limit: int) -> DataFrame:
     )
 
 
+def conflicts(events: DataFrame) -> DataFrame:
+    """Return where events have the id of another event with other content, by the files of both.
+
+    `events` has `event_id`, `source_file` and `conflicting_file`. Columns: these files, `event_count` and one
+    `event_id`; the pairs with the most events first.
+    """
+    return (
+        events.filter(sql.col("conflicting_file").isNotNull())
+        .groupBy("source_file", "conflicting_file")
+        .agg(sql.count(sql.lit(1)).alias("event_count"), sql.min("event_id").alias("event_id"))
+        .orderBy(sql.desc("event_count"), "source_file", "conflicting_file")
+    )
+
+
 def quarantine_reasons(quarantined: DataFrame) -> DataFrame:
     """Return `reason`, `line_count` and one `sample` line for each reason, most frequent first."""
     kind = sql.substring_index("reason", ":", 1)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -39,6 +40,8 @@ TEAMS_MAX: Final = 30
 """Rows of the table of teams."""
 MAXIMUM_REASONS: Final = 20
 """Rows of the quarantine table; there are fewer kinds of fault than this."""
+MAXIMUM_CONFLICTS: Final = 20
+"""Pairs of files shown whose events share ids; `conflicting_file` in the tables has all events."""
 
 BUCKET_SECONDS: Final = tuple(
     [1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 86400, 7 * 86400, 30 * 86400, 365 * 86400]
@@ -88,6 +91,16 @@ class QuarantineReason:
 
 
 @dataclass(frozen=True, slots=True)
+class Conflict:
+    """How many events of a file have the id of an event of the other file with other content, and one id."""
+
+    source_file: str
+    conflicting_file: str
+    event_count: int
+    event_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The whole report."""
 
@@ -102,6 +115,7 @@ class Report:
     """What was denied alone, on a scale of its own."""
     drill_down: tuple[tuple[str, tuple[AccessRow, ...]], ...]
     reasons: tuple[QuarantineReason, ...]
+    conflicts: tuple[Conflict, ...] = ()
     replayed: Replayed | None = None
     grants: Grants | None = None
     findings: Findings | None = None
@@ -157,6 +171,7 @@ def collect_report(
     for row in sorted(drill, key=lambda row: row["place"]):
         by_principal[row["principal"]].append(access_row(row))
     reasons = access.quarantine_reasons(tables["quarantine"]).limit(MAXIMUM_REASONS).collect()
+    conflicts = access.conflicts(_with_ids(tables)).limit(MAXIMUM_CONFLICTS).collect()
     by_day = width % DAY_SECONDS == 0 and "audit_rollup" in tables
     buckets = (
         access.activity_by_day(tables["audit_rollup"], width)
@@ -180,6 +195,7 @@ def collect_report(
         ),
         drill_down=tuple((name, tuple(rows)) for name, rows in by_principal.items()),
         reasons=tuple(QuarantineReason(**row.asDict()) for row in reasons),
+        conflicts=tuple(Conflict(**row.asDict()) for row in conflicts),
         replayed=collect_replayed(tables["replay_flips"]) if "replay_flips" in tables else None,
         grants=collect_grants(tables["access_review"]) if "access_review" in tables else None,
         findings=(
@@ -196,6 +212,13 @@ def collect_report(
         by_team=tuple(TeamRow(**row.asDict()) for row in by_team),
         news=news,
     )
+
+
+def _with_ids(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """Return decisions and security events together, in the columns of `access.conflicts`."""
+    columns = ("event_id", "source_file", "conflicting_file")
+    found = [tables[name].select(*columns) for name in ("audit_events", "security_events") if name in tables]
+    return reduce(DataFrame.unionAll, found)
 
 
 def _bars(rows: list[Any], width: int) -> list[Bar]:

@@ -31,7 +31,6 @@ _REASONS: Final = {
     "blank": "empty line",
     "cluster_malformed": "the cluster that it names is not a name of one",
     "cluster_mismatch": "names another cluster than its input is of: a forgery, or a wrong `cluster`",
-    "event_id_conflict": "the id of another event with other content: forged or faulty",
     "event_id_reserved": "has an id that kustos generates for lines of Kafka's own log: a forgery?",
     "field_missing": "a field that every event has is missing",
     "format_unknown": "neither a kustos event nor a line of Kafka's authorizer logger",

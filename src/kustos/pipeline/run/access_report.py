@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from kustos.pipeline.files import TABLE_MARKER, check_replaceable, list_audit_files, publish, staging
 from kustos.pipeline.places import Place, spark_path, spark_paths_read
@@ -36,8 +36,9 @@ STEPS: Final = (
 class ReportSummary:
     """What a run read and wrote, in lines; `lines == events + security_events + quarantined + duplicates`.
 
-    From `allowed` to `access_rows` it is about the `cluster` of the page. `warnings` say which files may be
-    copies of one log.
+    From `allowed` to `access_rows` it is about the `cluster` of the page. `conflicts` of the events have the
+    id of another event with other content. `warnings` name some of them, and files that may be copies of one
+    log.
     """
 
     files: int
@@ -56,6 +57,7 @@ class ReportSummary:
     access_rows: int
     report: str
     cluster: str
+    conflicts: int = 0
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> str:
@@ -63,14 +65,24 @@ class ReportSummary:
         return json.dumps(asdict(self), indent=2)
 
 
+class WrittenTables(NamedTuple):
+    """What was written: lines read, rows of each outcome as found on disk, and conflicts."""
+
+    lines: int
+    outcomes: dict[str, int]
+    conflicts: int
+    warnings: list[str]
+
+
 def write_tables(
     spark: "SparkSession", lines: "Lines", folder: Path, *, time_zone: str, progress: Progress
-) -> tuple[int, dict[str, int]]:
-    """Write the tables below `folder`; return lines read and rows per outcome, as found on disk."""
+) -> WrittenTables:
+    """Write the tables below `folder`."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from kustos.pipeline.queries import access
     from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, QUARANTINE_SCHEMA, SECURITY_EVENTS_SCHEMA
+    from kustos.pipeline.tables.conflicts import conflict_warnings
     from kustos.pipeline.tables.deduplication.of_runs import deduplicate_lines
     from kustos.pipeline.tables.deduplication.outcomes import DUPLICATE, EVENT, QUARANTINED
     from kustos.pipeline.tables.delta import new_name, write_file
@@ -106,12 +118,20 @@ def write_tables(
     events = spark.read.parquet(*spark_paths_read(paths["audit_events"]))
     events.transform(access.access_counts).coalesce(1).write.parquet(spark_path(paths["access_counts"]))
     counts = {table: sum(file.rows for file in found) for table, (found, _) in files.items()}
-    return staged.lines, {
-        EVENT: counts["audit_events"],
-        "security_events": counts["security_events"],
-        QUARANTINED: counts["quarantine"],
-        DUPLICATE: outcomes.count(DUPLICATE),
-    }
+    new = [
+        paths[table] / file.name for table in ("audit_events", "security_events") for file in files[table][0]
+    ]
+    return WrittenTables(
+        staged.lines,
+        {
+            EVENT: counts["audit_events"],
+            "security_events": counts["security_events"],
+            QUARANTINED: counts["quarantine"],
+            DUPLICATE: outcomes.count(DUPLICATE),
+        },
+        outcomes.conflicts(),
+        conflict_warnings(outcomes, new),
+    )
 
 
 def _narrowed(
@@ -171,9 +191,8 @@ def run_access_report(
         check_replaceable(out, TABLES)
         readable = readable_files(found, layout, on_unknown_format=on_unknown_format)
         texts = read_pieces(spark, readable.files)
-        lines, outcomes = reading(
-            lambda: write_tables(spark, texts, folder, time_zone=time_zone, progress=progress)
-        )
+        written = reading(lambda: write_tables(spark, texts, folder, time_zone=time_zone, progress=progress))
+        lines, outcomes = written.lines, written.outcomes
         check_no_line_lost(lines, outcomes)
         progress(STEPS[3])
         counts, chosen, tables = _narrowed(spark, folder, cluster)
@@ -204,7 +223,8 @@ def run_access_report(
             access_rows=report.totals.accesses,
             report=str(out.resolve() / REPORT_NAME),
             cluster=chosen.name,
-            warnings=limited(readable.said),
+            conflicts=written.conflicts,
+            warnings=limited((*written.warnings, *readable.said)),
         )
         (folder / SUMMARY_NAME).write_text(summary.to_json() + "\n", encoding="utf-8")
         progress(STEPS[4])

@@ -86,10 +86,14 @@ _SOURCE: Final = (
     StructField("source_format", StringType()),
     StructField("source_file", StringType()),
     StructField("cluster", StringType()),
+    StructField("conflicting_file", StringType()),
 )
 
 AUDIT_EVENTS_SCHEMA: Final = StructType([*relaxed(EVENT_SCHEMA).fields, *_SOURCE])
-"""Table `audit_events`: decisions. Kafka's lines have fewer fields than ours: the others are null."""
+"""Table `audit_events`: decisions. Kafka's lines have fewer fields than ours: the others are null.
+
+`conflicting_file` is null but for an event whose id another event has with other content: it is the file of
+that other event."""
 
 SECURITY_EVENTS_SCHEMA: Final = StructType([*relaxed(SECURITY_SCHEMA).fields, *_SOURCE])
 """Table `security_events`: logins, ends of sessions, changes of users, tokens and settings.

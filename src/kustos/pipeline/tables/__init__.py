@@ -16,11 +16,12 @@ from kustos.pipeline.tables.line_tasks import Lines, LineTasks
 from kustos.pipeline.tables.rollup.days import refresh_rollup
 from kustos.pipeline.tables.runs import InputFile
 from kustos.pipeline.tables.store import Tables
-from kustos.pipeline.tables.summary import RunSummary, limited
+from kustos.pipeline.tables.summary import WARNINGS_MAX, RunSummary, limited
 from kustos.pipeline.tables.transaction import when_free
 from kustos.pipeline.tables.upkeep import Dropped, Retention, compact_tables, drop_expired, would_drop
 
 __all__ = [
+    "WARNINGS_MAX",
     "Cluster",
     "ClusterError",
     "Converted",

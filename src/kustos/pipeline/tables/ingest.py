@@ -1,6 +1,6 @@
 """Ingestion of raw lines into committed tables, for runs over files and for batches of a stream."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Final
@@ -8,8 +8,10 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.lines.clusters import UNDECLARED, DeclaredCluster
+from kustos.pipeline.places import Place
 from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
+from kustos.pipeline.tables.conflicts import conflict_warnings
 from kustos.pipeline.tables.deduplication.keys import MILLISECONDS_OF_A_DAY
 from kustos.pipeline.tables.deduplication.of_runs import Outcomes, deduplicate_lines
 from kustos.pipeline.tables.deduplication.outcomes import DUPLICATE, EVENT, QUARANTINED, TOO_LATE
@@ -44,6 +46,11 @@ STEPS: Final = (
 
 EPOCH_DAY: Final = date(1970, 1, 1)
 
+LOOK_AROUND_MS: Final = 60_000
+"""Stored events are compared from this long before the earliest new one to this long after the latest. A copy
+has the time of its original, so the tables do not depend on this; a conflict with an event outside is not
+reported. With an hour each short batch of a stream would read the events of the last hour."""
+
 _IDENTIFIED: Final = "identified"
 _OUTCOMES: Final = "outcomes"
 
@@ -57,8 +64,6 @@ class IngestOptions:
     that is older than the newest one committed before by more than that is quarantined as `too_late`; None
     takes all. Without `with_rollup` the days of the events are only marked, and the next run with a roll-up
     or `refresh_rollup` rolls them up: for streams with short batches.
-    `look_around_ms`: stored events are compared from this long before the earliest new one to this long after
-    the latest. A copy has the same time; a forgery, with the same id and another content, may have another.
     `retention`: events of days that it drops are too late, too; `drop_expired` drops them.
     """
 
@@ -67,7 +72,6 @@ class IngestOptions:
     keep_raw: bool = False
     watermark_days: int | None = None
     with_rollup: bool = True
-    look_around_ms: int = 3_600_000
     retention: Retention | None = None
 
 
@@ -117,9 +121,10 @@ def ingest(
             quarantined=counts.quarantined,
             duplicates=counts.duplicates,
             too_late=counts.too_late,
+            conflicts=counts.conflicts,
             **(counts_of_files or {}),
             days=counts.days,
-            warnings=limited(warnings),
+            warnings=limited((*counts.warnings, *warnings)),
             seconds=(clock.monotonic_ms() - run.started_ms) / 1000,
         )
         progress(STEPS[4])
@@ -143,6 +148,8 @@ class _Counts:
     quarantined: int
     duplicates: int
     too_late: int
+    conflicts: int
+    warnings: list[str]
     days: tuple[str, ...]
     newest_time_ms: int | None
 
@@ -199,6 +206,8 @@ class _Run:
             quarantined=outcomes[QUARANTINED],
             duplicates=duplicates,
             too_late=self._too_late(),
+            conflicts=found.conflicts(),
+            warnings=conflict_warnings(found, self._new_events()),
             days=days,
             newest_time_ms=self._newest_staged_ms(),
         )
@@ -216,7 +225,7 @@ class _Run:
     def _stored(self, staged: StagedLines) -> StoredFiles:
         """Return the files that may have copies of the lines: events of their days and span, by the log."""
         days = {day.isoformat() for day in staged.days()}
-        first, last = staged.around(self._options.look_around_ms)
+        first, last = staged.around(LOOK_AROUND_MS)
         events = [
             StoredFile(path, file.rows, date.fromisoformat(file.day or ""))
             for table in (AUDIT_EVENTS, SECURITY_EVENTS)
@@ -241,6 +250,11 @@ class _Run:
         return max(
             (last for file in files if (last := file.statistics.last_time_ms) is not None), default=None
         )
+
+    def _new_events(self) -> Iterator[Place]:
+        """Yield the files of the new events."""
+        for table in (AUDIT_EVENTS, SECURITY_EVENTS):
+            yield from (self._change.folder / table / file.name for file in self._change.added(table))
 
     @property
     def _today(self) -> str:

@@ -42,7 +42,10 @@ TASK_EVENTS: Final = 500_000
 _EVENTS: Final = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
 _QUARANTINE: Final = to_arrow_schema(QUARANTINE_SCHEMA)
 _SECURITY: Final = to_arrow_schema(SECURITY_EVENTS_SCHEMA, timezone="UTC")
-_READ: Final = list(dict.fromkeys((*_EVENTS.names, *_SECURITY.names, "line_key", "day")))
+_CONFLICT: Final = "conflicting_file"
+_READ: Final = [
+    name for name in dict.fromkeys((*_EVENTS.names, *_SECURITY.names, "line_key", "day")) if name != _CONFLICT
+]
 _LINES: Final = ("source_file", LINE, "day", CLUSTER)
 _NOT_CODED: Final = ("event_id", "time_ms", "first_time_ms", "time")
 
@@ -182,6 +185,7 @@ class _Writer:
             generated = pc.binary_join_element_wise(table["line_key"], occurrences, "-")
             at = table.schema.get_field_index("event_id")
             table = table.set_column(at, "event_id", pc.coalesce(table["event_id"], generated))
+        table = table.append_column(_CONFLICT, outcomes[_CONFLICT].take(places))
         if outcomes.num_rows:
             is_event = pc.equal(outcomes["outcome"].take(places), EVENT).fill_null(True)
             table = table.filter(is_event)

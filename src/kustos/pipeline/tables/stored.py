@@ -128,7 +128,7 @@ class StoredFiles:
 
     def _events_of(self, file: StoredFile, wanted: pa.Array) -> pa.Table:
         """Return the events with these ids, all their fields and the file's day."""
-        columns = self._rows_of(file, [*CONTENT_SCHEMA.fieldNames(), CLUSTER])
+        columns = self._rows_of(file, [*CONTENT_SCHEMA.fieldNames(), CLUSTER, "source_file"])
         clusters = _clusters(columns, len(columns["event_id"]))
         fields = pa.table(columns | {CLUSTER: clusters})
         found = fields.filter(pc.is_in(fields["event_id"], value_set=wanted))
@@ -150,7 +150,8 @@ def _with_content(events: pa.Table, secret: str) -> pa.Table:
     if pc.any(is_brought).as_py():
         digests = content_digests(events.filter(is_brought).combine_chunks(), secret)
         content = pc.replace_with_mask(content, is_brought, digests)
-    return pa.table([events["day"], events[CLUSTER], events["event_id"], content], schema=STORED)
+    texts = [events[name].cast(pa.string()) for name in (CLUSTER, "event_id", "source_file")]
+    return pa.table([events["day"], *texts[:2], content, texts[2]], schema=STORED)
 
 
 def _chunks(files: Iterable[StoredFile]) -> Iterator[list[StoredFile]]:

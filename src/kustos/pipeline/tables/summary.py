@@ -24,7 +24,8 @@ class RunSummary:
     """What a run read and wrote; `lines == events + security_events + quarantined + duplicates`.
 
     `files` were found, `new_files` of them read, `damaged_files` quarantined whole (each counts as a line).
-    `too_late` of the quarantined were events older than the tables take. `half_lines` were not read: they
+    `too_late` of the quarantined were events older than the tables take. `conflicts` of the events have the
+    id of another event with other content: of n such events n - 1 count. `half_lines` were not read: they
     are last lines of files without their end, which may be half written. `overlapping_files` hold lines of
     other files and were read as one log with them; `refused_files` hold lines of several known logs and were
     not read. `days` (ISO dates) got events.
@@ -43,6 +44,7 @@ class RunSummary:
     quarantined: int = 0
     duplicates: int = 0
     too_late: int = 0
+    conflicts: int = 0
     half_lines: int = 0
     overlapping_files: int = 0
     refused_files: int = 0

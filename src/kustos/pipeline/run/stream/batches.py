@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.tables import (
+    WARNINGS_MAX,
     Dropped,
     IngestOptions,
     LineTasks,
@@ -23,7 +24,10 @@ from kustos.runtime import Clock, SystemClock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSummary:
-    """The sums of one run of a stream; `lines == events + security_events + quarantined + duplicates`."""
+    """The sums of one run of a stream; `lines == events + security_events + quarantined + duplicates`.
+
+    `warnings` are the first ones of its batches, at most WARNINGS_MAX.
+    """
 
     batches: int = 0
     lines: int = 0
@@ -32,6 +36,8 @@ class StreamSummary:
     quarantined: int = 0
     duplicates: int = 0
     too_late: int = 0
+    conflicts: int = 0
+    warnings: tuple[str, ...] = ()
     dropped_days: int = 0
     dropped_events: int = 0
     dropped_rollup_days: int = 0
@@ -50,6 +56,8 @@ class StreamSummary:
             quarantined=self.quarantined + batch.quarantined,
             duplicates=self.duplicates + batch.duplicates,
             too_late=self.too_late + batch.too_late,
+            conflicts=self.conflicts + batch.conflicts,
+            warnings=(*self.warnings, *batch.warnings)[:WARNINGS_MAX],
         )
 
     def with_dropped(self, dropped: Dropped) -> "StreamSummary":

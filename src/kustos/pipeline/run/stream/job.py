@@ -38,12 +38,9 @@ CHECKPOINTS: Final = "_streams"
 LOOK_INTERVAL_MS: Final = 100
 """How often a stream that has read everything looks for new records."""
 
-LOOK_AROUND_MS: Final = 60_000
-"""A short batch is compared with few stored events, else each would read the last hour's."""
-
 
 def _streamed() -> IngestOptions:
-    return IngestOptions(with_rollup=False, look_around_ms=LOOK_AROUND_MS)
+    return IngestOptions(with_rollup=False)
 
 
 def _silent(_batch: RunSummary) -> None:

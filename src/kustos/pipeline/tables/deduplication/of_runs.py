@@ -93,6 +93,12 @@ class Outcomes:
         found += [_read(file, ["outcome"])["outcome"] for file in self.files]
         return sum(pc.sum(pc.equal(column, outcome)).as_py() or 0 for column in found)
 
+    def conflicts(self) -> int:
+        """Return how many events have the id of another event with other content, the first one left out."""
+        found = [table["conflicting_file"] for table in self.tables]
+        found += [_read(file, ["conflicting_file"])["conflicting_file"] for file in self.files]
+        return sum(len(column) - column.null_count for column in found)
+
     def of_file(self, number: int) -> pa.Table:
         """Return the outcomes of a staged file, by its number."""
         is_of = pc.field("file") == number

@@ -18,7 +18,6 @@ from kustos.pipeline.lines.generated_ids import LINE_ID_BEGIN
 from kustos.pipeline.schemas import CLUSTER, CONTENT_SCHEMA
 
 EVENT, DUPLICATE, QUARANTINED = "event", "duplicate", "quarantined"
-CONFLICT: Final = "event_id_conflict"
 TOO_LATE: Final = "too_late"
 
 SECRET_CHARACTERS: Final = 16
@@ -46,9 +45,15 @@ SUSPECTS: Final = pa.schema(
 those that `are_told_by_text`."""
 
 STORED: Final = pa.schema(
-    [("day", pa.date32()), (CLUSTER, pa.string()), ("event_id", pa.string()), ("content", pa.uint64())]
+    [
+        ("day", pa.date32()),
+        (CLUSTER, pa.string()),
+        ("event_id", pa.string()),
+        ("content", pa.uint64()),
+        ("source_file", pa.string()),
+    ]
 )
-"""Stored events with ids of these lines; `content` is needed where lines bring the id."""
+"""Stored events with ids of these lines; `content` is null for an id that kustos generated."""
 
 OUTCOMES: Final = pa.schema(
     [
@@ -58,9 +63,11 @@ OUTCOMES: Final = pa.schema(
         ("occurrence", pa.int64()),
         ("reason", pa.string()),
         ("line_id", pa.string()),
+        ("conflicting_file", pa.string()),
     ]
 )
-"""`occurrence` numbers equal lines of a log; `line_id` is for quarantined lines."""
+"""`occurrence` numbers equal lines of a log; `line_id` is for quarantined lines. `conflicting_file` is for
+events whose id another event has with other content: the file of that event."""
 
 Numbers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -72,31 +79,28 @@ def outcomes(
 ) -> pa.Table:
     """Return the outcome (OUTCOMES) of each line (SUSPECTS), in their order; `stored` is of STORED.
 
-    Of copies the first by file name and digest is the event, the others are duplicates. An id that comes with
-    another content, than the stored event or else than the first, is quarantined: one of the two is a forgery
-    or a fault, and dropping it would hide that. An event that is not stored and is before `oldest_time_ms` is
-    too late.
+    Of copies the first by file name and digest is the event, the others are duplicates. Lines that share an
+    id but not its content are different events: an attacker who copies an id chooses the file, its name, its
+    times and the moment when it is read, so any preference could be made to drop the genuine line. Each of
+    them but one names the file of another. An event that is not stored and is before `oldest_time_ms` is too
+    late.
     """
     lines = suspects.combine_chunks()
+    stored = STORED.empty_table() if stored is None else stored.combine_chunks()
     occurrence, first = _copies(lines)
-    brings_id, reason = _flags(lines["brings_id"]), _one(lines["reason"])
-    content = _digests(lines["content"])
     is_first = first == np.arange(len(first))
+    brings_id, reason = _flags(lines["brings_id"]), _one(lines["reason"])
     is_event = is_first & _flags(reason.is_null())
     numbered = pc.binary_join_element_wise(_one(lines["key"]), pa.array(occurrence).cast(pa.string()), "-")
     ids = pc.if_else(pa.array(brings_id), _one(lines["key"]), numbered)
-    is_known, differs = _known(lines, ids, content, stored)
+    is_known = _flags(pc.is_in(_contents(lines, ids), value_set=_contents(stored, _one(stored["event_id"]))))
     is_late = np.zeros(len(first), dtype=bool)
     if oldest_time_ms is not None:
         before = pc.less(_one(lines["time_ms"]), oldest_time_ms).fill_null(False)
         is_late = is_event & ~is_known & _flags(before)
-    by_stored = brings_id & is_known
-    is_conflict = np.where(by_stored, differs, ~is_first & (content != content[first]))
-    is_duplicate = ~is_conflict & (by_stored | ~is_first | (is_event & is_known))
+    is_duplicate = ~is_first | (is_known & (is_event | brings_id))
     is_kept = is_event & ~is_known & ~is_late
     outcome = np.where(is_kept, EVENT, np.where(is_duplicate, DUPLICATE, QUARANTINED))
-    reason = pc.if_else(pa.array(is_late), TOO_LATE, reason)
-    reason = pc.if_else(pa.array(is_conflict), pc.coalesce(reason, CONFLICT), reason)
     line_id = pc.if_else(
         pa.array(brings_id),
         pc.binary_join_element_wise(LINE_ID_BEGIN, _one(lines["line_digest"]), ""),
@@ -108,8 +112,9 @@ def outcomes(
         _one(lines["row"]),
         pa.array(outcome, pa.string()),
         pa.array(occurrence),
-        reason,
+        pc.if_else(pa.array(is_late), TOO_LATE, reason),
         pc.if_else(is_quarantined, line_id, pa.scalar(None, pa.string())),
+        _conflicting_files(lines, is_kept & brings_id, stored),
     ]
     return pa.table(columns, schema=OUTCOMES)
 
@@ -138,7 +143,10 @@ def without_known_lines(found: pa.Table, keys: pa.Array, known: pa.Array) -> pa.
 
 
 def _copies(lines: pa.Table) -> tuple[Numbers, Numbers]:
-    """Return for each line its number among equal ones of a file, and the first line that it is a copy of."""
+    """Return for each line its number among equal ones of a file, and the first of its copies.
+
+    Copies are equal in cluster, key, day, number and content.
+    """
     source = coded(_one(lines["source_file"]))
     key = combined([coded(_one(lines[CLUSTER])), coded(_one(lines["key"]))])
     files, rows = _numbers(lines["file"]), _numbers(lines["row"])
@@ -150,9 +158,9 @@ def _copies(lines: pa.Table) -> tuple[Numbers, Numbers]:
     occurrence = np.empty(len(order), np.int64)
     occurrence[order] = np.where(is_counted[order] > 0, numbers, 1)
     days = _numbers(lines["day"].cast(pa.int32()).fill_null(-1))
-    text = coded(_one(lines["line_digest"]))
-    order = np.lexsort((rows, files, _ranks(text), _ranks(source), occurrence, days, key))
-    starts = _starts(key[order], days[order], occurrence[order])
+    content = _digests(lines["content"])
+    order = _in_order(lines, content, occurrence, days, key)
+    starts = _starts(key[order], days[order], occurrence[order], content[order])
     first = np.empty(len(order), np.int64)
     first[order] = order[starts]
     return occurrence, first
@@ -174,26 +182,36 @@ def _ranks(column: Coded) -> Numbers:
     return ranks[column.codes]
 
 
-def _known(lines: pa.Table, ids: pa.Array, content: Digests, stored: pa.Table | None) -> tuple[Flags, Flags]:
-    """Return for each line whether an event of its id and day is stored, and whether one differs."""
-    nothing = np.zeros(len(ids), dtype=bool)
-    if stored is None or not stored.num_rows:
-        return nothing, nothing
-    stored = stored.combine_chunks()
-    keys = _of_day(stored, _one(stored["event_id"])).dictionary_encode()
-    least = np.full(len(keys.dictionary), np.iinfo(np.uint64).max, np.uint64)
-    most = np.zeros(len(keys.dictionary), np.uint64)
-    numbers, contents = keys.indices.to_numpy(), _digests(stored["content"])
-    np.minimum.at(least, numbers, contents)
-    np.maximum.at(most, numbers, contents)
-    places = pc.index_in(_of_day(lines, ids), value_set=keys.dictionary, skip_nulls=True)
-    found, at = _flags(places.is_valid()), places.fill_null(0).to_numpy()
-    return found, (least[at] != content) | (most[at] != content)
+def _conflicting_files(lines: pa.Table, is_new: Flags, stored: pa.Table) -> pa.Array:
+    """Return for each new event whose id another one has, stored or before it, the file of that event.
+
+    New events that share an id differ in content; they are in the order of file name and digest.
+    """
+    new = lines.filter(pa.array(is_new)).combine_chunks()
+    ids = in_cluster(_one(new[CLUSTER]), _one(new["key"]))
+    key, files = coded(ids).codes, _one(new["source_file"])
+    order = _in_order(new, key)
+    first = np.empty(len(order), np.int64)
+    first[order] = order[_starts(key[order])]
+    earlier = files.take(pa.array(first, mask=first == np.arange(len(first))))
+    known = stored.sort_by("source_file").combine_chunks()
+    known_ids = in_cluster(_one(known[CLUSTER]), _one(known["event_id"]))
+    places = pc.index_in(ids, value_set=known_ids, skip_nulls=True)
+    other = pc.coalesce(_one(known["source_file"]).take(places), earlier)
+    return pc.replace_with_mask(pa.nulls(len(lines), pa.string()), pa.array(is_new), other)
 
 
-def _of_day(rows: pa.Table, ids: pa.Array) -> pa.Array:
+def _in_order(lines: pa.Table, *keys: npt.NDArray[Any]) -> Numbers:
+    """Return the places of lines sorted by these keys, the last one first, then by file name and digest."""
+    names = (_ranks(coded(_one(lines[name]))) for name in ("line_digest", "source_file"))
+    return np.lexsort((_numbers(lines["row"]), _numbers(lines["file"]), *names, *keys))
+
+
+def _contents(rows: pa.Table, ids: pa.Array) -> pa.Array:
+    """Return texts that are equal for events of one cluster with equal id, day and content."""
     days = _one(rows["day"]).cast(pa.int32()).cast(pa.string())
-    return pc.binary_join_element_wise(days, in_cluster(_one(rows[CLUSTER]), ids), "/")
+    content = pa.array(_digests(rows["content"])).cast(pa.string())
+    return pc.binary_join_element_wise(days, content, in_cluster(_one(rows[CLUSTER]), ids), "/")
 
 
 def in_cluster(clusters: pa.Array, ids: pa.Array) -> pa.Array:
