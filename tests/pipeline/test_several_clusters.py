@@ -9,7 +9,9 @@ from pyspark.sql import SparkSession
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
-from kustos.pipeline.run import run_access_report
+from kustos.pipeline.run import run_access_report, run_tables_report
+from kustos.pipeline.schemas import LINES_SCHEMA
+from kustos.pipeline.tables import Tables, ingest
 from tests.pipeline.events import NOW, NOW_MS, event_line
 
 ACLS = """Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=payments, patternType=LITERAL)`:
@@ -179,6 +181,18 @@ def test_the_page_is_about_one_cluster_and_names_the_others(
     assert "events of other clusters: <bdi>west</bdi> 3</p>" in text
     assert "User:bob" in text
     assert "User:eve" not in text
+
+
+def test_the_page_names_other_clusters_as_the_configuration_does(spark: SparkSession, tmp_path: Path) -> None:
+    """Events of west came with its id, before and after an operator named the cluster."""
+    named = {"west": ("5L6g3nShT-eMCtK--X86sw",), "north": ("6L6g3nShT-eMCtK--X86sw",)}
+    tables = Tables(tmp_path / "tables")
+    clusters = ["east", "west", "west", *(each for ids in named.values() for each in ids)]
+    lines = [("f", event_line(number, cluster_id=name)) for number, name in enumerate(clusters)]
+    ingest(spark, spark.createDataFrame(lines, LINES_SCHEMA), tables, "a")
+    run_tables_report(spark, tables.of_cluster("east", named), tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "events of other clusters: <bdi>west</bdi> 3, <bdi>north</bdi> 1</p>" in text
 
 
 def test_the_configuration_may_name_the_cluster(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

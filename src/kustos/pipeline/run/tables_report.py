@@ -117,9 +117,10 @@ def run_tables_report(
 def _others(
     spark: "SparkSession", tables: "Tables", first_day: date | None, last_day: date | None
 ) -> dict[str, int]:
-    """Return how many events each other cluster has, by what rows name it by."""
+    """Return how many events each other cluster has, by its name."""
     from pyspark.sql import functions as sql
 
+    from kustos.pipeline.tables.clusters import names_of
     from kustos.pipeline.tables.parquet_reader import within_days
 
     others = [each for each in tables.clusters() if each not in tables.chosen_cluster.ids]
@@ -127,8 +128,10 @@ def _others(
         return {}
     rollup = tables.of_all_clusters().read(spark, "audit_rollup").filter(sql.col("cluster").isin(others))
     sums = within_days(rollup, first_day, last_day).groupBy("cluster").agg(sql.sum("event_count").alias("n"))
-    found = {row["cluster"]: int(row["n"]) for row in sums.collect()}
-    return {name: found.get(name, 0) for name in others}
+    found = dict.fromkeys(names_of(others, tables.ids), 0)
+    for row in sums.collect():
+        found[names_of([row["cluster"]], tables.ids)[0]] += int(row["n"])
+    return found
 
 
 def _replace(out: Path, page: str) -> None:
