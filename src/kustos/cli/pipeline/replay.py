@@ -131,9 +131,9 @@ def flip_columns() -> "Columns[dict[str, Any]]":
     return Columns(
         (
             Column("kind", lambda row: _WORDS[row["kind"]], title="what"),
-            Column("access", lambda row: row["access"].lower(), ColumnFormats.WIDE),
+            Column("access", lambda row: row["access"].lower()),
             Column("principal", itemgetter("principal")),
-            Column("host", itemgetter("host"), ColumnFormats.WIDE),
+            Column("host", itemgetter("host")),
             Column("operation", itemgetter("operation")),
             *resource_columns(),
             Column("event_count", itemgetter("event_count"), title="requests"),
@@ -169,11 +169,13 @@ def _print(acls: str, compared: str, kinds: list[dict[str, Any]], top: list[dict
         ],
     )
     print_table(
-        ("what", "principal", "operation", "resource", "requests", "now by"),
+        ("what", "of", "principal", "host", "operation", "resource", "requests", "now by"),
         [
             (
                 _WORDS[row["kind"]],
+                _WAYS.get(row["access"], "lists"),
                 row["principal"],
+                row["host"],
                 row["operation"],
                 resource(row),
                 row["event_count"],
