@@ -242,6 +242,7 @@ class PlainAnomalies:
         for (who, net), day in first.items():
             wide[who, network(net, 2)] = min(wide.get((who, network(net, 2)), day), day)
         is_known = {(who, net): wide[who, network(net, 2)] < day for (who, net), day in first.items()}
+        settled = {network(net, 2) for (_, net), day in first.items() if day < habits.start}
         came = {key: day for key, day in first.items() if habits.is_grown_up(key[0], day)}
         found: dict[tuple[str, int], list[tuple[float, int, str]]] = {}
         for (who, net), day in came.items():
@@ -271,7 +272,9 @@ class PlainAnomalies:
             novel_days, looks = max(count for _, count, _ in some), habits.looks(who)
             evidence = {
                 "hosts": first_names(use.host for use in uses),
-                "denied": sum(not use.is_allowed for use in uses), "novel_days": novel_days, "looks": looks,
+                "denied": sum(not use.is_allowed for use in uses),
+                "foreign_uses": sum(use.is_allowed and network(use.host, 2) not in settled for use in uses),
+                "novel_days": novel_days, "looks": looks,
             }  # fmt: skip
             yield Expected(
                 "NEW_HOST", who, day, max(one for one, *_ in some), limits["new_host_surprise"], {len(uses)},

@@ -22,6 +22,7 @@ class Attempt:
     day: int
     uses: list[Use]
     worst_hour: float
+    denied_days: int
     excess: float = 0.0
 
     @property
@@ -70,7 +71,7 @@ def attempts_of(habits: Habits, uses: Iterable[Use]) -> Iterator[Attempt]:
             ]
             if not is_habit or max(swing) >= HABIT_SURPRISE:
                 excess = max(count - mean for count, mean in zip(found, usual, strict=True))
-                yield Attempt(operation, name, day, by_day[day], found[1], excess)
+                yield Attempt(operation, name, day, by_day[day], found[1], len(by_day), excess)
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,20 @@ def denied_days(habits: Habits, swept: Collection[tuple[str, int]]) -> Iterator[
                 yield found
 
 
+def brief_names(habits: Habits, found: DeniedDay) -> set[str | None]:
+    """Return the names that were tried a few times and on few days."""
+    few, habit = habits.limits["attempts_per_name"], habits.limits["habit_days"]
+    return {one.name for one in found.attempts if len(one.uses) <= few and one.denied_days < habit}
+
+
+def is_new_tour(habits: Habits, found: DeniedDay, days: Iterable[DeniedDay]) -> bool:
+    """Return whether a day has many names that were tried briefly, as few days of the history have."""
+    least = habits.limits["enumerated_topics"]
+    before = [one for one in days if one.who == found.who and one.day < habits.start]
+    tours = sum(len(brief_names(habits, one)) >= least for one in before)
+    return len(brief_names(habits, found)) >= least and tours < habits.limits["habit_days"]
+
+
 Known = Callable[[str, str], float]
 
 
@@ -132,7 +147,8 @@ def bursts(
         deviations = (math.log(found.excess) - center) / width
         is_lasting = found.hours >= 2 and deviations >= limits["denials_lasting_deviations"]
         is_burst = is_lasting or deviations >= limits["denials_deviations"]
-        if found.day >= habits.start and found.excess >= least and not is_tour and is_burst:
+        is_old_tour = is_tour and not is_new_tour(habits, found, days)
+        if found.day >= habits.start and found.excess >= least and not is_old_tour and is_burst:
             yield _burst(habits, found, deviations, allowed_since, affinity)
 
 
@@ -148,8 +164,9 @@ def _burst(
     governing = [one.operation for one in tried if one.operation in GOVERNING]
     operations = len({one.operation for one in tried})
     own_share, governing_share = sum(own) / len(tried), len(governing) / len(tried)
+    foreign = {one.name for one, is_own in zip(tried, own, strict=True) if not is_own}
     suspicion = (
-        (operations - 2) * 0.7 + (len(found.names) - 3) * 0.3 + governing_share * 2 + (1 - own_share * 2) * 3
+        (operations - 2) * 0.7 + (len(foreign) - 3) * 0.3 + governing_share * 2 + (1 - own_share * 2) * 3
     )
     is_few = len(tried) <= limits["retried_things"] and len(set(governing)) <= 1
     kind = "BRUTE_FORCE" if suspicion > 0 and not is_few else "MISSING_RIGHT"

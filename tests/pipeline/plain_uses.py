@@ -110,7 +110,7 @@ class Expected:
 
     @property
     def severity(self) -> str:
-        if self.kind in ALWAYS_HIGH or self.score >= 0.75:
+        if self.kind in ALWAYS_HIGH or self.evidence.get("foreign_uses", 0) or self.score >= 0.75:
             return "MEDIUM" if self.kind == "MISSING_RIGHT" else "HIGH"
         return "MEDIUM" if self.score >= 0.6 else "LOW"
 

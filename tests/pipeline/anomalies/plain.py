@@ -298,6 +298,7 @@ def denials(plain: Plain, swept: Collection[tuple[str, int]]) -> Iterator[tuple[
     excess: dict[tuple[str, int], float] = defaultdict(float)
     hours: dict[tuple[str, int], set[int]] = defaultdict(set)
     resources: dict[tuple[str, int], set[str]] = defaultdict(set)
+    brief: dict[tuple[str, int], set[str]] = defaultdict(set)
     for (name, _, resource), days in tried.items():
         before = [at for day, at in days.items() if day < plain.first]
         sums, worst = [sum(at.values()) for at in before], [max(at.values()) for at in before]
@@ -318,6 +319,8 @@ def denials(plain: Plain, swept: Collection[tuple[str, int]]) -> Iterator[tuple[
             excess[name, day] += over
             hours[name, day] |= set(at)
             resources[name, day].add(resource)
+            if sum(at.values()) <= p.attempts_per_name and len(days) < p.habit_days:
+                brief[name, day].add(resource)
     logs = [math.log(over) for (_, day), over in excess.items() if day < plain.first and over >= 1]
     is_known = len(logs) >= p.denials_days_min
     center = median(logs) if is_known else math.log(p.denials_median)
@@ -325,7 +328,12 @@ def denials(plain: Plain, swept: Collection[tuple[str, int]]) -> Iterator[tuple[
     for (name, day), over in excess.items():
         count = len(resources[name, day])
         is_tour = count >= p.enumerated_topics and over <= count * p.attempts_per_name
-        if day < plain.first or over < p.denials_min or is_tour:
+        tours = sum(
+            who == name and before < plain.first and len(some) >= p.enumerated_topics
+            for (who, before), some in brief.items()
+        )
+        is_new_tour = len(brief[name, day]) >= p.enumerated_topics and tours < p.habit_days
+        if day < plain.first or over < p.denials_min or (is_tour and not is_new_tour):
             continue
         deviations = (math.log(over) - center) / width
         is_lasting = len(hours[name, day]) >= 2 and deviations >= p.denials_lasting_deviations

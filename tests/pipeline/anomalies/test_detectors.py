@@ -84,6 +84,33 @@ def test_a_burst_is_an_anomaly_if_it_was_refused_and_none_if_it_was_probes(spark
     ]
 
 
+def test_a_credential_that_works_from_a_foreign_network_is_high(spark: SparkSession) -> None:
+    """The victims have few days of habits, so that chance alone makes their findings LOW."""
+    victims = {"home": "10.9.1.1", "stolen": "203.1.113.9", "refused": "203.2.113.9", "mate": "10.1.9.9"}
+    began = FIRST - AnomalyParameters().learning_days - 4
+    usual = [
+        Use(day=day, principal=f"User:{name}", host=f"10.{range_of}.2.7")
+        for range_of, name in zip((9, 1, 2, 3), victims, strict=True)
+        for day in range(began, FIRST + 1)
+    ]
+    away = [
+        Use(
+            day=FIRST + 1, principal=f"User:{name}", host=host, count=1,
+            decision="DENIED" if name == "refused" else "ALLOWED",
+        )
+        for name, host in victims.items()
+    ]  # fmt: skip
+    rows = find_anomalies(
+        spark, rollup=frame(spark, [*usual, *away]), window=window_of(FIRST, DAYS)
+    ).collect()
+    found = {row["principal"]: row for row in rows if row["kind"] == "NEW_HOST"}
+    assert {name: row["severity"] for name, row in found.items()} == {
+        "User:stolen": "HIGH", "User:refused": "LOW", "User:mate": "LOW",
+    }  # fmt: skip
+    foreign = {name: json.loads(row["evidence"])["foreign_uses"] for name, row in found.items()}
+    assert foreign == {"User:stolen": 1, "User:refused": 0, "User:mate": 0}
+
+
 def expected_findings(uses: list[Use], parameters: AnomalyParameters) -> Iterator[plain.Finding]:
     known = plain.Plain(uses, FIRST, parameters)
     pairs = known.pairs()

@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,6 +81,45 @@ def slowly(name: str) -> list[Use]:
     ]  # fmt: skip
 
 
+NAMES, DENIALS = 89, 400
+
+
+def thin(name: str, kind: str, operation: str = "READ", **more: Any) -> list[Use]:
+    """Return 400 denials in two hours, spread over 89 names."""
+    given: dict[str, Any] = {"day": DAY, "hours": (9, 10)} | DENIED | more
+    return [
+        Use(principal=f"User:{name}", operation=operation, resource_type=kind, resource_name=f"s{number}.n",
+            count=DENIALS // NAMES + (number < DENIALS % NAMES), **given)
+        for number in range(NAMES)
+    ]  # fmt: skip
+
+
+THIN = {
+    "groups": [*resident("groups"), *thin("groups", "GROUP")],
+    "transactions": [*resident("transactions"), *thin("transactions", "TRANSACTIONAL_ID", "WRITE")],
+    "users": [*resident("users"), *thin("users", "USER", "DESCRIBE_TOKENS")],
+    "stranger": thin("stranger", "GROUP", "DESCRIBE"),
+    "topics again": [
+        *resident("topics again"),
+        *(use for day in (20, DAY) for use in thin("topics again", "TOPIC", day=day)),
+    ],
+}
+WATCHING = {
+    # set to watch all groups in the middle of the window
+    "watcher": [
+        *resident("watcher"),
+        *(use for day in range(DAY, DAY + 5) for use in thin("watcher", "GROUP", day=day)),
+    ],
+    # looks at whatever there is each week, all year
+    "inventory": [
+        *resident("inventory"),
+        *(
+            replace(use, resource_name=f"{use.resource_name}{day}")
+            for day in range(1, END, 7)
+            for use in thin("inventory", "GROUP", day=day)
+        ),
+    ],
+}
 RETRIED = {
     "producer": [*resident("producer"), *retries("producer", "WRITE")],
     "newcomer": retries("newcomer", "WRITE", topic="bilingl.invoices"),
@@ -128,6 +168,7 @@ NEITHER = {
         for day in range(END)
         for number in range(20)
     ],
+    **WATCHING,
     # a client without any right, which gives up soon
     "rightless": [
         Use(day=DAY, principal="User:rightless", operation=operation, resource_name=f"orders.{operation}",
@@ -145,10 +186,17 @@ NEITHER = {
 }  # fmt: skip
 
 
+LOST = [
+    *[replace(use, decision="ALLOWED", day=day) for day in range(40) for use in thin("lost", "GROUP")],
+    *thin("lost", "GROUP"),
+]
+"""A client whose ACLs on its own groups were deleted."""
+
+
 @pytest.fixture(scope="module")
 def told(spark: SparkSession) -> dict[str, list[Row]]:
     """Return the findings by principal."""
-    stories = RETRIED | SWEPT | PROBED | NEITHER
+    stories = RETRIED | SWEPT | PROBED | NEITHER | THIN | {"lost": LOST}
     uses = [use for story in stories.values() for use in story]
     found = defaultdict(list)
     for row in find_anomalies(spark, rollup=frame(spark, uses), window=WINDOW, keep=kept).collect():
@@ -164,6 +212,25 @@ def test_retries_of_one_name_are_a_missing_right(told: dict[str, list[Row]], nam
     retried = [use for use in RETRIED[name] if use.decision == "DENIED" and use.count > 100]
     assert missing == sorted({f"{use.operation} TOPIC {use.resource_name}" for use in retried})
     assert missing[0].split()[0] in row["reason"]
+
+
+@pytest.mark.parametrize("name", THIN)
+def test_denials_spread_thin_over_many_names_are_brute_force(told: dict[str, list[Row]], name: str) -> None:
+    [row] = [row for row in told[name] if row["kind"] in ATTACKS]
+    assert (row["kind"], row["severity"], row["event_count"]) == ("BRUTE_FORCE", "HIGH", DENIALS)
+    assert json.loads(row["evidence"])["resources"] == NAMES
+
+
+def test_lost_acls_on_many_names_are_a_missing_right(told: dict[str, list[Row]]) -> None:
+    [row] = told["lost"]
+    assert (row["kind"], row["severity"], row["event_count"]) == ("MISSING_RIGHT", "MEDIUM", DENIALS)
+
+
+@pytest.mark.parametrize("name", WATCHING)
+def test_who_is_denied_the_same_or_as_many_names_again_and_again_is_no_news(
+    told: dict[str, list[Row]], name: str
+) -> None:
+    assert not told[name]
 
 
 @pytest.mark.parametrize("name", SWEPT)

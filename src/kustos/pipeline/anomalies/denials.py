@@ -58,6 +58,8 @@ def _spread(quartiles: Column) -> Column:
 def excess(tried: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return the attempts that are more than a habit, with `excess`: how many above what is usual.
 
+    `denied_days`: on how many days the same was denied.
+
     Denials on several days of the history are a habit, described by their median and quartiles.
     """
     alike = Window.partitionBy(*ATTEMPT)
@@ -78,6 +80,7 @@ def excess(tried: DataFrame, scope: ActivityScope) -> DataFrame:
     )
     return (
         tried.withColumns(usual)
+        .withColumn("denied_days", sql.count(sql.lit(1)).over(alike))
         .filter(sql.col("usual").isNull() | (swing >= HABIT_SURPRISE))
         .withColumn(
             "excess",
@@ -103,6 +106,7 @@ def denied_days(days: DataFrame, known: DataFrame, swept: DataFrame, scope: Acti
     """Return each principal's days with more denials than its habits, and the resources they concern.
 
     Shares are of the distinct things tried, whatever their counts: retries of one thing hide nothing.
+    `brief_resources` were each tried a few times and on few days.
     `missing` names those that were retried, or all if none was.
     """
     pair = ["principal", "resource_type", "resource_name"]
@@ -117,6 +121,9 @@ def denied_days(days: DataFrame, known: DataFrame, swept: DataFrame, scope: Acti
     is_governing = sql.col("operation").isin(*GOVERNING)
     things, resource = sql.count(sql.lit(1)), sql.struct("resource_type", "resource_name")
     retried = sql.collect_set(sql.when(sql.col("excess") > scope.parameters.attempts_per_name, name))
+    is_brief = (sql.col("denied") <= scope.parameters.attempts_per_name) & (
+        sql.col("denied_days") < scope.parameters.habit_days
+    )
     named = over.groupBy("principal", "day").agg(
         sql.sum("excess").alias("excess"),
         things.alias("things"),
@@ -124,6 +131,8 @@ def denied_days(days: DataFrame, known: DataFrame, swept: DataFrame, scope: Acti
         sql.size(sql.collect_set("operation")).alias("operations"),
         sql.size(sql.collect_set(sql.when(is_governing, sql.col("operation")))).alias("governing_operations"),
         sql.size(sql.collect_set(resource)).alias("resources"),
+        sql.size(sql.collect_set(sql.when(~is_own, resource))).alias("foreign_resources"),
+        sql.size(sql.collect_set(sql.when(is_brief, resource))).alias("brief_resources"),
         (sql.count_if(is_own) / things).alias("own_share"),
         (sql.count_if(is_governing) / things).alias("governing_share"),
         only("resource_type").alias("resource_type"),
@@ -142,10 +151,13 @@ def denied_days(days: DataFrame, known: DataFrame, swept: DataFrame, scope: Acti
 def bursts(days: DataFrame, known: DataFrame, swept: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return the days of the window with far more denials than a day with denials has, and `is_attack`.
 
+    Denials spread thin over many names, a tour, count if the names are new and the principal has not often
+    toured before: a program that watches all topics is denied the same names each day.
+
     The baseline is the days of all principals in the history, as logarithms (counts of failures are skewed).
     A client that lacks a right requests the same few things again and again. Among many things,
     `suspicion` above 0 suggests an attack: foreign resources, governing operations and many different ones
-    raise it.
+    raise it, and however many resources of its own are lost ACLs.
     """
     parameters = scope.parameters
     by_day = scope.keep(denied_days(days, known, swept, scope).filter(sql.col("excess") >= 1))
@@ -170,7 +182,7 @@ def bursts(days: DataFrame, known: DataFrame, swept: DataFrame, scope: ActivityS
     )
     suspicion = (
         (sql.col("operations") - 2) * 0.7
-        + (sql.col("resources") - 3) * 0.3
+        + (sql.col("foreign_resources") - 3) * 0.3
         + sql.col("governing_share") * 2
         + (sql.lit(1.0) - sql.col("own_share") * 2) * 3
     )
@@ -178,9 +190,13 @@ def bursts(days: DataFrame, known: DataFrame, swept: DataFrame, scope: ActivityS
     is_tour = (sql.col("resources") >= parameters.enumerated_topics) & (
         sql.col("excess") <= sql.col("resources") * parameters.attempts_per_name
     )
+    is_many = sql.col("brief_resources") >= parameters.enumerated_topics
+    tours_before = sql.count_if(scope.is_history() & is_many).over(Window.partitionBy("principal"))
     lasting = (sql.col("hours") >= 2) & (sql.col("deviations") >= parameters.denials_lasting_deviations)
     return (
-        by_day.filter(scope.is_judged() & (sql.col("excess") >= parameters.denials_min) & ~is_tour)
+        by_day.withColumn("is_new_tour", is_many & (tours_before < parameters.habit_days))
+        .filter(scope.is_judged() & (sql.col("excess") >= parameters.denials_min))
+        .filter(~is_tour | sql.col("is_new_tour"))
         .crossJoin(sql.broadcast(usual))
         .withColumn("deviations", (sql.ln("excess") - sql.col("center")) / sql.col("width"))
         .filter((sql.col("deviations") >= parameters.denials_deviations) | lasting)

@@ -60,17 +60,20 @@ def candidate(
     evidence: Mapping[str, Column],
     *,
     pattern: Sequence[str] = (),
+    is_grave: Column | None = None,
 ) -> DataFrame:
     """Return findings of a kind, in the schema of `findings`.
 
     `found` has principal, resource_type, resource_name, day, first_time, last_time, event_count and surprise
     (in nats). A finding's id is a digest of its kind, its principal and the `pattern` columns, which say what
-    it is about: on each day of each run it is the same.
+    it is about: on each day of each run it is the same. Findings for which `is_grave` holds are HIGH,
+    whatever their score.
     """
     gravest = "MEDIUM" if kind in NEVER_HIGH else "HIGH"
     points = score(sql.col("surprise"), threshold)
+    is_high = sql.lit(kind in ALWAYS_HIGH) if is_grave is None else is_grave
     severity = (
-        sql.when(sql.lit(kind in ALWAYS_HIGH) | (points >= HIGH_SCORE), sql.lit(gravest))
+        sql.when(is_high | (points >= HIGH_SCORE), sql.lit(gravest))
         .when(points >= MEDIUM_SCORE, sql.lit("MEDIUM"))
         .otherwise(sql.lit("LOW"))
     )

@@ -16,14 +16,21 @@ def _company(scope: ActivityScope) -> Column:
 
 
 def arrivals(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return each principal's networks with their first day, and the facts that make them less surprising."""
+    """Return each principal's networks with their first day, and what makes them more or less surprising.
+
+    `is_foreign`: in the history no principal came from the range of the network.
+    """
+    of_range = Window.partitionBy("wide_network")
     ranges = Window.partitionBy("principal", "wide_network")
     total = everybody.agg(sql.count(sql.lit(1)).alias("principals"))
-    residents = sql.count_if(scope.is_history("first_day")).over(Window.partitionBy("network"))
+    # the range is in it so that the rows need not move again
+    of_network = Window.partitionBy("wide_network", "network")
+    residents = sql.count_if(scope.is_history("first_day")).over(of_network)
     return (
         days.groupBy("principal", "network", "wide_network")
         .agg(sql.min("day").alias("first_day"), sql.size(sql.collect_set("day")).alias("used_days"))
         .withColumn("is_range_known", sql.min("first_day").over(ranges) < sql.col("first_day"))
+        .withColumn("is_foreign", sql.count_if(scope.is_history("first_day")).over(of_range) == 0)
         .withColumn("residents", residents)
         .join(everybody, "principal")
         .filter(is_grown_up(scope, "first_day"))
@@ -50,7 +57,8 @@ def new_hosts(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> Da
 
     A new address in a known network is a new pod. A new network is less surprising for a principal that often
     changes networks (ranges, if the range is new too), if its wider range is known, or if other principals
-    came at the same time; and not at all if the principal stays there.
+    came at the same time; and not at all if the principal stays there. It is HIGH if anything was allowed
+    from a foreign range. By its score it never is: 90 days of history give a surprise of 5 at most.
     """
     parameters = scope.parameters
     is_before = scope.is_history("first_day")
@@ -77,6 +85,9 @@ def new_hosts(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> Da
         sql.sum(sql.when(sql.col("is_allowed"), sql.lit(0)).otherwise(sql.col("event_count"))).alias(
             "denied"
         ),
+        sql.sum(
+            sql.when(sql.col("is_foreign") & sql.col("is_allowed"), sql.col("event_count")).otherwise(0)
+        ).alias("foreign_uses"),
         sql.max("surprise").alias("surprise"),
         sql.max("novel_days").alias("novel_days"),
         sql.max("looks").alias("looks"),
@@ -89,7 +100,13 @@ def new_hosts(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> Da
         "novel_days",
         "looks",
     )
-    evidence = {name: sql.col(name) for name in ("hosts", "denied", "novel_days", "looks")}
+    evidence = {name: sql.col(name) for name in ("hosts", "denied", "foreign_uses", "novel_days", "looks")}
     return candidate(
-        grouped, "NEW_HOST", parameters.new_host_surprise, reason, evidence, pattern=("networks",)
+        grouped,
+        "NEW_HOST",
+        parameters.new_host_surprise,
+        reason,
+        evidence,
+        pattern=("networks",),
+        is_grave=sql.col("foreign_uses") > 0,
     )

@@ -85,7 +85,7 @@ class AnomalyParameters:
     sprayed_names_min: int = 10
     """Names that fail from one address in a day and never get in: more than one person has."""
     enumerated_topics: int = 15
-    """Fewer unfamiliar topics in a day are what a person clicks through."""
+    """Fewer unfamiliar topics in a day, or denied names of any type, are what a person clicks through."""
     enumeration_surprise: float = 10.0
     """Names come in herds, so the count's own tail must be far out."""
     attempts_per_name: float = 10.0
