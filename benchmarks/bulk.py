@@ -24,7 +24,7 @@ from benchmarks.authorizing.loads import ASKED, DOMAINS, HOST, mixed_topics, zip
 from benchmarks.figures import QUICK, progress, rounded
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import StandardAuthorizer
-from kustos.authorizer.bulk import authorize_many
+from kustos.pipeline.bulk import authorize_many
 
 ROWS = 1_000_000 if QUICK else 10_000_000
 ROUNDS = 3

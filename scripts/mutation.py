@@ -110,11 +110,11 @@ ROOMS: Final = {
             "tests/unit/gateway/test_authorizer_publisher.py",
             "tests/unit/authorizer/test_standard_plugin.py",
         ),
-        ("src/kustos/authorizer/legacy/*", "src/kustos/authorizer/bulk/*"),
+        ("src/kustos/authorizer/legacy/*",),
     ),
     "bulk": Room(
-        ("src/kustos/authorizer/bulk/*",),
-        ("tests/property/test_bulk_theorems.py", "tests/unit/authorizer/test_bulk*.py"),
+        ("src/kustos/pipeline/bulk/*",),
+        ("tests/property/test_bulk_theorems.py", "tests/unit/test_pipeline_bulk.py"),
     ),
     "metadata": Room(
         (

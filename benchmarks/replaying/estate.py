@@ -24,7 +24,7 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.authorizer import Rule, RuleKind
-from kustos.authorizer.bulk import authorize_many
+from kustos.pipeline.bulk import authorize_many
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.events import folder_of
 from benchmarks.replaying.processor import tree_seconds
-from kustos.authorizer.bulk.blocks import BulkAuthorizer
+from kustos.pipeline.bulk.blocks import BulkAuthorizer
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 

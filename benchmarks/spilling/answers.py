@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.theirs import RULE_TEXT
-from kustos.authorizer.bulk.blocks import BulkAuthorizer
+from kustos.pipeline.bulk.blocks import BulkAuthorizer
 from kustos.pipeline.schemas import (
     ACCESS_REVIEW_SCHEMA,
     AUDIT_ROLLUP_SCHEMA,

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from benchmarks.replaying.estate import estate
 from kustos.acl.forms import AclForm, write_acls
-from kustos.authorizer.bulk import authorize_many
+from kustos.pipeline.bulk import authorize_many
 
 DAYS: Final = 20
 BROKERS: Final = 2

@@ -27,10 +27,10 @@ from kustos.authorizer import (
     StandardAuthorizer,
     parse_super_users,
 )
-from kustos.authorizer.bulk import BulkAuthorizer, authorize_many
-from kustos.authorizer.bulk.classes import NO_NAME, NameClasses
-from kustos.authorizer.bulk.table import DecisionTable
 from kustos.authorizer.questions import RESOURCE_TYPES
+from kustos.pipeline.bulk import BulkAuthorizer, authorize_many
+from kustos.pipeline.bulk.classes import NO_NAME, NameClasses
+from kustos.pipeline.bulk.table import DecisionTable
 from testkit.differential.generator import Shape, WorldMaker
 from testkit.differential.worlds import Add, Ask, Configure, Ready, Remove, Snapshot, Start, Step
 
@@ -174,11 +174,11 @@ def test_no_limit_changes_an_answer(limit: str, monkeypatch: pytest.MonkeyPatch)
     if limit == "rows_max":
         narrow_tables(monkeypatch)
     elif limit == "BLOCK_ROWS":
-        monkeypatch.setattr("kustos.authorizer.bulk.blocks.BLOCK_ROWS", 7)
+        monkeypatch.setattr("kustos.pipeline.bulk.blocks.BLOCK_ROWS", 7)
     elif limit == "GRID_WORDS_MAX":
-        monkeypatch.setattr("kustos.authorizer.bulk.classes.GRID_WORDS_MAX", 0)
+        monkeypatch.setattr("kustos.pipeline.bulk.classes.GRID_WORDS_MAX", 0)
     else:
-        monkeypatch.setattr("kustos.authorizer.bulk.subjects.COUNTED_SUBJECTS_MAX", 0)
+        monkeypatch.setattr("kustos.pipeline.bulk.subjects.COUNTED_SUBJECTS_MAX", 0)
     for seed in range(5):
         test_each_row_says_what_a_session_says(seed)
 

@@ -24,9 +24,18 @@ from kustos.authorizer.audit.security import (
     security_json_schema,
 )
 from kustos.authorizer.metrics import AuthorizerMetrics
-from kustos.authorizer.questions import ALLOWED, ERROR, Answer, Fault, Questioner
+from kustos.authorizer.questions import (
+    ALLOWED,
+    DENIED,
+    ERROR,
+    OPERATIONS,
+    RESOURCE_TYPES,
+    Answer,
+    Fault,
+    Questioner,
+)
 from kustos.authorizer.replacement import dismantle, prepared, put_in_force
-from kustos.authorizer.session import AuthorizerSession
+from kustos.authorizer.session import DEFAULT_ALLOW, DEFAULT_DENY, SUPER_USER, AuthorizerSession
 from kustos.authorizer.shadow import PASSED, CandidateAcls, ShadowDecision, SharedRules
 from kustos.authorizer.spi.plugin import ACL_COUNT_UNKNOWN, AclCreations, AclDeletions, Authorizer
 from kustos.authorizer.spi.values import (
@@ -67,11 +76,17 @@ __all__ = [
     "ALLOW_EVERYONE_CONFIG",
     "AUDIT_FIELDS",
     "AUDIT_SCHEMA_VERSION",
+    "DEFAULT_ALLOW",
+    "DEFAULT_DENY",
+    "DENIED",
     "ERROR",
+    "OPERATIONS",
     "PASSED",
+    "RESOURCE_TYPES",
     "SECURITY_FIELDS",
     "SECURITY_SCHEMA_VERSION",
     "SUCCESS",
+    "SUPER_USER",
     "SUPER_USERS_CONFIG",
     "Access",
     "AclBindingDeleteResult",

@@ -60,7 +60,7 @@ def dismantle(old: StandardAuthorizer) -> None:
 
 
 def _nodes(authorizer: StandardAuthorizer) -> list[PrincipalNode]:
-    return [node for by_type in authorizer.index._nodes.values() for node in by_type.values()]
+    return [node for by_type in authorizer.index.by_principal.values() for node in by_type.values()]
 
 
 def _empty(entries: dict[Any, Any]) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from kustos.authorizer.bulk.subjects import BulkSubjects
+from kustos.pipeline.bulk.subjects import BulkSubjects
 from kustos.pipeline.deciding import AclsInForce, ship, shipped_acls
 from kustos.pipeline.deciding.shipped_acls import COMPILED_SETS_MAX, BroadcastAcls, FileAcls, compiled
 from kustos.pipeline.session import is_connect

@@ -11,7 +11,7 @@ and `wildcard`; their cells have `own_mask` (with HOSTED it may be too broad, an
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final, TypeVar
 from uuid import UUID
@@ -145,6 +145,11 @@ class AclIndex:
         self._coverage: dict[ResourceType, Coverage] = {}
         self.every: dict[ResourceType, PrincipalNode] = {}
         self._nodes[EVERY_PRINCIPAL] = self.every
+
+    @property
+    def by_principal(self) -> Mapping[str, Mapping[ResourceType, PrincipalNode]]:
+        """Every node by principal and resource type, `User:*` included; read-only."""
+        return self._nodes
 
     def nodes(self, principal: str) -> dict[ResourceType, PrincipalNode]:
         """Return a principal's nodes by resource type; read-only."""

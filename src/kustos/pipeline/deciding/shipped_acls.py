@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kustos.authorizer import StandardAuthorizer
-from kustos.authorizer.bulk import BulkAuthorizer
+from kustos.pipeline.bulk import BulkAuthorizer
 from kustos.pipeline.deciding.acl_set import AclsInForce, authorizer_of_content
 from kustos.pipeline.session import is_connect
 from kustos.runtime import collect_frozen, freeze_until_exit

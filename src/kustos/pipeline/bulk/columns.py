@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kustos.authorizer.spi.values import AuthorizerError
+from kustos.authorizer import AuthorizerError
 
 
 class QuestionColumnError(AuthorizerError, ValueError):

@@ -16,13 +16,13 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.authorizer import StandardAuthorizer
-from kustos.authorizer.bulk import (
+from kustos.extras import ExtraMissingError
+from kustos.pipeline.bulk import (
     BulkAuthorizer,
     QuestionColumnError,
     authorize_many,
 )
-from kustos.authorizer.bulk.columns import QUESTION_COLUMNS
-from kustos.extras import ExtraMissingError
+from kustos.pipeline.bulk.columns import QUESTION_COLUMNS
 
 ROWS = 200
 QUESTION = ("User:alice", "10.0.0.1", "READ", "TOPIC", "orders")
@@ -130,8 +130,8 @@ def test_other_columns_are_refused(columns: object, words: str) -> None:
 
 
 def test_without_arrow_one_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("kustos.authorizer.bulk")]:
+    for name in [name for name in sys.modules if name.startswith("kustos.pipeline.bulk")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ExtraMissingError, match="kustos\\[arrow\\]"):
-        __import__("kustos.authorizer.bulk")
+        __import__("kustos.pipeline.bulk")

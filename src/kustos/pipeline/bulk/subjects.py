@@ -10,13 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kustos.acl import EVERY_PRINCIPAL, ResourceType
-from kustos.authorizer.bulk.classes import NO_NAME, HostClasses, NameClasses
-from kustos.authorizer.bulk.columns import Codes, ColumnReader, NameReader
-from kustos.authorizer.bulk.table import DecisionTable, hosts_of, nodes_by_principal
-from kustos.authorizer.index.cells import ALLOWS
-from kustos.authorizer.index.index import PrincipalNode
-from kustos.authorizer.questions import OPERATIONS, RESOURCE_TYPES
-from kustos.authorizer.standard import StandardAuthorizer
+from kustos.authorizer import OPERATIONS, RESOURCE_TYPES, StandardAuthorizer
+from kustos.authorizer.index import ALLOWS, PrincipalNode
+from kustos.pipeline.bulk.classes import NO_NAME, HostClasses, NameClasses
+from kustos.pipeline.bulk.columns import Codes, ColumnReader, NameReader
+from kustos.pipeline.bulk.table import DecisionTable, hosts_of
 
 NO_QUESTION: Final = -1
 """The number of an invalid text, and of a null."""
@@ -45,7 +43,7 @@ class BulkSubjects:
     def __init__(self, authorizer: StandardAuthorizer, *, with_matched: bool) -> None:
         self._authorizer: Final = authorizer
         self.version: Final = authorizer.version
-        nodes = nodes_by_principal(authorizer.index)
+        nodes = authorizer.index.by_principal
         every_node = [node for by_type in nodes.values() for node in by_type.values()]
         self.names: Final = NameClasses(
             set().union(*(node.literals for node in every_node)),

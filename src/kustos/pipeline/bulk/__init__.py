@@ -3,7 +3,7 @@
 from kustos.extras import needs_extra
 
 with needs_extra("arrow", "a decision over Arrow columns"):
-    from kustos.authorizer.bulk.blocks import RESULTS, BulkAuthorizer, authorize_many
-    from kustos.authorizer.bulk.columns import QuestionColumnError
+    from kustos.pipeline.bulk.blocks import RESULTS, BulkAuthorizer, authorize_many
+    from kustos.pipeline.bulk.columns import QuestionColumnError
 
 __all__ = ["RESULTS", "BulkAuthorizer", "QuestionColumnError", "authorize_many"]

@@ -12,12 +12,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kustos.authorizer.bulk.columns import Codes, question_table
-from kustos.authorizer.bulk.subjects import BulkSubjects, SubjectBlock
-from kustos.authorizer.index.cells import ALLOWS
-from kustos.authorizer.questions import ALLOWED, DENIED, ERROR, OPERATIONS, Fault, Questioner
-from kustos.authorizer.session import DEFAULT_ALLOW, DEFAULT_DENY, SUPER_USER
-from kustos.authorizer.standard import StandardAuthorizer
+from kustos.authorizer import (
+    ALLOWED,
+    DEFAULT_ALLOW,
+    DEFAULT_DENY,
+    DENIED,
+    ERROR,
+    OPERATIONS,
+    SUPER_USER,
+    Fault,
+    Questioner,
+    StandardAuthorizer,
+)
+from kustos.authorizer.index import ALLOWS
+from kustos.pipeline.bulk.columns import Codes, question_table
+from kustos.pipeline.bulk.subjects import BulkSubjects, SubjectBlock
 
 RESULTS: Final = (DENIED, ALLOWED, ERROR)
 """The dictionary of the column `result`: a decision is indexed by whether it allows."""

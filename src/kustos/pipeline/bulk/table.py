@@ -4,7 +4,7 @@ A subject is a principal that the ACLs name (or one that they do not) on a class
 type. A row holds one bit per operation: the union of a node's masks.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -13,10 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from kustos.acl import ResourceType
-from kustos.authorizer.bulk.classes import NameClasses
-from kustos.authorizer.index.cells import DENY_SHIFT, EVERY_ALLOW, HOSTED, PatternCell, binding_mask
-from kustos.authorizer.index.index import AclIndex, PrincipalNode
-from kustos.authorizer.standard import StandardAuthorizer
+from kustos.authorizer import StandardAuthorizer
+from kustos.authorizer.index import (
+    DENY_SHIFT,
+    EVERY_ALLOW,
+    HOSTED,
+    PatternCell,
+    PrincipalNode,
+    binding_mask,
+)
+from kustos.pipeline.bulk.classes import NameClasses
 
 Bits = npt.NDArray[np.uint16]
 
@@ -35,11 +41,6 @@ def _at(cell: PatternCell, host: str) -> int:
     for binding in cell.bindings_at(host):
         bits |= binding_mask(binding) & ~HOSTED
     return bits
-
-
-def nodes_by_principal(index: AclIndex) -> Mapping[str, Mapping[ResourceType, PrincipalNode]]:
-    """Return every node, `User:*` included; read-only."""
-    return index._nodes
 
 
 def hosts_of(node: PrincipalNode) -> Iterator[str]:
