@@ -110,7 +110,6 @@ ROOMS: Final = {
             "tests/unit/gateway/test_authorizer_publisher.py",
             "tests/unit/authorizer/test_standard_plugin.py",
         ),
-        ("src/kustos/authorizer/legacy/*",),
     ),
     "bulk": Room(
         ("src/kustos/pipeline/bulk/*",),
@@ -161,7 +160,7 @@ ROOMS: Final = {
         (*(f"src/kustos/cli/migrate/{name}.py" for name in MIGRATE), "src/kustos/metadata/control/copies.py"),
         ("tests/unit/migrate/*.py", "tests/unit/metadata/test_control_copies.py"),
     ),
-    "legacy": Room(("src/kustos/authorizer/legacy/*",), ("tests/unit/authorizer/test_legacy_*.py",)),
+    "legacy": Room(("src/kustos/legacy/*",), ("tests/unit/legacy/test_*.py",)),
 }
 DESELECTED: Final = (
     "tests/unit/metadata/test_control_acls.py::test_one_request_deletes_10000_acls_and_no_more",

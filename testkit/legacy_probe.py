@@ -21,7 +21,8 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.authorizer import AclDeleteResult, AuthorizableRequestContext
-from kustos.authorizer.legacy import (
+from kustos.authorizer.spi.values import AuthorizerError
+from kustos.legacy import (
     Acl,
     AuthorizerWrapper,
     MemoryAclStore,
@@ -33,7 +34,6 @@ from kustos.authorizer.legacy import (
     resource_of,
     write_acls,
 )
-from kustos.authorizer.spi.values import AuthorizerError
 from testkit.jars import LEGACY_KAFKA
 from testkit.kafka import java
 from testkit.kafka.compiled import compiled

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kustos.authorizer.legacy import read_acls, resource_of
+from kustos.legacy import read_acls, resource_of
 from testkit.legacy_plays import KAFKAS_DECISIONS, KAFKAS_WRAPPER, OPERATIONS, decisions_play, wrapped_play
 from testkit.legacy_probe import Command, Ours, decoded, digest, theirs
 

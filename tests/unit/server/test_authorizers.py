@@ -11,9 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from kustos.authorizer import Authorizer, AuthorizerServerInfo, ClusterResource, Endpoint
-from kustos.authorizer.legacy import AuthorizerWrapper, SimpleAclAuthorizer
 from kustos.client import plugins
 from kustos.client.errors import SettingsError
+from kustos.legacy import AuthorizerWrapper, SimpleAclAuthorizer
 from kustos.server.authorization import life as authorizer_life
 from kustos.server.authorization.life import (
     AuthorizerStartError,

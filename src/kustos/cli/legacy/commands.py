@@ -62,8 +62,8 @@ def list_acls(
     A table shows them with sets, as KIP-11 does; JSON is the file's own form, as Kafka 0.9 to 3.9
     kept it in ZooKeeper.
     """
-    from kustos.authorizer.legacy import FileAclStore
     from kustos.cli.legacy.statements import LegacyArguments, of_resources, print_acls
+    from kustos.legacy import FileAclStore
 
     named = LegacyArguments(topics=topic or (), groups=group or (), cluster=cluster).resources()
     print_acls(of_resources(FileAclStore(existing(file)).load(), named), output, empty="no ACL")
@@ -110,8 +110,8 @@ def grant(
     Each principal gets each operation from each host on each resource. A bare name is a user. A Deny
     overrules every Allow. Creates the file if it does not exist. A node reads the file when it starts.
     """
-    from kustos.authorizer.legacy import FileAclStore, Statements, statements
     from kustos.cli.legacy.statements import LegacyArguments, print_acls
+    from kustos.legacy import FileAclStore, Statements, statements
 
     arguments = LegacyArguments(
         topics=topic or (),
@@ -178,9 +178,9 @@ def revoke(
     Removes exactly the named statements, or all of a resource if no principal is named, after a
     confirmation. An ACL for all hosts or operations is not split: revoke it whole, then grant the rest.
     """
-    from kustos.authorizer.legacy import FileAclStore, Statements, statements
     from kustos.cli.legacy.statements import LegacyArguments, print_acls
     from kustos.cli.terminal import confirm
+    from kustos.legacy import FileAclStore, Statements, statements
 
     arguments = LegacyArguments(
         topics=topic or (),
@@ -224,9 +224,9 @@ def convert(file: AclFile, output: Output = OutputFormat.JSON) -> None:
     `kustos storage format --acls` reads the output in JSON, YAML and CSV. If the meaning of an ACL would
     change, for example with a slash in its host, the command names the ACL and prints nothing.
     """
-    from kustos.authorizer.legacy import FileAclStore, all_bindings_of
     from kustos.cli.acls.arguments import sorted_bindings
     from kustos.cli.acls.output import print_bindings
+    from kustos.legacy import FileAclStore, all_bindings_of
 
     bindings = sorted_bindings(all_bindings_of(FileAclStore(existing(file)).load()))
     print_bindings(bindings, output, empty="no ACL")

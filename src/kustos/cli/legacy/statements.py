@@ -18,7 +18,9 @@ from kustos.acl import (
     KafkaPrincipal,
     ResourceType,
 )
-from kustos.authorizer.legacy import (
+from kustos.cli.failures import usage_error
+from kustos.cli.output import Column, Columns, OutputFormat, counted, print_rows
+from kustos.legacy import (
     CLUSTER_RESOURCE,
     OPERATION_NAMES,
     PERMISSION_NAMES,
@@ -32,8 +34,6 @@ from kustos.authorizer.legacy import (
     singles_of,
     write_tree,
 )
-from kustos.cli.failures import usage_error
-from kustos.cli.output import Column, Columns, OutputFormat, counted, print_rows
 
 _PRODUCER: Final = frozenset((AclOperation.WRITE, AclOperation.DESCRIBE))
 _CONSUMER: Final = frozenset((AclOperation.READ, AclOperation.DESCRIBE))

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kustos.acl import AclBinding
-from kustos.authorizer.legacy import (
+from kustos.cli.migrate.plan import LeftOut, MigrationRefusal, MigrationSource
+from kustos.cli.migrate.scram_text import ScramTextError, credential_of, user_of
+from kustos.legacy import (
     Acl,
     LegacyFormatError,
     LegacyRefusalError,
@@ -24,8 +26,6 @@ from kustos.authorizer.legacy import (
     path_of,
     resource_of,
 )
-from kustos.cli.migrate.plan import LeftOut, MigrationRefusal, MigrationSource
-from kustos.cli.migrate.scram_text import ScramTextError, credential_of, user_of
 from kustos.metadata import ScramCredential, ScramMechanism
 from kustos.metadata.image import ScramKey
 from kustos.runtime import garbage_collection_paused

@@ -14,8 +14,8 @@ from kustos.auth import (
     ScramServerCallbackHandler,
 )
 from kustos.authorizer import Authorizer
-from kustos.authorizer.legacy import AuthorizerWrapper, LegacyAuthorizer, SimpleAclAuthorizer
 from kustos.client import PluginKind, SettingsError
+from kustos.legacy import AuthorizerWrapper, LegacyAuthorizer, SimpleAclAuthorizer
 from kustos.server.settings.properties import GivenSettings, keys_of
 from kustos.server.settings.table import callbacks as table
 from kustos.server.settings.table.node import (

@@ -15,7 +15,7 @@ from kustos.acl import (
     KafkaPrincipal,
     ResourceType,
 )
-from kustos.authorizer.spi.values import AuthorizerError
+from kustos.authorizer import AuthorizerError
 
 
 class LegacyFormatError(AclValueError):

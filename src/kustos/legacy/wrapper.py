@@ -23,14 +23,7 @@ from kustos.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from kustos.authorizer.legacy.conversion import single_of
-from kustos.authorizer.legacy.interface import LegacyAuthorizer
-from kustos.authorizer.legacy.simple import SimpleAclAuthorizer
-from kustos.authorizer.legacy.values import Acl, Resource, Session
-from kustos.authorizer.legacy.vocabulary import OPERATION_NAMES, RESOURCE_TYPE_NAMES, LegacyRefusalError
-from kustos.authorizer.spi.by_type_default import authorize_by_resource_type
-from kustos.authorizer.spi.plugin import Authorizer
-from kustos.authorizer.spi.values import (
+from kustos.authorizer import (
     SUCCESS,
     AclBindingDeleteResult,
     AclCreateResult,
@@ -38,11 +31,18 @@ from kustos.authorizer.spi.values import (
     Action,
     AuthorizableRequestContext,
     AuthorizationResult,
+    Authorizer,
     AuthorizerServerInfo,
     Endpoint,
     InvalidActionError,
     KafkaApiError,
 )
+from kustos.authorizer.spi import authorize_by_resource_type
+from kustos.legacy.conversion import single_of
+from kustos.legacy.interface import LegacyAuthorizer
+from kustos.legacy.simple import SimpleAclAuthorizer
+from kustos.legacy.values import Acl, Resource, Session
+from kustos.legacy.vocabulary import OPERATION_NAMES, RESOURCE_TYPE_NAMES, LegacyRefusalError
 
 NOT_CREATED = "Failed to create ACL"
 """Kafka's text for an error without its own code."""

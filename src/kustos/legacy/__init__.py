@@ -1,7 +1,7 @@
 """The legacy interface of KIP-11, for migration; its vocabulary stays in this package."""
 
-from kustos.authorizer.legacy.conversion import acls_of_bindings, all_bindings_of, bindings_of, single_of
-from kustos.authorizer.legacy.documents import (
+from kustos.legacy.conversion import acls_of_bindings, all_bindings_of, bindings_of, single_of
+from kustos.legacy.documents import (
     acls_of_entry,
     document_of,
     entries_of,
@@ -10,8 +10,8 @@ from kustos.authorizer.legacy.documents import (
     read_acls,
     write_acls,
 )
-from kustos.authorizer.legacy.interface import Acls, LegacyAuthorizer
-from kustos.authorizer.legacy.simple import (
+from kustos.legacy.interface import Acls, LegacyAuthorizer
+from kustos.legacy.simple import (
     ALLOW_EVERYONE_KEY,
     FILE_KEY,
     KIP_11,
@@ -22,9 +22,9 @@ from kustos.authorizer.legacy.simple import (
     SimpleAclAuthorizer,
     audit_line,
 )
-from kustos.authorizer.legacy.store import AclStore, FileAclStore, MemoryAclStore, Statements
-from kustos.authorizer.legacy.tree import path_of, read_tree, resource_of, statements, write_tree
-from kustos.authorizer.legacy.values import (
+from kustos.legacy.store import AclStore, FileAclStore, MemoryAclStore, Statements
+from kustos.legacy.tree import path_of, read_tree, resource_of, statements, write_tree
+from kustos.legacy.values import (
     CLUSTER_RESOURCE,
     Acl,
     Resource,
@@ -33,7 +33,7 @@ from kustos.authorizer.legacy.values import (
     order_of,
     singles_of,
 )
-from kustos.authorizer.legacy.vocabulary import (
+from kustos.legacy.vocabulary import (
     DR_WHO,
     OPERATION_NAMES,
     PERMISSION_NAMES,
@@ -45,7 +45,7 @@ from kustos.authorizer.legacy.vocabulary import (
     operation_of,
     permission_type_of,
 )
-from kustos.authorizer.legacy.wrapper import AuthorizerWrapper
+from kustos.legacy.wrapper import AuthorizerWrapper
 
 __all__ = [
     "ALLOW_EVERYONE_KEY",

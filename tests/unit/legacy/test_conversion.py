@@ -15,7 +15,7 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.authorizer import StandardAuthorizer
-from kustos.authorizer.legacy import (
+from kustos.legacy import (
     Acl,
     LegacyRefusalError,
     MemoryAclStore,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import overload
 
 from kustos.acl import AclOperation, KafkaPrincipal
-from kustos.authorizer.legacy.values import Acl, Resource, Session
+from kustos.legacy.values import Acl, Resource, Session
 
 Acls = Mapping[Resource, frozenset[Acl]]
 """ACLs by resource; no set is empty."""

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kustos.acl import CLUSTER_NAME, PatternType, ResourceType
-from kustos.authorizer.legacy.documents import acls_of, document_of, kip_11_document_of, parse_json
-from kustos.authorizer.legacy.interface import Acls
-from kustos.authorizer.legacy.values import Acl, Resource, singles_of
-from kustos.authorizer.legacy.vocabulary import (
+from kustos.legacy.documents import acls_of, document_of, kip_11_document_of, parse_json
+from kustos.legacy.interface import Acls
+from kustos.legacy.values import Acl, Resource, singles_of
+from kustos.legacy.vocabulary import (
     RESOURCE_TYPE_NAMES,
     LegacyFormatError,
     LegacyRefusalError,

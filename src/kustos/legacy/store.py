@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from kustos.authorizer.legacy.tree import read_tree, statements, write_tree
-from kustos.authorizer.legacy.values import Acl, Resource
-from kustos.authorizer.legacy.vocabulary import LegacyFormatError, LegacySettingsError
+from kustos.legacy.tree import read_tree, statements, write_tree
+from kustos.legacy.values import Acl, Resource
+from kustos.legacy.vocabulary import LegacyFormatError, LegacySettingsError
 from kustos.runtime import FileSystemStorage, Storage
 
 Statements = dict[Resource, frozenset[Acl]]
@@ -46,7 +46,7 @@ class MemoryAclStore:
 
 
 class FileAclStore:
-    """Stores ACLs in a file in the form of `kustos.authorizer.legacy.tree`; a missing file is empty.
+    """Stores ACLs in a file in the form of `kustos.legacy.tree`; a missing file is empty.
 
     A change rereads and rewrites the whole file, under a lock beside it, so that a node and a command that
     use one file lose nothing. A concurrent change gets a `StorageLockedError`.

@@ -11,8 +11,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from kustos.authorizer.legacy.values import Acl, merged, order_of, singles_of
-from kustos.authorizer.legacy.vocabulary import (
+from kustos.legacy.values import Acl, merged, order_of, singles_of
+from kustos.legacy.vocabulary import (
     OPERATION_NAMES,
     PERMISSION_NAMES,
     LegacyFormatError,

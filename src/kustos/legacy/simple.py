@@ -25,16 +25,16 @@ from kustos.acl import (
     KafkaPrincipal,
     PatternType,
 )
-from kustos.authorizer.legacy.interface import Acls, LegacyAuthorizer
-from kustos.authorizer.legacy.store import AclStore, FileAclStore, Statements
-from kustos.authorizer.legacy.values import Acl, Resource, Session, singles_of
-from kustos.authorizer.legacy.vocabulary import OPERATION_NAMES, LegacySettingsError, UnsupportedChangeError
-from kustos.authorizer.spi.values import InvalidActionError
+from kustos.authorizer import InvalidActionError
+from kustos.legacy.interface import Acls, LegacyAuthorizer
+from kustos.legacy.store import AclStore, FileAclStore, Statements
+from kustos.legacy.values import Acl, Resource, Session, singles_of
+from kustos.legacy.vocabulary import OPERATION_NAMES, LegacySettingsError, UnsupportedChangeError
 
 SUPER_USERS_KEY: Final = "super.users"
 ALLOW_EVERYONE_KEY: Final = "allow.everyone.if.no.acl.found"
 FILE_KEY: Final = "kustos.legacy.acl.file"
-"""The file that replaces ZooKeeper, in the form of `kustos.authorizer.legacy.tree`."""
+"""The file that replaces ZooKeeper, in the form of `kustos.legacy.tree`."""
 RULES_KEY: Final = "kustos.legacy.rules"
 
 _AUDIT: Final = logging.getLogger("kafka.authorizer.logger")

@@ -1,4 +1,4 @@
-"""What people are told by the legacy room, to the word, and what it does at its limits."""
+"""The exact texts of the messages of `kustos.legacy`, and its behavior at its limits."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.authorizer import AuthorizableRequestContext, AuthorizationResult, KafkaApiError
-from kustos.authorizer.legacy import (
+from kustos.legacy import (
     Acl,
     AuthorizerWrapper,
     FileAclStore,
@@ -38,8 +38,8 @@ from kustos.authorizer.legacy import (
     read_acls,
     single_of,
 )
-from kustos.authorizer.legacy.documents import acls_of, entries_of
-from kustos.authorizer.legacy.values import STATEMENTS_PER_ACL_MAX, order_of
+from kustos.legacy.documents import acls_of, entries_of
+from kustos.legacy.values import STATEMENTS_PER_ACL_MAX, order_of
 from kustos.runtime import FileSystemStorage
 
 TOPIC, READ, WRITE = ResourceType.TOPIC, AclOperation.READ, AclOperation.WRITE

@@ -21,7 +21,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from kustos.authorizer.legacy.vocabulary import (
+from kustos.legacy.vocabulary import (
     OPERATION_NAMES,
     PERMISSION_NAMES,
     RESOURCE_TYPE_NAMES,

@@ -7,7 +7,7 @@ import pytest
 
 from kustos.acl import AclOperation, AclPermissionType, KafkaPrincipal, PatternType, ResourceType
 from kustos.authorizer import InvalidActionError
-from kustos.authorizer.legacy import (
+from kustos.legacy import (
     DR_WHO,
     KIP_11,
     Acl,

@@ -14,7 +14,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from kustos.authorizer.legacy import (
+from kustos.legacy import (
     Acl,
     LegacyFormatError,
     LegacyRefusalError,
@@ -24,9 +24,9 @@ from kustos.authorizer.legacy import (
     SimpleAclAuthorizer,
     UnsupportedChangeError,
 )
-from kustos.authorizer.legacy.conversion import single_of
-from kustos.authorizer.legacy.tree import kip_11_path_of, read_tree, write_tree
-from kustos.authorizer.legacy.vocabulary import kip_11_principal_of, resource_type_of
+from kustos.legacy.conversion import single_of
+from kustos.legacy.tree import kip_11_path_of, read_tree, write_tree
+from kustos.legacy.vocabulary import kip_11_principal_of, resource_type_of
 
 TOPIC, READ = ResourceType.TOPIC, AclOperation.READ
 ALICE = KafkaPrincipal("User", "alice")

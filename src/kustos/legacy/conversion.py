@@ -13,9 +13,9 @@ from kustos.acl import (
     KafkaPrincipal,
     ResourceType,
 )
-from kustos.authorizer.legacy.interface import Acls
-from kustos.authorizer.legacy.values import Acl, Resource, merged
-from kustos.authorizer.legacy.vocabulary import LegacyRefusalError
+from kustos.legacy.interface import Acls
+from kustos.legacy.values import Acl, Resource, merged
+from kustos.legacy.vocabulary import LegacyRefusalError
 
 
 def bindings_of(resource: Resource, acls: Iterable[Acl]) -> frozenset[AclBinding]:

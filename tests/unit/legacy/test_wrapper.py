@@ -30,7 +30,7 @@ from kustos.authorizer import (
     InvalidActionError,
     KafkaApiError,
 )
-from kustos.authorizer.legacy import (
+from kustos.legacy import (
     Acl,
     AuthorizerWrapper,
     LegacyAuthorizer,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.acl import AclOperation, AclPermissionType, KafkaPrincipal, PatternType, ResourceType
-from kustos.authorizer.legacy import (
+from kustos.legacy import (
     CLUSTER_RESOURCE,
     Acl,
     LegacyFormatError,
