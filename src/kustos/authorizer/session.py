@@ -6,12 +6,12 @@ first, so no answer is ever older than the last change applied.
 """
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol, cast
 
 from kustos.acl import EVERY_PRINCIPAL, AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer.index.by_type import PROBED_NAME, decide_by_type
 from kustos.authorizer.index.cells import ALLOWS, DECIDES, DENIES, EVERY_ALLOW, HOSTED, NOTHING, Cell
-from kustos.authorizer.index.index import PrincipalNode
+from kustos.authorizer.index.index import AclIndex, PrincipalNode
 from kustos.authorizer.index.prefixes import PrefixCell
 from kustos.authorizer.index.views import Find, find_in_both, find_or_everything
 from kustos.authorizer.spi.values import (
@@ -22,9 +22,6 @@ from kustos.authorizer.spi.values import (
     Rule,
     RuleKind,
 )
-
-if TYPE_CHECKING:
-    from kustos.authorizer.standard import StandardAuthorizer
 
 SUPER_USER: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.SUPER_USER))
 DEFAULT_ALLOW: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.DEFAULT_ALLOW))
@@ -52,6 +49,19 @@ View = tuple[dict[str, Cell], Find | None, Prefixes]
 else by the function; None if there are no entries."""
 
 
+class DecidingAuthorizer(Protocol):
+    """The state of an authorizer by which its sessions decide."""
+
+    super_users: frozenset[str]
+    allow_everyone_if_no_acl_found: bool
+    is_ready: bool
+    version: int
+    """Rises with every change."""
+    searches: int
+    """Names that sessions searched for, as they had not cached them, since the start."""
+    index: AclIndex
+
+
 class AuthorizerSession:
     """Decides for one principal on one host, always by the newest index.
 
@@ -74,7 +84,7 @@ class AuthorizerSession:
         "principal",
     )
 
-    def __init__(self, authorizer: "StandardAuthorizer", principal: KafkaPrincipal, host: str) -> None:
+    def __init__(self, authorizer: DecidingAuthorizer, principal: KafkaPrincipal, host: str) -> None:
         if str(principal) == EVERY_PRINCIPAL:
             raise InvalidActionError(f"principal `{principal}` means everybody and is not a single client")
         self.principal = principal
