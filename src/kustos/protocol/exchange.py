@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from kustos.authorizer import (
@@ -16,13 +16,11 @@ from kustos.authorizer import (
     RuleKind,
     ShadowDecision,
 )
+from kustos.protocol.effects import UpstreamAnswer
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.subscriptions import Subscriptions, Topologies
 from kustos.wire import Message, MessageCodec, RequestHeader, response_codec
-
-if TYPE_CHECKING:
-    from kustos.protocol.repeated import RepeatedRequests
 
 ITEMS_PER_TURN: Final = 1000
 """Items of a request processed before yielding the event loop: five milliseconds."""
@@ -178,6 +176,20 @@ Record: TypeAlias = Callable[[int, int], Callable[[], None]]
 microseconds since it was read; returns the callback that counts them, for when the request was sent."""
 
 
+class KeptProduce(Protocol):
+    """A Produce that passed whole and may come again."""
+
+    def learn_answer(self, exchange: "Exchange", answer: UpstreamAnswer) -> None:
+        """Keep what an answer is like that passed as it came."""
+
+
+class ProduceMemory(Protocol):
+    """Keeps the Produce requests of a connection, for those that repeat them."""
+
+    def keep_shape(self, frame: bytes, exchange: "Exchange") -> KeptProduce | None:
+        """Keep a Produce that passed as it came, with all that was decided; None if it is not kept."""
+
+
 @dataclass(slots=True)
 class Exchange:
     """The state that the steps of one request share. `topic_names` holds the ids resolved for it."""
@@ -198,8 +210,8 @@ class Exchange:
     """What members of groups on it subscribe to."""
     topologies: Topologies = field(default_factory=Topologies)
     """What topics the streams groups of its members make for themselves."""
-    repeated: "RepeatedRequests | None" = None
-    """Requests of the connection that may come again, None if none is kept."""
+    produces: "ProduceMemory | None" = None
+    """Keeps Produce requests of the connection that may come again, None if none is kept."""
     frame: bytes | None = None
     """The client's own bytes, if they hold the request and nothing else."""
     decided: list[Decided] = field(default_factory=list)

@@ -131,7 +131,7 @@ class Guard:
             opened = self._opened(frame, row, in_turns=in_turns and api_key not in READ_AT_ONCE)
         except (MalformedMessageError, UnsupportedMessageError) as error:
             raise RefusedFrameError(str(error)) from None
-        if row.repeatable and opened.exchange.repeated is not None:
+        if row.repeatable and opened.exchange.produces is not None:
             self.repeated.watch(opened)
         return opened
 

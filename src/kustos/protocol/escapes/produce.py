@@ -55,8 +55,8 @@ def produce(exchange: Exchange, row: Row) -> Handler:
     if denied and not kept.topic_data:
         return Reply((yield from merged(exchange, step.items, denied, None)))
     shape = None
-    if not denied and request.transactional_id is None and exchange.repeated is not None and exchange.frame:
-        shape = exchange.repeated.keep_shape(exchange.frame, exchange)
+    if not denied and request.transactional_id is None and exchange.produces is not None and exchange.frame:
+        shape = exchange.produces.keep_shape(exchange.frame, exchange)
     answer: UpstreamAnswer = yield Ask(kept if denied else None)
     reply = yield from finish(exchange, row, answer, denied)
     if shape is not None and reply.content is answer.body:
