@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from kustos.pipeline.tables import Tables
 from kustos.pipeline.tables.delta import new_name, write_file
+from kustos.pipeline.tables.layout import stored_schema
 from kustos.pipeline.tables.runs import UPKEEP
-from kustos.pipeline.tables.store import stored_schema
 from kustos.pipeline.tables.transaction import Write
 
 

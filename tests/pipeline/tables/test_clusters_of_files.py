@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from kustos.pipeline.tables import Tables, clusters, compact_tables, delta, parquet_reader
+from kustos.pipeline.tables.layout import stored_schema
 from kustos.pipeline.tables.statistics import CLUSTER_CHARACTERS_MAX
-from kustos.pipeline.tables.store import stored_schema
 from tests.pipeline.tables.filling import fill
 
 FIRST = date(2026, 1, 1)

@@ -12,8 +12,8 @@ from pyspark.sql import functions as sql
 from kustos.pipeline.schemas import LINES_SCHEMA
 from kustos.pipeline.tables import SchemaConflictError, Tables, compact_tables, ingest
 from kustos.pipeline.tables.delta import new_name, write_file
+from kustos.pipeline.tables.layout import stored_schema
 from kustos.pipeline.tables.runs import UPKEEP
-from kustos.pipeline.tables.store import stored_schema
 from kustos.pipeline.tables.transaction import Write
 from tests.pipeline.events import event_line
 from tests.pipeline.tables.dying import deaths

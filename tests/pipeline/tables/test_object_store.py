@@ -39,9 +39,9 @@ from kustos.pipeline.tables import (
 from kustos.pipeline.tables import transaction as transactions
 from kustos.pipeline.tables.deduplication import of_runs
 from kustos.pipeline.tables.delta import new_name, write_file
+from kustos.pipeline.tables.layout import stored_schema
 from kustos.pipeline.tables.rollup import days
 from kustos.pipeline.tables.runs import RUN, add_rows
-from kustos.pipeline.tables.store import stored_schema
 from kustos.pipeline.tables.transaction import Write, transaction
 from kustos.pipeline.triage import acknowledge, reopen, stored_states
 from testkit.kafka import KafkaNode

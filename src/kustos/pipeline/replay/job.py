@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.replay.answer import Replay
 from kustos.pipeline.replay.of_files import flips_of_files
-from kustos.pipeline.tables.store import AUDIT_ROLLUP, Tables
+from kustos.pipeline.tables.layout import AUDIT_ROLLUP
+from kustos.pipeline.tables.store import Tables
 
 
 def replay_of_tables(

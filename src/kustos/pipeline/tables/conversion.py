@@ -22,6 +22,7 @@ from kustos.pipeline.errors import TablesDamagedError, TablesError
 from kustos.pipeline.files import run_lock
 from kustos.pipeline.places import Place, sync
 from kustos.pipeline.tables import delta
+from kustos.pipeline.tables.layout import BY_DAY, LINES, SCHEMAS, stored_schema
 from kustos.pipeline.tables.parquet_reader import with_unknown_columns
 from kustos.pipeline.tables.runs import (
     FORMER_LEDGER,
@@ -36,7 +37,6 @@ from kustos.pipeline.tables.runs import (
     add_rows,
     input_rows,
 )
-from kustos.pipeline.tables.store import BY_DAY, LINES, SCHEMAS, stored_schema
 from kustos.pipeline.tables.transaction import data_files
 from kustos.runtime import reason_of
 

@@ -15,6 +15,7 @@ from kustos.pipeline.tables.conflicts import conflict_warnings
 from kustos.pipeline.tables.deduplication.keys import MILLISECONDS_OF_A_DAY
 from kustos.pipeline.tables.deduplication.of_runs import Outcomes, deduplicate_lines
 from kustos.pipeline.tables.deduplication.outcomes import DUPLICATE, EVENT, QUARANTINED, TOO_LATE
+from kustos.pipeline.tables.layout import AUDIT_EVENTS, AUDIT_RAW, QUARANTINE, SECURITY_EVENTS, stored_schema
 from kustos.pipeline.tables.line_tasks import Lines
 from kustos.pipeline.tables.line_writer import Places, write_lines
 from kustos.pipeline.tables.parquet_reader import count_of, read_parquet
@@ -22,14 +23,7 @@ from kustos.pipeline.tables.parquet_writer import write_rows
 from kustos.pipeline.tables.rollup.days import days_to_rebuild, roll_up
 from kustos.pipeline.tables.runs import ENDS, RUN, InputFile
 from kustos.pipeline.tables.staging import StagedLines, stage_lines
-from kustos.pipeline.tables.store import (
-    AUDIT_EVENTS,
-    AUDIT_RAW,
-    QUARANTINE,
-    SECURITY_EVENTS,
-    Tables,
-    stored_schema,
-)
+from kustos.pipeline.tables.store import Tables
 from kustos.pipeline.tables.stored import StoredFile, StoredFiles
 from kustos.pipeline.tables.summary import RunSummary, check_no_line_lost, limited
 from kustos.pipeline.tables.transaction import Transaction, Write

@@ -13,27 +13,12 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import DateType, StringType, StructField, StructType
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from kustos.pipeline.errors import StaleRollupError, TablesDamagedError, TablesError
 from kustos.pipeline.lines.clusters import UNNAMED
 from kustos.pipeline.places import Place, place_of, source_of
-from kustos.pipeline.schemas import (
-    ACCESS_REVIEW_SCHEMA,
-    ANOMALIES_SCHEMA,
-    AUDIT_EVENTS_SCHEMA,
-    AUDIT_ROLLUP_SCHEMA,
-    CLUSTER,
-    DECISIONS_SCHEMA,
-    ENTITLEMENTS_SCHEMA,
-    FINDING_STATES_SCHEMA,
-    FINDINGS_SCHEMA,
-    JUDGED_SCHEMA,
-    QUARANTINE_SCHEMA,
-    SECURITY_EVENTS_SCHEMA,
-)
-from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
+from kustos.pipeline.schemas import CLUSTER
 from kustos.pipeline.tables.clusters import (
     Cluster,
     Ids,
@@ -44,7 +29,6 @@ from kustos.pipeline.tables.clusters import (
     rows_of_cluster,
 )
 from kustos.pipeline.tables.delta import (
-    DAY,
     DataFile,
     files_of,
     new_name,
@@ -52,8 +36,20 @@ from kustos.pipeline.tables.delta import (
     open_table,
     write_file,
 )
+from kustos.pipeline.tables.layout import (
+    AUDIT_EVENTS,
+    AUDIT_RAW,
+    AUDIT_ROLLUP,
+    BY_DAY,
+    GROWING,
+    QUARANTINE,
+    SCHEMAS,
+    SECURITY_EVENTS,
+    stored_schema,
+)
 from kustos.pipeline.tables.parquet_reader import check_schemas, read_parquet
 from kustos.pipeline.tables.parquet_writer import write_rows
+from kustos.pipeline.tables.rollup.days import refreshed_state
 from kustos.pipeline.tables.runs import (
     INPUTS,
     RUNS,
@@ -66,54 +62,12 @@ from kustos.pipeline.tables.runs import (
 from kustos.pipeline.tables.transaction import Transaction, Write, transaction, when_free
 from kustos.runtime import reason_of
 
-AUDIT_RAW, AUDIT_EVENTS, AUDIT_ROLLUP, QUARANTINE = "audit_raw", "audit_events", "audit_rollup", "quarantine"
-SECURITY_EVENTS: Final = "security_events"
-
-SCHEMAS: Final[Mapping[str, StructType]] = {
-    AUDIT_RAW: INPUT_LINES_SCHEMA,
-    AUDIT_EVENTS: StructType([*AUDIT_EVENTS_SCHEMA.fields, StructField(DAY, DateType())]),
-    SECURITY_EVENTS: StructType([*SECURITY_EVENTS_SCHEMA.fields, StructField(DAY, DateType())]),
-    AUDIT_ROLLUP: AUDIT_ROLLUP_SCHEMA,
-    QUARANTINE: QUARANTINE_SCHEMA,
-    **{
-        name: StructType([StructField(CLUSTER, StringType()), *schema.fields])
-        for name, schema in {
-            "decisions": DECISIONS_SCHEMA,
-            "access_review": ACCESS_REVIEW_SCHEMA,
-            "entitlements": ENTITLEMENTS_SCHEMA,
-            "findings": FINDINGS_SCHEMA,
-            "anomalies": ANOMALIES_SCHEMA,
-            "finding_states": FINDING_STATES_SCHEMA,
-            "judged": JUDGED_SCHEMA,
-            "history_findings": FINDINGS_SCHEMA,
-        }.items()
-    },
-}
-"""Tables and their columns; a table of any other name has the columns that `replace` wrote."""
-
-BY_DAY: Final = frozenset({AUDIT_EVENTS, SECURITY_EVENTS, AUDIT_ROLLUP})
-"""Partitioned by the UTC date of the events."""
-
-LINES: Final = frozenset({AUDIT_RAW, QUARANTINE})
-"""Partitioned by the UTC date on which the lines were ingested, since lines may have no time."""
-
-GROWING: Final = BY_DAY | LINES
-"""Only runs write these; all others are replaced whole."""
-
 SNAPSHOTS_MAX: Final = 64
 """Lists of files kept: some hundred bytes for each file, of the tables of a few folders."""
 
 NO_IDS: Final[Ids] = {}
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
-
-
-def stored_schema(name: str, rows: StructType | None = None) -> pa.Schema:
-    """Return the columns of a table in Delta's log: those of `rows`, by default those of its schema."""
-    schema = SCHEMAS[name] if rows is None else rows
-    if name in LINES:
-        schema = StructType([*schema.fields, StructField(DAY, DateType())])
-    return to_arrow_schema(schema, timezone="UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +124,6 @@ class Tables:
         killed one for good, they are rolled up first; meanwhile another run may write. Raises
         `StaleRollupError` if that fails, because the tables cannot be written for example.
         """
-        from kustos.pipeline.tables.rollup.days import refreshed_state
-
         if self.as_of is not None and not self.as_of.stale_days:
             return self
         tables = self.of_last_run()

@@ -14,17 +14,16 @@ from typing import Final
 
 from kustos.pipeline.errors import TablesError
 from kustos.pipeline.tables.delta import vacuum
-from kustos.pipeline.tables.runs import UPKEEP, State
-from kustos.pipeline.tables.store import (
+from kustos.pipeline.tables.layout import (
     AUDIT_EVENTS,
     AUDIT_ROLLUP,
     GROWING,
     LINES,
     SECURITY_EVENTS,
-    Tables,
-    rows_of,
     stored_schema,
 )
+from kustos.pipeline.tables.runs import UPKEEP, State
+from kustos.pipeline.tables.store import Tables, rows_of
 from kustos.pipeline.tables.transaction import Compaction, Write
 from kustos.runtime import Clock, SystemClock
 

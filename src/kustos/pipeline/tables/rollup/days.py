@@ -4,22 +4,23 @@ A task takes the files of whole days, without a shuffle; days with little are ta
 too large for one task several make a roll-up of their part each, and one adds them up.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Final
+from typing import Final, Protocol
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.columns.file_parts import FilePart, parts_of
 from kustos.pipeline.places import Place, in_parallel, size_of
-from kustos.pipeline.tables.delta import NewFile, new_name, write_file
+from kustos.pipeline.tables.delta import DataFile, NewFile, new_name, write_file
+from kustos.pipeline.tables.layout import AUDIT_EVENTS, AUDIT_ROLLUP, stored_schema
 from kustos.pipeline.tables.line_writer import parts_by_day
 from kustos.pipeline.tables.parquet_writer import in_tasks, write_batches, written_files
 from kustos.pipeline.tables.rollup.columns import rolled_up_parts
 from kustos.pipeline.tables.runs import UPKEEP, State
-from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_ROLLUP, Tables, stored_schema
 from kustos.pipeline.tables.transaction import Transaction, Write
 
 TASK_BYTES_MAX: Final = 512 << 20
@@ -40,7 +41,26 @@ DRIVER_FILES_MAX: Final = 64
 _PARTIAL: Final = "partial_rollup"
 
 
-def days_to_rebuild(tables: Tables, state: State, days: Collection[str]) -> frozenset[str]:
+class RolledTables(Protocol):
+    """The tables whose events are rolled up."""
+
+    def state(self) -> State:
+        """Return the state that the last committed run left; raise `TablesDamagedError`, `TablesError`."""
+
+    def of_last_run(self) -> "RolledTables":
+        """Return the tables that are read as the last committed run left them at each time."""
+
+    def days(self, name: str) -> frozenset[str]:
+        """Return the days (ISO dates) for which a table by day has files; raise `TablesError`."""
+
+    def chosen(self, name: str, is_wanted: Callable[[DataFile], bool]) -> list[tuple[Place, DataFile]]:
+        """Return the wanted files of a table that runs write, with what the log says."""
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Lock the tables and yield a transaction; raise `TablesInUseError`, `TablesError`."""
+
+
+def days_to_rebuild(tables: RolledTables, state: State, days: Collection[str]) -> frozenset[str]:
     """Return those of the days whose roll-up lacks committed events."""
     rolled = tables.days(AUDIT_ROLLUP)
     return frozenset(day for day in days if day in state.stale_days or day not in rolled)
@@ -61,7 +81,7 @@ class DayFiles:
 
 def roll_up(
     spark: SparkSession,
-    tables: Tables,
+    tables: RolledTables,
     change: Transaction,
     new_files: Sequence[Place],
     days: Collection[str],
@@ -98,7 +118,7 @@ def _by_day(files: Iterable[Place]) -> Mapping[str, list[Place]]:
     return by_day
 
 
-def refresh_rollup(spark: SparkSession, tables: Tables) -> tuple[str, ...]:
+def refresh_rollup(spark: SparkSession, tables: RolledTables) -> tuple[str, ...]:
     """Roll up the days that runs without a roll-up marked; return them.
 
     Raises `TablesInUseError` if another run is writing.
@@ -107,7 +127,7 @@ def refresh_rollup(spark: SparkSession, tables: Tables) -> tuple[str, ...]:
         return _refresh(spark, tables, change)
 
 
-def refreshed_state(spark: SparkSession, tables: Tables) -> State:
+def refreshed_state(spark: SparkSession, tables: RolledTables) -> State:
     """Return a state whose roll-up has all its events; first refresh a roll-up that lacks some.
 
     A stream may mark days again right after the refresh, so this returns the state that the refresh left.
@@ -121,7 +141,7 @@ def refreshed_state(spark: SparkSession, tables: Tables) -> State:
         return change.state_now()
 
 
-def _refresh(spark: SparkSession, tables: Tables, change: Transaction) -> tuple[str, ...]:
+def _refresh(spark: SparkSession, tables: RolledTables, change: Transaction) -> tuple[str, ...]:
     days = tuple(sorted(change.state.stale_days))
     if days:
         write = roll_up(spark, tables.of_last_run(), change, (), days, days)
