@@ -13,6 +13,7 @@ from kustos.acl import KafkaPrincipal
 from kustos.auth import MechanismFactory, PlainServer, PlainUsers, SaslServerMachine, SaslServerSettings
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, StandardAuthorizer
 from kustos.gateway.listener import FailedLoginLimits, ListenerTls
+from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.plans import ConnectionSettings, GatewayParts, ListenerPlan
 from kustos.gateway.session.answer_budget import AnswerBudget
@@ -128,6 +129,13 @@ class RunningGateway:
             proxies=self.proxies,
         )
         self.gateway = Gateway([plan], parts, self.refresh_s)
+
+    @property
+    def connections(self) -> tuple[ClientConnection, ...]:
+        """All client connections."""
+        return tuple(
+            each for each in self.gateway.admission.connections if isinstance(each, ClientConnection)
+        )
 
     async def log_in(self, host: str, port: int) -> None:
         (await connect(host, port)).close()

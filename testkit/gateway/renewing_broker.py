@@ -16,9 +16,8 @@ from kustos.auth import (
 )
 from kustos.client import SaslSession
 from kustos.client.session import Exchange
-from kustos.gateway.upstream.awaited import Awaited
 from kustos.gateway.upstream.bursts import Burst
-from kustos.gateway.upstream.link import UpstreamLink
+from kustos.gateway.upstream.link import Awaited, UpstreamLink
 from kustos.runtime import SystemEntropy
 from testkit.clocks import ManualClock
 from testkit.gateway.sessions import TURNS_MAX, Pipe

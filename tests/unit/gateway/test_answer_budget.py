@@ -78,13 +78,13 @@ async def until(condition: Callable[[], object], what: str) -> None:
 
 def buffered(made: RunningGateway) -> int:
     """Return the bytes that clients have not taken."""
-    transports = [each._transport for each in made.gateway.admission.connections]
+    transports = [each._transport for each in made.connections]
     return sum(each.get_write_buffer_size() for each in transports if each is not None)
 
 
 def are_stuck(made: RunningGateway, count: int) -> bool:
     """Return whether so many clients do not take their answers."""
-    return sum(not each._reads for each in made.gateway.admission.connections) == count
+    return sum(not each._reads for each in made.connections) == count
 
 
 async def silent_caller(made: RunningGateway) -> Caller:
@@ -179,7 +179,7 @@ async def test_what_is_awaited_from_the_broker_stays_reserved_after_the_client_h
         caller = await Caller.at(made.port)
         caller.send(fetch(1, max_bytes=WANTED_BYTES))
         await until(lambda: broker.wanted, "its Fetch is with the broker")
-        (connection,) = made.gateway.admission.connections
+        (connection,) = made.connections
         caller.writer.transport.abort()
         await until(lambda: connection._transport is None, "the client is gone")
         assert budget.used_bytes == WANTED_BYTES, "the answer may still come"

@@ -37,7 +37,7 @@ async def until(condition: Any, what: str) -> None:
 
 
 def only(served: RunningGateway) -> Any:
-    (connection,) = served.gateway.admission.connections
+    (connection,) = served.connections
     return connection
 
 

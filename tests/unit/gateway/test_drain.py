@@ -235,7 +235,7 @@ async def test_an_answer_that_the_kernel_still_has_is_read_to_its_end() -> None:
         caller.send(heartbeat(1))
         await until(lambda: broker.held, "it is with the broker")
         broker.release()
-        [connection] = made.gateway.admission.connections
+        [connection] = made.connections
         transport = connection._transport
         assert transport is not None
         await until(lambda: made.counted["answered"] == 1, "it is answered")

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from kustos.gateway.upstream import link as link_module
-from kustos.gateway.upstream.awaited import Awaited
 from kustos.gateway.upstream.bursts import Burst
-from kustos.gateway.upstream.link import UpstreamLink
+from kustos.gateway.upstream.link import Awaited, UpstreamLink
 from kustos.wire import MalformedMessageError
 from testkit.gateway.sessions import Pipe
 from testkit.waiting import wait_until

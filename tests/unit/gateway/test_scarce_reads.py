@@ -50,12 +50,12 @@ async def held_beyond_the_limit(certificates: Certificates | None) -> int:
             each.writer.write(beginning(3 * ROOM_BYTES // 4))
         await until(lambda: budget.waiting > 0, "all is used, and one waits")
         waited = budget.waiting
-        known = made.gateway.admission.connections
+        known = made.connections
         crowd = [await came() for _ in range(CONNECTIONS)]
         for each in crowd:
             each.writer.write(beginning(2 * READ_BYTES))
         await until(lambda: budget.waiting == waited + CONNECTIONS, "all of them wait")
-        late = set(made.gateway.admission.connections) - set(known)
+        late = set(made.connections) - set(known)
         held_bytes = max(each._incoming.share.held_bytes for each in late)
         small = await came()
         small.send(heartbeat(7))

@@ -405,7 +405,7 @@ async def test_what_a_client_does_not_read_is_known_and_comes_whole(certificates
         reading.pause_reading()
         upstream.answers_raw = answer
         caller.send(heartbeat(5))
-        (connection,) = served.gateway.admission.connections
+        (connection,) = served.connections
         transport: Any = connection._transport
         await until(lambda: transport.get_write_buffer_size() > len(large) // 2, "the answer waits")
         assert served.answers.used_bytes >= transport.get_write_buffer_size()
@@ -418,7 +418,7 @@ async def test_the_end_of_a_connection_is_said(certificates: Certificates) -> No
     async with running_gateway([await broker()], tls=certificates.listener()) as served:
         caller = await Caller.at(served.port, certificates.client())
         assert await metadata_answered(caller)
-        (connection,) = served.gateway.admission.connections
+        (connection,) = served.connections
         connection.close("a test ends it")
         # without the goodbye of TLS this would be an error of the stream
         assert await caller.reader.read() == b""
@@ -439,7 +439,7 @@ async def test_a_closed_connection_is_let_go_without_the_help_of_the_collector(
         with garbage_collection_paused():
             caller = await Caller.at(served.port, certificates.client())
             assert await metadata_answered(caller)
-            (connection,) = served.gateway.admission.connections
+            (connection,) = served.connections
             kept: list[Any] = [weakref.ref(connection), weakref.ref(connection._transport)]
             del connection
             caller.close()

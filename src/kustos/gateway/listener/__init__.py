@@ -11,9 +11,9 @@ from kustos.gateway.listener.plans import (
     ConnectLink,
     GatewayParts,
     ListenerPlan,
+    ListenerTls,
 )
 from kustos.gateway.listener.port import listening_socket
-from kustos.gateway.listener.tls import ListenerTls
 
 __all__ = [
     "DRAIN_TIMEOUT_MS",

@@ -8,20 +8,23 @@ authenticated, that connection makes room for the newcomer: silence must not loc
 import asyncio
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import structlog
 
+from kustos.gateway.listener.drain import DrainingConnection
 from kustos.gateway.listener.handshake_turns import HandshakeTurns
-from kustos.gateway.listener.handshakes import CROWDED_OUT, LOGIN_TIMED_OUT, THROTTLED, FailedHandshakes
+from kustos.gateway.listener.handshakes import (
+    CROWDED_OUT,
+    LOGIN_TIMED_OUT,
+    THROTTLED,
+    FailedHandshakes,
+    HandshakeRefusal,
+)
 from kustos.gateway.listener.login_throttle import FailedLoginLimits, LoginThrottle
+from kustos.gateway.listener.plans import ConnectionSettings, GatewayParts, SocketFigures
 from kustos.gateway.listener.strangers import Strangers
 from kustos.runtime import PacedCounts, descriptor_limit, release_freed_memory
-
-if TYPE_CHECKING:
-    from kustos.gateway.listener.connection import ClientConnection
-    from kustos.gateway.listener.plans import GatewayParts
-    from kustos.gateway.listener.port import Port
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -54,6 +57,42 @@ def connections_within(descriptors: int) -> int:
     return max(1, (descriptors - DESCRIPTORS_RESERVED) // DESCRIPTORS_PER_CONNECTION)
 
 
+class AdmittedConnection(DrainingConnection, Protocol):
+    """A client connection that is counted."""
+
+    host: str
+    last_active_s: float
+
+    def refuse(self, refusal: HandshakeRefusal) -> None:
+        """End a connection that has not authenticated."""
+
+    def close(self, reason: str, *, logged: bool = True) -> None:
+        """End the connection."""
+
+
+class AdmittingPort(Protocol):
+    """The port that a connection came to."""
+
+    @property
+    def name(self) -> str:
+        """The name of its listener."""
+
+    @property
+    def settings(self) -> ConnectionSettings:
+        """The limits of its connections."""
+
+    @property
+    def figures(self) -> SocketFigures:
+        """The figures of its listener."""
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether its clients have to authenticate."""
+
+    def refuse(self, refusal: HandshakeRefusal, host: str) -> bool:
+        """Count a connection that ended before its client could log in."""
+
+
 class _Admitted(NamedTuple):
     host: str
     is_open: bool
@@ -63,14 +102,14 @@ class _Admitted(NamedTuple):
 class Admission:
     """The connections of one process; `parts` has the limits."""
 
-    def __init__(self, parts: "GatewayParts") -> None:
+    def __init__(self, parts: GatewayParts) -> None:
         self._parts: Final = parts
         self._max_connections = parts.max_connections
         self._max_connections_per_ip = parts.max_connections_per_ip
         self._clock: Final = asyncio.get_running_loop().time
-        self._places: Final[dict[ClientConnection, _Admitted]] = {}
+        self._places: Final[dict[AdmittedConnection, _Admitted]] = {}
         self._by_host: Final[Counter[str]] = Counter()
-        self._strangers: Final[dict[str, Strangers]] = {}
+        self._strangers: Final[dict[str, Strangers[AdmittedConnection]]] = {}
         """Those that have to authenticate, by listener."""
         self._descriptors_max: Final = DESCRIPTORS_PER_CONNECTION * connections_within(descriptor_limit())
         self._crowd = 0
@@ -90,7 +129,7 @@ class Admission:
         self._throttle.change(failed_logins, self._clock())
 
     @property
-    def connections(self) -> tuple["ClientConnection", ...]:
+    def connections(self) -> tuple[AdmittedConnection, ...]:
         """All connections."""
         return tuple(self._places)
 
@@ -104,7 +143,7 @@ class Admission:
         """How many file descriptors the connections have, or will have."""
         return DESCRIPTORS_PER_CONNECTION * len(self._places) - self.unauthenticated_count
 
-    def admit(self, port: "Port", connection: "ClientConnection", host: str) -> str | None:
+    def admit(self, port: AdmittingPort, connection: AdmittedConnection, host: str) -> str | None:
         """Count a new connection in; return why it is turned away, None if it is not."""
         refusal = self._refusal(port, host)
         self._places[connection] = _Admitted(host, not port.authenticates)
@@ -115,7 +154,7 @@ class Admission:
             self._await_login(port, connection, host)
         return refusal
 
-    def _refusal(self, port: "Port", host: str) -> str | None:
+    def _refusal(self, port: AdmittingPort, host: str) -> str | None:
         if port.authenticates and self.is_throttled(host):
             port.refuse(THROTTLED, host)
             return THROTTLED.reason
@@ -149,7 +188,7 @@ class Admission:
         connection.refuse(CROWDED_OUT)
         return True
 
-    def _await_login(self, port: "Port", connection: "ClientConnection", host: str) -> None:
+    def _await_login(self, port: AdmittingPort, connection: AdmittedConnection, host: str) -> None:
         if self.unauthenticated_count >= self._parts.max_unauthenticated_connections:
             self.make_room()
         strangers = self._strangers.get(port.name)
@@ -162,13 +201,13 @@ class Admission:
         if evicted is not None:
             evicted.refuse(CROWDED_OUT)
 
-    def excuse(self, port: "Port", connection: "ClientConnection") -> None:
+    def excuse(self, port: AdmittingPort, connection: AdmittedConnection) -> None:
         """Take the deadline from a client that waits for its refusal."""
         strangers = self._strangers.get(port.name)
         if strangers is not None:
             strangers.excuse(connection)
 
-    def authenticated(self, port: "Port", connection: "ClientConnection") -> str | None:
+    def authenticated(self, port: AdmittingPort, connection: AdmittedConnection) -> str | None:
         """Count a login; return why the connection must end nevertheless, None if it need not."""
         self._leave_strangers(port, connection)
         place = self._places.get(connection)
@@ -178,7 +217,7 @@ class Admission:
         self.note_refusal(NO_DESCRIPTORS, connection.host)
         return NO_DESCRIPTORS
 
-    def _leave_strangers(self, port: "Port", connection: "ClientConnection") -> None:
+    def _leave_strangers(self, port: AdmittingPort, connection: AdmittedConnection) -> None:
         strangers = self._strangers.get(port.name)
         if strangers is not None:
             strangers.remove(connection)
@@ -192,7 +231,7 @@ class Admission:
             self._releases_from_s = now_s + RELEASED_EVERY_S
             asyncio.get_running_loop().call_later(RELEASE_DELAY_S, release_freed_memory)
 
-    def dismiss(self, port: "Port", connection: "ClientConnection") -> bool:
+    def dismiss(self, port: AdmittingPort, connection: AdmittedConnection) -> bool:
         """Count a connection out; return whether it was counted in."""
         place = self._places.pop(connection, None)
         if place is None:
@@ -220,7 +259,7 @@ class Admission:
         return len(self._throttle) > 0 and self._throttle.is_throttled(host, self._clock())
 
 
-def _end_late(connection: "ClientConnection") -> None:
+def _end_late(connection: AdmittedConnection) -> None:
     connection.refuse(LOGIN_TIMED_OUT)
 
 

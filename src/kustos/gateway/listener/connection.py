@@ -6,7 +6,7 @@ the session takes over. Everything ends in `close`.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 
@@ -14,11 +14,12 @@ from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
 from kustos.client import as_transport, one_shot
-from kustos.gateway.listener.drain import LAST_ANSWERS_S, half_close, has_unsent
+from kustos.gateway.listener.drain import LAST_ANSWERS_S, DrainingConnection, half_close, has_unsent
 from kustos.gateway.listener.handshakes import NO_ROOM, HandshakeRefusal, stranger_by_length
 from kustos.gateway.listener.incoming import TOO_SLOW, Incoming
 from kustos.gateway.listener.links import NoLinkError, connected_link
 from kustos.gateway.listener.login import ConnectionLogin
+from kustos.gateway.listener.port import Port
 from kustos.gateway.session.answer_budget import write_sliced
 from kustos.gateway.session.client_session import ClientSession
 from kustos.gateway.session.large_turns import API_VERSIONS
@@ -29,16 +30,13 @@ from kustos.gateway.upstream.cluster import Versions
 from kustos.protocol import Opened, Unwrap, frame_bytes_max
 from kustos.wire import FrameLengthError, FrameReader
 
-if TYPE_CHECKING:
-    from kustos.gateway.listener.port import Port
-
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 
 class ClientConnection(asyncio.BufferedProtocol):
     """The protocol of an accepted socket; made by its `Port`."""
 
-    def __init__(self, port: "Port") -> None:
+    def __init__(self, port: Port) -> None:
         self._port = port
         self._settings: Final = port.settings
         self._loop: Final = asyncio.get_running_loop()
@@ -54,7 +52,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._principal = ANONYMOUS
         self._offered: Versions = {}
         self._closed = self._has_link = self._deaf = self._lingers = False
-        self._gone: Callable[[ClientConnection], object] | None = None
+        self._gone: Callable[[DrainingConnection], object] | None = None
         """Called at the end of a connection that drains; None: it does not."""
         self._reads = self._wanted = True
         self.outgoing: Final = Burst(self._send)
@@ -77,7 +75,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._port.tls is None:
             self.begin()
 
-    def choose(self, port: "Port") -> None:
+    def choose(self, port: Port) -> None:
         """Go on at another way in of the same listener: the client named its host. Before `begin`."""
         self._port = port
 
@@ -345,7 +343,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._closed:
             self._port.dismiss(self)
 
-    def drain(self, gone: Callable[["ClientConnection"], object]) -> None:
+    def drain(self, gone: Callable[[DrainingConnection], object]) -> None:
         """Begin no more requests, and end once those begun are answered; `gone` is called at the end.
 
         What the client still sends is read and dropped.

@@ -10,11 +10,9 @@ import asyncio
 import fcntl
 import sys
 import termios
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from kustos.gateway.listener.connection import ClientConnection
+from typing import Final, Protocol
 
 DRAIN_TIMEOUT_MS: Final = 10_000
 """How long answers are awaited by default: longer than a broker takes for replicas that keep up, and shorter
@@ -42,14 +40,21 @@ def half_close(transport: asyncio.Transport) -> None:
         transport.write_eof()
 
 
+class DrainingConnection(Protocol):
+    """A connection that may owe answers."""
+
+    def drain(self, gone: Callable[["DrainingConnection"], object]) -> None:
+        """Begin no more requests, and end once those begun are answered; `gone` is called at the end."""
+
+
 class ConnectionDrain:
     """The connections that have not ended yet. Made inside the event loop."""
 
     def __init__(self) -> None:
-        self._left: Final[set[ClientConnection]] = set()
+        self._left: Final[set[DrainingConnection]] = set()
         self._is_over: Final = asyncio.Event()
 
-    async def run(self, connections: tuple["ClientConnection", ...], timeout_ms: int) -> int:
+    async def run(self, connections: Sequence[DrainingConnection], timeout_ms: int) -> int:
         """Return when the connections have ended, `end` was called, or time is up; how many are left."""
         self._left.update(connections)
         for connection in connections:
@@ -62,7 +67,7 @@ class ConnectionDrain:
                 pass
         return len(self._left)
 
-    def _ended(self, connection: "ClientConnection") -> None:
+    def _ended(self, connection: DrainingConnection) -> None:
         self._left.discard(connection)
         if not self._left:
             self.end()

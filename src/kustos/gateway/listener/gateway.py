@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from kustos.client import one_shot, supervised
-from kustos.gateway.listener.admission import Admission
+from kustos.gateway.listener.admission import Admission, AdmittedConnection
 from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.drain import ConnectionDrain
 from kustos.gateway.listener.handshakes import (
@@ -23,6 +23,8 @@ from kustos.gateway.listener.plans import (
     ListenerPlan,
 )
 from kustos.gateway.listener.port import Port
+from kustos.gateway.listener.proxy_protocol import ProxyProtocol
+from kustos.gateway.listener.tls import TlsTransport
 from kustos.gateway.session.parts import STOPS
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import (
@@ -40,6 +42,14 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 
 IDLE_CHECKS: Final = 4
 """How often within the idle time the connections are checked."""
+
+
+def protocol_of(port: Port) -> asyncio.BaseProtocol:
+    """Return the protocol of an accepted socket: the connection, behind TLS and a PROXY header if need be."""
+    client = ClientConnection(port)
+    inner = client if port.tls is None else TlsTransport(client, port, port.tls)
+    proxies = port.plan.proxies
+    return inner if proxies is None else ProxyProtocol(port, proxies, client, inner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +129,7 @@ class Gateway:
             self._open_plans.append(plan)
             await self._bind_brokers()
         port = Port(self, plan, None)
-        await port.bind(plan.port)
+        await port.bind(plan.port, partial(protocol_of, port))
         self._ports[plan.name, None] = port
         LOG.info("listening", listener=plan.name, protocol=plan.security_protocol, port=plan.port)
 
@@ -133,7 +143,7 @@ class Gateway:
                     if isinstance(plan.brokers, BrokerHosts):
                         continue
                     try:
-                        await port.bind(plan.brokers.port_of(node_id))
+                        await port.bind(plan.brokers.port_of(node_id), partial(protocol_of, port))
                     except (OSError, NoPortForBrokerError) as error:
                         del self._ports[plan.name, node_id]
                         failure = failure or error
@@ -213,12 +223,12 @@ class Gateway:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def admit(self, port: Port, connection: ClientConnection, host: str) -> str | None:
+    def admit(self, port: Port, connection: AdmittedConnection, host: str) -> str | None:
         """Count a new connection in; return why it is turned away, None if it is not."""
         refusal = self.admission.admit(port, connection, host)
         return STOPS if self._stopped else refusal
 
-    def dismiss(self, port: Port, connection: ClientConnection) -> None:
+    def dismiss(self, port: Port, connection: AdmittedConnection) -> None:
         """Count a connection out; one that was never counted in is ignored."""
         self.admission.dismiss(port, connection)
 

@@ -5,19 +5,16 @@ nothing. If the broker was lost recently, it is opened at once and ApiVersions w
 that answer means that the broker is there, and they would reconnect without a pause.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 
 from kustos.acl import KafkaPrincipal
 from kustos.client import ClientError
-from kustos.gateway.upstream.awaited import LinkOwner
+from kustos.gateway.listener.port import Port
 from kustos.gateway.upstream.cluster import Versions, covers
-from kustos.gateway.upstream.link import UpstreamLink
+from kustos.gateway.upstream.link import LinkOwner, UpstreamLink
 from kustos.gateway.upstream.tokens import IdentityError
-
-if TYPE_CHECKING:
-    from kustos.gateway.listener.port import Port
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -27,7 +24,7 @@ class NoLinkError(Exception):
 
 
 async def connected_link(
-    port: "Port", owner: LinkOwner, principal: KafkaPrincipal, offered: Versions
+    port: Port, owner: LinkOwner, principal: KafkaPrincipal, offered: Versions
 ) -> UpstreamLink:
     """Return a new link to the broker behind a port, for a client that was offered these versions.
 

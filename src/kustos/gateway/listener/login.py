@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import structlog
 
@@ -30,10 +30,8 @@ from kustos.auth import (
 )
 from kustos.gateway.listener.handshakes import THROTTLED, HandshakeRefusal
 from kustos.gateway.listener.login_threads import Cancel
+from kustos.gateway.listener.port import Port
 from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
-
-if TYPE_CHECKING:
-    from kustos.gateway.listener.port import Port
 
 # looked up once: every frame asks for them
 _VERIFYING: Final = SaslState.VERIFYING
@@ -74,7 +72,7 @@ class LoginOwner(Protocol):
 class ConnectionLogin:
     """The logins of one connection; `principal` is that of the live session."""
 
-    def __init__(self, owner: LoginOwner, port: "Port", machine: SaslServerMachine) -> None:
+    def __init__(self, owner: LoginOwner, port: Port, machine: SaslServerMachine) -> None:
         self._owner: Final = owner
         self._port: Final = port
         self._machine: Final = machine

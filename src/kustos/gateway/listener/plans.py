@@ -10,7 +10,6 @@ from kustos.auth import SaslServerMachine
 from kustos.client import KafkaConnection
 from kustos.gateway.listener.drain import DRAIN_TIMEOUT_MS
 from kustos.gateway.listener.login_throttle import FailedLoginLimits
-from kustos.gateway.listener.tls import ListenerTls
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.large_turns import LargeTurns
 from kustos.gateway.session.parts import ConnectionObserver, LocalApis
@@ -20,6 +19,7 @@ from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.host_names import BrokerHosts
 from kustos.gateway.upstream.in_flight import InFlight
 from kustos.protocol import ContextAuthorizer, Decider, Row
+from kustos.tls import TlsContexts
 
 CLIENT_ID_MAX_CHARACTERS: Final = 255
 """How much of a client id is kept with each decision: a client id has up to 32 KB, and one request may lead
@@ -85,6 +85,18 @@ class AuthorizationMode(Enum):
     """Nothing: everything passes upstream, and what would be denied is recorded."""
     OFF = "off"
     """Nothing: no authorizer decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerTls:
+    """TLS of a listener. `principal_of` takes a client's address, and its certificate (DER) if it has one.
+
+    It raises `TlsError` if there is no principal. None: logins name the client, certificates do not.
+    """
+
+    contexts: TlsContexts
+    principal_of: Callable[[str, bytes | None], KafkaPrincipal] | None
+    handshake_timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,14 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.client import CannotConnectError, ClientError, KafkaConnection
-from kustos.gateway.listener.connection import ClientConnection
+from kustos.gateway.listener.admission import Admission, AdmittedConnection
 from kustos.gateway.listener.handshakes import (
     BY_LIMITS,
     OF_CERTIFICATES,
@@ -17,6 +18,7 @@ from kustos.gateway.listener.handshakes import (
     HandshakeFailure,
     HandshakeRefusal,
 )
+from kustos.gateway.listener.login_threads import LoginThreads
 from kustos.gateway.listener.plans import (
     CLIENT_ID_MAX_CHARACTERS,
     AdminParts,
@@ -24,20 +26,25 @@ from kustos.gateway.listener.plans import (
     GatewayParts,
     ListenerPlan,
 )
-from kustos.gateway.listener.proxy_protocol import ProxyProtocol
-from kustos.gateway.listener.tls import TlsTransport
 from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
 from kustos.gateway.session.parts import SessionServices
 from kustos.gateway.upstream.addresses import java_host_of
 from kustos.gateway.upstream.cluster import Broker, Versions
 from kustos.gateway.upstream.host_names import BrokerHosts, UnknownHostError
 from kustos.gateway.upstream.tokens import IdentityError
-from kustos.protocol import TABLE, ContextOf, Decider, Guard, OpenDecider, Opened, UndecidedDecider, Unwrap
+from kustos.protocol import (
+    TABLE,
+    Addresses,
+    ContextOf,
+    Decider,
+    Guard,
+    OpenDecider,
+    Opened,
+    UndecidedDecider,
+    Unwrap,
+)
 from kustos.runtime import naming_the_setting
 from kustos.wire import RequestHeader
-
-if TYPE_CHECKING:
-    from kustos.gateway.listener.gateway import Gateway
 
 BACKLOG: Final = 512
 """Connections that may wait to be accepted; the kernel drops others, and clients retry."""
@@ -56,10 +63,44 @@ def listening_socket(
     )
 
 
+class PortOwner(Protocol):
+    """The gateway, as its ports see it."""
+
+    shares_ports: bool
+    """Whether the node's other processes listen on the same ports (SO_REUSEPORT)."""
+
+    @property
+    def parts(self) -> GatewayParts:
+        """What all listeners share."""
+
+    @property
+    def admission(self) -> Admission:
+        """The connections of this process."""
+
+    @property
+    def login_threads(self) -> LoginThreads:
+        """The threads that verify logins."""
+
+    def addresses_of(self, plan: ListenerPlan) -> Addresses:
+        """Return the addresses that a listener advertises in answers."""
+
+    def way_to(self, plan: ListenerPlan, node_id: int) -> "Port | HandshakeRefusal":
+        """Return the port of a broker of a listener with host names, or why there is none."""
+
+    def admit(self, port: "Port", connection: AdmittedConnection, host: str) -> str | None:
+        """Count a new connection in; return why it is turned away, None if it is not."""
+
+    def dismiss(self, port: "Port", connection: AdmittedConnection) -> None:
+        """Count a connection out."""
+
+    def login_failed(self, host: str) -> None:
+        """Count a failed login against the network of its client."""
+
+
 class Port:
     """A bound port, or a host name that shares one: its broker, and what its connections share."""
 
-    def __init__(self, gateway: "Gateway", plan: ListenerPlan, node_id: int | None) -> None:
+    def __init__(self, gateway: PortOwner, plan: ListenerPlan, node_id: int | None) -> None:
         self._gateway: Final = gateway
         self.plan: Final = plan
         self.node_id: Final = node_id
@@ -110,27 +151,19 @@ class Port:
             return self
         return self._gateway.way_to(self.plan, node_id)
 
-    async def bind(self, port: int) -> None:
-        """Listen; raise OSError naming the setting if the port cannot be bound."""
+    async def bind(self, port: int, accepted: Callable[[], asyncio.BaseProtocol]) -> None:
+        """Listen; `accepted` makes the protocol of each socket. Raise OSError naming the setting."""
         loop, host, shares = asyncio.get_running_loop(), self.plan.bind_host, self._gateway.shares_ports
         key = "listeners" if self.node_id is None else "kustos.broker.port.start"
         with naming_the_setting(host, port, key):
             if ":" in host:
                 # asyncio would bind `::` to IPv6 alone
                 bound = listening_socket(host, port, backlog=BACKLOG, reuse_port=shares)
-                self.server = await loop.create_server(self._accepted, sock=bound, backlog=BACKLOG)
+                self.server = await loop.create_server(accepted, sock=bound, backlog=BACKLOG)
                 return
-            self.server = await loop.create_server(
-                self._accepted, host, port, backlog=BACKLOG, reuse_port=shares
-            )
+            self.server = await loop.create_server(accepted, host, port, backlog=BACKLOG, reuse_port=shares)
 
-    def _accepted(self) -> asyncio.BaseProtocol:
-        client = ClientConnection(self)
-        inner = client if self.tls is None else TlsTransport(client, self, self.tls)
-        listed = self.plan.proxies
-        return inner if listed is None else ProxyProtocol(self, listed, client, inner)
-
-    def admit(self, connection: ClientConnection, host: str) -> str | None:
+    def admit(self, connection: AdmittedConnection, host: str) -> str | None:
         """Count a new connection in; return why it is turned away, None if it is not."""
         return self._gateway.admit(self, connection, host)
 
@@ -206,15 +239,15 @@ class Port:
         context_of = self.context_of(envelope.principal, host, forwarded_by)
         return self.guard(decider, context_of, offered).open_forwarded(envelope.frame)
 
-    def authenticated(self, connection: ClientConnection) -> str | None:
+    def authenticated(self, connection: AdmittedConnection) -> str | None:
         """Count a login; return why the connection must end nevertheless, None if it need not."""
         return self._gateway.admission.authenticated(self, connection)
 
-    def excuse(self, connection: ClientConnection) -> None:
+    def excuse(self, connection: AdmittedConnection) -> None:
         """Take the deadline from a client that waits for its refusal."""
         self._gateway.admission.excuse(self, connection)
 
-    def dismiss(self, connection: ClientConnection) -> None:
+    def dismiss(self, connection: AdmittedConnection) -> None:
         """Count a connection out."""
         self._gateway.dismiss(self, connection)
 

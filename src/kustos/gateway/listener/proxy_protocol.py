@@ -6,17 +6,15 @@ connection is admitted when its header is complete, so all limits by address cou
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kustos.client import as_transport
+from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.handshakes import HandshakeFailure, HandshakeRefusal
+from kustos.gateway.listener.port import Port
 from kustos.gateway.listener.proxy_header import ProxyHeaderError, read_header
+from kustos.gateway.listener.tls import TlsTransport
 from kustos.gateway.upstream.addresses import AddressRanges, java_host_address
-
-if TYPE_CHECKING:
-    from kustos.gateway.listener.connection import ClientConnection
-    from kustos.gateway.listener.port import Port
-    from kustos.gateway.listener.tls import TlsTransport
 
 HEADER_TIMEOUT_S: Final = 5.0
 """How long a listed peer may take for its header, which a balancer sends at once."""
@@ -34,10 +32,10 @@ class ProxyProtocol(asyncio.Protocol):
 
     def __init__(
         self,
-        port: "Port",
+        port: Port,
         listed: AddressRanges,
-        client: "ClientConnection",
-        inner: "ClientConnection | TlsTransport",
+        client: ClientConnection,
+        inner: ClientConnection | TlsTransport,
     ) -> None:
         self._port: Final = port
         self._listed: Final = listed

@@ -14,13 +14,11 @@ import ssl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kustos.gateway.listener.handshakes import NO_HOST_NAME, OTHER_HOST, HandshakeRefusal
+from kustos.gateway.listener.port import Port
 from kustos.gateway.upstream.host_names import BrokerHosts
-
-if TYPE_CHECKING:
-    from kustos.gateway.listener.port import Port
 
 HELLO_KEPT_BYTES: Final = 16_384
 """How much of a client's first bytes is kept for a second look: a record (RFC 5246, section 6.2.1)."""
@@ -64,7 +62,7 @@ def _told(half: Any, name: str | None, _context: ssl.SSLContext) -> int | None:
 class HostSelection:
     """The way in that one client chooses, among those of the port that it came to."""
 
-    def __init__(self, half: HostAskingObject, port: "Port", hosts: BrokerHosts) -> None:
+    def __init__(self, half: HostAskingObject, port: Port, hosts: BrokerHosts) -> None:
         self._half: Final = half
         self._port: Final = port
         self._hosts: Final = hosts
@@ -89,7 +87,7 @@ class HostSelection:
             return NO_HOST_NAME
         return self._chosen if isinstance(self._chosen, HandshakeRefusal) else None
 
-    def result(self) -> "Port | HandshakeRefusal":
+    def result(self) -> Port | HandshakeRefusal:
         """Return the way in after the handshake, or why there is none."""
         has_old_name = self._half.session_reused and self._half.version() == "TLSv1.2"
         if has_old_name and not names_host(bytes(self._hello), self._name):

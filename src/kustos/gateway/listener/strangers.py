@@ -5,17 +5,14 @@ set for the oldest. A timer of each connection would cost as much as half of wha
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Generic
 
 from kustos.gateway.listener.plans import ConnectionSettings, SocketFigures
-from kustos.gateway.listener.unauthenticated import UnauthenticatedConnections
+from kustos.gateway.listener.unauthenticated import Connection, UnauthenticatedConnections
 from kustos.gateway.session.large_turns import on_the_loop
 
-if TYPE_CHECKING:
-    from kustos.gateway.listener.connection import ClientConnection
 
-
-class Strangers:
+class Strangers(Generic[Connection]):
     """The connections of a listener that have not authenticated. For one event loop.
 
     `late` is called with each that has not within `kustos.login.timeout.ms`. `call_later` schedules a
@@ -26,11 +23,11 @@ class Strangers:
         self,
         settings: ConnectionSettings,
         figures: SocketFigures,
-        late: Callable[["ClientConnection"], object],
+        late: Callable[[Connection], object],
         now_s: Callable[[], float],
         call_later: Callable[[float, Callable[[], None]], object] = on_the_loop,
     ) -> None:
-        self._connections: Final[UnauthenticatedConnections[ClientConnection]] = UnauthenticatedConnections(
+        self._connections: Final[UnauthenticatedConnections[Connection]] = UnauthenticatedConnections(
             settings.max_unauthenticated_connections, settings.max_unauthenticated_connections_per_ip
         )
         self._figures: Final = figures
@@ -38,14 +35,14 @@ class Strangers:
         self._timeout_s: Final = settings.login_timeout_ms / 1000
         self._now_s: Final = now_s
         self._call_later: Final = call_later
-        self._since_s: Final[dict[ClientConnection, float]] = {}
+        self._since_s: Final[dict[Connection, float]] = {}
         """Since when, oldest first; of those that have a deadline."""
         self._is_armed = False
 
     def __len__(self) -> int:
         return len(self._connections)
 
-    def add(self, connection: "ClientConnection", host: str) -> "ClientConnection | None":
+    def add(self, connection: Connection, host: str) -> Connection | None:
         """Count a connection in; return the one that must end for it, None if there is room."""
         evicted = self._connections.add(connection, host)
         self._since_s[connection] = self._now_s()
@@ -57,17 +54,17 @@ class Strangers:
             self._arm(self._timeout_s)
         return evicted
 
-    def remove(self, connection: "ClientConnection") -> None:
+    def remove(self, connection: Connection) -> None:
         """Count a connection out, as it has authenticated or ended; an unknown one is ignored."""
         if self._connections.remove(connection):
             self._figures.unauthenticated -= 1
             self._since_s.pop(connection, None)
 
-    def excuse(self, connection: "ClientConnection") -> None:
+    def excuse(self, connection: Connection) -> None:
         """Let a connection stay that ends soon without a deadline: it waits for its refusal."""
         self._since_s.pop(connection, None)
 
-    def take_first(self) -> "ClientConnection | None":
+    def take_first(self) -> Connection | None:
         """Count out the connection that makes room for another, and return it; None if there is none."""
         connection = self._connections.first_to_end()
         if connection is not None:

@@ -14,14 +14,12 @@ everything at once into a buffer whose size it does not report.
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
-from kustos.acl import KafkaPrincipal
 from kustos.client import as_transport
 from kustos.gateway.listener.client_hello import NoClientHelloError, is_whole_hello
+from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.handshakes import (
     NO_CLIENT_HELLO,
     TIMED_OUT,
@@ -31,13 +29,11 @@ from kustos.gateway.listener.handshakes import (
     refusal_of,
     stranger_by_first_bytes,
 )
+from kustos.gateway.listener.plans import ListenerTls
+from kustos.gateway.listener.port import Port
 from kustos.gateway.listener.server_names import HostAskingObject, HostSelection, ask_for_hosts
 from kustos.gateway.session.logins import LOG_IS_FULL
-from kustos.tls import TlsContexts, TlsError
-
-if TYPE_CHECKING:
-    from kustos.gateway.listener.connection import ClientConnection
-    from kustos.gateway.listener.port import Port
+from kustos.tls import TlsError
 
 READ_BYTES: Final = 16_384
 """How much is decrypted at once: a record has no more (RFC 8446, section 5.1)."""
@@ -54,22 +50,10 @@ UNREAD_MAX_BYTES: Final = 2**20
 again and again without reading gets there."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerTls:
-    """TLS of a listener. `principal_of` takes a client's address, and its certificate (DER) if it has one.
-
-    It raises `TlsError` if there is no principal. None: logins name the client, certificates do not.
-    """
-
-    contexts: TlsContexts
-    principal_of: Callable[[str, bytes | None], KafkaPrincipal] | None
-    handshake_timeout_ms: int
-
-
 class TlsTransport(asyncio.BufferedProtocol):
     """The protocol of an accepted socket, and the transport of its client."""
 
-    def __init__(self, client: "ClientConnection", port: "Port", tls: ListenerTls) -> None:
+    def __init__(self, client: ClientConnection, port: Port, tls: ListenerTls) -> None:
         self._client: Final = client
         self._port: Final = port
         self._tls: Final = tls

@@ -7,10 +7,11 @@ from typing import Any, Final, Protocol
 
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.gateway.session.logins import Login
-from kustos.gateway.upstream.awaited import AnswerStream, Awaited
+from kustos.gateway.upstream.answers import AnswerStream
 from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
+from kustos.gateway.upstream.link import Awaited
 from kustos.protocol import (
     OWN_REQUEST,
     AllTopics,

@@ -3,11 +3,23 @@
 from collections.abc import Iterator
 from typing import Final, Protocol
 
-from kustos.gateway.upstream.awaited import AnswerStream
 from kustos.wire import FrameReader
 
 STREAM_HEAD_BYTES: Final = 9
 """What must be there of an answer that is streamed: length, correlation id, number of tagged fields."""
+
+
+class AnswerStream(Protocol):
+    """Passes an answer on while it arrives."""
+
+    def begin(self, size_bytes: int, head: bytes) -> bool:
+        """Take the first bytes of a frame of this size, the length not among them; False: gather it.
+
+        Raise `MalformedMessageError`.
+        """
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes; raise `MalformedMessageError`."""
 
 
 class StreamOwner(Protocol):

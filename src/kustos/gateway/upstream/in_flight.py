@@ -27,8 +27,7 @@ from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import KafkaApiError
 from kustos.client import ClientError
-from kustos.gateway.upstream.awaited import CUT_REMEMBERED_S
-from kustos.gateway.upstream.link import UpstreamLink
+from kustos.gateway.upstream.link import CUT_REMEMBERED_S, UpstreamLink
 
 LINKS_PER_TURN: Final = 100
 """Links whose requests are decided again in one turn of the event loop."""

@@ -5,8 +5,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, Final
 
-from kustos.gateway.listener.admission import NODE_IS_FULL
-from kustos.gateway.listener.connection import ClientConnection
+from kustos.gateway.listener.admission import NODE_IS_FULL, AdmittedConnection
 from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.plans import GatewayParts, ListenerPlan
 from kustos.gateway.listener.port import Port
@@ -32,13 +31,13 @@ class WorkerGateway(Gateway):
         super().__init__(plans, parts, refresh_s)
         self._service: Final = service
         self._numbers: Final = count()
-        self._number_of: Final[dict[ClientConnection, int]] = {}
-        self._by_number: Final[dict[int, ClientConnection]] = {}
+        self._number_of: Final[dict[AdmittedConnection, int]] = {}
+        self._by_number: Final[dict[int, AdmittedConnection]] = {}
         service.on_turn_away = self._turn_away
         service.on_login_failed = self.admission.login_failed
         self.on_failed_login = service.login_failed
 
-    def admit(self, port: Port, connection: ClientConnection, host: str) -> str | None:
+    def admit(self, port: Port, connection: AdmittedConnection, host: str) -> str | None:
         """Count a new connection in; return why it is turned away, if it is."""
         refusal = super().admit(port, connection, host)
         if refusal is None:
@@ -47,7 +46,7 @@ class WorkerGateway(Gateway):
             self._service.arrived(number, host)
         return refusal
 
-    def dismiss(self, port: Port, connection: ClientConnection) -> None:
+    def dismiss(self, port: Port, connection: AdmittedConnection) -> None:
         """Count a connection out."""
         super().dismiss(port, connection)
         number = self._number_of.pop(connection, None)
