@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Final, Generic, Self, TypeAlias, TypeVar
 
-from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern, shown_to_clients
+from kustos.protocol.quoted_patterns import shown_to_clients
+from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern
 
 MEMBERS_PER_CONNECTION: Final = 16
 """A consumer has one connection to its coordinator, for itself. A member that makes room starts again."""

@@ -1,23 +1,21 @@
-"""Names of topics, and regular expressions: of topics in the consumer group protocol (KIP-848), and of
-transactional ids in ListTransactions (KIP-1152).
+"""Regular expressions of names: of topics in the consumer group protocol (KIP-848), and of transactional ids
+in ListTransactions (KIP-1152).
 
-An expression is RE2's and matches the whole name. A broker resolves the expression of a member by its own
-authorizer, which knows nobody but kustos here. So upstream gets the topics by name, and in the place of the
-expression one that quotes it and matches nothing: no name of a topic begins with a slash. Upstream keeps it
-with the member and shows it in its descriptions, from which kustos reads what the member had said. Brokers
-never read what a user wrote as an expression: on some, theirs (RE2/J 1.8) never ends.
+An expression is RE2's and matches the whole name. A broker would resolve the expression of a member by its
+own authorizer, which sees only kustos as a client. So kustos resolves it; upstream gets what
+`quoted_patterns` makes of it.
 
-Whoever may read a group chooses the expression of topics, and everybody that of transactional ids. RE2 takes
-time linear in the name, and a bounded program bounds the factor: the worst one takes two microseconds for
-each instruction and name of a topic, most take two in all.
+Every client that may read a group chooses the expression of topics, and every client chooses that of
+transactional ids. RE2 takes time linear in the name, and a bounded program bounds the factor: the worst one
+takes two microseconds for each instruction and name of a topic, most take two in all.
 """
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kustos.extras import needs_extra
+from kustos.protocol.topic_names import TOPIC_NAME_LENGTH_MAX
 
 if TYPE_CHECKING:
     import re2
@@ -43,21 +41,6 @@ INSTRUCTIONS_PER_ITEM: Final = 2
 PATTERNS_KEPT_MAX: Final = 64
 """Expressions whose matches are kept: a cluster's consumers share a few. With 10,000 topics that each of them
 matches they take 5 MB."""
-
-OPENING: Final = r"/\Q"
-CLOSING: Final = r"\E"
-QUOTED_CLOSING: Final = r"\E\\E\Q"
-"""What stands for a `\\E` between the two: it would end the quotation."""
-
-NAMES: Final = re.compile(r"(?:\|/[a-zA-Z0-9._-]+)*\Z")
-"""What follows an expression: the topics that the member named beside it."""
-
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""`Topic.isInternal`: no ACL lets a client write to them in a transaction, nor have them in a topology."""
-
-TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
-TOPIC_NAME_LENGTH_MAX: Final = 249
-"""`Topic.MAX_NAME_LENGTH`: the longest that a broker turns into a file name."""
 
 
 class TopicPatternError(ValueError):
@@ -102,22 +85,6 @@ class TopicPattern:
         """Return what a name of any length costs at worst, in items of a turn."""
         return self.cost * (1 + len(name.encode()) // TOPIC_NAME_LENGTH_MAX)
 
-    def shown_upstream(self, names: Collection[str]) -> str:
-        """Return what upstream keeps in its place, with the topics that the member also names."""
-        legal = [f"|/{name}" for name in names if TOPIC_NAME.fullmatch(name)]
-        return "".join((OPENING, self.text.replace(CLOSING, QUOTED_CLOSING), CLOSING, *legal))
-
-
-def shown_to_clients(kept: str) -> tuple[str, list[str]] | None:
-    """Return the expression and the named topics in what upstream keeps, None if kustos did not send it."""
-    end = NAMES.search(kept)
-    names_at = len(kept) if end is None else end.start()
-    quoted = kept[:names_at]
-    if not (quoted.startswith(OPENING) and quoted.endswith(CLOSING)):
-        return None
-    text = quoted[len(OPENING) : -len(CLOSING)].replace(QUOTED_CLOSING, CLOSING)
-    return text, [name for name in kept[names_at:].split("|/") if name]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterTopics:
@@ -140,9 +107,3 @@ class ClusterTopics:
         if len(self._matches) >= PATTERNS_KEPT_MAX:
             del self._matches[next(iter(self._matches))]
         self._matches[pattern.text] = names
-
-
-def is_topic_name(name: str) -> bool:
-    """Return whether a topic can have this name (`Topic.validate`)."""
-    is_path = name in {".", ".."}
-    return not is_path and len(name) <= TOPIC_NAME_LENGTH_MAX and TOPIC_NAME.fullmatch(name) is not None

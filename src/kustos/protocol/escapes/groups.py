@@ -23,9 +23,9 @@ from kustos.protocol.common import DESCRIBE_TOPIC
 from kustos.protocol.effects import Ask, Effects, Handler, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import finish, item_name, merged, strip
+from kustos.protocol.quoted_patterns import shown_to_clients
 from kustos.protocol.shapes import Items
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
-from kustos.protocol.topic_patterns import shown_to_clients
 from kustos.protocol.turns import allowed_names, answers, begin_item, each
 from kustos.wire import ZERO_UUID, ApiKey, Message, request_codec
 

@@ -24,7 +24,8 @@ from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import pass_again, pass_gate
 from kustos.protocol.shapes import shortened
 from kustos.protocol.steps import Row, gates_of
-from kustos.protocol.topic_patterns import INTERNAL_TOPICS, ClusterTopics, is_topic_name
+from kustos.protocol.topic_names import INTERNAL_TOPICS, is_topic_name
+from kustos.protocol.topic_patterns import ClusterTopics
 from kustos.protocol.turns import allowed_names
 from kustos.wire import ApiKey, Message
 
@@ -39,7 +40,7 @@ NO_TASKS: Final[dict[str, None]] = dict.fromkeys(
 
 NO_EXPRESSIONS: Final = "Regular expressions for source topics are not supported yet."
 """`GroupCoordinatorService`'s text. A broker that reads them would resolve them by its own authorizer, with
-an engine that does not always end (see `topic_patterns`)."""
+an engine that does not always end (see `quoted_patterns`)."""
 
 HIDDEN_TOPICS: Final = "The described group uses topics that the client is not authorized to describe."
 

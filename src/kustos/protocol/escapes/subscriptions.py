@@ -24,6 +24,7 @@ from kustos.protocol.effects import AllTopics, Ask, Effects, GiveWay, Handler, R
 from kustos.protocol.escapes.groups import own_description
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.perform import pass_again, pass_gate
+from kustos.protocol.quoted_patterns import shown_upstream
 from kustos.protocol.shapes import shortened
 from kustos.protocol.steps import RefuseRequestError, Row, gates_of
 from kustos.protocol.subscriptions import MATCHED_BYTES_MAX, MemberKey, Subscription, fits
@@ -160,7 +161,7 @@ def matches(exchange: Exchange, pattern: TopicPattern, topics: ClusterTopics) ->
 
 def told_upstream(request: Message, now: Subscription, names: list[str]) -> Message:
     """Return the heartbeat with the topics by name, and an expression that quotes the member's."""
-    kept = "" if now.pattern is None else now.pattern.shown_upstream(now.names)
+    kept = "" if now.pattern is None else shown_upstream(now.pattern.text, now.names)
     return request.replace(subscribed_topic_names=names, subscribed_topic_regex=kept)
 
 
@@ -169,7 +170,7 @@ def told_clients(answer: UpstreamAnswer, now: Subscription) -> Message | bytes:
     text = answer.message.error_message
     if text is None or now.pattern is None:
         return answer.body
-    said_upstream = now.pattern.shown_upstream(now.names)
+    said_upstream = shown_upstream(now.pattern.text, now.names)
     return answer.message.replace(error_message=text.replace(said_upstream, now.pattern.text))
 
 

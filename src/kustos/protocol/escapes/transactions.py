@@ -25,7 +25,8 @@ from kustos.protocol.effects import Ask, Effects, GiveWay, Handler, ListTopics, 
 from kustos.protocol.exchange import ITEMS_PER_TURN, Check, Exchange
 from kustos.protocol.perform import finish
 from kustos.protocol.steps import RefuseRequestError, Row
-from kustos.protocol.topic_patterns import INTERNAL_TOPICS, TopicPattern, TopicPatternError
+from kustos.protocol.topic_names import INTERNAL_TOPICS
+from kustos.protocol.topic_patterns import TopicPattern, TopicPatternError
 from kustos.protocol.turns import allowed_each, begin_item, each
 from kustos.wire import Message
 

@@ -20,7 +20,7 @@ from kustos.protocol.escapes.transactions import add_partitions, init_producer_i
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, Hide, RefusedItem, Row, Strip
-from kustos.protocol.topic_patterns import TOPIC_NAME, TOPIC_NAME_LENGTH_MAX
+from kustos.protocol.topic_names import TOPIC_NAME, TOPIC_NAME_LENGTH_MAX
 from kustos.wire import ApiKey, Message
 
 ADDED_PARTITIONS: Final = Items(
