@@ -14,9 +14,8 @@ from zlib import crc32
 from kustos.acl import AclBinding, KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, StandardAuthorizer
 from kustos.gateway.session.answer_budget import AnswerBudget
-from kustos.gateway.session.client_session import ClientSession
+from kustos.gateway.session.client_session import ClientSession, SessionServices
 from kustos.gateway.session.large_turns import LargeTurns
-from kustos.gateway.session.parts import SessionServices
 from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings

@@ -8,8 +8,8 @@ from zlib import crc32
 
 from kustos.acl import AclBinding, KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
+from kustos.gateway.session.answers import read_answer
 from kustos.gateway.session.fetched_stream import FetchedStream
-from kustos.gateway.session.parts import read_answer
 from kustos.gateway.upstream.answers import STREAM_HEAD_BYTES
 from kustos.protocol import (
     TABLE,

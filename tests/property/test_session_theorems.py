@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kustos.gateway.session import large_turns
+from kustos.gateway.session.client_session import PIPELINED_MAX
 from kustos.gateway.session.large_turns import PRODUCE
-from kustos.gateway.session.slots import PIPELINED_MAX
 from kustos.protocol import Decider, GiveWay, Guard, Opened, Outcome, RefusedFrameError, turns
 from kustos.protocol.effects import Handler
 from kustos.wire.api_keys import ApiKey

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kustos.acl import AclOperation, PatternType, ResourceType
-from kustos.gateway.session.parts import read_answer
+from kustos.gateway.session.answers import read_answer
 from kustos.protocol import Ask, GiveWay, Reply, UpstreamAnswer
 from kustos.protocol.exchange import ITEMS_PER_TURN
 from kustos.wire import ApiKey, request_codec, response_codec

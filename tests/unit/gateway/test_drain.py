@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kustos.gateway.session.parts import STOPS
+from kustos.gateway.session.client_session import STOPS
 from kustos.wire import peek_api, request_codec
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller, RunningGateway, handshake, running_gateway

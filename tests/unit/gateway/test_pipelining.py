@@ -3,7 +3,7 @@
 import pytest
 
 from kustos.acl import AclOperation, ResourceType
-from kustos.gateway.session.slots import PIPELINED_MAX
+from kustos.gateway.session.client_session import PIPELINED_MAX
 from kustos.gateway.upstream.link import NO_LONGER_ALLOWED, REPLICATED_SOON_S, SESSION_EXPIRED
 from testkit.gateway.sessions import World, heartbeat, produce
 from testkit.protocol.random_requests import ALL_ALLOWED, allow

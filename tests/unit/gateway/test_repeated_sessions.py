@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kustos.acl import AclOperation, ResourceType
-from kustos.gateway.session.parts import INTERNAL_ERROR
+from kustos.gateway.session.client_session import INTERNAL_ERROR
 from kustos.protocol import Guard
 from kustos.wire import ApiKey
 from testkit.gateway.gateways import Caller, running_gateway

@@ -17,7 +17,7 @@ from kustos.auth.mechanisms import ScramHash
 from kustos.authorizer import SecurityEvent, SecurityEventType, SecurityResult
 from kustos.authorizer.audit import cut
 from kustos.gateway.audit.security import SecurityLog
-from kustos.gateway.session.parts import LocalApis
+from kustos.gateway.session.client_session import LocalApis
 from kustos.metadata.control import ConfigOperation, ConfigResourceType
 from kustos.protocol import Opened
 from kustos.wire import ApiKey, Message

@@ -21,9 +21,8 @@ from kustos.gateway.listener.links import NoLinkError, connected_link
 from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.listener.port import Port
 from kustos.gateway.session.answer_budget import write_sliced
-from kustos.gateway.session.client_session import ClientSession
+from kustos.gateway.session.client_session import INTERNAL_ERROR, STOPS, ClientSession, NoUpstream
 from kustos.gateway.session.large_turns import API_VERSIONS
-from kustos.gateway.session.parts import INTERNAL_ERROR, STOPS, NoUpstream
 from kustos.gateway.upstream.addresses import java_host_address, network_of
 from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.cluster import Versions

@@ -3,7 +3,7 @@
 A Produce that its broker has appended and that is never answered is written twice by a producer without
 idempotence, and is in doubt for every other client. So a node that stops begins no more requests, and waits
 for the answers to those that it has begun. A request that was not begun has no effect, and its client repeats
-it elsewhere. What is not awaited, and why, is in `session.slots`.
+it elsewhere. What is not awaited, and why, is at `LONG_POLLS` in `session.client_session`.
 """
 
 import asyncio

@@ -25,7 +25,7 @@ from kustos.gateway.listener.plans import (
 from kustos.gateway.listener.port import Port
 from kustos.gateway.listener.proxy_protocol import ProxyProtocol
 from kustos.gateway.listener.tls import TlsTransport
-from kustos.gateway.session.parts import STOPS
+from kustos.gateway.session.client_session import STOPS
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import (
     RETRIES_PER_LINE,

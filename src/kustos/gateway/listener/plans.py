@@ -11,8 +11,8 @@ from kustos.client import KafkaConnection
 from kustos.gateway.listener.drain import DRAIN_TIMEOUT_MS
 from kustos.gateway.listener.login_throttle import FailedLoginLimits
 from kustos.gateway.session.answer_budget import AnswerBudget
+from kustos.gateway.session.client_session import ConnectionObserver, LocalApis
 from kustos.gateway.session.large_turns import LargeTurns
-from kustos.gateway.session.parts import ConnectionObserver, LocalApis
 from kustos.gateway.session.request_budget import RequestBudget
 from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster

@@ -26,8 +26,8 @@ from kustos.gateway.listener.plans import (
     GatewayParts,
     ListenerPlan,
 )
+from kustos.gateway.session.client_session import SessionServices
 from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
-from kustos.gateway.session.parts import SessionServices
 from kustos.gateway.upstream.addresses import java_host_of
 from kustos.gateway.upstream.cluster import Broker, Versions
 from kustos.gateway.upstream.host_names import BrokerHosts, UnknownHostError

@@ -2,7 +2,7 @@
 
 from kustos.gateway.session import answer_budget, request_budget
 from kustos.gateway.session.answer_budget import AnswerBudget
-from kustos.gateway.session.parts import LocalApis
+from kustos.gateway.session.client_session import LocalApis
 from kustos.gateway.session.request_budget import RequestBudget
 
 __all__ = [

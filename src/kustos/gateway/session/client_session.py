@@ -11,39 +11,32 @@ the link holds back a byte of the next until the first is answered, and then che
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.gateway.session.answer_budget import AnswerShare
+from kustos.gateway.session.answers import LARGE_ANSWER_BYTES, answered_in_turns, read_answer
 from kustos.gateway.session.fetched_stream import FetchedStream
 from kustos.gateway.session.large_turns import API_VERSIONS, PRODUCE, QueuePlace, TurnBudget
-from kustos.gateway.session.parts import (
-    AUDIT_RETRY_S,
-    INTERNAL_ERROR,
-    LARGE_ANSWER_BYTES,
-    STOPS,
-    SessionOwner,
-    SessionServices,
-    Upstream,
-    answer_after_drain,
-    answered_in_turns,
-    known_of_cluster,
-    owed,
-    owed_again,
-    read_answer,
-)
-from kustos.gateway.session.slots import Slot, Slots, unwrapped
+from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
-from kustos.gateway.upstream.cluster import UpstreamUnavailableError
+from kustos.gateway.upstream.answers import AnswerStream
+from kustos.gateway.upstream.bursts import Burst
+from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
+from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
+from kustos.gateway.upstream.link import Awaited
 from kustos.protocol import (
     OWN_REQUEST,
     AllTopics,
     Ask,
     AskStreamed,
     ContextOf,
+    Decided,
     Effect,
     GiveWay,
     Guard,
@@ -51,7 +44,9 @@ from kustos.protocol import (
     ListTopics,
     Opened,
     Outcome,
+    Record,
     RefusedFrameError,
+    RefuseRequestError,
     Relay,
     Repetition,
     Reply,
@@ -60,11 +55,310 @@ from kustos.protocol import (
     Silence,
     Streamed,
     Unwrap,
+    WrittenAt,
     limit_answer,
 )
-from kustos.wire import ApiKey, Message, WireError, with_length
+from kustos.runtime import stopwatch_ns
+from kustos.wire import LENGTH_BYTES, ApiKey, Message, WireError, with_length
 
 LOG: Final = structlog.get_logger("kustos.gateway")
+
+
+AUDIT_RETRY_S: Final = 0.01
+"""How soon to check again whether a full audit queue has room."""
+
+INTERNAL_ERROR: Final = "an internal error, see the log above"
+
+STOPS: Final = "the gateway stops"
+"""Why the connections of a stopping node end."""
+
+ACKS_OF_THE_LEADER: Final = frozenset({0, 1})
+"""`acks` of a Produce that the leader answers by itself."""
+
+PIPELINED_MAX: Final = 5
+"""Produce requests in flight: as many as producers have (`max.in.flight.requests.per.connection`)."""
+
+LONG_POLLS: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
+"""What a node that stops does not await: a broker may hold it until there are records, or for as long as the
+other members take, and its client repeats it elsewhere without harm. All else is answered soon."""
+
+
+class LocalApis(Protocol):
+    """The APIs that kustos answers itself."""
+
+    def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message | bytes]:
+        """Return the answer to an authorized request, or a coroutine that returns it."""
+
+
+class SessionOwner(Protocol):
+    """The connection of a session: its socket, and its login."""
+
+    @property
+    def outgoing(self) -> Burst:
+        """Takes what is sent to the client."""
+
+    def write(self, frame: bytes) -> None:
+        """Send a whole frame to the client."""
+
+    def close(self, reason: str) -> None:
+        """End both halves of the connection, and log why."""
+
+    def read_more(self, wanted: bool) -> None:
+        """Read the socket, or leave it unread while frames wait here."""
+
+    def needs_upstream(self, frame: bytes) -> bool:
+        """Whether a request must wait for the link, which is on its way then; the session goes on with it."""
+
+    def wants(self, frame: bytes) -> bool:
+        """Whether the frame may belong to a re-authentication (KIP-368); `take` gets it in its turn."""
+
+    def take(self, frame: bytes) -> bool:
+        """Return whether the frame was handled, and is not a request."""
+
+    @property
+    def is_verifying(self) -> bool:
+        """Whether a re-authentication waits for work off the loop; frames wait for it."""
+
+    def unwrap(self, envelope: Unwrap) -> Opened:
+        """Open the request in an Envelope as its principal's; raise `RefuseRequestError`."""
+
+
+class Upstream(Protocol):
+    """Takes the requests that kustos does not answer itself."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether a request decided now can be handed over at once."""
+
+    def send(self, frame: bytes, awaited: Awaited) -> None:
+        """Send a whole frame with the next `flush`."""
+
+    @property
+    def flush(self) -> Callable[[], None]:
+        """Hands the frames over to the socket."""
+
+    def throttle(self, throttle_time_ms: int | None) -> None:
+        """Send nothing for this long; None: the broker did not say."""
+
+    def pause_reading(self) -> None:
+        """Take no more answers for now."""
+
+    def resume_reading(self) -> None:
+        """Take answers again."""
+
+    def close(self) -> None:
+        """Release it."""
+
+
+class NoUpstream:
+    """No upstream, for a listener that answers every request itself. Always ready; nothing passes."""
+
+    is_writable = True
+
+    def send(self, _frame: bytes, _awaited: Awaited) -> None:
+        """Raise `UpstreamUnavailableError`; such a listener has no rows that forward."""
+        raise UpstreamUnavailableError("nothing is sent upstream from this listener")
+
+    def flush(self) -> None:
+        """Do nothing: there are no frames."""
+
+    def throttle(self, _throttle_time_ms: int | None) -> None:
+        """Do nothing: nobody throttles."""
+
+    def pause_reading(self) -> None:
+        """There is nothing to read."""
+
+    def resume_reading(self) -> None:
+        """There is nothing to read."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class Observer(Protocol):
+    """Reports what happens to the audit log and the metrics."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the audit log takes no more for now; then nothing is decided."""
+
+    @property
+    def refuses(self) -> bool:
+        """Whether `refusal` has a reason."""
+
+    def refusal(self) -> AuthorizerError | None:
+        """Return why a new request must be refused, since it could not be audited; None if it need not."""
+
+    def decided(
+        self, context: AuthorizableRequestContext, decided: list[Decided], latency_us: int
+    ) -> WrittenAt | None:
+        """Record the decisions of a request; return the callback for the offset of its change, if any.
+
+        `latency_us`: microseconds since the request was read.
+        """
+
+    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
+        """Return a callback that records the same decisions, one or more, for a repetition."""
+
+    def answered(
+        self,
+        api_key: int,
+        seconds: float,
+        upstream_seconds: float | None = None,
+        held_seconds: float = 0.0,
+    ) -> None:
+        """Record a request's total and upstream latency (None: upstream was not queried).
+
+        `held_seconds` of it the request was held until something was learnt or changed.
+        """
+
+
+class ConnectionObserver(Observer, Protocol):
+    """An observer that gets logins too."""
+
+    def login_ended(self, login: Login) -> bool:
+        """Record a login before it is answered; return whether it may succeed: a success must be audited."""
+
+    def session_expired(self, login: Login) -> None:
+        """Record that a session is about to end because its credentials have expired."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionServices:
+    """What the sessions of a listener share."""
+
+    cluster: UpstreamCluster
+    local: LocalApis
+    observer: Observer
+    in_flight: InFlight
+    answer_versions: Callable[[bytes], bytes | None] = lambda _: None
+    """Returns the answer to an ApiVersions if that is known; None: the guard opens it."""
+
+
+@dataclass(slots=True)
+class Slot:
+    """A request in flight, and its place in the order of answers."""
+
+    api_key: int
+    started_s: float
+    opened: Opened | None = None
+    envelope: Opened | None = None
+    """The Envelope that the request came in, if it did; the answer goes back in one."""
+    answer: bytes = b""
+    """The frame that answers it, once it is done; empty: none is sent."""
+    is_done: bool = False
+    is_large: bool = False
+    """Whether work on it waits for turns."""
+    gave_way: bool = False
+    """Whether others had their turn while it was being decided."""
+    is_amid: bool = False
+    """Whether it had a turn of its own and waited for nothing else since."""
+    admits_next: bool = False
+    """Whether another Produce may begin behind it: it is a Produce and was sent."""
+    stream: FetchedStream | None = None
+    """Takes upstream's answer if it may arrive in parts."""
+    sent_s: float = 0.0
+    upstream_s: float | None = None
+    held_s: float = 0.0
+    read_ns: int = field(default_factory=stopwatch_ns)
+    """When it was read, on the stopwatch."""
+
+    @property
+    def latency_us(self) -> int:
+        """Microseconds since it was read."""
+        return (stopwatch_ns() - self.read_ns) // 1000
+
+    @property
+    def must_be_answered(self) -> bool:
+        """Whether a node that stops awaits the answer: all but long polls that change nothing.
+
+        A ShareFetch may acknowledge records (KIP-932).
+        """
+        if self.api_key != ApiKey.SHARE_FETCH or self.opened is None:
+            return self.api_key not in LONG_POLLS
+        topics = self.opened.exchange.request.get("topics", ())
+        return any(partition.acknowledgement_batches for topic in topics for partition in topic.partitions)
+
+    @property
+    def was_answered(self) -> bool:
+        """Whether upstream has answered it: then it goes on even while upstream throttles (KIP-219)."""
+        return self.upstream_s is not None
+
+    def may_go_on(self, place: QueuePlace, go_on: Callable[[], None]) -> bool:
+        """Return whether its turn to go on has come; if not, `go_on` is called when it may have."""
+        return place.may_go_on(self.is_large, self.gave_way, go_on, is_amid=self.is_amid)
+
+    def require_still_allowed(self) -> None:
+        """Raise `RefusedFrameError` if the ACLs that allowed it changed while it gave way to others."""
+        if self.gave_way and self.opened is not None and not self.opened.exchange.is_still_allowed():
+            raise RefusedFrameError("the ACLs changed while a large request was decided")
+        self.gave_way = False
+
+    def enveloped(self, answer: bytes) -> bytes:
+        """Return the frame with this answer in the answer of the request's Envelope."""
+        if self.envelope is None:
+            raise ValueError("the request did not come in an Envelope")
+        root = self.envelope.exchange.response_codec.root
+        # an answer inside an Envelope has no length
+        return self.envelope.client_frame(root(response_data=answer[LENGTH_BYTES:]))
+
+
+class Slots:
+    """The requests in flight of one session, oldest first; `write` sends an answer to the client."""
+
+    __slots__ = ("_now_s", "_observer", "_write", "in_flight")
+
+    def __init__(self, write: Callable[[bytes], None], observer: Observer) -> None:
+        self._write: Final = write
+        self._observer: Final = observer
+        self._now_s: Final = asyncio.get_running_loop().time
+        self.in_flight: Final[deque[Slot]] = deque()
+
+    @property
+    def admits_next(self) -> bool:
+        """Whether another Produce may begin behind the last request."""
+        last = self.in_flight[-1]
+        return (last.admits_next or last.is_done) and len(self.in_flight) < PIPELINED_MAX
+
+    def add(self, slot: Slot) -> None:
+        """Take a request, behind the others."""
+        self.in_flight.append(slot)
+
+    def answer(self, api_key: int, started_s: float, answer: bytes) -> None:
+        """Take a request with its answer."""
+        if self.in_flight:
+            slot = Slot(api_key, started_s)
+            self.in_flight.append(slot)
+            self.finish(slot, answer)
+        else:
+            self._observer.answered(api_key, self._now_s() - started_s)
+            self._write(answer)
+
+    def finish(self, slot: Slot, answer: bytes) -> None:
+        """Count the answer to a request, and send it when its turn comes."""
+        slot.answer = answer if slot.envelope is None else slot.enveloped(answer)
+        slot.is_done = True
+        seconds = self._now_s() - slot.started_s
+        self.flush()
+        self._observer.answered(slot.api_key, seconds, slot.upstream_s, slot.held_s)
+
+    def flush(self) -> None:
+        """Send the answers whose turn it is, by one system call."""
+        answers = []
+        while self.in_flight and self.in_flight[0].is_done:
+            answers.append(self.in_flight.popleft().answer)
+        answer = b"".join(answers)
+        if answer:
+            self._write(answer)
+
+    @property
+    def must_be_answered(self) -> bool:
+        """Whether a node that stops awaits an answer here."""
+        return any(slot.must_be_answered for slot in self.in_flight)
+
+    def clear(self) -> None:
+        """Forget all requests."""
+        self.in_flight.clear()
 
 
 class ClientSession:
@@ -398,3 +692,78 @@ class ClientSession:
                 waiting.cancel()
         if self.link is not None:
             self.link.close()
+
+
+def unwrapped(owner: SessionOwner, slot: Slot, envelope: Opened, outcome: Unwrap) -> bytes | None:
+    """Put the request of an Envelope into its slot, as its original principal's; return a refusal if any.
+
+    Raise `RefusedFrameError` for an Envelope in an Envelope.
+    """
+    if slot.envelope is not None:
+        raise RefusedFrameError("an Envelope came in an Envelope")
+    try:
+        opened = owner.unwrap(outcome)
+    except RefuseRequestError as refusal:
+        exchange = envelope.exchange
+        refused = envelope.row.refusal.refuse(exchange.response_codec, exchange.request, refusal.code)
+        return envelope.client_frame(refused)
+    slot.envelope, slot.opened = envelope, opened
+    return None
+
+
+def known_of_cluster(
+    cluster: UpstreamCluster, question: ResolveTopicIds | ListTopics | AllTopics
+) -> tuple[Any, Callable[[], Coroutine[Any, Any, Any]]]:
+    """Return what is known of the cluster (None: nothing yet), and what learns it."""
+    match question:
+        case ResolveTopicIds(topic_ids):
+            return cluster.known_names(topic_ids), partial(cluster.resolve_topic_ids, topic_ids)
+        case ListTopics(names):
+            return None, partial(cluster.list_topics, names)
+        case AllTopics():
+            return cluster.known_topics(), cluster.all_topics
+
+
+async def answer_after_drain(
+    opened: Opened, change: Coroutine[Any, Any, Message | bytes], in_flight: InFlight
+) -> Message | bytes:
+    """Return the answer to a change, or a refusal; once no broker works on what it forbids, if it does."""
+    answer = await change
+    if not opened.row.revokes:
+        return answer
+    try:
+        await in_flight.drain()
+    except RequestsInFlightError as error:
+        refusal, exchange = opened.row.refusal, opened.exchange
+        return refusal.refuse(exchange.response_codec, exchange.request, error.code.value)
+    return answer
+
+
+def owed(opened: Opened, take: Callable[[bytes], None], stream: AnswerStream | None = None) -> Awaited:
+    """Return the answer that upstream owes for a request, with what it may wait for."""
+    exchange = opened.exchange
+    number, is_still_allowed = exchange.header.correlation_id, exchange.is_still_allowed
+    if opened.row.pipelined:
+        return _owed_to_producer(number, take, is_still_allowed, exchange.request.acks)
+    return Awaited(number, take, is_still_allowed, stream=stream)
+
+
+def owed_again(repetition: Repetition, take: Callable[[bytes], None]) -> Awaited:
+    """Return the answer that upstream owes for a repetition."""
+    number, is_still_allowed = repetition.correlation_id, repetition.is_still_allowed
+    if (acks := repetition.known.acks) is not None:
+        return _owed_to_producer(number, take, is_still_allowed, acks)
+    return Awaited(number, take, is_still_allowed)
+
+
+def _owed_to_producer(
+    correlation_id: int, take: Callable[[bytes], None], is_still_allowed: Callable[[], bool], acks: int
+) -> Awaited:
+    by_the_leader = acks in ACKS_OF_THE_LEADER
+    return Awaited(
+        correlation_id,
+        take,
+        is_still_allowed,
+        answered_at_once=by_the_leader,
+        waits_for_replicas=not by_the_leader,
+    )
