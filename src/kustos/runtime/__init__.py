@@ -2,7 +2,6 @@
 
 from kustos.runtime.clock import Clock, PacedCounts, SystemClock, stopwatch_ns
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_nonce, random_text
-from kustos.runtime.keyed_hash import KeyedHash, keyed_digest
 from kustos.runtime.process import (
     collect_frozen,
     collect_seldom,
@@ -52,7 +51,6 @@ __all__ = [
     "Entropy",
     "FileSystemStorage",
     "FixedFile",
-    "KeyedHash",
     "PacedCounts",
     "Storage",
     "StorageLock",
@@ -71,7 +69,6 @@ __all__ = [
     "garbage_collection_paused",
     "is_out_of_descriptors",
     "is_out_of_room",
-    "keyed_digest",
     "listed",
     "naming_the_setting",
     "quoted",

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Final, Self
 
 from kustos.auth.mechanisms.scram_keys import MIN_ITERATIONS, ScramHash, ServerCredential
-from kustos.runtime import KeyedHash, base36_text
+from kustos.runtime import base36_text
 
 FORMS_MAX: Final = 32
 """Most forms that decoys use, the most common ones first: each costs a hash in every login."""
@@ -31,10 +31,6 @@ ALPHABETS: Final = (
 )
 """Alphabets of salts; a salt belongs to the first that holds all its bytes. Kafka's tools use the second,
 librdkafka the last."""
-
-PURPOSES_KEPT_MAX: Final = 64
-"""Purposes of a kind of name whose start is hashed once: each block of a salt is one, and few salts have many
-blocks."""
 
 _CHANCES: Final = 2**64 + 1
 
@@ -162,28 +158,23 @@ class ScramDecoys:
 class _Derivation:
     """Hashes the names of one kind at one mechanism, for several purposes."""
 
-    __slots__ = ("_begun", "_forms", "_kind", "_mechanism", "_race", "_secret")
+    __slots__ = ("_forms", "_kind", "_mechanism", "_race", "_secret")
 
     def __init__(self, secret: bytes, scram_hash: ScramHash, kind: bytes) -> None:
-        self._secret = KeyedHash(scram_hash.hash_name, secret)
+        self._secret = hmac.new(secret, digestmod=scram_hash.hash_name)
         self._kind = kind
         self._mechanism = scram_hash.mechanism_name.encode()
-        self._begun: dict[bytes, KeyedHash] = {}
         self._forms: Forms = {}
-        self._race: list[tuple[KeyedHash, int, CredentialForm]] = []
+        self._race: list[tuple[hmac.HMAC, int, CredentialForm]] = []
         """The forms, with what makes their random numbers and how common they are."""
 
     def derived(self, name: bytes, purpose: bytes) -> bytes:
         """Return the hash of a name for a purpose."""
-        begun = self._begun.get(purpose)
-        if begun is None:
-            if len(self._begun) >= PURPOSES_KEPT_MAX:
-                self._begun.clear()
-            begun = self._begun[purpose] = self._begin(purpose)
-        return begun.digest(name)
+        return self._begin(purpose, name).digest()
 
-    def _begin(self, purpose: bytes) -> KeyedHash:
-        return self._secret.begun(b"%b\0%b\0%b\0" % (self._kind, purpose, self._mechanism))
+    def _begin(self, purpose: bytes, name: bytes = b"") -> hmac.HMAC:
+        """Return the keyed hash of a purpose and the beginning of a name."""
+        return _extended(self._secret, b"%b\0%b\0%b\0%b" % (self._kind, purpose, self._mechanism, name))
 
     def form(self, name: bytes, forms: Forms) -> CredentialForm:
         """Return the form of a name: the first to arrive, with a chance in proportion to how common it is.
@@ -197,7 +188,14 @@ class _Derivation:
             # most nodes have one form, which wins every race
             return self._race[0][2]
         arrivals = [
-            (-math.log((int.from_bytes(keyed.digest(name)[:8]) + 1) / _CHANCES) / count, form)
+            (-math.log((int.from_bytes(_extended(keyed, name).digest()[:8]) + 1) / _CHANCES) / count, form)
             for keyed, count, form in self._race
         ]
         return min(arrivals)[1]
+
+
+def _extended(keyed: hmac.HMAC, text: bytes) -> hmac.HMAC:
+    """Return a copy of a keyed hash that has more text."""
+    extended = keyed.copy()
+    extended.update(text)
+    return extended

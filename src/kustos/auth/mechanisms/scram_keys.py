@@ -1,10 +1,9 @@
 """The arithmetic of SCRAM (RFC 5802 section 3), and the credential that a server keeps."""
 
 import hashlib
+import hmac
 from enum import Enum, unique
 from typing import Final, Protocol
-
-from kustos.runtime import keyed_digest
 
 MIN_ITERATIONS: Final = 4096
 """RFC 7677 section 4; less is refused on both sides, as in Kafka."""
@@ -37,8 +36,8 @@ class ScramHash(Enum):
         return digest
 
     def hmac(self, key: bytes, data: bytes) -> bytes:
-        """Return the keyed hash."""
-        return keyed_digest(self.hash_name, key, data)
+        """Return the HMAC (RFC 2104)."""
+        return hmac.digest(key, data, self.hash_name)
 
     def salted_password(self, password: bytes, salt: bytes, iterations: int) -> bytes:
         """Return RFC 5802's SaltedPassword; the password is UTF-8 without SASLprep, as in Kafka."""

@@ -7,14 +7,13 @@ a SCRAM login in the name of the token id.
 import base64
 import hmac
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from kustos.metadata.image import Change, DelegationTokenRemoved, DelegationTokenSet, MetadataImage
 from kustos.metadata.records import DelegationTokenRecord
 from kustos.metadata.scram import MIN_ITERATIONS, ScramCredential, ScramMechanism, scram_credential
-from kustos.runtime import Entropy, KeyedHash, base36_text
+from kustos.runtime import Entropy, base36_text
 
 CREDENTIALS_KEPT_MAX: Final = 10_000
 """SCRAM credentials of tokens kept, about 500 bytes each; to compute one takes 4096 hash rounds."""
@@ -27,13 +26,11 @@ class TokenSecret:
     """`delegation.token.secret.key`; it never shows in a text form."""
 
     _key: bytes = field(repr=False)
-    _salts: Mapping[ScramMechanism, KeyedHash] = field(init=False, repr=False, compare=False)
-    """Derive the salts; their key is the HMAC of a text that is not a token's id, and is never shown."""
+    _salt_key: bytes = field(init=False, repr=False, compare=False)
+    """The HMAC of a text that is not a token's id; it is never shown."""
 
     def __post_init__(self) -> None:
-        salts = KeyedHash("sha512", self.hmac("\0kustos salts"))
-        begun = {each: salts.begun(b"salt\0%b\0" % each.mechanism_name.encode()) for each in ScramMechanism}
-        object.__setattr__(self, "_salts", begun)
+        object.__setattr__(self, "_salt_key", self.hmac("\0kustos salts"))
 
     @classmethod
     def of(cls, text: str | None) -> "TokenSecret | None":
@@ -53,7 +50,8 @@ class TokenSecret:
 
     def salt(self, token_id: str, mechanism: ScramMechanism) -> bytes:
         """Return the salt of a token's credential, in the form of Kafka's tools."""
-        return base36_text(self._salts[mechanism].digest(token_id.encode())).encode()
+        text = b"salt\0%b\0%b" % (mechanism.mechanism_name.encode(), token_id.encode())
+        return base36_text(hmac.digest(self._salt_key, text, "sha512")).encode()
 
     def nobodys_keys(self, mechanism: ScramMechanism) -> tuple[bytes, bytes]:
         """Return a stored key and a server key that no password has."""
