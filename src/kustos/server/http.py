@@ -1,29 +1,30 @@
 """Metrics and health over HTTP, on a listener of their own inside the node's event loop.
 
 `/metrics`: Prometheus' text. `/health`: 200 while the event loop turns. `/ready`: 200 when everything is
-ready, else 503; its JSON says what is and what is not. There is no authentication here, so strangers must not
-block others: if there are too many connections, the one that has been silent longest is closed, and each
-request has to arrive soon.
+ready, else 503; its JSON says what is and what is not. h11 reads and writes the messages.
+
+There is no authentication here, so no client may block others: if there are too many connections, the one
+that has been silent longest is closed; each request has to arrive soon; a connection has one request at a
+time, and none while its client does not read.
 """
 
 import asyncio
-import math
+import json
 import re
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from contextlib import suppress
+from email.utils import formatdate
+from functools import partial
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import h11
-import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from kustos.client import NodeAddress, supervised
+from kustos.client import NodeAddress, as_transport, one_shot
 from kustos.gateway.listener import listening_socket
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.runtime import naming_the_setting
@@ -137,59 +138,205 @@ def _size_of(field: tuple[bytes, bytes]) -> int:
     return sum(map(len, field)) + len(b": \r\n")
 
 
-class HttpConnection(H11Protocol):
-    """A connection that makes room for others and does not wait for its client for ever."""
+class Answer(NamedTuple):
+    """The answer to a request."""
 
-    last_heard_s = 0.0
-    _head_timer: asyncio.TimerHandle | None = None
+    status: HTTPStatus
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+    fields: Mapping[str, str] = MappingProxyType({})
+    """More fields of its head."""
 
-    def __init__(self, *parts: Any, **named: Any) -> None:
-        super().__init__(*parts, **named)
-        self.conn = HeadsOnly()
+    @classmethod
+    def of_status(cls, status: HTTPStatus, **fields: str) -> "Answer":
+        """Return an answer that says no more than its status."""
+        return cls(status, status.phrase.encode(), fields=fields)
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Close the connection that has been silent longest if there are too many."""
-        self.last_heard_s = self.loop.time()
-        while len(self.connections) >= CONNECTIONS_MAX:
-            silent = min(self.connections, key=_last_heard_s)
-            self.connections.discard(silent)
-            silent.transport.abort()
-        super().connection_made(transport)
+    @classmethod
+    def of_json(cls, content: Mapping[str, object], status: HTTPStatus = HTTPStatus.OK) -> "Answer":
+        """Return an answer in JSON."""
+        return cls(status, json.dumps(content, separators=(",", ":")).encode(), "application/json")
+
+
+Respond = Callable[[h11.Request], Awaitable[Answer]]
+
+
+class Connections:
+    """The connections of a server, at most `CONNECTIONS_MAX`."""
+
+    def __init__(self) -> None:
+        self._open: Final[set[HttpConnection]] = set()
+        self._none_left: Final = asyncio.Event()
+
+    @property
+    def answering(self) -> int:
+        """How many have a request that is not answered yet."""
+        return sum(each.is_answering for each in self._open)
+
+    def add(self, connection: "HttpConnection") -> None:
+        """Count a connection in, in place of the one that has been silent longest if there are too many."""
+        while len(self._open) >= CONNECTIONS_MAX:
+            silent = min(self._open, key=lambda each: each.last_heard_s)
+            self._open.discard(silent)
+            silent.abort()
+        self._open.add(connection)
+
+    def remove(self, connection: "HttpConnection") -> None:
+        """Count a connection out."""
+        self._open.discard(connection)
+        if not self._open:
+            self._none_left.set()
+
+    async def end(self) -> None:
+        """End all of them, those with a request once it is answered or after `STOP_TIMEOUT_S`."""
+        for each in tuple(self._open):
+            each.finish()
+        if self._open:
+            self._none_left.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STOP_TIMEOUT_S):
+                    await self._none_left.wait()
+        for each in tuple(self._open):
+            each.abort()
+
+
+class HttpConnection(asyncio.Protocol):
+    """Reads the requests of one client and sends the answers that `respond` returns, one after the other."""
+
+    def __init__(self, connections: Connections, respond: Respond) -> None:
+        self._connections: Final = connections
+        self._respond: Final = respond
+        self._loop: Final = asyncio.get_running_loop()
+        self._http: Final = HeadsOnly()
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._has_begun = False
+        """Whether the deadline is that of a request."""
+        self._answering: asyncio.Task[None] | None = None
+        self._reads = True
+        """Whether the client reads its answers."""
+        self._is_last = False
+        """Whether the connection ends with the next answer."""
+        self.last_heard_s = self._loop.time()
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a request is not answered yet."""
+        return self._answering is not None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Await the first request."""
+        self._transport = as_transport(transport)
+        self._connections.add(self)
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; an incomplete request must be completed in time."""
-        self.last_heard_s = self.loop.time()
-        before = self.cycle
-        super().data_received(data)
-        if self.cycle is not before:
-            self._forget_timer()
-        if not _is_under_way(self.cycle):
-            self._await_head()
+        """Take bytes; those behind a request wait until the client has read its answer."""
+        self.last_heard_s = self._loop.time()
+        self._http.receive_data(data)
+        if self._transport is not None and (self.is_answering or not self._reads):
+            self._transport.pause_reading()
+        else:
+            self._go_on()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the timer."""
-        self._forget_timer()
-        super().connection_lost(exc)
+    def _go_on(self) -> None:
+        """Begin with the next request if it is whole."""
+        try:
+            request = self._http.next_event()
+            if request is h11.NEED_DATA:
+                self._await_head()
+                return
+            # no request has a body here, so this is its end
+            self._http.next_event()
+        except h11.RemoteProtocolError:
+            self._is_last = True
+            self._send(None, Answer.of_status(HTTPStatus.BAD_REQUEST))
+            return
+        self._wait(None)
+        self._answering = one_shot("http-answer", self._answer(request), partial(self._failed, request))
+
+    async def _answer(self, request: h11.Request) -> None:
+        self._send(request, await self._respond(request))
+
+    def _failed(self, request: h11.Request, _error: BaseException) -> None:
+        if self._http.our_state is h11.SEND_RESPONSE:
+            self._send(request, Answer.of_status(HTTPStatus.INTERNAL_SERVER_ERROR))
+        else:
+            self.abort()
+
+    def _send(self, request: h11.Request | None, answer: Answer) -> None:
+        """Send the answer to a request (None: it is malformed), then go on with the next request or end."""
+        self._answering = None
+        if (transport := self._transport) is None:
+            return
+        fields = {
+            "date": formatdate(usegmt=True),
+            "content-type": answer.content_type,
+            "content-length": str(len(answer.body)),
+            **answer.fields,
+        }
+        if self._is_last:
+            fields["connection"] = "close"
+        reason = answer.status.phrase.encode()
+        head = h11.Response(status_code=answer.status, reason=reason, headers=list(fields.items()))
+        has_body = request is None or request.method != b"HEAD"
+        events = (head, *([h11.Data(answer.body)] if has_body else ()), h11.EndOfMessage())
+        transport.writelines([data for event in events if (data := self._http.send(event))])
+        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+            self._http.start_next_cycle()
+            self._next()
+        else:
+            transport.close()
+
+    def _next(self) -> None:
+        """Go on with the next request once the client reads."""
+        self._wait(KEEP_ALIVE_S)
+        if self._reads and self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+            if self._http.trailing_data[0]:
+                self._go_on()
+
+    def pause_writing(self) -> None:
+        """Note that the client does not read."""
+        self._reads = False
+
+    def resume_writing(self) -> None:
+        """Go on: the client reads again."""
+        self._reads = True
+        if not self.is_answering:
+            self._next()
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """Release everything."""
+        self._transport = None
+        self._wait(None)
+        if self._answering is not None:
+            self._answering.cancel()
+        self._connections.remove(self)
+
+    def finish(self) -> None:
+        """End the connection once its request is answered."""
+        self._is_last = True
+        if not self.is_answering and self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def _await_head(self) -> None:
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(REQUEST_HEAD_TIMEOUT_S, self.transport.abort)
+        """Give the request that begins its time; later bytes of it do not prolong that."""
+        if not self._has_begun:
+            self._wait(REQUEST_HEAD_TIMEOUT_S)
+            self._has_begun = True
 
-    def _forget_timer(self) -> None:
-        timer, self._head_timer = self._head_timer, None
-        if timer is not None:
-            timer.cancel()
-
-
-def _is_under_way(cycle: RequestResponseCycle | None) -> bool:
-    """Return whether a complete request is not answered yet; None: there was no request so far."""
-    return cycle is not None and not cycle.response_complete
-
-
-def _last_heard_s(connection: object) -> float:
-    """Return when bytes came last; every connection of the server is an `HttpConnection`."""
-    return connection.last_heard_s if isinstance(connection, HttpConnection) else -math.inf
+    def _wait(self, limit_s: float | None) -> None:
+        """End the connection in `limit_s`, in place of the time before; None: not."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._has_begun = False
+        self._deadline = None if limit_s is None else self._loop.call_later(limit_s, self.abort)
 
 
 class HttpEndpoint:
@@ -211,9 +358,9 @@ class HttpEndpoint:
         self._readiness: Final = readiness
         self._details: Final = details
         self._shared: Final = SharedText(self.metrics_text)
-        self._server: uvicorn.Server | None = None
+        self._server: asyncio.Server | None = None
         self._socket: socket.socket | None = None
-        self._loop: asyncio.Task[None] | None = None
+        self.connections: Final = Connections()
 
     @property
     def port(self) -> int:
@@ -225,43 +372,30 @@ class HttpEndpoint:
         place = self._listener.host, self._listener.port
         with naming_the_setting(*place, "kustos.http.listener"):
             self._socket = listening_socket(*place)
-        config = uvicorn.Config(
-            self._application(),
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=STOP_TIMEOUT_S,
-            http=HttpConnection,
-            ws="none",
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: HttpConnection(self.connections, self._respond), sock=self._socket
         )
-        config.load()
-        server = self._server = uvicorn.Server(config)
-        server.lifespan = config.lifespan_class(config)
-        # the parts of `Server.serve`, without its signal handlers: the node handles signals
-        await server.startup(sockets=[self._socket])
-        self._loop = supervised("http-server", server.main_loop)
 
     async def stop(self) -> None:
         """Take no more requests, finish those in flight, and free the port; twice is harmless."""
         server, self._server = self._server, None
-        if server is None or self._loop is None or self._socket is None:
+        if server is None or self._socket is None:
             return
-        server.should_exit = True
-        await self._loop
-        await server.shutdown(sockets=[self._socket])
+        server.close()
+        await self.connections.end()
         self._socket.close()
         self._socket = None
 
-    def _application(self) -> Starlette:
-        return Starlette(
-            routes=[
-                Route("/metrics", self._show_metrics, methods=["GET"]),
-                Route("/health", _show_health, methods=["GET"]),
-                Route("/ready", self._show_readiness, methods=["GET"]),
-            ]
-        )
+    async def _respond(self, request: h11.Request) -> Answer:
+        answer = self._answers().get(request.target.partition(b"?")[0])
+        if answer is None:
+            return Answer.of_status(HTTPStatus.NOT_FOUND)
+        if request.method not in {b"GET", b"HEAD"}:
+            return Answer.of_status(HTTPStatus.METHOD_NOT_ALLOWED, allow="GET, HEAD")
+        return await answer()
+
+    def _answers(self) -> Mapping[bytes, Callable[[], Awaitable[Answer]]]:
+        return {b"/metrics": self._show_metrics, b"/health": _show_health, b"/ready": self._show_readiness}
 
     async def metrics_text(self) -> bytes:
         """Return the present metrics in Prometheus' text format."""
@@ -271,15 +405,15 @@ class HttpEndpoint:
         """Return what must be ready, and whether it is."""
         return self._readiness()
 
-    async def _show_metrics(self, _: Request) -> Response:
-        return Response(await self._shared.read(), headers={"content-type": CONTENT_TYPE_LATEST})
+    async def _show_metrics(self) -> Answer:
+        return Answer(HTTPStatus.OK, await self._shared.read(), CONTENT_TYPE_LATEST)
 
-    async def _show_readiness(self, _: Request) -> Response:
+    async def _show_readiness(self) -> Answer:
         parts = dict(await self.readiness())
         is_ready = all(parts.values())
-        status = {"ready": is_ready, "parts": parts, **self._details()}
-        return JSONResponse(status, status_code=200 if is_ready else 503)
+        status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
+        return Answer.of_json({"ready": is_ready, "parts": parts, **self._details()}, status)
 
 
-async def _show_health(_: Request) -> Response:
-    return JSONResponse({"alive": True})
+async def _show_health() -> Answer:
+    return Answer.of_json({"alive": True})

@@ -15,7 +15,6 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
-from uvicorn import Server
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.authorizer import SharedRules, StandardAuthorizerPlugin
@@ -287,12 +286,18 @@ async def _(faults: Faults) -> None:
     await side.stop()
 
 
-@breaks("http-server")
+@breaks("http-answer")
 async def _(faults: Faults) -> None:
     endpoint = HttpEndpoint(NodeAddress(LOOPBACK, 0), GatewayMetrics(), dict)
-    calls = faults.once(Server, "on_tick", Server.on_tick)
+    calls = faults.once(endpoint, "_respond", endpoint._respond)
     await endpoint.start()
-    await happens(lambda: calls)
+    reader, writer = await asyncio.open_connection(LOOPBACK, endpoint.port)
+    for status in (b"500", b"200"):
+        writer.write(b"GET /health HTTP/1.1\r\nHost: here\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n\r\n")).split()[1] == status
+        await reader.readexactly(len(b"Internal Server Error" if status == b"500" else b'{"alive":true}'))
+    assert calls
+    writer.close()
     await endpoint.stop()
 
 

@@ -14,6 +14,7 @@ from testkit.ports import LOOPBACK
 PATIENCE_S = 60.0
 METRICS = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n"
 SCRAPERS = 20
+LARGE_BYTES = 16 * 2**20
 HEALTH = b"GET /health HTTP/1.1\r\nHost: here\r\n\r\n"
 
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -116,10 +117,69 @@ async def asking_all(endpoint: HttpEndpoint, count: int) -> list[asyncio.Task[in
     for _ in range(count):
         asking = await line(endpoint)
         asked.append(asyncio.create_task(metrics_of(asking)))
-    assert endpoint._server is not None
-    connections = endpoint._server.server_state.tasks
-    await until(lambda: len(connections) == count + 1)
+    await until(lambda: endpoint.connections.answering == count + 1)
     return asked
+
+
+class LargeEndpoint(GatedEndpoint):
+    """Its metrics are larger than all buffers of a connection."""
+
+    async def metrics_text(self) -> bytes:
+        self.begun += 1
+        return bytes(LARGE_BYTES)
+
+
+async def test_a_client_that_does_not_read_its_answers_gets_no_more_of_them() -> None:
+    endpoint = LargeEndpoint()
+    await endpoint.start()
+    deaf = await line(endpoint, 2 * METRICS)
+    await until(lambda: endpoint.begun == 1 and not endpoint.connections.answering)
+    deaf[1].write(METRICS)
+    probe = await line(endpoint)
+    for _ in range(10):
+        assert await status(probe) == b"HTTP/1.1 200 OK"
+    assert endpoint.begun == 1
+    async with asyncio.timeout(PATIENCE_S):
+        await deaf[0].readexactly(3 * LARGE_BYTES)
+    assert endpoint.begun == 3
+    await endpoint.stop()
+
+
+class FailingEndpoint(HttpEndpoint):
+    """Its metrics cannot be written."""
+
+    async def metrics_text(self) -> bytes:
+        raise OSError("injected")
+
+
+async def test_an_answer_that_fails_is_an_error_and_the_next_request_is_served() -> None:
+    endpoint = FailingEndpoint(NodeAddress(LOOPBACK, 0), GatewayMetrics(), dict)
+    await endpoint.start()
+    asking = await line(endpoint, METRICS)
+    async with asyncio.timeout(PATIENCE_S):
+        assert await asking[0].readline() == b"HTTP/1.1 500 Internal Server Error\r\n"
+        await asking[0].readuntil(b"\r\n\r\nInternal Server Error")
+    assert await status(asking) == b"HTTP/1.1 200 OK"
+    await endpoint.stop()
+
+
+@pytest.mark.parametrize(
+    ("request_line", "expected"),
+    [
+        (b"HEAD /health", (b"200", 0)),
+        (b"HEAD /other", (b"404", 0)),
+        (b"GET /health?verbose=1", (b"200", 1)),
+        (b"POST /ready", (b"405", 1)),
+    ],
+)
+async def test_a_head_has_no_body_and_a_query_changes_nothing(
+    endpoint: HttpEndpoint, request_line: bytes, expected: tuple[bytes, int]
+) -> None:
+    asking = await line(endpoint, request_line + b" HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+    async with asyncio.timeout(PATIENCE_S):
+        head, _, body = (await asking[0].read()).partition(b"\r\n\r\n")
+    assert (head.split()[1], bool(body)) == expected
+    assert b"\r\ncontent-length: " in head.lower()
 
 
 @pytest.mark.slow

@@ -265,7 +265,7 @@ def test_whatever_else_writes_to_standard_error_is_in_the_log() -> None:
     thread = "threading.Thread(target=lambda: 1 / 0); thread.start(); thread.join()"
     done = run(
         "warnings.warn('of a library')\n"
-        "logging.getLogger('uvicorn.error').error('of a server')\n"
+        "logging.getLogger('some.library').error('of a server')\n"
         "print('printed', file=sys.stderr)\n"
         f"thread = {thread}\n"
         "sys.stderr.write('no end')\n"
