@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from kustos.gateway.listener.handshakes import CROWDED_OUT, HandshakeRefusal
+from kustos.gateway.session.fair_queue import FairQueue
 from kustos.gateway.session.large_turns import on_the_loop
 from kustos.gateway.upstream.addresses import network_of
 
@@ -41,15 +42,15 @@ class HandshakeTurns:
         self,
         now_s: Callable[[], float],
         call_later: Callable[[float, Callable[[], None]], object] = on_the_loop,
-        call_soon: Callable[[Callable[[], None]], object] | None = None,
+        call_soon: Callable[[Callable[[], object]], object] | None = None,
     ) -> None:
         self._now_s: Final = now_s
         self._call_later: Final = call_later
         self._call_soon: Final = call_soon or asyncio.get_running_loop().call_soon
         self._since_s: Final[dict[HandshakingClient, float]] = {}
         """Those under way, and since when, the oldest first."""
-        self._waiting: Final[dict[str, dict[HandshakingClient, Callable[[], None]]]] = {}
-        """By network, in the order of their turns; at most `kustos.max.unauthenticated.connections`."""
+        self._waiting: Final[FairQueue[str, HandshakingClient]] = FairQueue()
+        """By network; at most `kustos.max.unauthenticated.connections`."""
         self._is_armed = False
 
     def begin(self, client: HandshakingClient, host: str, go_on: Callable[[], None]) -> bool:
@@ -57,33 +58,21 @@ class HandshakeTurns:
         if len(self._since_s) < HANDSHAKES_MAX:
             self._since_s[client] = self._now_s()
             return True
-        self._waiting.setdefault(network_of(host), {})[client] = go_on
+        self._waiting.add(network_of(host), client, go_on)
         self._arm()
         return False
 
     def end(self, client: HandshakingClient, host: str) -> None:
         """Count a client out: its handshake, or its wait, is over. An unknown one is ignored."""
-        network = network_of(host)
-        waiting = self._waiting.get(network, {})
-        if client in waiting:
-            del waiting[client]
-            if not waiting:
-                del self._waiting[network]
-        else:
+        if not self._waiting.remove(network_of(host), client):
             self._release(client)
 
     def _release(self, client: HandshakingClient) -> None:
-        if self._since_s.pop(client, None) is None or not self._waiting:
+        if self._since_s.pop(client, None) is None or (found := self._waiting.first) is None:
             return
-        network = next(iter(self._waiting))
-        clients = self._waiting.pop(network)
-        client = next(iter(clients))
-        go_on = clients.pop(client)
-        if clients:
-            self._waiting[network] = clients
-        self._since_s[client] = self._now_s()
+        self._since_s[found[1]] = self._now_s()
         # not at once: it may end at once, and the next one behind it
-        self._call_soon(go_on)
+        self._call_soon(self._waiting.take(*found))
 
     def _arm(self) -> None:
         if not self._is_armed and self._waiting:

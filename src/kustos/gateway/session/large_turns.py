@@ -23,6 +23,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
+from kustos.gateway.session.fair_queue import FairQueue
 from kustos.wire import ApiKey
 
 LARGE_FRAME_BYTES: Final = 2048
@@ -68,12 +69,11 @@ class LargeTurns:
     ) -> None:
         self._now_s: Final = now_s
         self._call_later: Final = call_later or on_the_loop
-        self._waiting: Final[dict[Hashable, dict[QueuePlace, Callable[[], None]]]] = {}
-        """The waiting places and their callbacks, by owner; both in the order of their turns."""
+        self._waiting: Final[FairQueue[Hashable, QueuePlace]] = FairQueue()
         # an OrderedDict: to find the first key of a dict takes longer the more keys before it were removed
         self._costly: Final[OrderedDict[Hashable, float]] = OrderedDict()
         """Until when an owner counts as costly."""
-        self._amid: Final[dict[QueuePlace, Callable[[], None]]] = {}
+        self._amid: Final[OrderedDict[QueuePlace, Callable[[], object]]] = OrderedDict()
         """The places that wait to go on with a request: before others, so that few are open at once."""
         self._granted: QueuePlace | None = None
         self._rest_ends_s = 0.0
@@ -107,8 +107,10 @@ class LargeTurns:
             return True
         if not (amid or self._amid or self._waiting) and self._now_s() >= self._rest_ends_s:
             return True
-        line = self._amid if goes_first else self._waiting.setdefault(place.owner, {})
-        line[place] = go_on
+        if goes_first:
+            self._amid[place] = go_on
+        else:
+            self._waiting.add(place.owner, place, go_on)
         self._arm()
         return False
 
@@ -134,11 +136,7 @@ class LargeTurns:
     def leave(self, place: "QueuePlace") -> None:
         """Remove a place; nobody waits for it."""
         self._amid.pop(place, None)
-        places = self._waiting.get(place.owner)
-        if places is not None:
-            places.pop(place, None)
-            if not places:
-                del self._waiting[place.owner]
+        self._waiting.remove(place.owner, place)
 
     def _arm(self) -> None:
         """Schedule the next turn, in another turn of the event loop."""
@@ -150,25 +148,19 @@ class LargeTurns:
         """Give the turn to the next place; one that cannot use it now waits again, behind all others."""
         self._is_armed = False
         try:
-            if (self._amid or self._waiting) and self._now_s() >= self._rest_ends_s:
-                self._granted, go_on = self._take_next()
-                go_on()
+            if self._now_s() >= self._rest_ends_s:
+                self._grant_next()
         finally:
             self._granted = None
             self._arm()
 
-    def _take_next(self) -> tuple["QueuePlace", Callable[[], None]]:
-        """Take the next place out of the queue."""
+    def _grant_next(self) -> None:
         if self._amid:
-            place = next(iter(self._amid))
-            return place, self._amid.pop(place)
-        owner = next(iter(self._waiting))
-        places = self._waiting.pop(owner)
-        place = next(iter(places))
-        go_on = places.pop(place)
-        if places:
-            self._waiting[owner] = places
-        return place, go_on
+            self._granted, go_on = self._amid.popitem(last=False)
+            go_on()
+        elif (found := self._waiting.first) is not None:
+            self._granted = found[1]
+            self._waiting.take(*found)()
 
 
 def on_the_loop(delay_s: float, callback: Callable[[], None]) -> object:

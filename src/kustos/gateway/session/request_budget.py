@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Final
 from weakref import WeakValueDictionary
 
+from kustos.gateway.session.fair_queue import FairQueue
 from kustos.gateway.session.large_turns import on_the_loop
 
 REQUESTS_MAX_BYTES: Final = 256 * 2**20
@@ -126,8 +127,7 @@ class RequestBudget:
         """The unfinished frames that may grow, and since when, by `_waited_s`."""
         self._owners: Final[WeakValueDictionary[Hashable, RequestOwner]] = WeakValueDictionary()
         """Those of sessions, so at most one for each connection."""
-        self._waiting: Final[dict[RequestOwner, dict[RequestShare, None]]] = {}
-        """The frames that wait, by owner; both in the order of their turns."""
+        self._waiting: Final[FairQueue[RequestOwner, RequestShare]] = FairQueue()
         self._waited_before_s = self._waiting_since_s = 0.0
         self._turn: Turn | None = None
         """That of the frame that goes on although all is used."""
@@ -136,7 +136,7 @@ class RequestBudget:
     @property
     def waiting(self) -> int:
         """How many frames wait."""
-        return sum(map(len, self._waiting.values()))
+        return len(self._waiting)
 
     def share(self, go_on: Callable[[], object], end: Callable[[], object]) -> "RequestShare":
         """Return the part of a new connection. `go_on`: it may read again, or must no longer, as its `waits`
@@ -193,7 +193,11 @@ class RequestBudget:
             self._turn = None
         self.serve()
         if owner in self._waiting and self.has_room(owner):
-            self._let_go_on(next(iter(self._waiting[owner])), owner)
+            self._let_go_on(self._waiting.first_of(owner), owner)
+
+    def unpark(self, owner: RequestOwner) -> None:
+        """Let an owner have a turn again, as fewer of its requests wait for us."""
+        self._waiting.release(owner)
 
     def serve(self) -> None:
         """Let those go on for whom there is room, and else one."""
@@ -201,22 +205,24 @@ class RequestBudget:
             found = self._next()
             if found is None:
                 return
-            share, owner = found
+            owner, share = found
             if self.used_bytes > self.max_bytes:
                 now_s = self._now_s()
                 self._turn = Turn(share, owner, now_s, now_s, share.held_bytes)
             self._let_go_on(share, owner)
 
-    def _next(self) -> "tuple[RequestShare, RequestOwner] | None":
+    def _next(self) -> "tuple[RequestOwner, RequestShare] | None":
         """Return the frame whose turn it is; None if there is no room, and nobody may go beyond the limit.
 
-        Those passed over hold their parts.
+        Owners that are passed over hold their parts. They are held back until they hold less (`unpark`), or
+        until the next check, as their parts may have grown.
         """
-        has_room, part_bytes = self.used_bytes <= self.max_bytes, self.part_bytes
-        for owner, shares in self._waiting.items():
-            if has_room or owner.parked_bytes <= part_bytes:
-                return next(iter(shares)), owner
-        return None
+        if self.used_bytes <= self.max_bytes:
+            return self._waiting.first_of_all
+        part_bytes = self.part_bytes
+        while (found := self._waiting.first) is not None and found[0].parked_bytes > part_bytes:
+            self._waiting.hold_back(found[0])
+        return found
 
     def _waited_s(self) -> float:
         """Return for how many seconds so far anybody waited: what nobody waits for is not slow."""
@@ -230,7 +236,7 @@ class RequestBudget:
             share.read_s = self._waited_s() - since_s
         if not self._waiting:
             self._waiting_since_s = self._now_s()
-        self._waiting.setdefault(owner, {})[share] = None
+        self._waiting.add(owner, share, share.go_on)
         share.waits = True
         self._arm()
 
@@ -242,10 +248,7 @@ class RequestBudget:
     def _take(self, share: "RequestShare", owner: RequestOwner) -> None:
         """Take a frame from those that wait; the other frames of its owner come behind those of others."""
         waited_s = self._waited_s()
-        shares = self._waiting.pop(owner)
-        del shares[share]
-        if shares:
-            self._waiting[owner] = shares
+        self._waiting.take(owner, share)
         if not self._waiting:
             self._waited_before_s = waited_s
         share.waits = False
@@ -259,11 +262,12 @@ class RequestBudget:
         """See who has gone on for long enough, and who has room by now."""
         self._is_armed = False
         try:
+            self._waiting.release_all()
             self._end_slow()
             self._pass_turn()
-            for owner in list(self._waiting):
+            for owner in self._waiting.owners():
                 if self.has_room(owner) and owner in self._waiting:
-                    self._let_go_on(next(iter(self._waiting[owner])), owner)
+                    self._let_go_on(self._waiting.first_of(owner), owner)
         finally:
             self._arm()
 
@@ -287,7 +291,7 @@ class RequestBudget:
         self._wait(share, owner)
         # it goes on before its owner's others, whether or not it progresses: only one frame of an owner may
         # be held in part beyond the limit
-        self._waiting[owner] = {share: None} | self._waiting.pop(owner)
+        self._waiting.add_first(owner, share, share.go_on)
         self.serve()
         share.go_on()
 
@@ -369,6 +373,8 @@ class RequestShare:
         if not held_before_bytes or not owner.held_bytes:
             budget.active_owners += bool(owner.held_bytes) - bool(held_before_bytes)
         owner.parked_bytes += parked_bytes - self._parked_bytes
+        if parked_bytes < self._parked_bytes:
+            budget.unpark(owner)
         self._parked_bytes = parked_bytes
         grows = counted_bytes > 0 and is_unfinished
         if has_finished or not grows:
