@@ -282,6 +282,8 @@ class HttpConnection(asyncio.Protocol):
         has_body = request is None or request.method != b"HEAD"
         events = (head, *([h11.Data(answer.body)] if has_body else ()), h11.EndOfMessage())
         transport.writelines([data for event in events if (data := self._http.send(event))])
+        # also if it is the last one: a client that never reads it must not keep the connection
+        self._wait(KEEP_ALIVE_S)
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
             self._next()
@@ -290,7 +292,6 @@ class HttpConnection(asyncio.Protocol):
 
     def _next(self) -> None:
         """Go on with the next request once the client reads."""
-        self._wait(KEEP_ALIVE_S)
         if self._reads and self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
             if self._http.trailing_data[0]:

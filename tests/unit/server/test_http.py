@@ -145,6 +145,20 @@ async def test_a_client_that_does_not_read_its_answers_gets_no_more_of_them() ->
     await endpoint.stop()
 
 
+async def test_a_client_that_never_reads_its_last_answer_does_not_keep_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http, "KEEP_ALIVE_S", 0.05)
+    endpoint = LargeEndpoint()
+    await endpoint.start()
+    deaf = await line(endpoint, METRICS.replace(b"Host", b"Connection: close\r\nHost"))
+    await until(lambda: endpoint.begun == 1)
+    async with asyncio.timeout(PATIENCE_S):
+        await until(lambda: not endpoint.connections._open)
+    deaf[1].close()
+    await endpoint.stop()
+
+
 class FailingEndpoint(HttpEndpoint):
     """Its metrics cannot be written."""
 
