@@ -78,7 +78,7 @@ class StaleRollupError(TablesError):
 
 
 class TablesDamagedError(TablesError):
-    """A committed file is missing, or a log or the table `runs` cannot be read."""
+    """A committed file, entry of a log or table is gone or changed, or a log or `runs` cannot be read."""
 
 
 class ClusterError(TablesError):

@@ -61,7 +61,7 @@ def run_pipeline(
         compact_tables,
         drop_expired,
         limited,
-        refresh_rollup,
+        refreshed_state,
     )
 
     clock, options = clock or SystemClock(), options or IngestOptions()
@@ -83,9 +83,9 @@ def run_pipeline(
         summary = _ingested(spark, tables, found, name, options, may_quarantine, progress, clock)
     else:
         summary = RunSummary(run_id=name, files=found.count, warnings=limited(found.said), **_counts(found))
-        if options.with_rollup and tables.state().stale_days:
+        if options.with_rollup:
             progress("rolling up")
-            refresh_rollup(spark, tables)
+            refreshed_state(spark, tables)
     if options.retention is not None:
         progress("dropping what is too old")
         summary = summary.with_dropped(drop_expired(tables, options.retention, clock=clock))

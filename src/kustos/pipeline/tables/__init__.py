@@ -13,7 +13,7 @@ from kustos.pipeline.tables.clusters import Cluster
 from kustos.pipeline.tables.conversion import Converted, convert_tables
 from kustos.pipeline.tables.ingest import IngestOptions, ingest
 from kustos.pipeline.tables.line_tasks import Lines, LineTasks
-from kustos.pipeline.tables.rollup.days import refresh_rollup
+from kustos.pipeline.tables.rollup.days import refresh_rollup, refreshed_state
 from kustos.pipeline.tables.runs import InputFile
 from kustos.pipeline.tables.store import Tables
 from kustos.pipeline.tables.summary import WARNINGS_MAX, RunSummary, limited
@@ -45,6 +45,7 @@ __all__ = [
     "ingest",
     "limited",
     "refresh_rollup",
+    "refreshed_state",
     "when_free",
     "would_drop",
 ]

@@ -219,7 +219,7 @@ def _run_rows(former: _Former, versions: Mapping[str, int]) -> list[Row]:
             "closed_before": former.closed_before,
             "versions": json.dumps(versions),
         }
-        for number, (run_id, kind, summary) in enumerate(_runs_of(former), start=1)
+        for number, (run_id, kind, summary) in enumerate(_runs_of(former), start=_NUMBER)
     ]
 
 

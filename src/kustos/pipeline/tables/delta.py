@@ -154,13 +154,14 @@ def _names_in_log(place: StorePath) -> list[str]:
         raise TablesError(f"cannot list `{place}`: {reason_of(error)}") from error
 
 
-def newest_commit(place: Place) -> tuple[str, int, int] | None:
+def newest_commit(place: Place, table: DeltaTable | None = None) -> tuple[str, int, int] | None:
     """Return what identifies the newest commit of the table in a folder, None without one.
 
-    Raises `TablesError`, `TablesDamagedError`.
+    `table`: that version, if it is open already, which saves requests to an object store. Raises
+    `TablesError`, `TablesDamagedError`.
     """
     if isinstance(place, StorePath):
-        table = open_table(place)
+        table = table or open_table(place)
         return None if table is None else (str(table.metadata().id), table.version(), 0)
     log = place / LOG
     try:

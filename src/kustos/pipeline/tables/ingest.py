@@ -20,7 +20,12 @@ from kustos.pipeline.tables.line_tasks import Lines
 from kustos.pipeline.tables.line_writer import Places, write_lines
 from kustos.pipeline.tables.parquet_reader import count_of, read_parquet
 from kustos.pipeline.tables.parquet_writer import write_rows
-from kustos.pipeline.tables.rollup.days import days_to_rebuild, roll_up
+from kustos.pipeline.tables.rollup.days import (
+    days_to_rebuild,
+    refresh_rollup,
+    roll_up,
+    rollup_fault,
+)
 from kustos.pipeline.tables.runs import ENDS, RUN, InputFile
 from kustos.pipeline.tables.staging import StagedLines, stage_lines
 from kustos.pipeline.tables.store import Tables
@@ -98,6 +103,8 @@ def ingest(
     `lines` raises; after an error before the commit, the tables are unchanged.
     """
     clock, tables = clock or SystemClock(), tables.of_all_clusters().of_last_run()
+    if options.with_rollup and rollup_fault(tables) is not None:
+        refresh_rollup(spark, tables)
     with tables.transaction() as change:
         former = change.state.summary_of(run_id)
         if former is not None:

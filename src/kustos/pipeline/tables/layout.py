@@ -1,6 +1,6 @@
 """Which tables there are: their names, columns and partitions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -65,3 +65,8 @@ def stored_schema(name: str, rows: StructType | None = None) -> pa.Schema:
     if name in LINES:
         schema = StructType([*schema.fields, StructField(DAY, DateType())])
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def period_of(days: Sequence[str]) -> str:
+    """Return the first and the last of sorted days, as a text."""
+    return " to ".join(dict.fromkeys((*days[:1], *days[-1:]))) or "no day"

@@ -23,7 +23,17 @@ from pyarrow import parquet
 
 from kustos.pipeline.errors import TablesDamagedError, TablesError
 from kustos.pipeline.places import Place, source_of, sync
-from kustos.pipeline.tables.delta import files_of, new_name, newest_commit, open_table, write, write_file
+from kustos.pipeline.tables.delta import (
+    APPLICATION,
+    DataFile,
+    files_of,
+    new_name,
+    newest_commit,
+    open_table,
+    write,
+    write_file,
+)
+from kustos.pipeline.tables.integrity import RESTORE, Contents, committed_files
 from kustos.runtime import reason_of
 
 RUNS, INPUTS = "runs", "inputs"
@@ -32,6 +42,17 @@ RUN, UPKEEP = "run", "upkeep"
 
 ENDS: Final = "ends"
 """The key of a summary under which a stream's batch has the offsets at which the next one begins."""
+
+CONTENTS: Final = "contents"
+"""The key of a summary under which a commit has the `Contents` of each table after it."""
+
+COUNT: Final = "runs"
+"""The key of a summary under which a commit has the number of rows in `runs` after it."""
+
+MARK: Final = "mark"
+"""The key of a summary under which a commit has the mark in the names of the files that it wrote."""
+
+_MARK_OF_FILE: Final = re.compile(r"(?:.*/)?part-([0-9a-f]{32})-[0-9a-f]{32}\.parquet")
 
 FORMER_LEDGER: Final = "_ledger"
 """The folder by which tables of versions before Delta are recognized."""
@@ -109,10 +130,15 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The tables as the last committed run left them; `number` is its number, 0 before the first."""
+    """The tables as the last committed run left them; `number` is its number, 0 before the first.
+
+    `contents` has no tables that only versions which did not keep them have written.
+    """
 
     number: int = 0
+    run_id: str = ""
     versions: Mapping[str, int] = field(default_factory=dict)
+    contents: Mapping[str, Contents] = field(default_factory=dict)
     runs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     batches: Mapping[str, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
     newest_time_ms: int | None = None
@@ -133,6 +159,24 @@ class State:
         ends = summary.get(ENDS)
         return None if ends is None else {int(partition): int(end) for partition, end in ends.items()}
 
+    @property
+    def last(self) -> str:
+        """The last committed run, for a message."""
+        return f"run {self.number} (`{self.run_id}`)"
+
+    def writer_of(self, file: str) -> str | None:
+        """Return the id of the run that wrote a file, None if it is not known any more."""
+        match = _MARK_OF_FILE.fullmatch(file)
+        batches = ((f"{name}@{number}", summary) for name, (number, summary) in self.batches.items())
+        return next(
+            (
+                run_id
+                for run_id, summary in (*self.runs.items(), *batches)
+                if match is not None and summary.get(MARK) == match[1]
+            ),
+            None,
+        )
+
     @classmethod
     def of(cls, rows: Iterable[Row]) -> "State":
         """Return the state that these rows of `runs` lead to; raise ValueError, TypeError or KeyError."""
@@ -146,14 +190,20 @@ class State:
             if row["kind"] != RUN:
                 continue
             name, number = split_run_id(row["run_id"])
+            summary = json.loads(row["summary"])
+            summary.pop(CONTENTS, None)
             if number is None:
-                runs[row["run_id"]] = json.loads(row["summary"])
+                runs[row["run_id"]] = summary
             else:
                 batches.pop(name, None)
-                batches[name] = (number, json.loads(row["summary"]))
+                batches[name] = (number, summary)
         return cls(
             number=last["number"],
+            run_id=last["run_id"],
             versions=json.loads(last["versions"]),
+            contents={
+                name: Contents(**one) for name, one in json.loads(last["summary"]).get(CONTENTS, {}).items()
+            },
             runs=runs,
             batches=batches,
             newest_time_ms=last["newest_time_ms"],
@@ -173,8 +223,17 @@ def kept_rows(rows: Iterable[Row]) -> list[Row]:
             chosen = runs if number is None else batches
             chosen.pop(name, None)
             chosen[name] = row
-    kept = {id(row): row for row in (*_last(runs), *_last(batches), *ordered[-1:])}
+    kept = {id(row): _without_contents(row) for row in (*_last(runs), *_last(batches))}
+    kept |= {id(row): row for row in ordered[-1:]}
     return sorted(kept.values(), key=lambda row: int(row["number"]))
+
+
+def _without_contents(row: Row) -> Row:
+    """Return a row without the contents of tables, of which only those of the last run count."""
+    if not isinstance(row["summary"], str):
+        return row
+    summary = {name: value for name, value in json.loads(row["summary"]).items() if name != CONTENTS}
+    return {**row, "summary": json.dumps(summary)}
 
 
 def _last(rows: dict[str, Row]) -> list[Row]:
@@ -212,8 +271,34 @@ def _state(folder: Place, _newest: tuple[str, int, int]) -> State:
 def read_runs(folder: Place) -> tuple[DeltaTable | None, list[Row]]:
     """Return the table `runs`, None before the first run, and its rows; raise what `read_state` raises."""
     _check_version(folder)
-    table = open_table(folder / RUNS)
-    return table, [] if table is None else rows_of(folder / RUNS, table, RUNS_SCHEMA)
+    place = folder / RUNS
+    table = open_table(place)
+    if table is None:
+        return None, []
+    rows = rows_of(place, table, RUNS_SCHEMA)
+    _check_runs(place, rows, table.transaction_version(APPLICATION) or 0)
+    return table, rows
+
+
+def _check_runs(place: Place, rows: Sequence[Row], committed: int) -> None:
+    """Raise `TablesDamagedError` if `runs` lacks rows: of the run that its log names, or of those before."""
+    last = max(rows, key=lambda row: int(row["number"]), default=None)
+    if committed > (0 if last is None else int(last["number"])):
+        raise TablesDamagedError(
+            f"`{place}` has no row of run {committed}, which its log names: another program has changed the "
+            f"log; {RESTORE}"
+        )
+    if last is None:
+        return
+    try:
+        count = json.loads(last["summary"]).get(COUNT, len(rows))
+    except (ValueError, AttributeError):
+        return  # `state_of` says what is wrong
+    if count != len(rows):
+        left = f"run {last['number']} (`{last['run_id']}`) left {count}"
+        raise TablesDamagedError(
+            f"`{place}` has {len(rows)} rows, but {left}: another program has changed the log; {RESTORE}"
+        )
 
 
 def _check_version(folder: Place) -> None:
@@ -228,10 +313,7 @@ def state_of(folder: Place, rows: Iterable[Row]) -> State:
     try:
         return State.of(rows)
     except (ValueError, TypeError, KeyError) as error:
-        raise TablesDamagedError(
-            f"`{folder / RUNS}` cannot be read ({error}), restore it from a backup or read the audit into a "
-            "new folder"
-        ) from error
+        raise TablesDamagedError(f"`{folder / RUNS}` cannot be read ({error}); {RESTORE}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,15 +333,8 @@ class Inputs:
 
 def read_inputs(folder: Place, state: State) -> Inputs:
     """Return the files that runs have read; raise `TablesDamagedError`."""
-    version = state.versions.get(INPUTS)
-    if version is None:
-        return Inputs({})
-    table = open_table(folder / INPUTS, version)
-    if table is None:
-        raise TablesDamagedError(
-            f"`{folder / INPUTS}` is gone, restore it or read the audit into a new folder"
-        )
-    return latest_inputs(rows_of(folder / INPUTS, table, INPUTS_SCHEMA))
+    place = folder / INPUTS
+    return latest_inputs(rows_in(place, committed_files(place, state), INPUTS_SCHEMA))
 
 
 def latest_inputs(rows: Iterable[Row]) -> Inputs:
@@ -301,7 +376,12 @@ def input_rows(inputs: Iterable[InputFile], number: int) -> list[Row]:
 
 def rows_of(place: Place, table: DeltaTable, schema: pa.Schema) -> list[Row]:
     """Return all rows of a small table; raise `TablesDamagedError`."""
-    return [row for file in files_of(table) for row in _rows(place / file.name, schema)]
+    return rows_in(place, files_of(table), schema)
+
+
+def rows_in(place: Place, files: Iterable[DataFile], schema: pa.Schema) -> list[Row]:
+    """Return the rows of these files of a small table; raise `TablesDamagedError`."""
+    return [row for file in files for row in _rows(place / file.name, schema)]
 
 
 @lru_cache(maxsize=4 * MAXIMUM_FILES)

@@ -1,12 +1,11 @@
 """The tables in a folder: their places, reading as of the last run, and replacement as a whole."""
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,7 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kustos.pipeline.errors import StaleRollupError, TablesDamagedError, TablesError
+from kustos.pipeline.errors import (
+    SchemaConflictError,
+    StaleRollupError,
+    TablesDamagedError,
+    TablesError,
+)
 from kustos.pipeline.lines.clusters import UNNAMED
 from kustos.pipeline.places import Place, place_of, source_of
 from kustos.pipeline.schemas import CLUSTER
@@ -30,12 +34,11 @@ from kustos.pipeline.tables.clusters import (
 )
 from kustos.pipeline.tables.delta import (
     DataFile,
-    files_of,
     new_name,
-    newest_commit,
     open_table,
     write_file,
 )
+from kustos.pipeline.tables.integrity import check_number, committed_files, run_of
 from kustos.pipeline.tables.layout import (
     AUDIT_EVENTS,
     AUDIT_RAW,
@@ -45,6 +48,7 @@ from kustos.pipeline.tables.layout import (
     QUARANTINE,
     SCHEMAS,
     SECURITY_EVENTS,
+    period_of,
     stored_schema,
 )
 from kustos.pipeline.tables.parquet_reader import check_schemas, read_parquet
@@ -62,10 +66,9 @@ from kustos.pipeline.tables.runs import (
 from kustos.pipeline.tables.transaction import Transaction, Write, transaction, when_free
 from kustos.runtime import reason_of
 
-SNAPSHOTS_MAX: Final = 64
-"""Lists of files kept: some hundred bytes for each file, of the tables of a few folders."""
-
 NO_IDS: Final[Ids] = {}
+
+_log = logging.getLogger("kustos.pipeline.tables")
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -96,11 +99,11 @@ class Tables:
     def read(self, spark: SparkSession, name: str) -> DataFrame:
         """Return a table as of the last committed run; empty if nothing was ever written.
 
-        The rows stay as they are for a day, whatever is written meanwhile. A roll-up that lacks events is
-        refreshed first, see `rolled_up`. Raises `TablesError` for an unknown name, `SchemaConflictError`,
-        `StaleRollupError`, `TablesDamagedError`.
+        The rows stay as they are for a day, whatever is written meanwhile. A roll-up that lacks events or is
+        damaged is refreshed first, see `rolled_up`. Raises `TablesError` for an unknown name,
+        `SchemaConflictError`, `StaleRollupError`, `TablesDamagedError`.
         """
-        if name == AUDIT_ROLLUP and self._seen().stale_days:
+        if name == AUDIT_ROLLUP and (self.as_of is None or self.as_of.stale_days):
             return self.rolled_up(spark).read(spark, name)
         place, files = self.place(name), [file.name for file in self.snapshot(name)]
         schema = SCHEMAS.get(name)
@@ -121,8 +124,9 @@ class Tables:
         """Return the tables as of one run whose events are all in the roll-up, for an answer to read.
 
         That is the last run. If it left days without a roll-up, as a stream does until its next upkeep and a
-        killed one for good, they are rolled up first; meanwhile another run may write. Raises
-        `StaleRollupError` if that fails, because the tables cannot be written for example.
+        killed one for good, they are rolled up first; meanwhile another run may write. A roll-up that another
+        program damaged is rebuilt. Raises `StaleRollupError` if that fails, because the tables cannot be
+        written for example, and `TablesDamagedError` if events are damaged.
         """
         if self.as_of is not None and not self.as_of.stale_days:
             return self
@@ -144,16 +148,19 @@ class Tables:
 
     def _stale(self, what: str) -> StaleRollupError:
         days = sorted(self._seen().stale_days)
-        period = " to ".join(dict.fromkeys((*days[:1], *days[-1:])))
-        return StaleRollupError(f"the roll-up in `{self.folder}` lacks events of {period} and {what}")
+        fault = f"lacks events of {period_of(days)}" if days else "is damaged"
+        return StaleRollupError(f"the roll-up in `{self.folder}` {fault} and {what}")
 
     def clusters(self) -> tuple[str, ...]:
         """Return the clusters that the rows of runs name, sorted; the empty text is the unnamed one.
 
         Delta's log says it for most files, so days cost nothing. Raises what `read` raises.
         """
-        rolled_up = self.days(AUDIT_ROLLUP) - self._seen().stale_days
-        searched = {name: list(self.snapshot(name)) for name in (AUDIT_ROLLUP, SECURITY_EVENTS)}
+        searched = {SECURITY_EVENTS: list(self.snapshot(SECURITY_EVENTS)), AUDIT_ROLLUP: []}
+        # a damaged one is rebuilt by `rolled_up`; until then the events say what clusters there are
+        with suppress(TablesDamagedError):
+            searched[AUDIT_ROLLUP] = list(self.snapshot(AUDIT_ROLLUP))
+        rolled_up = {file.day for file in searched[AUDIT_ROLLUP]} - self._seen().stale_days
         searched[AUDIT_EVENTS] = [file for file in self.snapshot(AUDIT_EVENTS) if file.day not in rolled_up]
         found: set[str] = set()
         for name, files in searched.items():
@@ -206,13 +213,14 @@ class Tables:
         return found
 
     def snapshot(self, name: str) -> tuple[DataFile, ...]:
-        """Return the files of a table as of the last committed run, none if it was never written."""
-        state = self._seen() if name in GROWING else self.state()
-        place, version = self.place(name), state.versions.get(name)
-        if version is None:
-            return ()
-        whole = place.absolute() if isinstance(place, Path) else place
-        return _files(whole, version, newest_commit(place))
+        """Return the files of a table as of the last committed run, none if it was never written.
+
+        Raises `TablesDamagedError` if another program has changed the files or the log, `TablesError`.
+        """
+        state, place = self._seen() if name in GROWING else self.state(), self.place(name)
+        if not state.number:
+            check_number(place, run_of(open_table(place)), 0)
+        return committed_files(place, state)
 
     def replace(self, name: str, rows: DataFrame) -> None:
         """Replace a whole table by rows, atomically; raise `TablesError` for one that only runs write.
@@ -235,8 +243,8 @@ class Tables:
             for name, answer in rows_of().items():
                 self._check_replaceable(name)
                 schema, rows = SCHEMAS.get(name), named_rows(answer, self.cluster)
-                if self.cluster is not None and self.has(name):
-                    former = self.of_all_clusters().read(rows.sparkSession, name)
+                former = self._former(rows.sparkSession, name, is_kept=is_kept)
+                if self.cluster is not None and former is not None:
                     clusters = None if is_kept else self.of_last_run().clusters()
                     rows = rows.unionByName(others_of(former, self.cluster, clusters, self.ids), True)
                 staged = rows if schema is None else rows.to(schema)
@@ -244,6 +252,21 @@ class Tables:
                 change.add(name, write_rows(staged, change.place(name), change.mark, stored))
                 writes.append(Write(table=name, schema=stored, has_days=False, replaces=None))
             change.commit(run_id, UPKEEP, writes)
+
+    def _former(self, spark: SparkSession, name: str, *, is_kept: bool) -> DataFrame | None:
+        """Return the rows of a table that is to be replaced, None for one without rows of other clusters.
+
+        A damaged one must not keep its replacement out, so it counts as without rows unless it `is_kept`.
+        """
+        if self.cluster is None or not self.has(name):
+            return None
+        try:
+            return self.of_all_clusters().read(spark, name)
+        except (TablesDamagedError, SchemaConflictError) as error:
+            if is_kept:
+                raise
+            _log.warning("%s; rows of other clusters in it are gone, ask about these clusters again", error)
+            return None
 
     def read_small(self, name: str) -> list[dict[str, Any]]:
         """Return the rows of a small table without Spark, none if it was never written."""
@@ -315,17 +338,6 @@ class Tables:
         """
         with transaction(self.folder) as change:
             yield change
-
-
-@lru_cache(maxsize=SNAPSHOTS_MAX)
-def _files(place: Place, version: int, _newest: Any) -> tuple[DataFile, ...]:
-    """Return the files of a table at a version; a run needs them again and again."""
-    table = open_table(place, version)
-    if table is None:
-        raise TablesDamagedError(
-            f"`{place}` was committed but is gone, restore it or read the audit into a new folder"
-        )
-    return files_of(table)
 
 
 def rows_of(files: Sequence[DataFile]) -> int:

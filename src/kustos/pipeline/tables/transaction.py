@@ -16,7 +16,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -24,7 +24,7 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from kustos.pipeline.errors import TablesDamagedError, TablesError, TablesInUseError
+from kustos.pipeline.errors import TablesError, TablesInUseError
 from kustos.pipeline.files import run_lock
 from kustos.pipeline.places import (
     Place,
@@ -37,14 +37,23 @@ from kustos.pipeline.places import (
 )
 from kustos.pipeline.tables import delta
 from kustos.pipeline.tables.commits import landing_of
+from kustos.pipeline.tables.integrity import (
+    Contents,
+    check_number,
+    committed_files,
+    replaceable,
+    run_of,
+)
 from kustos.pipeline.tables.runs import (
+    CONTENTS,
+    COUNT,
     INPUTS,
     INPUTS_SCHEMA,
+    MARK,
     MAXIMUM_FILES,
     RUNS,
     RUNS_SCHEMA,
     InputFile,
-    Row,
     State,
     add_rows,
     input_rows,
@@ -175,16 +184,17 @@ class Transaction:
             raise TablesError("a transaction commits once")
         self._check_current()
         try:
-            versions = dict(self.state.versions)
-            for change in changes:
-                versions[change.table] = self._apply(change)
+            written = {change.table: self._apply(change) for change in changes}
             if inputs:
-                versions[INPUTS] = self._add_inputs(inputs)
+                written[INPUTS] = self._add_inputs(inputs)
+            versions = {**self.state.versions, **{name: int(one.version()) for name, one in written.items()}}
+            left = {name: Contents.of(delta.files_of(one)) for name, one in written.items()}
+            contents = {name: asdict(one) for name, one in {**self.state.contents, **left}.items()}
             row = {
                 "number": self._number,
                 "run_id": run_id,
                 "kind": kind,
-                "summary": json.dumps(summary or {}),
+                "summary": {**(summary or {}), CONTENTS: contents, MARK: self.mark},
                 "newest_time_ms": _latest(self.state.newest_time_ms, newest_time_ms),
                 "stale_days": sorted(self.state.stale_days if stale_days is None else stale_days),
                 "closed_before": _latest(self.state.closed_before, closed_before),
@@ -222,20 +232,21 @@ class Transaction:
         if delta.newest_commit(self.folder / RUNS) != self._newest:
             raise TablesInUseError(f"another run has written to the tables in `{self.folder}`, run again")
 
-    def _apply(self, change: Write | Compaction) -> int:
+    def _apply(self, change: Write | Compaction) -> DeltaTable:
+        """Commit a change to its table; return the table at the version of the commit."""
         place = self.folder / change.table
         if isinstance(change, Compaction):
             table = self._opened(change.table)
             if table is None:
                 raise TablesError(f"there is no table `{change.table}` in `{self.folder}`")
             before = rows_in(table)
-            version = delta.compact(place, table, change.days, change.file_bytes, self._number)
+            delta.compact(place, table, change.days, change.file_bytes, self._number)
             if rows_in(table) != before:
                 raise TablesError(
                     f"compacting `{change.table}` would change its number of rows, nothing was changed"
                 )
-            return version
-        table = self._opened(change.table)
+            return table
+        table = self._opened(change.table, is_replaced=change.replaces is None)
         if table is None:
             table = self._created(change.table, change.schema, has_days=change.has_days)
         elif change.replaces is not None:
@@ -244,7 +255,8 @@ class Transaction:
         added = self.added(change.table)
         # no commit is to be safer than the names of its files
         in_parallel([*{place, *((place / file.name).parent for file in added)}], sync)
-        return delta.write(place, table, added, schema, replaces=change.replaces, number=self._number)
+        delta.write(place, table, added, schema, replaces=change.replaces, number=self._number)
+        return table
 
     def _created(self, name: str, schema: pa.Schema, *, has_days: bool) -> DeltaTable:
         place = self.folder / name
@@ -253,29 +265,29 @@ class Transaction:
             raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
         return table
 
-    def _opened(self, name: str) -> DeltaTable | None:
-        """Return the table with the rows that the state gives it; what is above them is undone."""
+    def _opened(self, name: str, *, is_replaced: bool = False) -> DeltaTable | None:
+        """Return the table with the rows that the state gives it; what is above them is undone.
+
+        A commit on a damaged table would make the damage its state, so it is refused. Of a table that
+        `is_replaced` as a whole neither the former rows nor their state matter.
+        """
         place, version = self.folder / name, self.state.versions.get(name)
+        if is_replaced and version is not None:
+            return replaceable(place)
         table = delta.open_table(place)
-        if table is None:
-            return None
         if version is None:
-            if self.state.number == 0 and (table.transaction_version(delta.APPLICATION) or 0) > 1:
-                raise TablesDamagedError(
-                    f"`{self.folder / RUNS}` is gone while `{place}` is there, restore it or read the audit "
-                    "into a new folder"
-                )
-            if delta.files_of(table):
+            check_number(place, run_of(table), self.state.number)
+            if table is not None and delta.files_of(table):
                 delta.restore(place, table, None, self._number)
-        elif table.version() != version:
-            committed = delta.open_table(place, version)
-            if committed is None or delta.files_of(table) != delta.files_of(committed):
-                delta.restore(place, table, version, self._number)
-                if committed is not None and delta.files_of(table) != delta.files_of(committed):
-                    raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
+            return table
+        files = committed_files(place, self.state, table)
+        if table is not None and table.version() != version and delta.files_of(table) != files:
+            delta.restore(place, table, version, self._number)
+            if delta.files_of(table) != files:
+                raise TablesInUseError(f"another run has written to `{place}` meanwhile, run again")
         return table
 
-    def _add_inputs(self, inputs: Sequence[InputFile]) -> int:
+    def _add_inputs(self, inputs: Sequence[InputFile]) -> DeltaTable:
         place, rows = self.folder / INPUTS, input_rows(inputs, self._number)
         table = self._opened(INPUTS) or self._created(INPUTS, INPUTS_SCHEMA, has_days=False)
         delta.widen(place, table, INPUTS_SCHEMA, self._number)
@@ -283,12 +295,13 @@ class Transaction:
         if is_full:
             former = rows_of(place, table, INPUTS_SCHEMA)
             rows = input_rows(latest_inputs([*former, *rows]).all(), self._number)
-        return add_rows(place, table, rows, INPUTS_SCHEMA, replaces_all=is_full, number=self._number)
+        add_rows(place, table, rows, INPUTS_SCHEMA, replaces_all=is_full, number=self._number)
+        return table
 
-    def _add_run(self, row: Row) -> int:
+    def _add_run(self, row: dict[str, Any]) -> int:
         """Add the row to the table as it was at the beginning, refused if another run was first.
 
-        Returns the version.
+        Completes the row's summary with the number of rows, and returns the version.
         """
         place = self.folder / RUNS
         runs = self._runs or delta.create_table(place, RUNS_SCHEMA, has_days=False)
@@ -296,6 +309,7 @@ class Transaction:
             raise TablesInUseError(f"another run has written to the tables in `{self.folder}`, run again")
         is_full = len(delta.files_of(runs)) >= MAXIMUM_FILES
         rows = kept_rows([*self._rows, row]) if is_full else [row]
+        row["summary"] = json.dumps({**row["summary"], COUNT: len(rows) if is_full else len(self._rows) + 1})
         self._may_be_committed = True  # whatever is raised from here on
         number, token = self._number, self.mark
         return add_rows(place, runs, rows, RUNS_SCHEMA, replaces_all=is_full, number=number, token=token)

@@ -4,6 +4,7 @@ A task takes the files of whole days, without a shuffle; days with little are ta
 too large for one task several make a roll-up of their part each, and one adds them up.
 """
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -14,14 +15,19 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.columns.file_parts import FilePart, parts_of
+from kustos.pipeline.errors import TablesDamagedError
 from kustos.pipeline.places import Place, in_parallel, size_of
 from kustos.pipeline.tables.delta import DataFile, NewFile, new_name, write_file
-from kustos.pipeline.tables.layout import AUDIT_EVENTS, AUDIT_ROLLUP, stored_schema
+from kustos.pipeline.tables.integrity import files_by_log, remedy
+from kustos.pipeline.tables.layout import AUDIT_EVENTS, AUDIT_ROLLUP, period_of, stored_schema
 from kustos.pipeline.tables.line_writer import parts_by_day
 from kustos.pipeline.tables.parquet_writer import in_tasks, write_batches, written_files
 from kustos.pipeline.tables.rollup.columns import rolled_up_parts
 from kustos.pipeline.tables.runs import UPKEEP, State
 from kustos.pipeline.tables.transaction import Transaction, Write
+from kustos.runtime import listed
+
+_log = logging.getLogger("kustos.pipeline.tables")
 
 TASK_BYTES_MAX: Final = 512 << 20
 """The largest day for a single task, some eight million events; several tasks share a larger one."""
@@ -53,8 +59,14 @@ class RolledTables(Protocol):
     def days(self, name: str) -> frozenset[str]:
         """Return the days (ISO dates) for which a table by day has files; raise `TablesError`."""
 
-    def chosen(self, name: str, is_wanted: Callable[[DataFile], bool]) -> list[tuple[Place, DataFile]]:
-        """Return the wanted files of a table that runs write, with what the log says."""
+    def chosen(self, name: str, is_wanted: Callable[[DataFile], bool] = ...) -> list[tuple[Place, DataFile]]:
+        """Return the wanted files of a table that runs write, by default all, with what the log says."""
+
+    def snapshot(self, name: str) -> tuple[DataFile, ...]:
+        """Return the files of a table as of the last committed run; raise `TablesDamagedError`."""
+
+    def place(self, name: str) -> Place:
+        """Return where a table is."""
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Lock the tables and yield a transaction; raise `TablesInUseError`, `TablesError`."""
@@ -119,34 +131,105 @@ def _by_day(files: Iterable[Place]) -> Mapping[str, list[Place]]:
 
 
 def refresh_rollup(spark: SparkSession, tables: RolledTables) -> tuple[str, ...]:
-    """Roll up the days that runs without a roll-up marked; return them.
+    """Roll up the days that runs without a roll-up marked, all days if the roll-up is damaged; return them.
 
-    Raises `TablesInUseError` if another run is writing.
+    Raises `TablesInUseError` if another run is writing, `TablesDamagedError` if events are gone.
     """
     with tables.transaction() as change:
-        return _refresh(spark, tables, change)
+        return _refresh(spark, tables.of_last_run(), change)
 
 
 def refreshed_state(spark: SparkSession, tables: RolledTables) -> State:
-    """Return a state whose roll-up has all its events; first refresh a roll-up that lacks some.
+    """Return a state whose roll-up has all its events; first refresh a roll-up that lacks some or is damaged.
 
     A stream may mark days again right after the refresh, so this returns the state that the refresh left.
     Raises what `refresh_rollup` raises.
     """
     state = tables.state()
-    if not state.stale_days:
+    tables.snapshot(AUDIT_EVENTS)  # a roll-up of lost events must not answer for them
+    if not state.stale_days and rollup_fault(tables) is None:
         return state
     with tables.transaction() as change:
-        _refresh(spark, tables, change)
+        _refresh(spark, tables.of_last_run(), change)
         return change.state_now()
 
 
+def rollup_fault(tables: RolledTables) -> str | None:
+    """Return what another program did to the roll-up, None for one that is as the last run left it."""
+    try:
+        tables.of_last_run().snapshot(AUDIT_ROLLUP)
+    except TablesDamagedError as error:
+        return str(error).removesuffix(f"; {remedy(AUDIT_ROLLUP)}")
+    return None
+
+
 def _refresh(spark: SparkSession, tables: RolledTables, change: Transaction) -> tuple[str, ...]:
-    days = tuple(sorted(change.state.stale_days))
-    if days:
-        write = roll_up(spark, tables.of_last_run(), change, (), days, days)
+    fault = rollup_fault(tables)
+    days = tuple(sorted(change.state.stale_days if fault is None else tables.days(AUDIT_EVENTS)))
+    if fault is not None:
+        write = _rebuilt(spark, tables, change, fault)
+        change.commit("rebuild-rollup", UPKEEP, [write], stale_days=frozenset())
+        _log.warning("%s; the roll-up was rebuilt from the events of %s", fault, period_of(days))
+    elif days:
+        write = roll_up(spark, tables, change, (), days, days)
         change.commit("refresh-rollup", UPKEEP, [write], stale_days=frozenset())
     return days
+
+
+def _rebuilt(spark: SparkSession, tables: RolledTables, change: Transaction, fault: str) -> Write:
+    """Add a new roll-up to the transaction: of the events, and of the stored rows of days without events.
+
+    Raises `TablesDamagedError` if it is not sure that these rows are whole.
+    """
+    events = _by_day(path for path, _ in tables.chosen(AUDIT_EVENTS))
+    stored = _by_log(tables, change.state)
+    kept = [file for file in stored if file.day not in events]
+    place = tables.place(AUDIT_ROLLUP)
+    lost = sorted({file.day or "" for file in kept if not _is_there(place / file.name, file.size_bytes)})
+    if lost:
+        raise TablesDamagedError(_irreparable(fault, f"of {listed(lost, 'and')}"))
+    rollups = _by_day(place / file.name for file in kept)
+    wanted = [
+        DayFiles(day, tuple(events.get(day, ())), tuple(rollups.get(day, ())))
+        for day in sorted({*events, *rollups})
+    ]
+    files = write_rollup(spark, wanted, change.place(AUDIT_ROLLUP), change.stage(_PARTIAL), change.mark)
+    change.add(AUDIT_ROLLUP, files)
+    closed, stale, left = (
+        change.state.closed_before,
+        change.state.stale_days,
+        change.state.contents.get(AUDIT_ROLLUP),
+    )
+    if closed is not None:
+        # the rows of stale days are other ones than those that the last run left
+        found = sum(file.rows for file in files if file.day not in stale)
+        found += sum(file.rows for file in stored if file.day in stale)
+        if left is None or found != left.rows:
+            raise TablesDamagedError(_irreparable(fault, f"before {closed}"))
+    return Write(table=AUDIT_ROLLUP, schema=stored_schema(AUDIT_ROLLUP), replaces=None)
+
+
+def _by_log(tables: RolledTables, state: State) -> tuple[DataFile, ...]:
+    """Return the files of the roll-up by its log alone, none if that is damaged, too."""
+    place, version = tables.place(AUDIT_ROLLUP), state.versions.get(AUDIT_ROLLUP)
+    try:
+        return () if version is None else files_by_log(place, version, state)
+    except TablesDamagedError:
+        return ()
+
+
+def _is_there(path: Place, size_bytes: int) -> bool:
+    try:
+        return size_of(path) == size_bytes
+    except FileNotFoundError:
+        return False
+
+
+def _irreparable(fault: str, days: str) -> str:
+    return (
+        f"{fault}; it cannot be rebuilt, since the retention has dropped the events of days "
+        f"{days}: restore the table from a backup"
+    )
 
 
 def write_rollup(
