@@ -31,6 +31,7 @@ CONNECT_ONLY: Final = {"test_connect_only.py": "a stream over Connect, and a com
 LONG: Final = {
     "test_against_kafka.py": "Kafka's authorizer is asked; test_flips.py replays",
     "test_answers_by_command.py": "the functions behind the commands have tests of their own",
+    "test_check_command.py": "test_check.py checks tables",
     "test_commands.py": "test_connect_only.py runs one",
     "test_declarative.py": "Spark's own tool makes tables of those that test_ingest.py reads",
     "test_every_number.py": "all answers beside SQL; each answer's stages have tests of their own",

@@ -166,6 +166,7 @@ OTHERS = {
     "signoff close": "likewise",
     "signoff sign": "likewise",
     "reach": "reads ACLs alone",
+    "check": "compares tables, and counts the days that are stale",
     "convert": "reads tables of other versions, and gives no answer",
 }
 """The commands that read no recorded event, and why."""

@@ -5,6 +5,7 @@ import typer
 from kustos.cli.options import register
 from kustos.cli.pipeline import (
     anomalies,
+    check,
     convert,
     findings,
     flows,
@@ -30,4 +31,5 @@ app.add_typer(findings.app, name="findings")
 register(app, "reach", reach.reach, reach.EXAMPLES)
 register(app, "flows", flows.flows, flows.EXAMPLES)
 register(app, "report", report.report, report.EXAMPLES)
+register(app, "check", check.check, check.EXAMPLES)
 register(app, "convert", convert.convert, convert.EXAMPLES)

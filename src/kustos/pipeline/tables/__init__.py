@@ -9,6 +9,7 @@ from kustos.pipeline.errors import (
     TablesInUseError,
 )
 from kustos.pipeline.lines.clusters import DeclaredCluster
+from kustos.pipeline.tables.check import CHECK_STEPS, TablesCheck, check_tables
 from kustos.pipeline.tables.clusters import Cluster
 from kustos.pipeline.tables.conversion import Converted, convert_tables
 from kustos.pipeline.tables.ingest import IngestOptions, ingest
@@ -21,6 +22,7 @@ from kustos.pipeline.tables.transaction import when_free
 from kustos.pipeline.tables.upkeep import Dropped, Retention, compact_tables, drop_expired, would_drop
 
 __all__ = [
+    "CHECK_STEPS",
     "WARNINGS_MAX",
     "Cluster",
     "ClusterError",
@@ -36,9 +38,11 @@ __all__ = [
     "SchemaConflictError",
     "StaleRollupError",
     "Tables",
+    "TablesCheck",
     "TablesDamagedError",
     "TablesError",
     "TablesInUseError",
+    "check_tables",
     "compact_tables",
     "convert_tables",
     "drop_expired",

@@ -2,7 +2,8 @@
 
 Delta's log alone cannot tell: a table whose log lost an entry has fewer rows and gives no error. So the files
 by the log must be those that `runs` has for the table, by their number of rows and a digest, and each must be
-there with the size that the log has. A file that another one of the same size replaced is not found here.
+there with the size that the log has. A file that another one of the same size replaced is not found here:
+`check` reads every file.
 """
 
 import hashlib
