@@ -33,6 +33,7 @@ from tests.pipeline.tables.damage import (
     an_add_removed,
     an_older_state,
     forget,
+    some_file,
     unreadable_log,
 )
 from tests.pipeline.tables.filling import folder_of
@@ -253,6 +254,17 @@ def test_a_damaged_answer_on_several_clusters_loses_those_of_others_and_says_so(
     tables.of_cluster("east").replace("spans", spark.range(3))
     assert "rows of other clusters in it are gone" in notes(caplog)[0]
     assert [row["cluster"] for row in tables.read(spark, "spans").collect()] == ["east"] * 3
+
+
+def test_an_answer_of_the_same_size_without_content_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    tables = Tables(tmp_path / "tables").of_cluster("east")
+    tables.replace("spans", spark.range(2))
+    file = some_file(folder_of(tables) / "spans")
+    file.write_bytes(bytes(file.stat().st_size))
+    with pytest.raises(TablesDamagedError, match=r"not a readable Parquet .*; the command that writes this"):
+        tables.read(spark, "spans")
+    tables.replace("spans", spark.range(3))
+    assert tables.read(spark, "spans").count() == 3
 
 
 def test_what_cannot_be_found_again_is_not_replaced(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas import LINES_SCHEMA
-from kustos.pipeline.tables import SchemaConflictError, Tables, compact_tables, ingest
+from kustos.pipeline.tables import SchemaConflictError, Tables, TablesDamagedError, compact_tables, ingest
 from kustos.pipeline.tables.delta import new_name, write_file
 from kustos.pipeline.tables.layout import stored_schema
 from kustos.pipeline.tables.runs import UPKEEP
@@ -118,7 +118,7 @@ def test_a_type_that_cannot_be_read_as_ours_is_named(spark: SparkSession, tmp_pa
         take(spark, tables, "b", event_line(2))
     (file,) = tables.snapshot("audit_events")
     (tmp_path / "audit_events" / file.name).write_bytes(b"PAR1")
-    with pytest.raises(SchemaConflictError, match="is not a readable Parquet file"):
+    with pytest.raises(TablesDamagedError, match="is not a readable Parquet file"):
         tables.read(spark, "audit_events")
 
 

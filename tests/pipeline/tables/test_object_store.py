@@ -29,8 +29,8 @@ from kustos.pipeline.run.topic import TopicSettings
 from kustos.pipeline.tables import (
     IngestOptions,
     Retention,
-    SchemaConflictError,
     Tables,
+    TablesDamagedError,
     TablesError,
     compact_tables,
     drop_expired,
@@ -375,7 +375,7 @@ def test_damage_there_is_named(near: SparkSession, store: ObjectStore, audit: Pa
     name = tables.snapshot("audit_events")[0].name
     path = store.folder / "damaged" / "audit_events" / name
     path.write_bytes(b"no Parquet")
-    with pytest.raises(SchemaConflictError, match="is not a readable Parquet file"):
+    with pytest.raises(TablesDamagedError, match="is not a readable Parquet file"):
         tables.read(near, "audit_events")
     shutil.rmtree(store.folder / "damaged" / "audit_events")
     with pytest.raises(TablesError, match="audit_events"):

@@ -66,10 +66,7 @@ class TableFault:
     @property
     def remedy(self) -> str:
         """What to do about it."""
-        if self.table != AUDIT_ROLLUP:
-            return remedy(self.table)
-        named = "" if self.file is None else "if the events are right, remove the file; "
-        return f"{named}{remedy(self.table)}"
+        return remedy(self.table, of_file=self.file is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,13 +89,14 @@ class Mismatch:
     file: DataFile | None = None
 
 
-def remedy(table: str) -> str:
-    """Return what to do about a damaged table."""
+def remedy(table: str, *, of_file: bool = False) -> str:
+    """Return what to do about a damaged table; `of_file`: about a file whose damage no opening finds."""
     if table == ROLLUP:
-        return "`kustos pipeline run` rebuilds it from the events"
-    return (
-        RESTORE if table in RECORDS else "the command that writes this table replaces it when it runs again"
-    )
+        rebuilt = "`kustos pipeline run` rebuilds it from the events"
+        return f"if the events are right, remove the file; {rebuilt}" if of_file else rebuilt
+    if table in RECORDS:
+        return RESTORE
+    return "the command that writes this table replaces it when it runs again"
 
 
 def committed_files(place: Place, state: "State", table: DeltaTable | None = None) -> tuple[DataFile, ...]:

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kustos.pipeline.errors import SchemaConflictError, TablesError
+from kustos.pipeline.errors import SchemaConflictError, TablesDamagedError, TablesError
 from kustos.pipeline.places import (
     Place,
     StorePath,
@@ -40,6 +40,7 @@ from kustos.pipeline.places import (
     stamp_of,
 )
 from kustos.pipeline.session import numbered_tasks
+from kustos.pipeline.tables.integrity import remedy
 from kustos.runtime import reason_of
 
 MAXIMUM_FOOTERS: Final = 2_000
@@ -62,7 +63,8 @@ _IS_READ_AS: Final = {
 def read_parquet(spark: SparkSession, folder: Place, files: Sequence[str], schema: StructType) -> DataFrame:
     """Return the table of these files as `schema`: missing columns are null, unknown ones are left out.
 
-    Raises `SchemaConflictError` for a file with a column of an incompatible type.
+    Raises `SchemaConflictError` for a file with a column of an incompatible type, `TablesDamagedError` for a
+    file that is not Parquet.
     """
     check_schemas(folder, files, schema)
     if not files:
@@ -104,7 +106,7 @@ def _column(batch: arrow.RecordBatch, name: str, kind: arrow.DataType, fixed: An
 
 
 def check_schemas(folder: Place, files: Sequence[str], schema: StructType) -> None:
-    """Raise `SchemaConflictError` if a file has a column of an incompatible type."""
+    """Raise the errors of `read_parquet` about files."""
     if len(files) > MAXIMUM_FOOTERS:
         files = list({str(Path(file).parent): file for file in files}.values())
     paths = [folder / file for file in files]
@@ -165,8 +167,9 @@ def _footer(path: Place, _modified_ns: int) -> Any:
     except PermissionError as error:
         raise TablesError(f"cannot read `{path}`: {reason_of(error)}") from error
     except (OSError, arrow.ArrowInvalid) as error:
-        raise SchemaConflictError(
-            f"`{path}` is not a readable Parquet file ({error}), take it out"
+        folder = path.parent.parent if path.parent.name.startswith("day=") else path.parent
+        raise TablesDamagedError(
+            f"`{path}` is not a readable Parquet file ({error}); {remedy(folder.name, of_file=True)}"
         ) from error
 
 

@@ -14,12 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kustos.pipeline.errors import (
-    SchemaConflictError,
-    StaleRollupError,
-    TablesDamagedError,
-    TablesError,
-)
+from kustos.pipeline.errors import StaleRollupError, TablesDamagedError, TablesError
 from kustos.pipeline.lines.clusters import UNNAMED
 from kustos.pipeline.places import Place, place_of, source_of
 from kustos.pipeline.schemas import CLUSTER
@@ -262,7 +257,7 @@ class Tables:
             return None
         try:
             return self.of_all_clusters().read(spark, name)
-        except (TablesDamagedError, SchemaConflictError) as error:
+        except TablesDamagedError as error:
             if is_kept:
                 raise
             _log.warning("%s; rows of other clusters in it are gone, ask about these clusters again", error)
