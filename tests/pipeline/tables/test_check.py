@@ -172,6 +172,7 @@ def on_opening(tables: Tables) -> list[Any]:
             lambda rows: pa.concat_tables([rows, rows]),
             "has 2 rows by its footer, but 1 by the log",
         ),
+        ("audit_events", with_text("time_ms", "soon"), "cannot be compared with other files of its day"),
         ("audit_events", with_text("event_id", "one"), "event id `one` occurs a second time, first"),
     ],
 )

@@ -125,6 +125,10 @@ class _Item(Protocol):
     """A piece of the check that a worker does."""
 
     @property
+    def table(self) -> str:
+        """The table that it is about."""
+
+    @property
     def files(self) -> Sequence[tuple[Place, DataFile]]:
         """The files that it reads."""
 
@@ -243,13 +247,22 @@ def _found(spark: SparkSession, items: Iterable[_Item]) -> list[tuple[str, str |
     groups = list(_groups(items))
 
     def work(number: int) -> Iterator[pa.RecordBatch]:
-        rows = [
-            dict(zip(_FOUND_ARROW.names, row, strict=True)) for item in groups[number] for row in item.found()
-        ]
+        found = (row for item in groups[number] for row in _of_item(item))
+        rows = [dict(zip(_FOUND_ARROW.names, row, strict=True)) for row in found]
         yield pa.RecordBatch.from_pylist(rows, schema=_FOUND_ARROW)
 
     rows = numbered_tasks(spark, len(groups), work, _FOUND).collect()
-    return sorted((row["table"], row["file"], row["what"]) for row in rows)
+    found = [(row["table"], row["file"], row["what"]) for row in rows]
+    return sorted(found, key=lambda each: (each[0], each[1] or "", each[2]))
+
+
+def _of_item(item: _Item) -> Iterator[tuple[str, str | None, str]]:
+    """Yield what an item finds, also if its files have other columns than those of the table."""
+    try:
+        yield from item.found()
+    except (OSError, pa.ArrowException) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        yield item.table, item.files[0][1].name, f"cannot be compared with other files of its day: {reason}"
 
 
 def _groups(items: Iterable[_Item]) -> Iterator[list[_Item]]:
@@ -303,6 +316,10 @@ class _DayOfRollup:
     events: Sequence[tuple[Place, DataFile]]
     rollups: Sequence[tuple[Place, DataFile]]
     key: str
+
+    @property
+    def table(self) -> str:
+        return AUDIT_EVENTS if self.events else AUDIT_ROLLUP
 
     @property
     def files(self) -> Sequence[tuple[Place, DataFile]]:
