@@ -32,6 +32,7 @@ from kustos.pipeline.tables import (
     Tables,
     TablesDamagedError,
     TablesError,
+    check_tables,
     compact_tables,
     drop_expired,
     line_writer,
@@ -50,6 +51,7 @@ from testkit.paths import ROOT
 from testkit.processes import spawn
 from tests.pipeline.events import event_line, kafka_line
 from tests.pipeline.run.topics import fill, make_topic
+from tests.pipeline.tables.damage import forget
 from tests.pipeline.tables.driver import BEGUN
 from tests.pipeline.tables.races import one_of_writers_wins
 from tests.pipeline.tables.test_ingest import StoppedClock
@@ -367,6 +369,24 @@ def test_addresses_of_other_stores_have_the_same_parts(address: str) -> None:
     assert str(place / "day=2026-11-20" / "x.parquet") == f"{address}/day=2026-11-20/x.parquet"
     assert (place / "x").parent == place
     assert f"{place.root}/{place.key}" == address
+
+
+def test_tables_there_are_checked_and_a_lost_roll_up_is_rebuilt(
+    near: SparkSession, store: ObjectStore, audit: Path
+) -> None:
+    tables = Tables.at(store.address("checked"))
+    run_pipeline(near, tables=tables, audit=audit)
+    found = check_tables(near, tables)
+    assert (found.faults, found.days > 0) == ((), True)
+    assert not [each for each in found.tables if each.orphans]
+    wanted = sorted(map(repr, tables.read(near, "audit_rollup").collect()))
+    name = tables.snapshot("audit_rollup")[0].name
+    (store.folder / "checked" / "audit_rollup" / name).unlink()
+    [fault] = check_tables(near, tables).faults
+    assert (fault.table, fault.file) == ("audit_rollup", name)
+    forget()
+    assert sorted(map(repr, tables.read(near, "audit_rollup").collect())) == wanted
+    assert check_tables(near, tables).is_whole
 
 
 def test_damage_there_is_named(near: SparkSession, store: ObjectStore, audit: Path) -> None:
