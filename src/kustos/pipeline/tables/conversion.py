@@ -207,7 +207,10 @@ def _day_of(place: Path, file: str) -> str | None:
 
 
 def _run_rows(former: _Former, versions: Mapping[str, int]) -> list[Row]:
-    """Return the rows of `runs`; the last one is the conversion itself."""
+    """Return the rows of `runs`; the last one is the conversion itself.
+
+    No number is below `_NUMBER`, with which the tables are committed: `runs` would seem to lack a row.
+    """
     return [
         {
             "number": number,
