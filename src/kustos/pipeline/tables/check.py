@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow import parquet
@@ -23,9 +24,10 @@ from kustos.pipeline.columns.file_parts import FilePart
 from kustos.pipeline.errors import TablesDamagedError, TablesError
 from kustos.pipeline.places import Place, names_in, source_of
 from kustos.pipeline.progress import Progress, silent
-from kustos.pipeline.schemas import CLUSTER
+from kustos.pipeline.schemas import CLUSTER, CONTENT_SCHEMA
 from kustos.pipeline.session import numbered_tasks
 from kustos.pipeline.tables import delta
+from kustos.pipeline.tables.deduplication.outcomes import SECRET_CHARACTERS, content_digests
 from kustos.pipeline.tables.delta import DataFile
 from kustos.pipeline.tables.integrity import check_number, faults, files_by_log, orphans, remedy, run_of
 from kustos.pipeline.tables.key_numbers import Numbers, numbers_of_keys
@@ -366,7 +368,10 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True)
 class _DayOfIds:
-    """The files of a day of a table, in which an event id occurs once for each cluster."""
+    """The files of a day of a table, in which each content of an event id occurs once for each cluster.
+
+    Events that share an id but not their content are no fault of the tables: both are kept.
+    """
 
     table: str
     files: Sequence[tuple[Place, DataFile]]
@@ -375,19 +380,27 @@ class _DayOfIds:
         repeated = _repeated(np.concatenate([numbers_of_keys(_ids(path)) for path, _ in self.files]))
         if not len(repeated):
             return
-        first: dict[tuple[str, str], str] = {}
+        secret = SystemEntropy().uuid().hex[:SECRET_CHARACTERS]
+        first: dict[tuple[str, str, int], str] = {}
         count = 0
         for path, file in self.files:
             ids = _ids(path)
             rows = np.flatnonzero(np.isin(numbers_of_keys(ids), repeated))
-            clusters = _clusters(path)
-            for key in zip(clusters.take(rows).to_pylist(), ids.take(rows).to_pylist(), strict=True):
+            columns = _clusters(path).take(rows), ids.take(rows), _contents(path, rows, secret)
+            for key in zip(*(each.to_pylist() for each in columns), strict=True):
                 if key in first:
                     count += 1
                     if count <= REPEATED_MAX:
                         other = "" if first[key] == file.name else f" in {quoted(first[key])}"
                         yield self.table, file.name, f"event id `{key[1]}` occurs a second time, first{other}"
                 first.setdefault(key, file.name)
+
+
+def _contents(path: Place, rows: npt.NDArray[np.int64], secret: str) -> pa.Array:
+    """Return a digest of the content of these rows of a file."""
+    with parquet.ParquetFile(source_of(path)) as content:
+        known = [name for name in CONTENT_SCHEMA.fieldNames() if name in content.schema_arrow.names]
+        return content_digests(content.read(columns=known).take(rows).combine_chunks(), secret)
 
 
 def _repeated(numbers: Numbers) -> Numbers:
