@@ -61,10 +61,10 @@ class Runs:
         frame = self.frame([row for rows in found for row in rows])
         frame = of_cluster(frame, self.tables.chosen_cluster.name)
 
-        def rows_after() -> dict[str, DataFrame]:
-            former = self.tables.read(self.spark, "anomalies").drop("suppressed_by", "cluster")
+        def rows_after(before: Tables) -> dict[str, DataFrame]:
+            former = before.read(self.spark, "anomalies").drop("suppressed_by", "cluster")
             rows = merged(former, frame).withColumn("suppressed_by", suppressed_by(known))
-            states = self.tables.read(self.spark, "finding_states").drop("cluster")
+            states = before.read(self.spark, "finding_states").drop("cluster")
             last = MONDAY + timedelta(days=until)
             return {
                 "anomalies": rows,
@@ -230,7 +230,7 @@ def test_two_tables_change_together_or_not_at_all(runs: Runs) -> None:
     runs.run(1, seen("a", 1))
     before = runs.states()
 
-    def broken() -> dict[str, DataFrame]:
+    def broken(_: Tables) -> dict[str, DataFrame]:
         rows = runs.frame(seen("b", 1)).selectExpr("*", "null suppressed_by")
         return {"anomalies": rows, "audit_events": rows}
 

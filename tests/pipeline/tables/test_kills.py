@@ -19,6 +19,7 @@ from testkit.processes import spawn
 from tests.pipeline.events import event_line, kafka_line
 from tests.pipeline.tables.driver import BEGUN
 from tests.pipeline.tables.filling import folder_of
+from tests.pipeline.tables.reviewing import acls_for, principals, review
 from tests.pipeline.tables.test_runs import contents
 
 KILLS = int(os.environ.get("KUSTOS_KILLS", "1"))
@@ -120,3 +121,19 @@ def test_killed_at_any_moment(
         driver.kill()
     driver.wait(LONGEST_RUN_S)
     check_again(spark, audit, tables, wanted)
+
+
+def test_a_review_killed_between_its_tables_leaves_the_former_one_whole(
+    spark: SparkSession, tmp_path: Path, first: Path
+) -> None:
+    tables = Tables(tmp_path / "tables")
+    shutil.copytree(first, folder_of(tables))
+    review(spark, tables, acls_for(tmp_path / "first.txt", "alice"))
+    before = principals(spark, tables)
+    acls = acls_for(tmp_path / "second.txt", "zoe")
+    command = [sys.executable, "-m", "tests.pipeline.tables.reviewing", str(folder_of(tables)), str(acls)]
+    process = spawn(command, stdout=subprocess.DEVNULL, cwd=ROOT)
+    assert process.wait(LONGEST_RUN_S) == -signal.SIGKILL
+    assert principals(spark, tables) == before
+    review(spark, tables, acls)
+    assert all("User:zoe" in found for found in principals(spark, tables).values())

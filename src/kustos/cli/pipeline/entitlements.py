@@ -65,7 +65,7 @@ class EntitlementFiles:
     ) -> None:
         from kustos.pipeline.review import Comparison, former_of
 
-        self.tables: Final = tables
+        self.tables = tables
         self._acls: Final = acls
         self._choice: Final = choice
         self._former: Final = former

@@ -99,7 +99,7 @@ def judge(
         return ExitCode.OK
     steps = len(JUDGE_STEPS) + 1
     with working("judge", configuration.spark, steps=steps) as (spark, step):
-        judged = run_judgement(spark, tables, question, step)
+        tables, judged = run_judgement(spark, tables, question, step)
         step("looking for the gravest")
         found = gravest_findings(tables.read(spark, "history_findings"), limit, with_rules=rules)
         rows = [row.asDict(recursive=True) for row in found.collect()]

@@ -89,7 +89,7 @@ def replay(
         found = replay_of_tables(
             spark, tables, candidate, baseline, first_day=first, last_day=last, rule_changes=rules
         )
-        tables.replace("replay_flips", found.flips)
+        tables = tables.replace("replay_flips", found.flips)
         step("summing up")
         saved = type(found)(tables.read(spark, "replay_flips"))
         kinds = [row.asDict() for row in saved.by_kind.collect()]

@@ -177,7 +177,7 @@ def _review(
 
     steps = len(REVIEW_STEPS) + 1
     with working("review", configuration.spark, steps=steps) as (spark, step):
-        counts = run_review(spark, written.tables, question, step)
+        written.tables, counts = run_review(spark, written.tables, question, step)
         step("writing files")
         if details is not None:
             written.write_details(spark, details)

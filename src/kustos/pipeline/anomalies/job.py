@@ -54,17 +54,17 @@ def run_anomalies(
     # computed before the tables are locked; the plan, which is planned again with each step, ends here
     found = of_cluster(search, tables.chosen_cluster.name).localCheckpoint()
 
-    def rows_after() -> "dict[str, DataFrame]":
-        together = merged(tables.read(spark, "anomalies").drop("suppressed_by", CLUSTER), found)
+    def rows_after(before: "Tables") -> "dict[str, DataFrame]":
+        together = merged(before.read(spark, "anomalies").drop("suppressed_by", CLUSTER), found)
         rows = kept(together.withColumn("suppressed_by", suppressed_by(suppressions)))
-        former = tables.read(spark, "finding_states").drop(CLUSTER)
+        former = before.read(spark, "finding_states").drop(CLUSTER)
         judged_until = window.end - timedelta(days=1)
         return {
             "anomalies": rows,
             "finding_states": states_of(rows, former, judged_until=judged_until, now=now),
         }
 
-    tables.update("find-anomalies", rows_after, is_kept=True)
+    tables = tables.update("find-anomalies", rows_after, is_kept=True)
     progress(ANOMALY_STEPS[1])
     return _sums(stored_states(tables), window, now, limit, with_suppressed=with_suppressed)
 

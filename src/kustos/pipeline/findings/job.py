@@ -1,4 +1,7 @@
-"""The review over the tables: `entitlements`, `access_review` and `findings` from one read of the roll-up."""
+"""The review over the tables: `entitlements`, `access_review` and `findings` from one read of the roll-up.
+
+All three are replaced in one commit.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,11 +49,11 @@ class ReviewQuestion:
 
 def run_review(
     spark: "SparkSession", tables: "Tables", question: ReviewQuestion, progress: Progress = silent
-) -> dict[str, Any]:
-    """Replace what `entitlements`, `access_review` and `findings` have on the cluster of the tables.
+) -> "tuple[Tables, dict[str, Any]]":
+    """Replace what `entitlements`, `access_review` and `findings` have on the cluster of the tables, at once.
 
-    Returns sums of each, and as `record` what the record covers of the days before
-    (`RecordCoverage.as_dict`).
+    Returns the tables as of that commit, and sums of each with what the record covers of the days before as
+    `record` (`RecordCoverage.as_dict`).
 
     Raises what `Tables` raises, `ReviewError`, `MetadataHistoryError` and `AnalysisError`.
     """
@@ -58,14 +61,16 @@ def run_review(
 
     tables = tables.rolled_up(spark).of_cluster()
     with history_errors():
-        record = _review(spark, tables, question, progress)
+        record, answers = _review(spark, tables, question, progress)
+    tables = tables.update("review", lambda _: answers)
     progress(REVIEW_STEPS[3])
-    return {"record": record.as_dict(), **_sums(spark, tables)}
+    return tables, {"record": record.as_dict(), **_sums(spark, tables)}
 
 
 def _review(
     spark: "SparkSession", tables: "Tables", question: ReviewQuestion, progress: Progress
-) -> "RecordCoverage":
+) -> "tuple[RecordCoverage, dict[str, DataFrame]]":
+    """Return what the record covers, and the rows of each table, which are computed already."""
     from kustos.pipeline.deciding import ship
     from kustos.pipeline.findings import NOTHING_KNOWN, acl_findings, supports
     from kustos.pipeline.queries.record import record_of
@@ -91,26 +96,25 @@ def _review(
             questions=questions,
             record=record,
         )
-        tables.replace("access_review", reviewed)
+        # computed before the tables are locked, as all of these
+        answers = {"access_review": reviewed.localCheckpoint()}
         progress(REVIEW_STEPS[1])
         existing = question.existing or NOTHING_KNOWN
-        tables.replace(
-            "entitlements",
-            entitlement_rows(
-                spark,
-                rollup,
-                question.acls,
-                shipped,
-                as_of=question.as_of,
-                questions=questions,
-                dormant_days=question.dormant_days,
-                teams=question.teams,
-                history=history,
-                names={kind.name: names for kind, names in existing.listing().items()},
-                principals=existing.known_principals(),
-                record=record,
-            ),
+        entitled = entitlement_rows(
+            spark,
+            rollup,
+            question.acls,
+            shipped,
+            as_of=question.as_of,
+            questions=questions,
+            dormant_days=question.dormant_days,
+            teams=question.teams,
+            history=history,
+            names={kind.name: names for kind, names in existing.listing().items()},
+            principals=existing.known_principals(),
+            record=record,
         )
+        answers["entitlements"] = entitled.localCheckpoint()
         progress(REVIEW_STEPS[2])
         found = acl_findings(
             spark,
@@ -124,8 +128,9 @@ def _review(
             supported=supported,
             record=record,
         )
-        tables.replace("findings", _with_broken_rules(spark, rollup, question, found))
-        return record
+        found = _with_broken_rules(spark, rollup, question, found)
+        answers["findings"] = found.localCheckpoint()
+        return record, answers
     finally:
         questions.unpersist()
         supported.unpersist()

@@ -37,12 +37,12 @@ class JudgeQuestion:
 
 def run_judgement(
     spark: "SparkSession", tables: Tables, question: JudgeQuestion, progress: Progress = silent
-) -> dict[str, Any]:
-    """Replace what `judged` and `history_findings` have on the cluster of the tables; return their sums.
+) -> tuple[Tables, dict[str, Any]]:
+    """Replace what `judged` and `history_findings` have on the cluster of the tables, in one commit.
 
-    `history`: its extent, the row of METADATA_REACH_SCHEMA. `verdicts`: for each, its `events` and `accesses`
-    (rows of `judged`). `findings`: for each kind its `count` and `events`. Raises what `Tables` raises and
-    `MetadataHistoryError`.
+    Returns the tables as of that commit, and sums. `history`: its extent, the row of METADATA_REACH_SCHEMA.
+    `verdicts`: for each, its `events` and `accesses` (rows of `judged`). `findings`: for each kind its
+    `count` and `events`. Raises what `Tables` raises and `MetadataHistoryError`.
     """
     from kustos.pipeline.history import (
         history_errors,
@@ -67,15 +67,17 @@ def run_judgement(
                 super_users=question.super_users,
                 allow_everyone_if_no_acl_found=question.allow_everyone_if_no_acl_found,
             )
-            tables.replace("judged", judged)
+            # computed before the tables are locked, and read twice
+            judged = judged.localCheckpoint()
         finally:
             reach.unpersist()
     progress(JUDGE_STEPS[2])
-    saved = tables.read(spark, "judged")
-    tables.replace("history_findings", history_findings(saved))
-    return {
+    tables = tables.update(
+        "judge", lambda _: {"judged": judged, "history_findings": history_findings(judged)}
+    )
+    return tables, {
         "history": extent,
-        "verdicts": _verdicts(saved),
+        "verdicts": _verdicts(tables.read(spark, "judged")),
         "findings": _kinds(tables.read(spark, "history_findings")),
     }
 

@@ -74,8 +74,8 @@ class Tables:
 
     `Tables.at("s3://bucket/access")` lie in an object store, with credentials from the environment. With a
     `cluster` only its rows are read, and answers replace only its answers; see `of_cluster`, which also gives
-    the `ids`: answers have the names of clusters, where rows may have ids. With `as_of` the tables that runs
-    write are read as that run left them; see `rolled_up`.
+    the `ids`: answers have the names of clusters, where rows may have ids. With `as_of` every table is read
+    as that commit left it: what is read together was committed together; see `rolled_up` and `update`.
     """
 
     folder: Place
@@ -103,7 +103,7 @@ class Tables:
         place, files = self.place(name), [file.name for file in self.snapshot(name)]
         schema = SCHEMAS.get(name)
         if schema is None:
-            version = self.state().versions.get(name)
+            version = self._seen().versions.get(name)
             table = None if version is None else open_table(place, version)
             if table is None:
                 raise TablesError(f"there is no table `{name}` in `{self.folder}`")
@@ -116,12 +116,12 @@ class Tables:
         return rows_of_cluster(rows, self.cluster, name == QUARANTINE)
 
     def rolled_up(self, spark: SparkSession) -> "Tables":
-        """Return the tables as of one run whose events are all in the roll-up, for an answer to read.
+        """Return the tables as of one commit whose events are all in the roll-up, for an answer to read.
 
-        That is the last run. If it left days without a roll-up, as a stream does until its next upkeep and a
-        killed one for good, they are rolled up first; meanwhile another run may write. A roll-up that another
-        program damaged is rebuilt. Raises `StaleRollupError` if that fails, because the tables cannot be
-        written for example, and `TablesDamagedError` if events are damaged.
+        That is the last commit. If it left days without a roll-up, as a stream does until its next upkeep and
+        a killed one for good, they are rolled up first; meanwhile another run may write. A roll-up that
+        another program damaged is rebuilt. Raises `StaleRollupError` if that fails, because the tables cannot
+        be written for example, and `TablesDamagedError` if events are damaged.
         """
         if self.as_of is not None and not self.as_of.stale_days:
             return self
@@ -212,41 +212,45 @@ class Tables:
 
         Raises `TablesDamagedError` if another program has changed the files or the log, `TablesError`.
         """
-        state, place = self._seen() if name in GROWING else self.state(), self.place(name)
+        state, place = self._seen(), self.place(name)
         if not state.number:
             check_number(place, run_of(open_table(place)), 0)
         return committed_files(place, state)
 
-    def replace(self, name: str, rows: DataFrame) -> None:
-        """Replace a whole table by rows, atomically; raise `TablesError` for one that only runs write.
+    def replace(self, name: str, rows: DataFrame) -> "Tables":
+        """Replace a whole table by rows, and return the tables as of that commit.
 
-        Tables of one cluster keep the rows of others. `rows` may depend on the former table.
+        Tables of one cluster keep the rows of others. `rows` may depend on the former table. Raises
+        `TablesError` for a table that only runs write.
         """
         self._check_replaceable(name)
-        self.update(f"replace-{name}", lambda: {name: rows})
+        return self.update(f"replace-{name}", lambda _: {name: rows})
 
     def update(
-        self, run_id: str, rows_of: Callable[[], Mapping[str, DataFrame]], *, is_kept: bool = False
-    ) -> None:
-        """Replace whole tables by rows, all of them at once or none; raise as `replace` does.
+        self, run_id: str, rows_of: "Callable[[Tables], Mapping[str, DataFrame]]", *, is_kept: bool = False
+    ) -> "Tables":
+        """Replace whole tables by rows in one commit; return the tables as of it. Raise as `replace` does.
 
-        `rows_of` is called while the tables are locked: no other run changes what it reads before the commit.
+        `rows_of` gets the tables as they are before the commit, and is called while they are locked: no other
+        run changes them in between. What takes long is computed before, because other runs wait meanwhile.
         `is_kept`: also rows of clusters stay that no event names any more, since nothing can bring them back.
         """
         with self.transaction() as change:
+            before = replace(self, as_of=change.state)
             writes = []
-            for name, answer in rows_of().items():
+            for name, answer in rows_of(before).items():
                 self._check_replaceable(name)
                 schema, rows = SCHEMAS.get(name), named_rows(answer, self.cluster)
-                former = self._former(rows.sparkSession, name, is_kept=is_kept)
+                former = before._former(rows.sparkSession, name, is_kept=is_kept)
                 if self.cluster is not None and former is not None:
-                    clusters = None if is_kept else self.of_last_run().clusters()
+                    clusters = None if is_kept else before.clusters()
                     rows = rows.unionByName(others_of(former, self.cluster, clusters, self.ids), True)
                 staged = rows if schema is None else rows.to(schema)
                 stored = stored_schema(name, staged.schema)
                 change.add(name, write_rows(staged, change.place(name), change.mark, stored))
                 writes.append(Write(table=name, schema=stored, has_days=False, replaces=None))
             change.commit(run_id, UPKEEP, writes)
+            return replace(self, as_of=change.state_now())
 
     def _former(self, spark: SparkSession, name: str, *, is_kept: bool) -> DataFrame | None:
         """Return the rows of a table that is to be replaced, None for one without rows of other clusters.
@@ -282,7 +286,8 @@ class Tables:
         self._check_replaceable(name)
         schema = stored_schema(name)
         with self.transaction() as change:
-            rows = pa.Table.from_pylist(list(changed(self.read_small(name))), schema=schema)
+            former = replace(self, as_of=change.state).read_small(name)
+            rows = pa.Table.from_pylist(list(changed(former)), schema=schema)
             try:
                 change.add(name, [write_file(change.place(name), new_name(change.mark), rows)])
             except OSError as error:
@@ -297,7 +302,7 @@ class Tables:
 
     def has(self, name: str) -> bool:
         """Return whether a table was ever written."""
-        return name in self.state().versions
+        return name in self._seen().versions
 
     def place(self, name: str) -> Place:
         """Return the folder of a table, which need not exist; raise `TablesError` for an invalid name."""
@@ -314,16 +319,16 @@ class Tables:
         return read_state(self.folder)
 
     def _seen(self) -> State:
-        """Return the state in which the tables that runs write are read."""
+        """Return the state in which the tables are read."""
         return self.state() if self.as_of is None else self.as_of
 
     def inputs(self) -> Mapping[str, InputFile]:
         """Return the files that runs have read, by path; raise `TablesDamagedError`, `TablesError`."""
-        return read_inputs(self.folder, self.state()).files
+        return read_inputs(self.folder, self._seen()).files
 
     def known_inputs(self) -> tuple[InputFile, ...]:
         """Return these files, after the logs that gave way to others at their paths; raise likewise."""
-        return read_inputs(self.folder, self.state()).all()
+        return read_inputs(self.folder, self._seen()).all()
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
