@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.pipeline.deciding import read_acl_set
+from kustos.pipeline.privilege import proof
 from kustos.pipeline.tables import Tables
 from tests.pipeline.events import NOW, NOW_MS, event_line
 
@@ -172,18 +173,46 @@ def test_the_recommended_acls_allow_what_was_used_and_no_more(
     spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = place / "least.yaml"
-    numbers = said(capsys, place, "recommend", "--out", str(out), "--today")
+    numbers = said(capsys, place, "recommend", "--out", str(out), "--beyond-today")
     assert numbers["is_proven"]
     assert numbers["acls_today"] == 2
     entries = {(str(b.entry.principal), b.entry.operation.name) for b in read_acl_set(out).bindings}
     assert ("User:bob", "READ") in entries
     assert not {who for who, _ in entries} & {"User:mallory", "User:eve"}
     # today's ACLs do not allow what `feed` did as a super user
-    words = ["--within-today", "--with-super-users"]
-    within = said(capsys, place, "recommend", "--out", str(out), *words)
+    within = said(capsys, place, "recommend", "--out", str(out), "--with-super-users")
     assert (within["is_proven"], within["unserved"], within["regions_gained"]) == (True, 1, 0)
     entries = {(str(b.entry.principal), b.entry.operation.name) for b in read_acl_set(out).bindings}
     assert entries == {("User:bob", "READ")}
+
+
+def test_what_is_beyond_todays_acls_is_on_the_screen(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["pipeline", "recommend", "--with-super-users", "--config", str(place / "pipeline.yml")]
+    assert run([*command, "--beyond-today"]) == ExitCode.OK
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "parts beyond today's ACLs 1" in shown
+    assert "beyond today's ACLs (`kustos diff` shows all of it): " in shown
+    assert "User:feed" in shown
+    assert run(command) == ExitCode.OK
+    assert "User:feed" not in capsys.readouterr().out
+
+
+def test_a_recommendation_that_is_not_proven_is_not_written(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, commands = place / "unproven.yaml", place / "unproven.sh"
+    monkeypatch.setattr(proof, "recommended_acls", lambda _: [])
+    command = ["pipeline", "recommend", "--out", str(out), "--commands", str(commands)]
+    assert run([*command, "--config", str(place / "pipeline.yml")]) == ExitCode.FAILED
+    shown = capsys.readouterr()
+    assert "the proof fails, so no file was written" in shown.err
+    said = " ".join(shown.out.split())
+    assert "proven by replay of it NO" in said
+    assert "lost User:bob 10.0.0.7 READ TOPIC payments" in said
+    assert not out.exists()
+    assert not commands.exists()
 
 
 def test_flows_and_anomalies_answer(

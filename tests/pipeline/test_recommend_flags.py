@@ -91,7 +91,7 @@ def test_a_dry_run_says_every_choice(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "tables").mkdir()
     (tmp_path / "acls.yaml").write_text("acls: []\n")
     (tmp_path / "pipeline.yml").write_text(
-        "version: 1\ntables: {path: tables}\nacls: {source: acls.yaml}\nrecommend: {within_today: true}\n"
+        "version: 1\ntables: {path: tables}\nacls: {source: acls.yaml}\nrecommend: {within_today: false}\n"
     )
     words = ["--wildcard-share", "0", "--show-hidden", "--exclude-resource", "TOPIC:PREFIXED:secret."]
     config = ["--config", str(tmp_path / "pipeline.yml")]
@@ -100,5 +100,18 @@ def test_a_dry_run_says_every_choice(tmp_path: Path, capsys: pytest.CaptureFixtu
         "  wildcard_share: never",
         "  resources_excluded: TOPIC:PREFIXED:secret.",
         "  keeps_hidden: False",
-        "  within_today: true",
+        "  within_today: false",
     ]
+
+
+def test_within_todays_acls_is_the_default_and_needs_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert settings("{}").within_today
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "pipeline.yml").write_text("version: 1\ntables: {path: tables}\n")
+    command = ["pipeline", "recommend", "--dry-run", "--config", str(tmp_path / "pipeline.yml")]
+    assert run(command) == ExitCode.USAGE
+    assert "no ACLs of today to stay within" in capsys.readouterr().err
+    assert run([*command, "--beyond-today"]) == ExitCode.OK
+    assert capsys.readouterr().out.splitlines()[1:] == ["  within_today: false"]

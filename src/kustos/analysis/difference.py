@@ -1,7 +1,7 @@
 """What changes if one set of ACLs replaces another: exactly, over every possible request."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,17 +45,21 @@ def diff(
     new_rules: Rules | None = None,
     *,
     regions_max: int = REGIONS_MAX,
+    only: Direction | None = None,
 ) -> Difference:
     """Return the exact regions where the decision changes; none if and only if the sets mean the same.
 
     `new_rules` defaults to `rules`. Returns at most `regions_max` changes and at least one if there is any;
-    `is_cut` reports that there are more. Raises `AnalysisError` for a principal without a type.
+    `is_cut` reports that there are more. `only` one direction: what the other changes takes no room. Raises
+    `AnalysisError` for a principal without a type.
     """
     before, after = AclSet(old, rules), AclSet(new, rules if new_rules is None else new_rules)
-    return difference_of(before, after, regions_max=regions_max)
+    return difference_of(before, after, regions_max=regions_max, only=only)
 
 
-def difference_of(before: AclSet, after: AclSet, *, regions_max: int = REGIONS_MAX) -> Difference:
+def difference_of(
+    before: AclSet, after: AclSet, *, regions_max: int = REGIONS_MAX, only: Direction | None = None
+) -> Difference:
     """Return the difference of two prepared sets, which can serve further questions; see `diff`."""
     changed: dict[ResourceType, dict[str, set[Site]]] = defaultdict(lambda: defaultdict(set))
     for binding in before.bindings ^ after.bindings:
@@ -64,7 +68,7 @@ def difference_of(before: AclSet, after: AclSet, *, regions_max: int = REGIONS_M
     crowds: list[tuple[_Comparison, Crowd[Piece]]] = []
     room = max(1, regions_max)
     for resource_type in RESOURCE_TYPES:
-        compared = _Comparison(before, after, resource_type, changed[resource_type])
+        compared = _Comparison(before, after, resource_type, changed[resource_type], only)
         crowd = compared.everyone(room)
         room -= len(crowd)
         crowds.append((compared, crowd))
@@ -82,7 +86,12 @@ class _Comparison:
     """Who gains and loses what on one type; `changed` maps each principal to its changed patterns."""
 
     def __init__(
-        self, before: AclSet, after: AclSet, resource_type: ResourceType, changed: dict[str, set[Site]]
+        self,
+        before: AclSet,
+        after: AclSet,
+        resource_type: ResourceType,
+        changed: dict[str, set[Site]],
+        only: Direction | None,
     ) -> None:
         self.resource_type = resource_type
         self._changed = changed
@@ -93,7 +102,7 @@ class _Comparison:
             sites = sites.union(*changed.values())
         is_same_default = was.allow_everyone_if_no_acl_found is now.allow_everyone_if_no_acl_found
         zone = Zone.of(sites) if is_same_default else EVERYWHERE
-        self._answers = Answers((before, after), resource_type, zone, _delta)
+        self._answers = Answers((before, after), resource_type, zone, _DELTAS[only])
         self._promoted = was.super_users ^ now.super_users
 
     def everyone(self, regions_max: int) -> Crowd[Piece]:
@@ -133,8 +142,25 @@ def _first(pair: tuple[tuple[object, ...], Change]) -> Any:
     return pair[0]
 
 
-def _delta(values: Values) -> ByHost | None:
+def _changed(values: Values) -> ByHost | None:
     old, new = values
     return (
         None if old == new else combined(old, new, lambda was, now: now & ~was | (was & ~now) << _LOST_SHIFT)
     )
+
+
+def _gained(values: Values) -> ByHost | None:
+    old, new = values
+    return None if old == new else combined(old, new, lambda was, now: now & ~was)
+
+
+def _lost(values: Values) -> ByHost | None:
+    old, new = values
+    return None if old == new else combined(old, new, lambda was, now: (was & ~now) << _LOST_SHIFT)
+
+
+_DELTAS: Final[Mapping[Direction | None, Callable[[Values], ByHost | None]]] = {
+    None: _changed,
+    Direction.GAINED: _gained,
+    Direction.LOST: _lost,
+}

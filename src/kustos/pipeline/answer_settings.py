@@ -54,7 +54,7 @@ class RecommendSettings(Section):
     keeps_hidden: bool | None = None
     with_super_users: bool | None = None
     coverage: Number | None = None
-    within_today: bool = False
+    within_today: bool = True
 
     def stated(self) -> dict[str, Any]:
         """Return the keys that the file sets, `null` ones too, without `within_today`."""

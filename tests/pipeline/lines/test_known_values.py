@@ -137,8 +137,8 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     [
         ["replay", "{place}/acls.txt"],
         ["review", "--csv", "{place}/review.csv", "--sign-off", "{place}/review.json"],
-        ["recommend", "--today", "--out", "{place}/least.yaml"],
-        ["recommend", "--out", "{place}/within.yaml", "--within-today"],
+        ["recommend", "--beyond-today", "--out", "{place}/least.yaml"],
+        ["recommend", "--out", "{place}/within.yaml"],
         ["anomalies", "--days", "5"],
         ["flows", "--out", "{place}/flows.dot"],
         ["judge", "--by-rollup"],

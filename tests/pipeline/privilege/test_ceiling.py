@@ -30,7 +30,7 @@ from kustos.pipeline.privilege import (
 )
 from kustos.pipeline.privilege.ceiling import Ceiling
 from tests.pipeline.privilege.test_theorems import NO_ACL_CAN, OPTIONS, decides
-from tests.pipeline.privilege.worlds import HOSTS, NAMES, SEGMENTS, problems
+from tests.pipeline.privilege.worlds import HOSTS, NAMES, SEGMENTS, odd_problems, problems
 
 MANY = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 ELSEWHERE = "192.168.0.1"
@@ -122,6 +122,25 @@ def test_every_question_that_the_recommended_set_allows_is_allowed_today(
             assert not today[use.host, use.operation, use.name]
         else:
             assert unserved.reason in {*NO_ACL_CAN, Unserved.PROBE}
+
+
+@MANY
+@given(data=st.data(), problem=odd_problems(), options=OPTIONS, default=st.booleans())
+def test_of_odd_values_too_nothing_recorded_is_allowed_beyond_today(
+    data: st.DataObject, problem: Problem, options: PrivilegeOptions, default: bool
+) -> None:
+    acls = list(dict.fromkeys(data.draw(todays(type_of(problem))) + data.draw(literals_of(problem))))
+    ceiling = Ceiling(acls, allow_everyone_if_no_acl_found=default).of_principal(PRINCIPAL)
+    answer = least_privilege(problem, options, ceiling=ceiling)
+    lost, opened = decides(problem, answer)
+    assert lost == {unserved.use for unserved in answer.unserved}
+    assert opened == set(answer.overruled)
+    principal = KafkaPrincipal.parse(PRINCIPAL)
+    authorizer = StandardAuthorizer.of(acls, allow_everyone_if_no_acl_found=default)
+    for use in set(problem.uses) - lost:
+        if use.name is not None:
+            session = authorizer.session(principal, use.host)
+            assert session.decide(use.operation, use.resource_type, use.name).allowed, use
 
 
 @MANY

@@ -147,7 +147,7 @@ def test_a_wildcard_that_would_answer_a_denied_question_is_not_granted() -> None
         ("User:a", Use(HOST, READ, GROUP, "*"), Unserved.WILDCARD_NAME),
         ("User:a", Use(HOST, WRITE, ResourceType.CLUSTER, "other"), Unserved.CLUSTER_NAME),
         ("User:a", Use(HOST, AclOperation.UNKNOWN, TOPIC, "t"), Unserved.OPERATION),
-        ("User:a", Use(HOST, READ, GROUP, "ü" * 20_000), Unserved.NAME_TOO_LONG),
+        ("User:a", Use(HOST, READ, GROUP, "ü" * 20_000), Unserved.TOO_LONG),
     ],
 )
 def test_what_no_acl_can_grant_is_told(principal: str, use: Use, reason: Unserved) -> None:

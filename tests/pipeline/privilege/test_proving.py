@@ -1,9 +1,10 @@
 """The whole answer on a small record: ACLs, numbers, replay, difference, texts."""
 
 import json
+from dataclasses import replace
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from kustos.acl import (
     AccessControlEntry,
@@ -16,11 +17,15 @@ from kustos.acl import (
 )
 from kustos.acl.forms import AclForm, read_acls
 from kustos.pipeline.deciding import AclsInForce
-from kustos.pipeline.privilege import DEFAULT_OPTIONS
+from kustos.pipeline.privilege import DEFAULT_OPTIONS, HostChoice, PrivilegeOptions, RecommendedAcl, proof
 from kustos.pipeline.privilege.legitimate import Legitimate
 from kustos.pipeline.privilege.proof import STEPS, Recommendation, recommendation
 from kustos.pipeline.privilege.reach import granted_on_known_names
-from kustos.pipeline.privilege.recommendations import recommended_commands, recommended_yaml
+from kustos.pipeline.privilege.recommendations import (
+    recommended_acls,
+    recommended_commands,
+    recommended_yaml,
+)
 from tests.pipeline.privilege.rows import denied, rollup, used
 
 ROWS = [
@@ -95,10 +100,75 @@ def test_its_acls_are_counted_and_compared_with_todays(found: Recommendation) ->
     assert len(said["difference"]["changes"]) == numbers.regions_lost + numbers.regions_gained
 
 
+def test_hosts_that_never_used_an_acl_are_counted_like_such_names(spark: SparkSession) -> None:
+    rows = [
+        used("t", host="10.0.0.1"),
+        used("t", "WRITE", host="10.0.0.2"),
+        used("u", principal="User:b", host="10.0.0.3"),
+        denied("t", host="10.0.0.9"),
+    ]
+    # of three known hosts each ACL for every host serves one; READ of `t` is for one address alone
+    found = recommendation(spark, rollup(spark, *rows))
+    assert {(acl.binding.entry.host, acl.host_count) for acl in found.acls} == {("*", 1), ("10.0.0.1", 1)}
+    assert (found.numbers.acls, found.numbers.over_granted_hosts) == (3, 4)
+    exact = recommendation(spark, rollup(spark, *rows), PrivilegeOptions(hosts=HostChoice.EXACT))
+    assert exact.numbers.over_granted_hosts == 0
+
+
+def test_of_odd_values_the_proof_holds_and_what_has_no_acl_is_said(spark: SparkSession) -> None:
+    rows = [
+        *[used(f"pay.{text}", host="10.0.0.1") for text in ("a", "b", "c", "x" * 40_000)],
+        used("pay.a", host="*"),
+        used("late", host="10.0.0.0/24"),
+        used("nowhere", host=None),
+        used("", principal="User:b"),
+        used("x", principal="nobody"),
+        used("x", principal=None),
+        used("x", "Read", principal="User:b"),
+    ]
+    numbers = recommendation(spark, rollup(spark, *rows)).numbers
+    # the long name and the host `*` need no ACL of their own: the prefix allows them from everywhere
+    assert (numbers.is_proven, numbers.lost_accesses, numbers.unserved) == (True, 5, 5)
+
+
+def test_a_proof_that_fails_says_for_which_access(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def others(table: DataFrame) -> list[RecommendedAcl]:
+        acls = [acl for acl in recommended_acls(table) if acl.binding.pattern.name != "a"]
+        return [*acls, replace(acls[0], binding=acl("User:c", "c", "READ", "LITERAL"))]
+
+    monkeypatch.setattr(proof, "recommended_acls", others)
+    # as many are lost as are unserved, and are not the same
+    rows = [used("a"), used("b"), used("", principal="User:b"), denied("c", principal="User:c")]
+    found = recommendation(spark, rollup(spark, *rows))
+    assert not found.numbers.is_proven
+    assert [(row["outcome"], row["principal"], row["resource_name"]) for row in found.unproven] == [
+        ("LOST", "User:app", "a"),
+        ("OPENED", "User:c", "c"),
+    ]
+
+
+def test_what_is_gained_is_found_however_much_is_lost(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof, "REGIONS_SHOWN_MAX", 2)
+    many = [acl(f"User:{number}", f"a{number}", "READ", "LITERAL") for number in range(9)]
+    found = recommendation(
+        spark, rollup(spark, used("z", principal="User:z")), today=AclsInForce.of("today", many)
+    )
+    assert (found.numbers.regions_gained, found.numbers.is_difference_cut) == (1, True)
+
+
 def test_the_yaml_is_read_back_the_same(found: Recommendation) -> None:
     text = recommended_yaml(found.acls)
     assert [each.binding for each in read_acls(text, AclForm.YAML, "x")] == [a.binding for a in found.acls]
     assert "  # used on 4 names that begin so, of 4 known\n" in text
+    dated = recommended_yaml(found.acls, found.record)
+    assert dated.removesuffix(text).startswith("# the record: 1 of the 90 days up to ")
+    assert dated.removesuffix(text).endswith(": too early to say what is unused\n")
+    bindings = [[each.binding for each in read_acls(one, AclForm.YAML, "x")] for one in (dated, text)]
+    assert bindings[0] == bindings[1]
     assert read_acls(recommended_yaml([]), AclForm.YAML, "x") == []
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +19,7 @@ from kustos.pipeline.privilege import (
     least_privilege,
 )
 from tests.pipeline.privilege.exact import World
-from tests.pipeline.privilege.worlds import problems
+from tests.pipeline.privilege.worlds import odd_problems, problems
 
 OPTIONS = st.builds(
     PrivilegeOptions,
@@ -67,6 +68,18 @@ def test_every_use_stays_allowed_and_every_denial_denied(problem: Problem, optio
         assert unserved.reason in NO_ACL_CAN or (
             unserved.reason is Unserved.PROBE and unserved.use.name is None
         )
+
+
+@settings(MANY, max_examples=400)
+@given(problem=odd_problems(), options=OPTIONS, hosts=st.sampled_from(HostChoice))
+def test_of_odd_values_too_an_access_is_unserved_or_overruled_exactly_if_the_authorizer_says_so(
+    problem: Problem, options: PrivilegeOptions, hosts: HostChoice
+) -> None:
+    answer = least_privilege(problem, replace(options, hosts=hosts))
+    lost, opened = decides(problem, answer)
+    assert lost == {unserved.use for unserved in answer.unserved}
+    assert opened == set(answer.overruled)
+    assert not any(acl.binding.entry.host == "" for acl in answer.acls), "no client has this host"
 
 
 @MANY

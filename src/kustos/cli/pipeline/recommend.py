@@ -1,7 +1,7 @@
 """`kustos pipeline recommend`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -20,13 +20,20 @@ from kustos.cli.pipeline.context import (
 )
 
 if TYPE_CHECKING:
-    from kustos.pipeline.privilege import Legitimate, PrivilegeNumbers, PrivilegeOptions, Recommendation
+    from datetime import date, datetime
+
+    from kustos.pipeline.configuration import PipelineConfiguration
+    from kustos.pipeline.deciding import AclsInForce
+    from kustos.pipeline.privilege import Legitimate, PrivilegeOptions, Recommendation
+
+WIDENING_SHOWN_MAX: Final = 20
+"""Parts beyond today's ACLs on a terminal; `kustos diff` has all."""
 
 EXAMPLES = """
 kustos pipeline recommend --out least.yaml
-kustos pipeline recommend --over-grant-weight 0 --out few.yaml --today
+kustos pipeline recommend --over-grant-weight 0 --beyond-today
 kustos pipeline recommend --literal --commands least.sh --uses-min 3
-kustos pipeline recommend --within-today --out less.yaml \\
+kustos pipeline recommend --out less.yaml \\
     --exclude-resource TOPIC:PREFIXED:secret.
 """
 
@@ -41,9 +48,6 @@ Topics = Annotated[
     typer.Option(
         "--topics", metavar="FILE", help="The topics that exist, one a line: counted as known names."
     ),
-]
-Today = Annotated[
-    bool, typer.Option("--today", help="Also say how much access today's ACLs lose by it, exactly.")
 ]
 
 
@@ -69,9 +73,8 @@ def recommend(
     keeps_hidden: flags.Hidden = None,
     with_listing: flags.WithListing = None,
     with_super_users: flags.WithSuperUsers = None,
-    within_today: flags.WithinToday = False,
+    within_today: flags.WithinToday = None,
     topics: Topics = None,
-    today: Today = False,
     since: Since = None,
     until: Until = None,
     cluster: ClusterOption = None,
@@ -80,17 +83,16 @@ def recommend(
 ) -> int:
     """Find the smallest set of ACLs for what was used.
 
-    The ACLs allow every recorded need and nothing that was denied, with prefixes where they cost less. A
-    replay proves the set before it is shown; the exit code is 1 if the proof fails. Flags override the
-    section `recommend` of the configuration, which has all of them and a few more.
+    The ACLs allow every recorded need and nothing that was denied, with prefixes where they cost less, and
+    nothing that today's ACLs do not allow unless you say `--beyond-today`. A replay proves the set before
+    it is written: if the proof fails, the command writes no file, says for which accesses it fails, and exits
+    with 1. Flags override the section `recommend` of the configuration, which has all of them and a few more.
     """
     parameters = locals()
-    import json
     from dataclasses import replace
 
-    from kustos.cli.failures import ExitCode
-    from kustos.cli.output import print_document
-    from kustos.cli.pipeline.inputs import check_writable, of_cluster, period_of, super_users_of, todays_acls
+    from kustos.cli.failures import CommandError, ExitCode
+    from kustos.cli.pipeline.inputs import check_writable, of_cluster, period_of, super_users_of
     from kustos.cli.pipeline.shown import print_plan
 
     configuration = configured(config)
@@ -102,21 +104,57 @@ def recommend(
     flag_values = flags.named(parameters) | {"from_day": first, "to_day": last}
     options, legitimate = flags.choices(configuration.recommend, flag_values, literal=literal)
     legitimate = replace(legitimate, super_users=super_users_of(configuration))
-    is_within = within_today or configuration.recommend.within_today
-    acls = todays_acls(configuration, config.absolute().parent) if today or is_within else None
+    is_within = configuration.recommend.within_today if within_today is None else within_today
+    acls = _todays_acls(configuration, config, is_within=is_within)
     if dry_run:
         print_plan(_plan(str(tables.folder), options, legitimate, is_within), output)
         return ExitCode.OK
     with working("recommend", configuration.spark, steps=4) as (spark, step):
         rollup = tables.read(spark, "audit_rollup")
         context = {"names": _names(spark, rollup, topics), "today": acls, "within_today": is_within}
-        found = recommendation(spark, rollup, options, legitimate, **context, progress=step)
-    files = _write(found, out, commands)
+        window: dict[str, Any] = {"as_of": _end(last), "window_days": configuration.review.dormant_days}
+        found = recommendation(spark, rollup, options, legitimate, **context, **window, progress=step)
+    files = _write(found, out, commands) if found.numbers.is_proven else []
+    _show(found, files, tables.chosen_cluster.name, output)
+    if not found.numbers.is_proven:
+        raise CommandError(ExitCode.FAILED, "NOT_PROVEN", "the proof fails, so no file was written")
+    return ExitCode.OK
+
+
+def _todays_acls(
+    configuration: "PipelineConfiguration", config: Path, *, is_within: bool
+) -> "AclsInForce | None":
+    """Return the ACLs of the configuration, None if it needs none; raise a usage error."""
+    from kustos.cli.failures import usage_error
+    from kustos.cli.pipeline.inputs import todays_acls
+
+    if configuration.acls is not None:
+        return todays_acls(configuration, config.absolute().parent)
+    if is_within:
+        raise usage_error(
+            "the configuration has no ACLs of today to stay within, add `acls:` with `source:` or say "
+            "`--beyond-today`"
+        )
+    return None
+
+
+def _end(last: "date | None") -> "datetime":
+    """Return the end of the last day of the period, now without one."""
+    from datetime import UTC, datetime, time, timedelta
+
+    return datetime.now(UTC) if last is None else datetime.combine(last + timedelta(days=1), time(), UTC)
+
+
+def _show(found: "Recommendation", files: list[Path], cluster: str, output: OutputFormat) -> None:
+    import json
+
+    from kustos.cli.output import print_document
+
     if output.is_document:
-        print_document({"cluster": tables.chosen_cluster.name, **json.loads(found.to_json())}, output)
+        written = {"files": [str(path) for path in files]}
+        print_document({"cluster": cluster, **json.loads(found.to_json()), **written}, output)
     else:
-        _print(found.numbers, files)
-    return ExitCode.OK if found.numbers.is_proven else ExitCode.FAILED
+        _print(found, files)
 
 
 def _write(found: "Recommendation", out: Path | None, commands: Path | None) -> list[Path]:
@@ -124,9 +162,10 @@ def _write(found: "Recommendation", out: Path | None, commands: Path | None) -> 
     from kustos.pipeline.privilege import recommended_commands, recommended_yaml
 
     if out is not None:
-        out.write_text(recommended_yaml(found.acls), encoding="utf-8")
+        out.write_text(recommended_yaml(found.acls, found.record), encoding="utf-8")
     if commands is not None:
-        commands.write_text("\n".join([*recommended_commands(found.acls), ""]), encoding="utf-8")
+        lines = recommended_commands(found.acls, found.record)
+        commands.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return [path for path in (out, commands) if path is not None]
 
 
@@ -144,8 +183,8 @@ def _plan(
             value = getattr(chosen, field.name)
             if value != getattr(default, field.name) and field.name != "over_grant_weight":
                 lines.append(f"  {field.name}: {_value_text(value)}")
-    if is_within_today:
-        lines.append("  within_today: true")
+    if not is_within_today:
+        lines.append("  within_today: false")
     return lines
 
 
@@ -172,9 +211,10 @@ def _names(spark: Any, rollup: Any, topics: Path | None) -> Any:
     return others.unionByName(spark.createDataFrame(rows, "resource_type string, resource_name string"))
 
 
-def _print(numbers: "PrivilegeNumbers", files: list[Path]) -> None:
-    from kustos.cli.output import print_lines, print_table
+def _print(found: "Recommendation", files: list[Path]) -> None:
+    from kustos.cli.output import print_lines, print_paragraph, print_table
 
+    numbers = found.numbers
     rows = [
         ("ACLs", f"{numbers.acls:,}"),
         ("  prefixes, wildcards", f"{numbers.prefixes:,}, {numbers.wildcards:,}"),
@@ -182,6 +222,7 @@ def _print(numbers: "PrivilegeNumbers", files: list[Path]) -> None:
         ("needs (distinct, requests)", f"{numbers.needed_accesses:,}, {numbers.needed_events:,}"),
         ("share of allowed requests", f"{numbers.coverage:.2%}"),
         ("names granted unnecessarily", f"{numbers.over_grants:,}"),
+        ("hosts granted unnecessarily", f"{numbers.over_granted_hosts:,}"),
         ("recorded denials kept", f"{numbers.denied_accesses - numbers.opened_accesses:,}"),
     ]
     if numbers.acls_today is not None:
@@ -191,8 +232,10 @@ def _print(numbers: "PrivilegeNumbers", files: list[Path]) -> None:
         ]
     if numbers.unserved:
         rows.append(("needs that no ACL may serve", f"{numbers.unserved:,}"))
-    if numbers.is_within_today:
-        rows.append(("parts beyond today's ACLs", f"{numbers.regions_gained:,}"))
+    beyond = "not known, no ACLs are configured"
+    if numbers.regions_gained is not None:
+        beyond = f"{numbers.regions_gained:,}{' or more' if numbers.is_difference_cut else ''}"
+    rows.append(("parts beyond today's ACLs", beyond))
     period = f", {numbers.recorded_from} to {numbers.recorded_to}" if numbers.recorded_days else ""
     rows += [
         ("days with a record", f"{numbers.recorded_days:,}{period}"),
@@ -200,4 +243,37 @@ def _print(numbers: "PrivilegeNumbers", files: list[Path]) -> None:
         ("proven by replay of it", "yes" if numbers.is_proven else "NO"),
     ]
     print_table(("least privilege", ""), rows)
+    print_paragraph(found.record.text())
+    _print_unproven(found)
+    _print_widening(found)
     print_lines(*map(str, files))
+
+
+def _print_unproven(found: "Recommendation") -> None:
+    from kustos.cli.output import print_table
+    from kustos.cli.pipeline.shown import resource
+
+    if found.unproven:
+        print_table(
+            ("not proven", "principal", "host", "operation", "resource"),
+            [
+                (row["outcome"].lower(), row["principal"], row["host"], row["operation"], resource(row))
+                for row in found.unproven
+            ],
+        )
+
+
+def _print_widening(found: "Recommendation") -> None:
+    """Say what the ACLs grant beyond today's, which `kustos diff` shows in full."""
+    from kustos.analysis import Direction
+    from kustos.cli.output import print_lines, printable
+
+    changes = [] if found.difference is None else found.difference.changes
+    gained = [each for each in changes if each.direction is Direction.GAINED]
+    if not gained:
+        return
+    print_lines("beyond today's ACLs (`kustos diff` shows all of it):")
+    for change in gained[:WIDENING_SHOWN_MAX]:
+        print_lines(f"  {printable(change.region.text())}")
+    if len(gained) > WIDENING_SHOWN_MAX:
+        print_lines(f"  and {len(gained) - WIDENING_SHOWN_MAX:,} more")

@@ -126,9 +126,11 @@ WithSuperUsers = Annotated[
     ),
 ]
 WithinToday = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--within-today", help="Grant nothing that today's ACLs do not grant; needs beyond them are reported."
+        "--within-today/--beyond-today",
+        help="Grant nothing that today's ACLs do not grant (the default), or also more: that is shown.",
+        show_default=False,
     ),
 ]
 

@@ -47,6 +47,7 @@ _ARROW_SCHEMA: Final = pa.schema(
         ("name_count", _COUNT),
         ("known_count", _COUNT),
         ("over_grant_count", _COUNT),
+        ("host_count", _COUNT),
         ("examples", pa.list_(_TEXT)),
         ("reason", _TEXT),
     ]
@@ -83,9 +84,9 @@ def solved_group(
             continue
         for parts, kind, host, operation, resource_type, name, count in zip(*columns, strict=True):  # noqa: B007
             if kind == USE:
-                uses.append(Use(host or "", operations[operation], types[resource_type], name, count))
+                uses.append(Use(host, operations[operation], types[resource_type], name, count))
             elif kind == DENIAL:
-                denials.append(Denial(host or "", operations[operation], types[resource_type], name))
+                denials.append(Denial(host, operations[operation], types[resource_type], name))
             else:
                 known[types[resource_type], name] = count
     if too_many:
@@ -132,6 +133,7 @@ def _recommended(acl: RecommendedAcl) -> Row:
         acl.name_count,
         acl.known_count,
         acl.over_grant_count,
+        acl.host_count,
         list(acl.examples),
         acl.reason,
     )
@@ -151,7 +153,7 @@ def _question(
         question.host,
         question.operation.name,
     )
-    counts = (accesses, events, 0, 0, 0)
+    counts = (accesses, events, 0, 0, 0, 0)
     return (outcome, kind, name, None, principal, host, operation, None, *counts, [], reason)
 
 
@@ -161,7 +163,7 @@ def _too_much(principal: str, columns: list[list[Any]]) -> Row:
 
 
 def _row_of_many(principal: str, accesses: int, events: int) -> Row:
-    counts = (accesses, events, 0, 0, 0)
+    counts = (accesses, events, 0, 0, 0, 0)
     reason = Unserved.TOO_MUCH.value
     return (UNSERVED, None, None, None, principal, None, None, None, *counts, [], reason)
 

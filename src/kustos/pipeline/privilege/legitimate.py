@@ -74,10 +74,11 @@ def distinct_accesses(rollup: DataFrame, legitimate: Legitimate = EVERY_USE) -> 
     Columns: those of a question; `event_count`, the uses that were allowed; `is_denied`: its newest decision
     denied it (of two at the same time, DENIED is the newer one; an ERROR counts only if there was no other
     decision); `is_excluded`; and `is_need`. A question that is neither a need nor denied is ignored.
+    A missing principal or host is the empty text.
     """
     # a filter for rows without a principal would make Spark compute this twice; they are harmless
-    principal = sql.coalesce(sql.col("principal"), sql.lit(""))
-    rows = in_period(rollup, legitimate).withColumn("principal", principal)
+    filled = {name: sql.coalesce(name, sql.lit("")) for name in ("principal", "host")}
+    rows = in_period(rollup, legitimate).withColumns(filled)
     if not legitimate.with_super_users:
         rows = rows.filter(~is_by_super_user(legitimate.super_users))
     allowed = sql.col("decision") == ALLOWED

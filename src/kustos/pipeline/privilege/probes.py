@@ -11,8 +11,8 @@ from typing import Final
 
 from kustos.pipeline.privilege.placements import HostedPlacement, Index, pruned
 from kustos.pipeline.privilege.tree import Placement
-from kustos.pipeline.privilege.type_plan import TypePlan, can_be_named, probe_name
-from kustos.pipeline.privilege.values import CLOSURES, Use, bits_of, closure
+from kustos.pipeline.privilege.type_plan import TypePlan, probe_name
+from kustos.pipeline.privilege.values import CLOSURES, Use, answering, bits_of, closure
 
 _NAMES_TRIED_MAX: Final = 1_000
 """Names tried for an ACL without conflict; Kafka's own name for such questions follows."""
@@ -27,7 +27,7 @@ def answer_probes(plan: TypePlan, uses: Iterable[Use]) -> None:
         return
     counts: Counter[str] = Counter()
     for use in uses:
-        if use.name is not None and can_be_named(plan.resource_type, use.name):
+        if use.name is not None:
             counts[use.name] += use.event_count
     names = [name for name, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
     questions = [(host, bit) for host in sorted(plan.probed) for bit in bits_of(plan.probed[host])]
@@ -56,7 +56,7 @@ def _added(plan: TypePlan, names: list[str], host: str, bit: int) -> HostedPlace
     for is_used_already in (True, False):
         for term in (plan.terms.get(host, host), host):
             denied, closed, _ = plan.denied_at(term)
-            for name in () if bit & closed else (*names, fallback):
+            for name in () if answering(bit) & closed else (*names, fallback):
                 added = HostedPlacement(Placement(name, False, bit, 1), term)
                 is_free = not CLOSURES[bit] & denied.get(name, 0) and plan.answers(added, host, bit)
                 if is_free and (_is_used(plan, name, bit) or not is_used_already):

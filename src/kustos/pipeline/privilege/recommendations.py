@@ -17,6 +17,7 @@ from kustos.pipeline.privilege.group_rows import GROUP, GROUP_ACCESSES, grouped_
 from kustos.pipeline.privilege.legitimate import EVERY_USE, Legitimate, distinct_accesses, known_names
 from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions
 from kustos.pipeline.privilege.values import RecommendedAcl
+from kustos.pipeline.queries.record import RecordCoverage
 from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
 from kustos.pipeline.schemas import RECOMMENDATIONS_SCHEMA
 
@@ -96,6 +97,7 @@ def _acl(row: Mapping[str, Any]) -> RecommendedAcl:
         name_count=row["name_count"],
         known_count=row["known_count"],
         over_grant_count=row["over_grant_count"],
+        host_count=row["host_count"],
         examples=tuple(row["examples"]),
         reason=row["reason"],
     )
@@ -107,31 +109,40 @@ def _order(acl: RecommendedAcl) -> tuple[Any, ...]:
     return (entry.principal, *resource, entry.permission_type, entry.operation, entry.host)
 
 
-def recommended_yaml(acls: Iterable[RecommendedAcl]) -> str:
+def recommended_yaml(acls: Iterable[RecommendedAcl], record: RecordCoverage | None = None) -> str:
     """Return a YAML text of the ACLs, each below a comment with its reason.
 
-    `read_acls` reads it, and so does every command that takes ACLs. Raises `AclFormatError` for an ACL that
-    could not be read back.
+    It begins with what the `record` covers. `read_acls` reads it, and so does every command that takes ACLs.
+    Raises `AclFormatError` for an ACL that could not be read back.
     """
+    head = "".join(_record_lines(record))
     parts: list[str] = []
     for acl in acls:
         # reasons are sentences of our own with numbers in them: no recorded name gets into a comment
         item = write_acls([acl.binding], AclForm.YAML).removeprefix(_YAML_HEAD)
         parts.append(f"  # {acl.reason}\n{item}")
-    return _YAML_HEAD + "".join(parts) if parts else "acls: []\n"
+    return head + (_YAML_HEAD + "".join(parts) if parts else "acls: []\n")
+
+
+def _record_lines(record: RecordCoverage | None) -> list[str]:
+    """Return comments with what the record covers: numbers and dates, in YAML and in a shell alike."""
+    return [] if record is None else [f"# the record: {record.text()}\n"]
 
 
 def recommended_commands(
     acls: Iterable[RecommendedAcl],
+    record: RecordCoverage | None = None,
     *,
     bootstrap_server: str = "$BOOTSTRAP_SERVER",
     command_config: str | None = None,
 ) -> list[str]:
     """Return a `kafka-acls.sh --add` command for each ACL, quoted for a POSIX shell.
 
-    Raises `ReviewError` for a name that the tool cannot take; the YAML can hold it.
+    The first line is a comment with what the `record` covers. Raises `ReviewError` for a name that the tool
+    cannot take; the YAML can hold it.
     """
     bindings = [acl.binding for acl in acls]
-    return kafka_acls_commands(
+    commands = kafka_acls_commands(
         bindings, AclAction.ADD, bootstrap_server=bootstrap_server, command_config=command_config
     )
+    return [*map(str.rstrip, _record_lines(record)), *commands]

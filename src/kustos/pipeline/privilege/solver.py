@@ -1,6 +1,7 @@
 """Least privilege of one principal: from the record to ACLs with their reasons. No Spark, no IO."""
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -47,6 +48,7 @@ class _Evidence:
     accesses: int = 0
     events: int = 0
     names: set[str] = field(default_factory=set)
+    hosts: set[str] = field(default_factory=set)
     answers_probes: bool = False
 
 
@@ -66,7 +68,7 @@ def least_privilege(
     unserved: list[UnservedUse] = []
     by_type: dict[ResourceType, list[Use]] = defaultdict(list)
     for use in problem.uses:
-        reason = _impossible(problem.principal, use) or _beyond(ceiling, use)
+        reason = _impossible(problem.principal, use)
         if reason is None:
             by_type[use.resource_type].append(use)
         else:
@@ -78,11 +80,15 @@ def least_privilege(
     acls: list[RecommendedAcl] = []
     overruled: list[Denial] = []
     for resource_type, uses in by_type.items():
+        reasons = {use: _unnameable(ceiling, use) for use in uses}
         plan = TypePlan(resource_type, options, problem.known, ceiling)
-        plan.read(uses, denials[resource_type])
-        plan.solve()
-        answer_probes(plan, uses)
-        reasoned = _Reasoning(problem, plan, uses)
+        _solve(plan, reasons, denials[resource_type])
+        if plan.names_no_host:
+            # no client has the host of such an ACL: uses without one get only ACLs for every host, or none
+            reasons |= {use: Unserved.HOST for use in uses if not use.host}
+            plan = TypePlan(resource_type, options, problem.known, ceiling)
+            _solve(plan, reasons, denials[resource_type])
+        reasoned = _Reasoning(problem, plan, reasons)
         acls += reasoned.acls()
         unserved += reasoned.unserved
         overruled += [
@@ -93,6 +99,14 @@ def least_privilege(
         ]
     acls.sort(key=_order)
     return PrincipalRecommendation(tuple(acls), tuple(unserved), tuple(overruled))
+
+
+def _solve(plan: TypePlan, uses: Mapping[Use, Unserved | None], denials: list[Denial]) -> None:
+    """Plan for the uses that an ACL may name."""
+    nameable = [use for use, reason in uses.items() if reason is None]
+    plan.read(nameable, denials)
+    plan.solve()
+    answer_probes(plan, nameable)
 
 
 def _order(acl: RecommendedAcl) -> tuple[object, ...]:
@@ -108,59 +122,79 @@ def _order(acl: RecommendedAcl) -> tuple[object, ...]:
 
 
 def _impossible(principal: str, use: Use) -> Unserved | None:
+    """Return why no ACL, whatever it names, can allow a use; None if some could."""
     if ":" not in principal:
         return Unserved.PRINCIPAL
     if principal == EVERY_PRINCIPAL:
         return Unserved.EVERYBODY
     if use.operation not in ALLOWS or use.resource_type not in SUPPORTED_OPERATIONS:
         return Unserved.OPERATION
-    longest = max(len(text) for text in (principal, use.host, use.name or ""))
-    if longest > FIELD_BYTES_MAX // 4 and any(
-        len(text.encode()) > FIELD_BYTES_MAX for text in (principal, use.host, use.name or "")
-    ):
-        return Unserved.NAME_TOO_LONG
-    return None
+    return Unserved.TOO_LONG if _is_too_long(principal) else None
 
 
-def _beyond(ceiling: PrincipalCeiling | None, use: Use) -> Unserved | None:
-    if ceiling is None or use.name is None or not can_be_named(use.resource_type, use.name):
+def _unnameable(ceiling: PrincipalCeiling | None, use: Use) -> Unserved | None:
+    """Return why no ACL may name a use, None if one may; an ACL on more names or hosts can still allow it."""
+    if use.host == WILDCARD or "/" in use.host:
+        return Unserved.HOST
+    if _is_too_long(use.host) or _is_too_long(use.name or ""):
+        return Unserved.TOO_LONG
+    if use.name is None:
         return None
-    beyond = ceiling.beyond(use.resource_type, use.name, False, use.host)
+    if not can_be_named(use.resource_type, use.name):
+        return _NO_NAMES.get(use.name, Unserved.CLUSTER_NAME)
+    beyond = 0 if ceiling is None else ceiling.beyond(use.resource_type, use.name, False, use.host)
     return Unserved.TODAY if ALLOWS[use.operation] & beyond else None
 
 
-class _Reasoning:
-    """The evidence and the reason of each ACL on one type."""
+_NO_NAMES: Final = {"": Unserved.EMPTY_NAME, WILDCARD: Unserved.WILDCARD_NAME}
 
-    def __init__(self, problem: Problem, plan: TypePlan, uses: list[Use]) -> None:
+
+def _is_too_long(text: str) -> bool:
+    # a character has up to 4 bytes
+    return len(text) > FIELD_BYTES_MAX // 4 and len(text.encode()) > FIELD_BYTES_MAX
+
+
+class _Reasoning:
+    """The evidence and the reason of each ACL on one type.
+
+    `uses` say why no ACL may name a use, None if one may.
+    """
+
+    def __init__(self, problem: Problem, plan: TypePlan, uses: Mapping[Use, Unserved | None]) -> None:
         self._problem = problem
         self._plan = plan
         self._evidence = [_Evidence() for _ in plan.placements]
         self.unserved: list[UnservedUse] = []
         index = Index(plan.placements, plan.options)
-        for use in uses:
+        for use, reason in uses.items():
             if use.name is None:
-                self._note_probe(use)
+                self._note_probe(use, reason or Unserved.PROBE)
                 continue
-            number = next(index.serving(use.host, use.name, ALLOWS[use.operation]), None)
-            if number is None:
-                self.unserved.append(UnservedUse(use, _why_not(use)))
+            bit = ALLOWS[use.operation]
+            is_refused = ImpliedDeny(use.host, use.name, bit) in plan.refusals
+            able = [] if is_refused else list(index.serving(use.host, use.name, bit))
+            for number in able:
+                self._evidence[number].hosts.add(use.host)
+            if not able:
+                if reason is not None:  # else the plan is wrong, and the proof finds the use lost
+                    self.unserved.append(UnservedUse(use, reason))
                 continue
-            evidence = self._evidence[number]
+            evidence = self._evidence[able[0]]
             evidence.accesses += 1
             evidence.events += use.event_count
             evidence.names.add(use.name)
 
-    def _note_probe(self, use: Use) -> None:
+    def _note_probe(self, use: Use, reason: Unserved) -> None:
         """Count a question for any resource for the first ACL that answers it."""
         bit = ALLOWS[use.operation]
         for evidence, acl in zip(self._evidence, self._plan.placements, strict=True):
             if self._plan.answers(acl, use.host, bit):
                 evidence.answers_probes = True
+                evidence.hosts.add(use.host)
                 evidence.accesses += 1
                 evidence.events += use.event_count
                 return
-        self.unserved.append(UnservedUse(use, Unserved.PROBE))
+        self.unserved.append(UnservedUse(use, reason))
 
     def acls(self) -> list[RecommendedAcl]:
         """Return the ACLs of the plan, each with its evidence."""
@@ -203,6 +237,7 @@ class _Reasoning:
             name_count=len(evidence.names),
             known_count=known,
             over_grant_count=wasted,
+            host_count=len(evidence.hosts),
             examples=tuple(sorted(evidence.names)[:EXAMPLES_MAX]),
             reason=self._reason(placement, acl.host, evidence, known),
         )
@@ -252,6 +287,7 @@ class _Reasoning:
             name_count=1,
             known_count=1,
             over_grant_count=0,
+            host_count=1,
             examples=(refusal.name,),
             reason=f"was denied, while {cause.name}, which would imply it, is needed",
         )
@@ -262,9 +298,3 @@ class _Reasoning:
             ResourcePattern(self._plan.resource_type, placement.name, pattern_type),
             AccessControlEntry(self._problem.principal, host, OPERATIONS[placement.bit], permission),
         )
-
-
-def _why_not(use: Use) -> Unserved:
-    if use.name == "":
-        return Unserved.EMPTY_NAME
-    return Unserved.WILDCARD_NAME if use.name == WILDCARD else Unserved.CLUSTER_NAME

@@ -16,7 +16,7 @@ from kustos.pipeline.privilege.options import PREFIXABLE, PrivilegeOptions, cutt
 from kustos.pipeline.privilege.placements import HostedPlacement, Index, pruned
 from kustos.pipeline.privilege.search import NEEDS_MAX, cheapest_cover
 from kustos.pipeline.privilege.tree import Beyond, Demand, cheapest_acls, possible_acls
-from kustos.pipeline.privilege.values import CLOSURES, KnownNames, bits_of, closure, reduced
+from kustos.pipeline.privilege.values import CLOSURES, KnownNames, answering, bits_of, closure, reduced
 
 ByHost = dict[str, dict[str, int]]
 """Operations by host and name."""
@@ -87,9 +87,12 @@ def _apart(needs: ByHost, denied: Denied) -> ByHost:
         own: dict[str, int] = {}
         for name, mask in names.items():
             # a question for any resource of a type ignores implied operations
-            against, apart = by_name.get(name, 0), mask & closed
-            if against:
-                apart |= sum([bit for bit in bits_of(mask & ~closed) if CLOSURES[bit] & against])
+            against = by_name.get(name, 0)
+            apart = sum(
+                [bit for bit in bits_of(mask) if answering(bit) & closed or CLOSURES[bit] & against]
+                if against or closed
+                else ()
+            )
             if apart:
                 own[name] = apart
         if own:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from kustos.acl import SUPPORTED_OPERATIONS, WILDCARD, ResourceType
 from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
 from kustos.pipeline.privilege.options import PREFIXABLE, PrivilegeOptions, cutter
-from kustos.pipeline.privilege.values import ALL_BIT, CLOSURES, KnownNames, bits_of, closure
+from kustos.pipeline.privilege.values import ALL_BIT, CLOSURES, KnownNames, answering, bits_of, closure
 
 _EPSILON: Final = 1e-9
 _USED_SHIFT: Final = EVERY_ALLOW.bit_length()
@@ -109,12 +109,11 @@ def possible_acls(demand: Demand) -> list[Placement]:
         ]
         for name, key in node.names:
             against = demand.denied.get(name, 0)
-            able = [bit for bit in bits_of(key & EVERY_ALLOW & ~demand.closed) if not CLOSURES[bit] & against]
-            literals = [(bit, 1.0) for bit in able] + solver.literals(key)
+            literals = [(bit, 1.0) for bit in bits_of(key & EVERY_ALLOW)] + solver.literals(key)
             found += [
                 Placement(name, False, bit, cost)
                 for bit, cost in dict(literals).items()
-                if bit in able or bit == ALL_BIT
+                if not (CLOSURES[bit] & against or answering(bit) & demand.closed)
             ]
     return found
 
@@ -191,7 +190,8 @@ def _finish(demand: Demand, node: PrefixNode, *, may_be_granted: bool = True) ->
         return total
     forbidden = node.denied | demand.beyond(node.name, node.is_prefix)
     for bit in bits_of(node.active):
-        if node.used[bit] >= members_min and not (CLOSURES[bit] & forbidden or bit & demand.closed):
+        is_closed = answering(bit) & demand.closed
+        if node.used[bit] >= members_min and not (CLOSURES[bit] & forbidden or is_closed):
             node.placeable |= bit
             wasted = known - node.used[bit] + options.future_name_count
             node.costs[bit] = 1 + options.over_grant_weight * wasted

@@ -21,6 +21,7 @@ from kustos.pipeline.privilege.values import (
     Denial,
     KnownNames,
     Use,
+    answering,
     bits_of,
     closure,
 )
@@ -58,12 +59,12 @@ class TypePlan:
     _denied_at: dict[str, Denied] = field(default_factory=dict)
 
     def read(self, uses: Iterable[Use], denials: Iterable[Denial]) -> None:
-        """Add the record of the type, without names that no ACL can express."""
+        """Add the record of the type; an ACL must be able to name each of the uses."""
         for use in uses:
             bit = ALLOWS[use.operation]
             if use.name is None:
                 self.probed[use.host] |= bit
-            elif can_be_named(self.resource_type, use.name):
+            else:
                 names = self.needs[use.host]
                 names[use.name] = names.get(use.name, 0) | bit
         for denial in denials:
@@ -109,12 +110,18 @@ class TypePlan:
                     denied[name] &= ~bit
             for mask in names.values():
                 needed |= mask
-            for bit in bits_of(needed & self.closed.get(host, 0)):
+            for bit in bits_of(answering(needed) & self.closed.get(host, 0)):
                 self.overruled.append((host, bit))
                 self.closed[host] &= ~bit
         for host, mask in self.closed.items():
             denied = self.denied[host]
             denied[PROBED_NAME] = denied.get(PROBED_NAME, 0) | mask
+
+    @property
+    def names_no_host(self) -> bool:
+        """Whether a planned ACL is for the host of recorded uses without one, the empty text."""
+        hosts = [acl.host for acl in self.placements] + [refusal.host for refusal in self.refusals]
+        return "" in hosts
 
     def answers(self, acl: HostedPlacement, host: str, bit: int) -> bool:
         """Return whether an ACL answers an allowed question for any resource, as Kafka looks for it.
@@ -180,7 +187,7 @@ def host_terms(hosts: Iterable[str], options: PrivilegeOptions) -> dict[str, str
     everywhere = dict.fromkeys(hosts, WILDCARD)
     if options.hosts is HostChoice.ANY:
         return everywhere
-    terms = {host: host for host in everywhere}
+    terms = {host: host or WILDCARD for host in everywhere}
     if options.hosts is HostChoice.RANGES:
         terms |= _ranges(everywhere, options)
     return terms if len(set(terms.values())) <= options.hosts_max else everywhere

@@ -65,7 +65,8 @@ class RecommendedAcl:
 
     It serves `access_count` distinct accesses (`event_count` events) to `name_count` names. Each access is
     counted for one ACL only: the one with the longest name that allows it. Of the `known_count` known names
-    that it matches, `over_grant_count` were never used. `examples` are names it serves.
+    that it matches, `over_grant_count` were never used. `host_count` hosts used something that it allows.
+    `examples` are names it serves.
     """
 
     binding: AclBinding
@@ -74,6 +75,7 @@ class RecommendedAcl:
     name_count: int
     known_count: int
     over_grant_count: int
+    host_count: int
     examples: tuple[str, ...]
     reason: str
 
@@ -89,7 +91,8 @@ class Unserved(Enum):
     CLUSTER_NAME = "an ACL on the cluster can only name `kafka-cluster`"
     OPERATION = "no ACL can name this operation or this type of resource"
     PROBE = "every name that could answer the question for any resource was denied, or is none of today's"
-    NAME_TOO_LONG = "the name or the host is longer than an ACL's texts can be"
+    TOO_LONG = "the principal, name or host is longer than an ACL's texts can be"
+    HOST = "the host is not an address, so an ACL for it would stand for other hosts"
     TODAY = "today's ACLs do not allow it"
     TOO_MUCH = "more accesses than can be looked at together"
 
@@ -127,6 +130,11 @@ def closure(mask: int) -> int:
     for bit in bits_of(mask):
         found |= CLOSURES[bit]
     return found
+
+
+def answering(mask: int) -> int:
+    """Return the operations whose question for any resource of a type ALLOWs of these operations answer."""
+    return EVERY_ALLOW if mask & ALL_BIT else mask  # without implied ones (KIP-679)
 
 
 @lru_cache(maxsize=_MASKS)

@@ -93,6 +93,7 @@ RECOMMENDATIONS_SCHEMA: Final = StructType(
         StructField("name_count", LongType()),
         StructField("known_count", LongType()),
         StructField("over_grant_count", LongType()),
+        StructField("host_count", LongType()),
         StructField("examples", ArrayType(StringType())),
         StructField("reason", StringType()),
     ]
