@@ -90,6 +90,7 @@ class PlainRecommendation:
             "wildcards": sum(one[1:3] == ("*", "LITERAL") for one in self.acls),
             "denies": sum(one[6] == "DENY" for one in self.acls),
             "over_grants": sum(self._over_grants(one, needs) for one in self.acls if one[6] == "ALLOW"),
+            "over_granted_hosts": sum(self._over_granted_hosts(one, needs) for one in self.acls),
             "needed_accesses": len(needs),
             "needed_events": sum(one["events"] for one in needs),
             "lost_accesses": len(lost),
@@ -143,6 +144,13 @@ class PlainRecommendation:
 
     def _allows(self, one: Asked) -> bool:
         return _alone(self.acls).allows(*_question(one))
+
+    def _over_granted_hosts(self, acl: Acl, needs: Iterable[Asked]) -> int:
+        """Return how many known hosts an ALLOW admits that used nothing of it."""
+        alone = _alone([acl, *(one for one in self.acls if one[6] == "DENY")])
+        used = {one["host"] for one in needs if one["principal"] == acl[3] and alone.allows(*_question(one))}
+        known = {one["host"] for one in self.asked if one["events"] and acl[4] in ("*", one["host"])}
+        return len(known - used) if acl[6] == "ALLOW" else 0
 
     def _over_grants(self, acl: Acl, needs: Iterable[Asked]) -> int:
         """Return on how many topics that it grants its operation, or each one of ALL, was not used."""

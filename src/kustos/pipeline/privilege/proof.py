@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, time, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kustos.acl import AclOperation, AclPermissionType, PatternType, ResourceType, host_matches
@@ -313,16 +314,17 @@ def _shape(acls: Collection[RecommendedAcl]) -> dict[str, int]:
 
 
 def _difference(today: AclsInForce, candidate: AclsInForce) -> Difference:
-    """Return what is gained, then what is lost: however much is lost, what is gained is not cut away."""
+    """Return what changes; where it is cut, gains come first and are not cut away by losses."""
     before = Rules(
         super_users=today.super_users, allow_everyone_if_no_acl_found=today.allow_everyone_if_no_acl_found
     )
     after = Rules(super_users=today.super_users)
-    gained, lost = (
-        diff(today.bindings, candidate.bindings, before, after, regions_max=REGIONS_SHOWN_MAX, only=direction)
-        for direction in (Direction.GAINED, Direction.LOST)
-    )
-    return Difference((*gained.changes, *lost.changes), gained.is_cut or lost.is_cut)
+    compare = partial(diff, today.bindings, candidate.bindings, before, after, regions_max=REGIONS_SHOWN_MAX)
+    both = compare()
+    if not both.is_cut:
+        return both
+    gained, lost = compare(only=Direction.GAINED), compare(only=Direction.LOST)
+    return Difference((*gained.changes, *lost.changes), is_cut=True)
 
 
 def _today(

@@ -187,14 +187,16 @@ class _Reasoning:
     def _note_probe(self, use: Use, reason: Unserved) -> None:
         """Count a question for any resource for the first ACL that answers it."""
         bit = ALLOWS[use.operation]
-        for evidence, acl in zip(self._evidence, self._plan.placements, strict=True):
-            if self._plan.answers(acl, use.host, bit):
-                evidence.answers_probes = True
-                evidence.hosts.add(use.host)
-                evidence.accesses += 1
-                evidence.events += use.event_count
-                return
-        self.unserved.append(UnservedUse(use, reason))
+        pairs = zip(self._evidence, self._plan.placements, strict=True)
+        able = [evidence for evidence, acl in pairs if self._plan.answers(acl, use.host, bit)]
+        for evidence in able:
+            evidence.hosts.add(use.host)
+        if not able:
+            self.unserved.append(UnservedUse(use, reason))
+            return
+        able[0].answers_probes = True
+        able[0].accesses += 1
+        able[0].events += use.event_count
 
     def acls(self) -> list[RecommendedAcl]:
         """Return the ACLs of the plan, each with its evidence."""
