@@ -355,6 +355,7 @@ class PlainAnomalies:
 
     def waking(self) -> Iterator[Expected]:
         limits, habits = self.limits, self.habits
+        recorded = {day for some in habits.days.values() for day in some}
         for who, days in habits.days.items():
             silences = [after - before - 1 for before, after in pairwise(days)]
             for place, silent in enumerate(silences):
@@ -365,7 +366,9 @@ class PlainAnomalies:
                 is_leave = rate < limits["daily_share"] and silent < limits["leave_days"]
                 is_leave &= {network(use.host, 2) for use in uses} <= before
                 is_long = silent >= limits["dormant_days"] and longest < silent * limits["periodic_share"]
-                surprise = rate * silent
+                evident = sum(last < one < day for one in recorded)
+                is_long &= evident >= limits["dormant_days"] * 0.6
+                surprise = rate * evident
                 if (
                     not self.is_judged(day)
                     or not is_long
@@ -375,10 +378,11 @@ class PlainAnomalies:
                     continue
                 since = datetime.fromtimestamp(last * 86_400, UTC).date()
                 evidence = {
-                    "silent_days": silent, "last_day": since.isoformat(), "days_before": place + 1,
-                    "longest_before": longest, "hosts": first_names(use.host for use in uses),
+                    "silent_days": silent, "recorded_days": evident, "last_day": since.isoformat(),
+                    "days_before": place + 1, "longest_before": longest,
+                    "hosts": first_names(use.host for use in uses),
                 }  # fmt: skip
-                numbers = [silent, since.year, since.month, since.day, longest]
+                numbers = [silent, since.year, since.month, since.day, evident, longest]
                 yield Expected(
                     "DORMANT_WAKING", who, day, surprise, limits["dormant_surprise"], {len(uses)},
                     span_of(uses), evidence, numbers,

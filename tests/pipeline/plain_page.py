@@ -178,7 +178,7 @@ class PlainPage:
         assert [row["principal"] for row in rows if not row["use_count"]].count("User:nobody") == 1
 
     def news(self, since_ms: int) -> list[tuple[Any, ...]]:
-        """Return one row: new accesses allowed and denied, principals new and silent since."""
+        """Return one row: new accesses allowed and denied, principals new and silent since, and days."""
         return self.asked(
             """
             WITH accesses AS (
@@ -190,7 +190,8 @@ class PlainPage:
                        count_if(is_new AND is_access AND decision <> 'ALLOWED') AS denied,
                        bool_and(is_new) AS is_new, bool_or(is_seen) AS is_seen
                 FROM accesses GROUP BY principal)
-            SELECT sum(allowed)::BIGINT, sum(denied)::BIGINT, count_if(is_new), count_if(NOT is_seen)
+            SELECT sum(allowed)::BIGINT, sum(denied)::BIGINT, count_if(is_new), count_if(NOT is_seen),
+                   (SELECT count(DISTINCT time_ms // 86400000) FROM decisions WHERE {of} AND time_ms > $since)
             FROM principals""",
             since=since_ms,
         )

@@ -70,7 +70,7 @@ def report_of(name: str) -> Report:
         findings=Findings(1, (FindingGroup("NEW_HOST", 1, 1, (finding,), ((0.0, 0.1, finding),)),)),
         teams={name: name},
         by_team=(TeamRow(name, 1, 1, 0), TeamRow(None, 1, 0, 0)),
-        news=News(at(0), 1, 0, 1, 1, (access,)),
+        news=News(at(0), 1, 0, 1, 1, 2, (access,)),
     )
 
 

@@ -209,7 +209,8 @@ def test_every_number_of_news_and_of_teams(
     assert news is not None
     assert news.since == SINCE
     since_ms = milliseconds(SINCE) or 0
-    assert [(news.allowed, news.denied, news.principals, news.silent_principals)] == plain.news(since_ms)
+    sums = (news.allowed, news.denied, news.principals, news.silent_principals, news.recorded_days)
+    assert [sums] == plain.news(since_ms)
     assert [(row.decision == "ALLOWED", row.event_count) for row in news.rows] == plain.new_counts(since_ms)
     by_team = {(row.team, row.principals, row.allowed, row.denied) for row in page.by_team}
     assert by_team == plain.by_team(TEAMS)
@@ -348,6 +349,9 @@ def test_every_number_and_region_of_the_recommendation(
         Rules(plain.acls, plain.super_users, plain.is_open), Rules(acls, plain.super_users, is_open=False)
     )
     difference.check(shown.pop("difference"))
+    assert shown.pop("unproven") == []
+    # the days of the record lie within the window up to the last of them
+    assert shown.pop("record")["recorded_days"] == shown["recorded_days"]
     known = PlainRecommendation.of(raw, cluster, acls)
     beside = known.numbers_beside(plain.acls, difference.counts())
     assert shown == known.numbers() | beside | known.record() | {

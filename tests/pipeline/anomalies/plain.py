@@ -58,14 +58,17 @@ class Plain:
 
     def dormant(self) -> Iterator[Finding]:
         p = self.parameters
+        recorded = {day for days in self.days.values() for day in days}
         for name, days in self.days.items():
             gaps = [after - before - 1 for before, after in pairwise(days)]
             for place, gap in enumerate(gaps):
                 rate = (place + 1) / (days[place] - self.began + 1)
                 is_new = max(gaps[:place], default=0) < gap * p.periodic_share
                 is_leave = rate < p.daily_share and gap < p.leave_days and self.is_back(name, days[place + 1])
+                evident = sum(days[place] < day < days[place + 1] for day in recorded)
+                is_new &= evident >= p.dormant_days * 0.6
                 if days[place + 1] >= self.first and gap >= p.dormant_days and is_new and not is_leave:
-                    yield "DORMANT_WAKING", name, days[place + 1], rate * gap
+                    yield "DORMANT_WAKING", name, days[place + 1], rate * evident
 
     def is_back(self, principal: str, day: int) -> bool:
         wide = [(use.day, use.host.rsplit(".", 2)[0]) for use in self.uses if use.principal == principal]

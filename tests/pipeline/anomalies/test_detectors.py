@@ -1,10 +1,11 @@
 """The detectors find what the story says and no more, and the same as plain Python, in whatever order."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -209,3 +210,23 @@ def test_questions_that_make_no_sense_are_refused(spark: SparkSession) -> None:
         find_anomalies(
             spark, rollup=frame(spark, [Use(day=0)]), window=story.WINDOW, suppressions=[known] * 1001
         )
+
+
+def test_a_silence_while_the_log_was_off_is_no_dormancy(spark: SparkSession) -> None:
+    before, woken = range(25), Use(day=55, principal="User:sleeper")
+    sleeper = [*(Use(day=day, principal="User:sleeper") for day in before), woken]
+
+    def found(recorded: Iterable[int]) -> list[Any]:
+        uses = sleeper + [Use(day=day, principal="User:other", host="10.0.0.8") for day in recorded]
+        rows = find_anomalies(spark, rollup=frame(spark, uses), window=window_of(50, 60)).collect()
+        return [row for row in rows if row["kind"] == "DORMANT_WAKING"]
+
+    assert found((*before, 55)) == []
+    [waking] = found(range(60))
+    assert json.loads(waking["evidence"])["recorded_days"] == 30
+    # some of the days are enough, and weigh as much as they are
+    [less] = found((*before, *range(25, 40), 55))
+    evidence = json.loads(less["evidence"])
+    assert (evidence["silent_days"], evidence["recorded_days"]) == (30, 15)
+    assert less["score"] < waking["score"]
+    assert "silent for 30 days since 2026-08-27, of which 15 have a record" in less["reason"]

@@ -1,7 +1,7 @@
 """Findings over runs: kept, counted once, acknowledged, suppressed, resolved, and open again."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,14 @@ class Runs:
     def frame(self, rows: list[dict[str, Any]]) -> DataFrame:
         return self.spark.createDataFrame(rows, FINDINGS_SCHEMA)
 
-    def run(self, until: int, *found: list[dict[str, Any]], known: Sequence[Suppression] = ()) -> None:
+    def run(
+        self,
+        until: int,
+        *found: list[dict[str, Any]],
+        known: Sequence[Suppression] = (),
+        recorded: Iterable[int] | None = None,
+    ) -> None:
+        days = range(until + 1) if recorded is None else recorded
         frame = self.frame([row for rows in found for row in rows])
         frame = of_cluster(frame, self.tables.chosen_cluster.name)
 
@@ -68,7 +75,13 @@ class Runs:
             last = MONDAY + timedelta(days=until)
             return {
                 "anomalies": rows,
-                "finding_states": states_of(rows, states, judged_until=last, now=NOW + timedelta(days=until)),
+                "finding_states": states_of(
+                    rows,
+                    states,
+                    judged_until=last,
+                    recorded=[MONDAY + timedelta(days=day) for day in days],
+                    now=NOW + timedelta(days=until),
+                ),
             }
 
         self.tables.update("find", rows_after, is_kept=True)
@@ -127,6 +140,27 @@ def test_what_was_acknowledged_stays_so_until_it_was_gone_for_a_week(runs: Runs)
     assert runs.state("a") == "RESOLVED", "a run over earlier days brings nothing back"
     runs.run(20, seen("a", 20))
     assert (runs.state("a"), runs.states()["a"]["acknowledged_by"]) == ("OPEN", None)
+
+
+def test_without_a_record_of_the_week_it_is_too_early_to_say_that_a_finding_is_over(runs: Runs) -> None:
+    def said() -> tuple[Any, ...]:
+        row = runs.states()["a"]
+        return tuple(row[name] for name in ("state", "unseen_days", "recorded_days", "is_over"))
+
+    runs.run(1, seen("a", 1))
+    assert said() == ("OPEN", 0, 0, False)
+    runs.run(5)
+    assert said() == ("OPEN", 4, 4, False)
+    # the log ended: no day after the finding has a record, then the last five days have none
+    runs.run(9, recorded=range(2))
+    assert said() == ("OPEN", 8, 0, None)
+    runs.run(12, recorded=range(8))
+    assert said() == ("OPEN", 11, 6, None)
+    # weekends and a holiday may be missing
+    runs.run(16, recorded=[0, 1, 7, 10, 11, 12, 14, 15, 16])
+    assert said() == ("RESOLVED", 15, 7, True)
+    runs.run(30, recorded=range(17))
+    assert said() == ("RESOLVED", 29, 15, None), "what is over stays so"
 
 
 def test_a_grave_finding_does_not_resolve_by_waiting_and_is_open_again_on_another_day(runs: Runs) -> None:

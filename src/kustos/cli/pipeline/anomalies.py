@@ -36,7 +36,7 @@ Days = Annotated[
 Suppressed = Annotated[
     bool, typer.Option("--suppressed", help="Also show what the configuration suppresses.")
 ]
-ExitCodeFlag = Annotated[bool, exit_code_if("a finding is open")]
+ExitCodeFlag = Annotated[bool, exit_code_if("a finding is open, or days have no record")]
 
 
 def anomalies(
@@ -91,17 +91,20 @@ def anomalies(
             with_suppressed=suppressed,
             progress=step,
         )
-    rows = sums.pop("findings")
-    document = {"cluster": tables.chosen_cluster.name, "period": period, **sums, "anomalies": rows}
+    rows, record = sums.pop("findings"), sums.pop("record")
+    head = {"cluster": tables.chosen_cluster.name, "period": period, "record": record.as_dict()}
+    document = {**head, **sums, "anomalies": rows}
+    lead = (headline(period, sums), record.text("what else there was"))
     print_rows(
         finding_columns(),
         rows,
         output,
         document=lambda: plain(document),
-        lead=(headline(period, sums),),
-        people=lambda: _print(period, sums, rows),
+        lead=lead,
+        people=lambda: _print(lead, sums, rows),
     )
-    return ExitCode.NO if exit_code and sums["states"].get("OPEN") else ExitCode.OK
+    is_clear = not sums["states"].get("OPEN") and record.is_enough
+    return ExitCode.NO if exit_code and not is_clear else ExitCode.OK
 
 
 def suppressions_of(configuration: "PipelineConfiguration") -> "list[Suppression]":
@@ -132,10 +135,11 @@ def headline(period: str, sums: dict[str, Any]) -> str:
     return f"{sum(states.values())} findings from {period}, {sums['new']} of them new: {counts}"
 
 
-def _print(period: str, sums: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    from kustos.cli.output import print_lines
+def _print(lead: tuple[str, str], sums: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    from kustos.cli.output import print_lines, print_paragraph
 
-    print_lines(headline(period, sums))
+    print_lines(lead[0])
+    print_paragraph(lead[1])
     for kind, count in sorted(sums["kinds"].items(), key=lambda item: (-item[1], item[0])):
         print_lines(f"{count:6,}  {kind.replace('_', ' ').lower()}")
     print_findings(rows)

@@ -32,6 +32,9 @@ SHORT_ID: Final = 8
 """Characters of an id that are shown: enough for some ten thousand findings."""
 
 
+_OVER: Final = {True: "yes", False: "no", None: "too early to say"}
+
+
 class FindingState(StrEnum):
     """Which findings to list."""
 
@@ -70,6 +73,7 @@ def finding_columns() -> "Columns[dict[str, Any]]":
             Column("last_time", lambda row: seen(row["last_time"]), title="last"),
             Column("day_count", itemgetter("day_count"), title="days"),
             Column("event_count", itemgetter("event_count"), ColumnFormats.WIDE, title="events"),
+            Column("is_over", lambda row: _OVER[row["is_over"]], ColumnFormats.WIDE, title="over"),
             Column("acknowledged_by", itemgetter("acknowledged_by"), ColumnFormats.WIDE),
             Column("suppressed_by", itemgetter("suppressed_by"), ColumnFormats.WIDE),
             Column("reason", lambda row: Words(row["reason"])),
@@ -90,8 +94,9 @@ def list_findings(
     """List what runs of `anomalies` found, the most severe first.
 
     Of all clusters, or of the one that `--cluster` or the configuration names. A finding is OPEN until it
-    is ACKNOWLEDGED, SUPPRESSED by the configuration, or RESOLVED: not seen for a week. A HIGH one is
-    resolved only after somebody acknowledged it, and open again when it is seen on another day.
+    is ACKNOWLEDGED, SUPPRESSED by the configuration, or RESOLVED: not seen for a week that the record covers.
+    Without that record it is too early to say, and the finding stays as it is. A HIGH one is resolved only
+    after somebody acknowledged it, and open again when it is seen on another day.
     """
     from collections import Counter
 
@@ -166,6 +171,10 @@ def print_findings(rows: list[dict[str, Any]]) -> None:
             f"  {times}first {seen(row['first_time'])}, last {seen(row['last_time'])}",
         )
         print_paragraph(row["reason"], indent="  ")
+        if row["unseen_days"] and row["state"] in ("OPEN", "ACKNOWLEDGED"):
+            unclear = ": too early to say that it is over" if row["is_over"] is None else ""
+            unseen = f"not seen for {row['unseen_days']:,} judged days, {row['recorded_days']:,} of them "
+            print_paragraph(f"{unseen}have a record{unclear}", indent="  ")
         if row["acknowledged_by"] is not None:
             said = f"{row['acknowledged_by']}, {day(row['acknowledged_at'])}: {row['acknowledged_reason']}"
             print_paragraph(f"acknowledged by {printable(said)}", indent="  ")

@@ -20,8 +20,6 @@ from kustos.cli.pipeline.context import (
 )
 
 if TYPE_CHECKING:
-    from datetime import date, datetime
-
     from kustos.pipeline.configuration import PipelineConfiguration
     from kustos.pipeline.deciding import AclsInForce
     from kustos.pipeline.privilege import Legitimate, PrivilegeOptions, Recommendation
@@ -100,6 +98,7 @@ def recommend(
     configuration, tables = of_cluster(configuration, cluster)
     check_writable(out, commands)
     from kustos.pipeline.privilege import recommendation
+    from kustos.pipeline.queries.record import end_of
 
     flag_values = flags.named(parameters) | {"from_day": first, "to_day": last}
     options, legitimate = flags.choices(configuration.recommend, flag_values, literal=literal)
@@ -112,7 +111,7 @@ def recommend(
     with working("recommend", configuration.spark, steps=4) as (spark, step):
         rollup = tables.read(spark, "audit_rollup")
         context = {"names": _names(spark, rollup, topics), "today": acls, "within_today": is_within}
-        window: dict[str, Any] = {"as_of": _end(last), "window_days": configuration.review.dormant_days}
+        window: dict[str, Any] = {"as_of": end_of(last), "window_days": configuration.review.dormant_days}
         found = recommendation(spark, rollup, options, legitimate, **context, **window, progress=step)
     files = _write(found, out, commands) if found.numbers.is_proven else []
     _show(found, files, tables.chosen_cluster.name, output)
@@ -136,13 +135,6 @@ def _todays_acls(
             "`--beyond-today`"
         )
     return None
-
-
-def _end(last: "date | None") -> "datetime":
-    """Return the end of the last day of the period, now without one."""
-    from datetime import UTC, datetime, time, timedelta
-
-    return datetime.now(UTC) if last is None else datetime.combine(last + timedelta(days=1), time(), UTC)
 
 
 def _show(found: "Recommendation", files: list[Path], cluster: str, output: OutputFormat) -> None:

@@ -45,7 +45,7 @@ Today = Annotated[
         "--today", help="Compare with what the configuration's ACLs decide, not with what was recorded."
     ),
 ]
-ExitCodeFlag = Annotated[bool, exit_code_if("any use is lost")]
+ExitCodeFlag = Annotated[bool, exit_code_if("any use is lost, or it is too early to say")]
 
 
 def replay(
@@ -66,7 +66,8 @@ def replay(
 
     Shows which principals lose or gain which resources and how many real requests that were, with an
     example of each. Every row goes to the table `replay_flips`, which the report shows too. Names that
-    only filtered a list are counted separately: such a flip breaks nobody.
+    only filtered a list are counted separately: such a flip breaks nobody. The record of the days of
+    `--since` and `--until`, else of the `review.dormant_days` before, bounds the answer.
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_rows
@@ -82,41 +83,38 @@ def replay(
     if dry_run:
         print_plan([f"would compare {len(candidate.bindings)} ACLs of `{acls}` with {compared}"], output)
         return ExitCode.OK
+    from kustos.pipeline.queries.record import end_of, record_of, window_of
     from kustos.pipeline.replay.job import replay_of_tables
+    from kustos.pipeline.tables.parquet_reader import within_days
 
+    end = end_of(last)
+    days = window_of(first, end, configuration.review.dormant_days)
     with working("replay", configuration.spark, steps=3) as (spark, step):
         step("deciding")
+        tables = tables.rolled_up(spark)
+        record = record_of(within_days(tables.read(spark, "audit_rollup"), first, last), end, days)
         found = replay_of_tables(
             spark, tables, candidate, baseline, first_day=first, last_day=last, rule_changes=rules
         )
-        tables = tables.replace("replay_flips", found.flips)
+        tables = tables.replace("replay_flips", found.flips.withColumns(record.columns()))
         step("summing up")
         saved = type(found)(tables.read(spark, "replay_flips"))
         kinds = [row.asDict() for row in saved.by_kind.collect()]
         step("looking for the largest")
         top = [row.asDict() for row in saved.top(limit).collect()]
     lost = sum(kind["event_count"] for kind in kinds if (kind["kind"], kind["access"]) == ("LOST", "ACCESS"))
-    document = {
-        "cluster": tables.chosen_cluster.name,
-        "acls": acls,
-        "compared_with": compared,
-        "lost": lost,
-        "kinds": kinds,
-        "flips": top,
-    }
+    asked = {"cluster": tables.chosen_cluster.name, "acls": acls, "compared_with": compared}
+    document = {**asked, "lost": lost, "record": record.as_dict(), "kinds": kinds, "flips": top}
+    lead = (_headline(acls, compared, kinds), record.text("that no use is lost"))
     print_rows(
         flip_columns(),
         top,
         output,
         document=lambda: plain(document),
-        lead=(
-            f"{acls} against {compared}"
-            if kinds
-            else f"{acls} decides all recorded access as before ({compared})",
-        ),
-        people=lambda: _print(acls, compared, kinds, top),
+        lead=lead,
+        people=lambda: _print(lead, kinds, top),
     )
-    return ExitCode.NO if exit_code and lost else ExitCode.OK
+    return ExitCode.NO if exit_code and (lost or not record.is_enough) else ExitCode.OK
 
 
 _WORDS: Final = {"LOST": "lost", "GAINED": "gained", "RULE_CHANGED": "other rule"}
@@ -145,14 +143,20 @@ def flip_columns() -> "Columns[dict[str, Any]]":
     )
 
 
-def _print(acls: str, compared: str, kinds: list[dict[str, Any]], top: list[dict[str, Any]]) -> None:
-    from kustos.cli.output import print_lines, print_table
+def _headline(acls: str, compared: str, kinds: list[dict[str, Any]]) -> str:
+    if not kinds:
+        return f"{acls} decides all recorded access as before ({compared})"
+    return f"{acls} against {compared}"
+
+
+def _print(lead: tuple[str, str], kinds: list[dict[str, Any]], top: list[dict[str, Any]]) -> None:
+    from kustos.cli.output import print_lines, print_paragraph, print_table
     from kustos.cli.pipeline.shown import day, resource
 
+    print_lines(lead[0])
+    print_paragraph(lead[1])
     if not kinds:
-        print_lines(f"{acls} decides all recorded access as before ({compared})")
         return
-    print_lines(f"{acls} against {compared}")
     print_table(
         ("what", "of", "requests", "principals", "resources", "first", "last"),
         [

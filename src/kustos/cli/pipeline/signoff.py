@@ -25,6 +25,7 @@ from kustos.cli.pipeline.context import (
 )
 
 if TYPE_CHECKING:
+    from kustos.pipeline.queries.record import RecordCoverage
     from kustos.pipeline.review import ReviewChanges, ReviewState, RowChoice
 
 CHECK_EXAMPLES = """
@@ -255,14 +256,15 @@ def changes(
             "--replay", help="Check by a replay that no recorded use is lost but those revoked; needs Spark."
         ),
     ] = False,
-    exit_code: Annotated[bool, exit_code_if("the replay finds one")] = False,
+    exit_code: Annotated[bool, exit_code_if("the replay finds one, or it is too early to say")] = False,
     config: Config = DEFAULT_CONFIG,
 ) -> int:
     """Print the ACLs to remove for the revoked rows.
 
     An ACL that also grants a row to keep is not removed but reported on standard error. With --replay,
     today's ACLs (which must be the reviewed ones) without the removed ones decide all recorded use again:
-    if any other use would be lost, the command prints no removal.
+    if any other use would be lost, the command prints no removal. What the record covers of the
+    `review.dormant_days` before is said, too.
     """
     import sys
 
@@ -273,7 +275,7 @@ def changes(
     if exit_code and not replay:
         raise usage_error("`--exit-code` reports what a replay finds, add `--replay`")
     contents = _read(document)
-    proposed = _replayed(contents, config) if replay else changes_of(contents)
+    proposed, record = _replayed(contents, config) if replay else (changes_of(contents), None)
     for one in proposed.contested:
         sys.stderr.write(
             f"kept: {printable(one.binding.audit_text())} grants {len(one.revoke)} revoked rows "
@@ -283,20 +285,22 @@ def changes(
         sys.stderr.write(
             f"{len(proposed.beyond_acls)} revoked rows are granted by no ACL: super users, defaults\n"
         )
-    if replay:
+    if record is not None:
         _report_lost(proposed)
-    if proposed.unexpected:
-        return ExitCode.NO if exit_code else ExitCode.OK
-    if commands:
-        print_lines(*proposed.to_commands())
-    else:
-        sys.stdout.write(proposed.to_yaml())
-    return ExitCode.OK
+        sys.stderr.write(f"the record: {record.text('that no use is lost')}\n")
+    if not proposed.unexpected:
+        if commands:
+            print_lines(*proposed.to_commands())
+        else:
+            sys.stdout.write(proposed.to_yaml())
+    is_clear = not proposed.unexpected and (record is None or record.is_enough)
+    return ExitCode.NO if exit_code and not is_clear else ExitCode.OK
 
 
-def _replayed(document: Any, config: Path) -> "ReviewChanges":
-    """Return the changes with the result of a replay of all recorded use up to now."""
+def _replayed(document: Any, config: Path) -> "tuple[ReviewChanges, RecordCoverage]":
+    """Return the changes with the result of a replay of all recorded use up to now, and the record."""
     from kustos.cli.pipeline.inputs import of_cluster, todays_acls
+    from kustos.pipeline.queries.record import record_of
     from kustos.pipeline.review import changes_of, lost_uses
 
     configuration = configured(config)
@@ -308,7 +312,8 @@ def _replayed(document: Any, config: Path) -> "ReviewChanges":
         rollup = tables.read(spark, "audit_rollup")
         now, then = datetime.now(UTC), datetime.fromisoformat(document["review"]["as_of"])
         replays = [lost_uses(spark, rollup, acls, as_of=moment) for moment in (now, then)]
-        return changes_of(document, acls, *replays)
+        record = record_of(rollup, now, configuration.review.dormant_days)
+        return changes_of(document, acls, *replays), record
 
 
 def _report_lost(proposed: "ReviewChanges") -> None:

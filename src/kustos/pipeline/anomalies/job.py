@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.progress import Progress, silent
@@ -33,20 +33,30 @@ def run_anomalies(
 
     Returns of the findings of these days how many there are by `kinds` and by `states`, how many are `new`
     (no earlier run found them), and the gravest `findings` as rows of `finding_states`; suppressed ones are
-    counted, and among the rows on request. `super_users` as in `find_anomalies`. The tables are those of one
-    cluster. Raises what `find_anomalies` and `Tables.update` raise.
+    counted, and among the rows on request. `record`: what the record covers of the judged days
+    (`RecordCoverage`), in which days with denials alone count. `super_users` as in `find_anomalies`. The
+    tables are those of one cluster. Raises what `find_anomalies` and `Tables.update` raise.
     """
     from kustos.pipeline.anomalies import find_anomalies, kept, suppressed_by
+    from kustos.pipeline.queries.record import RecordCoverage, recorded_days
     from kustos.pipeline.schemas import CLUSTER
-    from kustos.pipeline.triage import merged, of_cluster, states_of, stored_states
+    from kustos.pipeline.tables.parquet_reader import within_days
+    from kustos.pipeline.triage import KEPT_DAYS, merged, of_cluster, states_of, stored_states
 
     tables = tables.rolled_up(spark)
     progress(ANOMALY_STEPS[0])
     now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
+    rollup = tables.read(spark, "audit_rollup")
+    recorded = recorded_days(
+        within_days(rollup, window.end - timedelta(days=KEPT_DAYS), window.end - timedelta(days=1)),
+        with_denials=True,
+    )
+    end = datetime.combine(window.end, time(), UTC)
+    record = RecordCoverage.of(recorded, end, (window.end - window.start).days)
     search = find_anomalies(
         spark,
         window=window,
-        rollup=tables.read(spark, "audit_rollup"),
+        rollup=rollup,
         security_events=tables.read(spark, "security_events"),
         super_users=super_users,
         keep=kept,
@@ -61,12 +71,13 @@ def run_anomalies(
         judged_until = window.end - timedelta(days=1)
         return {
             "anomalies": rows,
-            "finding_states": states_of(rows, former, judged_until=judged_until, now=now),
+            "finding_states": states_of(rows, former, judged_until=judged_until, recorded=recorded, now=now),
         }
 
     tables = tables.update("find-anomalies", rows_after, is_kept=True)
     progress(ANOMALY_STEPS[1])
-    return _sums(stored_states(tables), window, now, limit, with_suppressed=with_suppressed)
+    sums = _sums(stored_states(tables), window, now, limit, with_suppressed=with_suppressed)
+    return {"record": record, **sums}
 
 
 def _sums(

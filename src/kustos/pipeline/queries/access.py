@@ -177,6 +177,12 @@ def news_totals(counts: DataFrame, since: datetime) -> DataFrame:
     )
 
 
+def days_after(events: DataFrame, since: datetime) -> int:
+    """Return on how many days (UTC) `audit_events` has an event after a time with its zone; an action."""
+    later = events.filter(sql.col("time") > sql.lit(since))
+    return later.select(sql.to_date("time")).distinct().count()
+
+
 def activity(events: DataFrame, bucket_seconds: int) -> DataFrame:
     """Return allowed and denied of each bucket that has events, by `bucket_start` (Unix seconds), unordered.
 

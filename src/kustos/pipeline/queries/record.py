@@ -11,8 +11,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 from typing import Any, Final, Self
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+
+from kustos.runtime import SystemClock
 
 GAP_DAYS_MAX: Final = 3
 """Days in a row without a record that are covered none the less: a weekend and a holiday, on which no client
@@ -80,14 +82,21 @@ class RecordCoverage:
         """The share of the window's days that have a record."""
         return self.recorded_days / self.window_days
 
-    def text(self) -> str:
-        """Return what the record covers, for people, and whether that is enough."""
+    def text(self, unclear: str = "what is unused") -> str:
+        """Return what the record covers, for people; if that is not enough, what it is too early to say."""
         window = f"{self.window_days:,} days up to {self.last_wanted}"
         said = f"{self.recorded_days:,} of the {window} have a record"
         if self.first_day is not None:
             said += f" (all of it from {self.first_day} to {self.last_day}"
             said += f", {self.covered_days:,} days covered, longest gap {self.longest_gap_days:,} days)"
-        return said if self.is_enough else f"{said}: too early to say what is unused"
+        return said if self.is_enough else f"{said}: too early to say {unclear}"
+
+    def columns(self) -> dict[str, Column]:
+        """Return `recorded_days` and `covered_since` for each row of an answer."""
+        return {
+            "recorded_days": sql.lit(self.recorded_days),
+            "covered_since": sql.lit(self.covered_since).cast("date"),
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """Return the same as a document."""
@@ -112,10 +121,26 @@ def _days_between(day: date, following: date) -> int:
     return (following - day).days - 1
 
 
-def recorded_days(rollup: DataFrame) -> list[date]:
-    """Return the days with a record in a roll-up of one cluster, in order; an action."""
-    days = rollup.filter("decision = 'ALLOWED' and day is not null").select("day").distinct()
+def recorded_days(rollup: DataFrame, *, with_denials: bool = False) -> list[date]:
+    """Return the days with a record in a roll-up of one cluster, in order; an action.
+
+    `with_denials`: also those with denials alone, for claims that something was not tried.
+    """
+    chosen = rollup if with_denials else rollup.filter("decision = 'ALLOWED'")
+    days = chosen.filter("day is not null").select("day").distinct()
     return sorted(row["day"] for row in days.collect())
+
+
+def end_of(last: date | None) -> datetime:
+    """Return the end of the last day of a period, now without one."""
+    if last is None:
+        return datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
+    return datetime.combine(last + timedelta(days=1), time(), UTC)
+
+
+def window_of(first: date | None, end: datetime, window_days: int) -> int:
+    """Return the days of a period that begins with a day; `window_days` if it has no first day."""
+    return window_days if first is None else max(1, (end - datetime.combine(first, time(), UTC)).days)
 
 
 def record_of(rollup: DataFrame, as_of: datetime, window_days: int) -> RecordCoverage:

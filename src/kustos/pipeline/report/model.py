@@ -179,7 +179,7 @@ def collect_report(
         else access.activity(tables["audit_events"], width)
     ).collect()
     bars = _bars(buckets, width)
-    news = None if since is None else collect_news(counts, since)
+    news = None if since is None else collect_news(counts, tables["audit_events"], since)
     by_team = access.access_by_team(with_team(counts, teams), TEAMS_MAX).collect() if teams else ()
     counts.unpersist()
     return Report(

@@ -23,13 +23,17 @@ LAST_FINDING: Final = re.compile(rb'<meta name="kustos-last-finding" content="([
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Accesses first seen after `since`, and principals: new ones, and those not seen any more."""
+    """Accesses first seen after `since`, and principals: new ones, and those not seen any more.
+
+    `recorded_days` after it have a record; without any of them nobody was seen or missed.
+    """
 
     since: datetime
     allowed: int
     denied: int
     principals: int
     silent_principals: int
+    recorded_days: int
     rows: tuple[AccessRow, ...]
 
 
@@ -53,8 +57,13 @@ def _moment_in(page: Path, name: re.Pattern[bytes]) -> datetime | None:
     return moment if moment is None or moment.tzinfo is not None else None
 
 
-def collect_news(counts: DataFrame, since: datetime) -> News:
+def collect_news(counts: DataFrame, events: DataFrame, since: datetime) -> News:
     """Return what `access_counts` has that was first seen after a time with its zone."""
     sums = access.news_totals(counts, since).collect()[0].asDict()
     rows = access.new_accesses(counts, since, NEWS_SHOWN).collect()
-    return News(since=since, rows=tuple(map(access_row, rows)), **{key: int(n) for key, n in sums.items()})
+    return News(
+        since=since,
+        recorded_days=access.days_after(events, since),
+        rows=tuple(map(access_row, rows)),
+        **{key: int(n) for key, n in sums.items()},
+    )

@@ -107,8 +107,7 @@ def with_dormancy(rows: DataFrame, as_of: datetime, record: RecordCoverage) -> D
         {
             "dormant_days": sql.date_diff(sql.to_date("as_of"), sql.to_date(since)),
             "is_dormant": sql.when(is_used, sql.lit(False)).when(can_tell, sql.lit(True)),
-            "recorded_days": sql.lit(record.recorded_days),
-            "covered_since": sql.lit(record.covered_since).cast("date"),
+            **record.columns(),
         }
     )
 

@@ -185,9 +185,14 @@ FINDING_STATES_SCHEMA: Final = StructType(
         StructField("acknowledged_at", TimestampType()),
         StructField("acknowledged_reason", StringType()),
         StructField("acknowledged_day", DateType()),
+        StructField("unseen_days", LongType()),
+        StructField("recorded_days", LongType()),
+        StructField("is_over", BooleanType()),
     ]
 )
 """Table `finding_states`: a row for each finding of `anomalies`, over all runs. `state` is OPEN,
 ACKNOWLEDGED, SUPPRESSED or RESOLVED. Severity, score, reason and evidence are those of the last day.
 `suppressed_days`: on how many of its days a rule suppressed it. `recorded_at`: the first run that found it.
-`acknowledged_day`: its last day at the time of the acknowledgement."""
+`acknowledged_day`: its last day at the time of the acknowledgement. It was not seen on the `unseen_days`
+after its last one up to the last judged day, of which `recorded_days` have a record; `is_over`: these are a
+week and the record covers it, null where it is too early to say."""

@@ -7,9 +7,17 @@ from kustos.pipeline.triage.acknowledgements import (
     reopen,
     stored_states,
 )
-from kustos.pipeline.triage.states import RESOLVED_AFTER_DAYS, STATES, merged, of_cluster, states_of
+from kustos.pipeline.triage.states import (
+    KEPT_DAYS,
+    RESOLVED_AFTER_DAYS,
+    STATES,
+    merged,
+    of_cluster,
+    states_of,
+)
 
 __all__ = [
+    "KEPT_DAYS",
     "REASON_CHARACTERS_MAX",
     "RESOLVED_AFTER_DAYS",
     "STATES",

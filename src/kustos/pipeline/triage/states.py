@@ -8,19 +8,21 @@ up, and adds what people said. The first of these rules that holds gives the sta
 1. SUPPRESSED: a rule suppresses it on each of its days.
 2. OPEN: nobody acknowledged it, and it is HIGH: an attacker would only have to wait.
 3. OPEN: it is HIGH, and was seen on a later day than those known when somebody acknowledged it.
-4. RESOLVED: the judged days go a week beyond its last one.
+4. RESOLVED: the judged days go a week beyond its last one, and the record covers this week.
 5. ACKNOWLEDGED: somebody acknowledged it.
 6. OPEN.
 
 A finding that comes back after it was resolved is open again, whoever acknowledged it before.
 """
 
-from datetime import date, datetime, timedelta
+from collections.abc import Collection
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from kustos.pipeline.queries.record import RecordCoverage
 from kustos.pipeline.schemas import FINDING_STATES_SCHEMA
 
 STATES: Final = ("OPEN", "ACKNOWLEDGED", "SUPPRESSED", "RESOLVED")
@@ -76,11 +78,15 @@ def merged(former: DataFrame, found: DataFrame) -> DataFrame:
     )
 
 
-def states_of(rows: DataFrame, former: DataFrame, *, judged_until: date, now: datetime) -> DataFrame:
+def states_of(
+    rows: DataFrame, former: DataFrame, *, judged_until: date, recorded: Collection[date], now: datetime
+) -> DataFrame:
     """Return `finding_states` of rows of `anomalies`, with what the former states say of people.
 
-    `judged_until` is the last judged day, `now` the time of the run.
+    `judged_until` is the last judged day, `recorded` the days with a record, `now` the time of the run.
     """
+    end = datetime.combine(judged_until + timedelta(days=1), time(), UTC)
+    is_covered = RecordCoverage.of(recorded, end, RESOLVED_AFTER_DAYS).is_enough
     is_suppressed = sql.col("suppressed_by").isNotNull()
     seen = rows.groupBy("finding_id").agg(
         *(sql.max_by(name, "day").alias(name) for name in LATEST),
@@ -110,15 +116,31 @@ def states_of(rows: DataFrame, former: DataFrame, *, judged_until: date, now: da
         both.withColumn("stays_resolved", stays)
         .withColumns(said)
         .withColumn("recorded_at", sql.coalesce("recorded_at", sql.lit(now)))
-        .withColumn("state", _state(judged_until))
+        .withColumns(_unseen(judged_until, recorded, is_covered=is_covered))
+        .withColumn("state", _state())
         .select(*FINDING_STATES_SCHEMA.fieldNames())
     )
 
 
-def _state(judged_until: date) -> Column:
+def _unseen(judged_until: date, recorded: Collection[date], *, is_covered: bool) -> dict[str, Column]:
+    """Return the columns about the days after a finding's last one."""
+    until = sql.lit(judged_until)
+    unseen = sql.greatest(sql.date_diff(until, "last_day"), sql.lit(0))
+    days = sql.array(*(sql.lit(day) for day in sorted(recorded))).cast("array<date>")
+    is_week = unseen >= RESOLVED_AFTER_DAYS
+    return {
+        "unseen_days": unseen.cast("long"),
+        "recorded_days": sql.size(
+            sql.filter(days, lambda day: (day > sql.col("last_day")) & (day <= until))
+        ).cast("long"),
+        "is_over": sql.when(~is_week, sql.lit(False)).when(sql.lit(is_covered), sql.lit(True)),
+    }
+
+
+def _state() -> Column:
     is_high = sql.col("severity") == "HIGH"
     is_acknowledged = sql.col("acknowledged_at").isNotNull()
-    is_over = sql.col("last_day") < sql.lit(judged_until - timedelta(days=RESOLVED_AFTER_DAYS - 1))
+    is_over = sql.coalesce("is_over", sql.lit(False))
     return (
         sql.when(sql.col("open_day").isNull(), sql.lit("SUPPRESSED"))
         .when(is_high & ~is_acknowledged, sql.lit("OPEN"))
