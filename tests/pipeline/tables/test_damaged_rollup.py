@@ -270,7 +270,7 @@ def test_an_answer_of_the_same_size_without_content_is_replaced(spark: SparkSess
 def test_what_cannot_be_found_again_is_not_replaced(spark: SparkSession, tmp_path: Path) -> None:
     tables = Tables(tmp_path / "tables").of_cluster("east")
 
-    def found() -> dict[str, DataFrame]:
+    def found(_: Tables) -> dict[str, DataFrame]:
         return {"anomalies": spark.createDataFrame([Row(principal="User:eve")], "principal string")}
 
     for number in range(2):
