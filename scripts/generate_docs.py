@@ -31,6 +31,7 @@ from kustos.gateway.shadow import CandidateTrial, WatchedTrial
 from kustos.gateway.upstream import TopicIds
 from kustos.gateway.workers import WatchedWorkerPool
 from kustos.metadata.quorum import NEXT, FollowerPhase
+from kustos.server.settings.page import configuration_page
 from kustos.wire import ApiKey
 from scripts.dashboard import dashboard
 from scripts.guard_pages import authorization, readme
@@ -245,6 +246,7 @@ def lint() -> str:
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "audit-fields.md": audit_fields,
     "authorization.md": authorization,
+    "configuration.md": configuration_page,
     "sasl-states.md": sasl,
     "quorum-states.md": quorum,
     "metrics.md": metrics,

@@ -15,7 +15,7 @@ from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, Stand
 from kustos.gateway.listener import FailedLoginLimits, ListenerTls
 from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.gateway import Gateway
-from kustos.gateway.listener.plans import ConnectionSettings, GatewayParts, ListenerPlan
+from kustos.gateway.listener.plans import ConnectionSettings, GatewayLimits, GatewayParts, ListenerPlan
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.logins import Login
 from kustos.gateway.session.request_budget import RequestBudget
@@ -110,11 +110,13 @@ class RunningGateway:
             in_flight=InFlight(self.log_in, tuple, RevocationSettings(), sees_all_changes=True),
             answers=self.answers,
             requests=self.requests,
-            max_connections=self.max_connections,
-            max_connections_per_ip=self.max_connections_per_ip,
-            max_unauthenticated_connections=self.max_unauthenticated_connections,
-            drain_timeout_ms=self.drain_timeout_ms,
-            failed_logins=self.failed_logins,
+            limits=GatewayLimits(
+                max_connections=self.max_connections,
+                max_connections_per_ip=self.max_connections_per_ip,
+                max_unauthenticated_connections=self.max_unauthenticated_connections,
+                drain_timeout_ms=self.drain_timeout_ms,
+                failed_logins=self.failed_logins,
+            ),
             answer_versions=self.offered.answer,
         )
         plan = ListenerPlan(

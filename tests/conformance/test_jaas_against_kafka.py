@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from kustos.auth import JaasError, LoginModulePolicy, single_jaas_entry
-from kustos.server.settings.listeners import login_module_policy
+from kustos.server.settings.jaas import login_module_policy
 from kustos.server.settings.properties import GivenSettings
+from kustos.server.settings.table import BY_NAME
 from testkit.kafka.compiled import java_program
 
 WORDS = r"module required REQUISITE sufficient a b = = = ; ; 1 -1.5.2 . - $a x.y/z x-1. \ \n \101 \8 \477"
@@ -78,7 +79,7 @@ def test_the_same_login_modules_are_refused(allowed: str | None, disallowed: str
     given = {name: text for name, text in zip(names, (allowed, disallowed), strict=True) if text is not None}
     texts = [f"{module} required;" for module in MODULES]
     theirs = asked_of_kafka(texts, *(f"-D{name}={text}" for name, text in given.items()))
-    policy = login_module_policy(GivenSettings.read(LEAST | given, {}))
+    policy = login_module_policy(GivenSettings.read(BY_NAME, LEAST | given, {}))
     assert [ours(text, policy) for text in texts] == theirs
 
 

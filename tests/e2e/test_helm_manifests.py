@@ -14,8 +14,9 @@ import yaml
 from kustos.client import read_properties
 from kustos.gateway.listener import DRAIN_TIMEOUT_MS
 from kustos.gateway.workers.pool import STOP_TIMEOUT_S
-from kustos.server.settings.node_settings import KustosSettings, settings_from
-from kustos.server.settings.table.node import SETTINGS
+from kustos.server.settings.node import KustosSettings
+from kustos.server.settings.node_settings import settings_from
+from kustos.server.settings.table import SETTINGS
 from testkit.certificates import Authority
 from testkit.kubernetes import CHART, HelmError, Manifest, errors, helm, of_kind, rendered
 from testkit.paths import ROOT

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.authorizer import AuthorizerServerInfo, ClusterResource, Endpoint, StandardAuthorizerPlugin
+from kustos.gateway.listener.plans import GatewayLimits
 from kustos.gateway.store import AuthorizerPublisher
 from kustos.gateway.store import publisher as publisher_module
 from kustos.gateway.workers import Service, Welcome, WorkerPool, WorkerPoolSettings, WorkerStore
@@ -211,9 +212,7 @@ class World:
             size=WORKERS,
             directory=directory,
             apply_timeout_ms=600_000,
-            max_connections=10,
-            max_connections_per_ip=10,
-            drain_timeout_ms=0,
+            limits=GatewayLimits(max_connections=10, max_connections_per_ip=10, drain_timeout_ms=0),
             properties={},
             command=lambda _: [],
         )

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from kustos.client.errors import SettingsError
 from kustos.server.settings.node_settings import settings_from
-from kustos.server.settings.table.node import SETTINGS
+from kustos.server.settings.table import SETTINGS
 
 LEAST = {
     "node.id": "7",

@@ -96,20 +96,20 @@ from kustos.auth.sasl_requests import SASL_HANDSHAKE, ApiVersionsBody
 from kustos.auth.sasl_server import SaslServerMachine
 from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS, SaslState, sasl_server_diagram
 from kustos.auth.settings import (
-    DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
-    DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE,
+    MAX_REAUTH_MS,
+    MAX_RECEIVE_SIZE,
     SaslServerSettings,
 )
 
 __all__ = [
     "ALLOWED_LOGIN_MODULES_CONFIG",
-    "DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS",
-    "DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE",
     "DISALLOWED_LOGIN_MODULES",
     "DISALLOWED_LOGIN_MODULES_CONFIG",
     "GSSAPI",
     "INSUFFICIENT_SCOPE",
     "INVALID_TOKEN",
+    "MAX_REAUTH_MS",
+    "MAX_RECEIVE_SIZE",
     "OAUTHBEARER",
     "SASL_HANDSHAKE",
     "SASL_SERVER_TRANSITIONS",

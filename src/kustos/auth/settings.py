@@ -5,13 +5,25 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kustos.runtime import Clock
+from kustos.settings import INT32_MAX, INT64_MAX, Setting, whole_number
 
-DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE: Final = 524_288
-"""`sasl.server.max.receive.size`: the memory an unauthenticated peer can take; tokens are far smaller
-(KIP-938)."""
-
-DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS: Final = 100
-"""`connection.failed.authentication.delay.ms`: slows guessing; must be below the idle timeout."""
+MAX_REAUTH_MS: Final = Setting(
+    "connections.max.reauth.ms",
+    whole_number(0, INT64_MAX, "milliseconds"),
+    0,
+    "SASL",
+    "How long a session lasts before the client must authenticate again (KIP-368); 0: no limit.",
+    per_listener=True,
+    per_mechanism=True,
+)
+MAX_RECEIVE_SIZE: Final = Setting(
+    "sasl.server.max.receive.size",
+    whole_number(1, INT32_MAX, "bytes"),
+    524_288,
+    "SASL",
+    "The largest frame of a client that has not authenticated (KIP-938).",
+    per_listener=True,
+)
 
 FRAMES_PER_AUTHENTICATION: Final = 16
 """Most frames in one login. The longest legitimate one, Kerberos after a refused ApiVersions, takes 6; Kafka
@@ -24,8 +36,6 @@ CLAIMED_NAME_MAX_CHARACTERS: Final = 256
 """Most characters kept of a claimed name, which may fill a frame: one more than is logged, so that a
 truncated name is recognizable."""
 
-_INT64_MAX: Final = 2**63 - 1
-
 
 @dataclass(frozen=True, slots=True)
 class SaslServerSettings:
@@ -35,14 +45,14 @@ class SaslServerSettings:
     """
 
     connections_max_reauth_ms: Mapping[str, int] = field(default_factory=dict)
-    failed_authentication_delay_ms: int = DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS
-    max_receive_size: int = DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE
-
-    def __post_init__(self) -> None:
-        if self.failed_authentication_delay_ms < 0:
-            raise ValueError("`connection.failed.authentication.delay.ms` is negative, use 0 or more")
-        if self.max_receive_size <= 0:
-            raise ValueError("`sasl.server.max.receive.size` is not positive, use 524288")
+    failed_authentication_delay_ms: int = Setting(
+        "connection.failed.authentication.delay.ms",
+        whole_number(0, INT32_MAX, "milliseconds"),
+        100,
+        "SASL",
+        "The delay before the answer to a failed login. Must be below `connections.max.idle.ms`.",
+    ).field()
+    max_receive_size: int = MAX_RECEIVE_SIZE.field()
 
 
 class SessionLife(NamedTuple):
@@ -60,7 +70,7 @@ def session_life(clock: Clock, credential_expires_at_ms: int | None, max_reauth_
     """
     if credential_expires_at_ms is None and max_reauth_ms <= 0:
         return SessionLife(0, None)
-    lifetime_ms = min(max_reauth_ms, _INT64_MAX) if max_reauth_ms > 0 else _INT64_MAX
+    lifetime_ms = min(max_reauth_ms, INT64_MAX) if max_reauth_ms > 0 else INT64_MAX
     if credential_expires_at_ms is not None:
         lifetime_ms = max(0, min(lifetime_ms, credential_expires_at_ms - clock.wall_ms()))
     return SessionLife(lifetime_ms, clock.monotonic_ms() + lifetime_ms)

@@ -153,7 +153,7 @@ def _of_file(path: Path) -> BrokerSettings:
 
 def _other_authorizer(name: str | None) -> str | None:
     """Return a description of the authorizer, None for Kafka's StandardAuthorizer, whose rules we apply."""
-    from kustos.server.settings.table import STANDARD_AUTHORIZER_NAMES
+    from kustos.server.settings import STANDARD_AUTHORIZER_NAMES
 
     return f"another authorizer, `{name}`" if name and name not in STANDARD_AUTHORIZER_NAMES else None
 

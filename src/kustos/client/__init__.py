@@ -29,6 +29,7 @@ from kustos.client.refreshed import Refreshed
 from kustos.client.sasl import Identity, connect
 from kustos.client.session import SaslSession
 from kustos.client.settings import (
+    LOGIN_MODULES,
     ClientSettings,
     NodeAddress,
     SaslClientSettings,
@@ -45,6 +46,7 @@ __all__ = [
     "FAILURES",
     "IN_QUOTES",
     "KAFKAS_LOGINS",
+    "LOGIN_MODULES",
     "NONE",
     "NO_ENGINES",
     "RESOURCE_NOT_FOUND",

@@ -15,8 +15,8 @@ from kustos.runtime import SystemClock
 from kustos.server.authorization.authorization import Authorization, StandardAuthorization
 from kustos.server.dynamic_configs import CHECKS, DynamicConfigs
 from kustos.server.logs import LOG_LEVELS
-from kustos.server.settings.node_settings import KustosSettings
-from kustos.server.settings.table.node import BY_NAME
+from kustos.server.settings.node import KustosSettings
+from kustos.server.settings.table import BY_NAME
 from kustos.server.tls import TlsSide
 from kustos.wire import ZERO_UUID, ApiKey, response_codec
 

@@ -8,7 +8,7 @@ import structlog
 
 from kustos.client import one_shot
 from kustos.server.node import Node
-from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.node import KustosSettings
 
 LOG: Final = structlog.get_logger("kustos.server")
 

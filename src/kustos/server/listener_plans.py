@@ -1,6 +1,7 @@
 """A node's listeners, prepared for the gateway: addresses, limits, logins, principals and TLS."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -27,8 +28,8 @@ from kustos.server.callbacks import CallbackHandlers
 from kustos.server.oauth import BearerTokens
 from kustos.server.sasl import PlainSide, mechanism_factories, scram_decoys
 from kustos.server.settings.listeners import ListenerSettings
-from kustos.server.settings.logins import share_of
-from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.node import KustosSettings
+from kustos.server.settings.workers import share_of
 from kustos.server.tls import TlsSide
 
 
@@ -77,17 +78,14 @@ class ListenerPlans:
         )
 
     def _connection_settings(self, listener: ListenerSettings) -> ConnectionSettings:
-        settings, sasl, limits = self._settings, listener.sasl, listener.logins
+        own = listener.connection
         # workers do not serve admin listeners
-        processes = 1 if listener.is_controller else settings.workers.count
-        return ConnectionSettings(
-            sasl_server_max_receive_size=524_288 if sasl is None else sasl.server.max_receive_size,
-            socket_request_max_bytes=settings.socket_request_max_bytes,
-            connections_max_idle_ms=settings.connections_max_idle_ms,
-            login_timeout_ms=limits.timeout_ms,
-            max_unauthenticated_connections=share_of(limits.max_unauthenticated_connections, processes),
+        processes = 1 if listener.is_controller else self._settings.workers.count
+        return replace(
+            own,
+            max_unauthenticated_connections=share_of(own.max_unauthenticated_connections, processes),
             max_unauthenticated_connections_per_ip=share_of(
-                limits.max_unauthenticated_connections_per_ip, processes
+                own.max_unauthenticated_connections_per_ip, processes
             ),
         )
 

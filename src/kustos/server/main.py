@@ -23,7 +23,8 @@ from kustos.server.log_lines import take_over_standard_error
 from kustos.server.logs import configure_logs
 from kustos.server.node import Node
 from kustos.server.reload import Reloader
-from kustos.server.settings.node_settings import KustosSettings, load_settings
+from kustos.server.settings.node import KustosSettings
+from kustos.server.settings.node_settings import load_settings
 from kustos.server.workers.node import WorkerPoolNode, open_node
 from kustos.tls import TlsError
 

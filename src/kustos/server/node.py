@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Final, Self
 
 import structlog
@@ -48,8 +49,8 @@ from kustos.server.oauth import BearerTokens
 from kustos.server.process import WHOLE, NodePart, load_late_modules, open_audit_log, warm_codecs
 from kustos.server.quorum import QuorumSide
 from kustos.server.sasl import PlainSide, token_lookup
-from kustos.server.settings.logins import share_of
-from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.node import KustosSettings
+from kustos.server.settings.workers import share_of
 from kustos.server.tls import TlsSide
 from kustos.server.upstream import UpstreamSide
 from kustos.wire import Message
@@ -89,7 +90,9 @@ class Node:
         self.candidate: Final = CandidateSide(
             lambda: self.authorization.rules or in_file, audit.security.record, lambda: audit.now_ms
         )
-        self.purgatory: Final = DelayedFuturePurgatory(ALTER_ACLS, settings.connections_max_idle_ms)
+        self.purgatory: Final = DelayedFuturePurgatory(
+            ALTER_ACLS, settings.connections.connections_max_idle_ms
+        )
         self._answers: Final = AnswerBudget(settings.answers_max_bytes // settings.workers.count)
         self._requests: Final = RequestBudget(settings.requests_max_bytes // settings.workers.count)
         self.upstream: Final = UpstreamSide(settings, self.metrics)
@@ -192,9 +195,7 @@ class Node:
         def commit() -> None:
             stores()
             users()
-            self.gateway.admission.change_limits(
-                settings.max_connections, settings.max_connections_per_ip, settings.failed_logins
-            )
+            self.gateway.admission.change_limits(settings.limits)
             self.audit.budgets.use.bytes_per_hour = settings.audit.allowed_bytes_per_hour
             self.candidate.load(settings.candidate_acls)
 
@@ -244,13 +245,12 @@ class Node:
             in_flight=self.in_flight,
             answers=self._answers,
             requests=self._requests,
-            max_connections=settings.max_connections,
-            max_connections_per_ip=settings.max_connections_per_ip,
-            max_unauthenticated_connections=share_of(
-                settings.max_unauthenticated_connections, settings.workers.count
+            limits=replace(
+                settings.limits,
+                max_unauthenticated_connections=share_of(
+                    settings.limits.max_unauthenticated_connections, settings.workers.count
+                ),
             ),
-            drain_timeout_ms=settings.drain_timeout_ms,
-            failed_logins=settings.failed_logins,
             answer_versions=self.offered.answer,
         )
 

@@ -17,7 +17,7 @@ from kustos.gateway.metrics import GatewayMetrics
 from kustos.runtime import SystemEntropy
 from kustos.server.http import Details, HttpEndpoint, Readiness
 from kustos.server.settings.listeners import ListenerSettings
-from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.node import KustosSettings
 from kustos.server.settings.workers import worker_name
 from kustos.wire import ApiKey, codec_versions, request_codec, response_codec
 

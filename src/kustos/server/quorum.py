@@ -16,7 +16,7 @@ from kustos.metadata.image import EMPTY_IMAGE, MetadataImage
 from kustos.metadata.quorum import FollowedStore
 from kustos.metadata.store import MetadataStore, StoreRequest
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
-from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.node import KustosSettings
 from kustos.server.settings.quorum import KEPT, QuorumSettings
 
 LOG: Final = structlog.get_logger("kustos.server")

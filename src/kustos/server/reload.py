@@ -15,7 +15,7 @@ from kustos.authorizer import Authorizer
 from kustos.client import SettingsError
 from kustos.server.admin import AdminSide
 from kustos.server.authorization.life import ReconfigurationError, changed_keys, reconfigure
-from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.node import KustosSettings
 
 LOG: Final = structlog.get_logger("kustos.server")
 

@@ -35,7 +35,7 @@ from kustos.metadata.directory import read_decoy_secret
 from kustos.metadata.image import MetadataImage, ScramKey
 from kustos.runtime import Clock, Entropy, SystemClock
 from kustos.server.settings.listeners import ListenerSettings, SaslListenerSettings
-from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.node import KustosSettings
 
 PLAIN: Final = "PLAIN"
 

@@ -20,26 +20,15 @@ from kustos.metadata.control import ConfigResourceType
 from kustos.metadata.image import ConfigRemoved, ConfigSet, MetadataDelta, MetadataImage
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.properties import LISTENER_PREFIX
-from kustos.server.settings.tls import ListenerTlsSettings
+from kustos.server.settings.tls import LISTENER_TLS, ListenerTlsSettings
 from kustos.tls import MadeContext, Side, TlsContexts, TlsError, TlsSettings, certificate_parts, prove
 from kustos.wire import DerError
 
 LOG: Final = structlog.get_logger("kustos.server")
 
 
-DYNAMIC_KEYS: Final = (
-    "ssl.keystore.type",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "ssl.key.password",
-    "ssl.keystore.key",
-    "ssl.keystore.certificate.chain",
-    "ssl.truststore.type",
-    "ssl.truststore.location",
-    "ssl.truststore.password",
-    "ssl.truststore.certificates",
-)
-"""What `IncrementalAlterConfigs` may change of a listener (`SslConfigs.RECONFIGURABLE_CONFIGS`)."""
+DYNAMIC_KEYS: Final = tuple(setting.name for setting in LISTENER_TLS if setting.dynamic)
+"""The keys of a listener that `IncrementalAlterConfigs` may change."""
 
 
 class TlsSide:

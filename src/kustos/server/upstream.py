@@ -7,7 +7,7 @@ from kustos.gateway.listener import ConnectLink
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.gateway.upstream import ClientIdentities, InFlight, UpstreamCluster, UpstreamTokens
 from kustos.runtime import SystemClock, SystemEntropy
-from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.node import KustosSettings
 
 
 class UpstreamSide:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kustos.server.reload import Reloader
-from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.node import KustosSettings
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.admin_node import AdminNode, Talker, admin_node
 

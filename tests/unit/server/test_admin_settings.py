@@ -4,7 +4,8 @@ import pytest
 
 from kustos.client.errors import SettingsError
 from kustos.server.authorization.life import server_info
-from kustos.server.settings.node_settings import KustosSettings, settings_from
+from kustos.server.settings.node import KustosSettings
+from kustos.server.settings.node_settings import settings_from
 from tests.unit.server.test_settings import LEAST
 
 TWO = LEAST | {

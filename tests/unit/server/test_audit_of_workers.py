@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kustos.server.process import NODE, open_audit_log
-from kustos.server.settings.node_settings import KustosSettings, settings_from
+from kustos.server.settings.node import KustosSettings
+from kustos.server.settings.node_settings import settings_from
 from kustos.server.settings.workers import worker_name
 from kustos.server.workers.process import worker_settings_of
 from testkit.gateway.audit import CONTEXT, decided

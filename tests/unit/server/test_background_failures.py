@@ -29,7 +29,7 @@ from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.listener import connection as connection_module
 from kustos.gateway.listener import gateway as gateway_module
 from kustos.gateway.listener.connection import ClientConnection
-from kustos.gateway.listener.plans import ConnectionSettings
+from kustos.gateway.listener.plans import ConnectionSettings, GatewayLimits
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.store import publisher as publisher_module
 from kustos.gateway.store import snapshots as snapshots_module
@@ -424,9 +424,7 @@ def pool_in(faults: Faults) -> WorkerPool:
         size=1,
         directory=faults.directory / "workers",
         apply_timeout_ms=1_000,
-        max_connections=10,
-        max_connections_per_ip=10,
-        drain_timeout_ms=0,
+        limits=GatewayLimits(max_connections=10, max_connections_per_ip=10, drain_timeout_ms=0),
         properties={},
         command=lambda _: SLEEPER,
     )

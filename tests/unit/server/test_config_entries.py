@@ -11,7 +11,7 @@ from kustos.metadata.records import ConfigRecord
 from kustos.protocol.node_messages import DescribedConfig
 from kustos.server.logs import LogLevels
 from kustos.server.settings.node_settings import settings_from
-from kustos.server.settings.table.node import ONLY_PER_LISTENER, SETTINGS
+from kustos.server.settings.table import SETTINGS
 from kustos.wire import request_codec
 from tests.unit.server.test_settings import LEAST
 
@@ -45,7 +45,7 @@ def described(made: ConfigBook, kind: int, name: str, *keys: str) -> dict[str, D
 def test_every_setting_of_the_table_is_shown_with_its_words() -> None:
     found = entries()
     for setting in SETTINGS:
-        if setting not in ONLY_PER_LISTENER:
+        if not setting.needs_listener:
             assert found[setting.name].documentation == setting.doc
 
 

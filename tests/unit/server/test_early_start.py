@@ -12,8 +12,9 @@ from kustos.protocol.codes import GROUP_AUTHORIZATION_FAILED, UNKNOWN_SERVER_ERR
 from kustos.server.authorization.life import AuthorizerStartError
 from kustos.server.lifecycle import run_until
 from kustos.server.node import Node
-from kustos.server.settings.node_settings import KustosSettings, settings_from
-from kustos.server.settings.table.node import STANDARD_AUTHORIZER
+from kustos.server.settings.node import KustosSettings
+from kustos.server.settings.node_settings import settings_from
+from kustos.server.settings.plugins import STANDARD_AUTHORIZER
 from kustos.wire import response_codec
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller

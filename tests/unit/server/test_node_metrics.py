@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kustos.server.node import Node
-from kustos.server.settings.table.node import STANDARD_AUTHORIZER
+from kustos.server.settings.plugins import STANDARD_AUTHORIZER
 from testkit.gateway.scripted_brokers import ScriptedBroker
 from testkit.ports import LOOPBACK, free_port
 from testkit.waiting import wait_until

@@ -6,11 +6,13 @@ import pytest
 
 from kustos.auth.jwt import TokenClaimRules, UnsecuredTokenRules
 from kustos.client.errors import SettingsError
+from kustos.client.oauth import LOGIN_MODULE
 from kustos.runtime import SystemClock
 from kustos.server.oauth import BearerTokens
-from kustos.server.settings.node_settings import KustosSettings, settings_from
-from kustos.server.settings.oauth import LOGIN_MODULE, SignedTokenSettings
-from kustos.server.settings.table.oauth import SIGNED_HANDLER, UNSECURED_HANDLER
+from kustos.server.settings.node import KustosSettings
+from kustos.server.settings.node_settings import settings_from
+from kustos.server.settings.oauth import SignedTokenSettings
+from kustos.server.settings.plugins import SIGNED_HANDLER, UNSECURED_HANDLER
 from testkit.certificates import Authority
 
 URL = "https://provider.example/jwks"

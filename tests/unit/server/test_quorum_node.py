@@ -13,7 +13,8 @@ from kustos.metadata.quorum import WrongClusterError
 from kustos.metadata.store.store import AlterScram
 from kustos.server.lifecycle import run_until
 from kustos.server.node import Node
-from kustos.server.settings.node_settings import KustosSettings, settings_from
+from kustos.server.settings.node import KustosSettings
+from kustos.server.settings.node_settings import settings_from
 from kustos.wire import response_codec
 from testkit.gateway.scripted_brokers import ScriptedBroker
 from testkit.ports import LOOPBACK, free_port, free_port_range

@@ -11,7 +11,7 @@ from kustos.acl import AclBindingFilter
 from kustos.metadata.errors import LogFailedError
 from kustos.metadata.store.store import CreateAcls, DeleteAcls
 from kustos.server.node import Node
-from kustos.server.settings.table.node import STANDARD_AUTHORIZER
+from kustos.server.settings.plugins import STANDARD_AUTHORIZER
 from testkit.gateway.scripted_brokers import ScriptedBroker
 from testkit.metadata_logs import acl
 from testkit.ports import LOOPBACK, free_port

@@ -10,9 +10,11 @@ from kustos.client.errors import SettingsError
 from kustos.gateway.audit import OnFull
 from kustos.metadata.control import TokenRules
 from kustos.metadata.control.token_secrets import TokenSecret
-from kustos.server.settings.node_settings import KustosSettings, load_settings, settings_from
+from kustos.server.settings.node import KustosSettings
+from kustos.server.settings.node_settings import load_settings, settings_from
 from kustos.server.settings.page import configuration_page
-from kustos.server.settings.table.node import SETTINGS, STANDARD_AUTHORIZER
+from kustos.server.settings.plugins import STANDARD_AUTHORIZER
+from kustos.server.settings.table import SETTINGS
 from kustos.tls import TlsSettings
 
 ROOT = Path(__file__).parents[3]
@@ -54,9 +56,9 @@ def test_the_least_that_a_node_needs() -> None:
 
 def test_defaults_are_kafkas() -> None:
     settings = read()
-    assert settings.socket_request_max_bytes == 104_857_600
-    assert settings.connections_max_idle_ms == 600_000
-    assert settings.max_connections == settings.max_connections_per_ip == 2**31 - 1
+    assert settings.connections.socket_request_max_bytes == 104_857_600
+    assert settings.connections.connections_max_idle_ms == 600_000
+    assert settings.limits.max_connections == settings.limits.max_connections_per_ip == 2**31 - 1
     assert settings.upstream_metadata_max_age_ms == 300_000
     sasl = settings_from(SASL, {}).listeners[0].sasl
     assert sasl is not None
@@ -391,6 +393,10 @@ def test_a_required_key_that_is_misspelled_is_named() -> None:
     told = r"`listeners` is not set, .*; `listners` is set, did you mean `listeners`"
     with pytest.raises(SettingsError, match=told):
         settings_from(misspelled, {})
+
+
+def test_each_key_is_declared_once() -> None:
+    assert len({setting.name for setting in SETTINGS}) == len(SETTINGS)
 
 
 def test_the_page_shows_every_setting_and_is_up_to_date() -> None:

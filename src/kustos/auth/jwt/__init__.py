@@ -11,7 +11,6 @@ from kustos.auth.jwt.keys import (
 )
 from kustos.auth.jwt.parts import TOKEN_MAX_CHARACTERS, TokenError, TokenParts
 from kustos.auth.jwt.signed import (
-    DEFAULT_CLOCK_SKEW_SECONDS,
     TokenClaimRules,
     TokenVerdict,
     validate_signed,
@@ -19,7 +18,6 @@ from kustos.auth.jwt.signed import (
 from kustos.auth.jwt.unsecured import UnsecuredTokenRules, validate_unsecured
 
 __all__ = [
-    "DEFAULT_CLOCK_SKEW_SECONDS",
     "JWKS_MAX_BYTES",
     "NO_KEYS",
     "TOKEN_MAX_CHARACTERS",

@@ -12,8 +12,8 @@ from typing import Any, Final
 from kustos.auth.jwt.keys import ALGORITHMS, SigningKey, SigningKeys, is_signed_by
 from kustos.auth.jwt.parts import SECONDS_MAX, TokenError, TokenParts
 from kustos.auth.mechanisms.oauthbearer import INVALID_TOKEN, AcceptedToken, RefusedToken
+from kustos.settings import INT32_MAX, TEXT, Setting, list_of, whole_number
 
-DEFAULT_CLOCK_SKEW_SECONDS: Final = 30
 KEY_ID_MAX_CHARACTERS: Final = 1000
 """The longest key id that is looked for, as in Kafka."""
 
@@ -23,13 +23,56 @@ BLANKS: Final = "".join(map(chr, range(0x21)))
 
 @dataclass(frozen=True, slots=True)
 class TokenClaimRules:
-    """What the claims of a token must be. No audience, no issuer: they are not looked at."""
+    """The required claims of a token. Without an expected audience or issuer, that claim is not checked."""
 
-    expected_audiences: frozenset[str] = frozenset()
-    expected_issuer: str | None = None
-    clock_skew_seconds: int = DEFAULT_CLOCK_SKEW_SECONDS
-    scope_claim_name: str = "scope"
-    sub_claim_name: str = "sub"
+    expected_audiences: frozenset[str] = Setting(
+        "sasl.oauthbearer.expected.audience",
+        list_of().into(frozenset[str]),
+        frozenset(),
+        "Bearer tokens",
+        "The claim `aud` must have one of these. It must be set, as from Kafka 4.4 on, unless "
+        "`sasl.oauthbearer.allow.unverified.audience` is true.",
+        per_listener=True,
+        per_mechanism=True,
+    ).field()
+    expected_issuer: str | None = Setting(
+        "sasl.oauthbearer.expected.issuer",
+        TEXT,
+        None,
+        "Bearer tokens",
+        "The claim `iss` must be this. It must be set, as from Kafka 4.4 on, unless "
+        "`sasl.oauthbearer.allow.unverified.issuer` is true.",
+        per_listener=True,
+        per_mechanism=True,
+    ).optional_field()
+    clock_skew_seconds: int = Setting(
+        "sasl.oauthbearer.clock.skew.seconds",
+        whole_number(0, INT32_MAX, "seconds"),
+        30,
+        "Bearer tokens",
+        "How far the clocks of provider and node may differ, for the claims `iat` and `nbf`. A token whose "
+        "`exp` has passed can no longer log in.",
+        per_listener=True,
+        per_mechanism=True,
+    ).field()
+    scope_claim_name: str = Setting(
+        "sasl.oauthbearer.scope.claim.name",
+        TEXT,
+        "scope",
+        "Bearer tokens",
+        "The claim with the scopes.",
+        per_listener=True,
+        per_mechanism=True,
+    ).field()
+    sub_claim_name: str = Setting(
+        "sasl.oauthbearer.sub.claim.name",
+        TEXT,
+        "sub",
+        "Bearer tokens",
+        "The claim that names the principal.",
+        per_listener=True,
+        per_mechanism=True,
+    ).field()
 
 
 @dataclass(frozen=True, slots=True)

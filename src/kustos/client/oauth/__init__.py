@@ -10,9 +10,6 @@ from kustos.client.oauth.http import (
     checked_url,
 )
 from kustos.client.oauth.keys import (
-    DEFAULT_REFRESH_MS,
-    DEFAULT_RETRY_BACKOFF_MAX_MS,
-    DEFAULT_RETRY_BACKOFF_MS,
     JwksSettings,
     RefreshingKeys,
 )
@@ -23,9 +20,6 @@ __all__ = [
     "ALLOWED_URLS_KEY",
     "DEFAULT_CONNECT_TIMEOUT_MS",
     "DEFAULT_READ_TIMEOUT_MS",
-    "DEFAULT_REFRESH_MS",
-    "DEFAULT_RETRY_BACKOFF_MAX_MS",
-    "DEFAULT_RETRY_BACKOFF_MS",
     "LOGIN_HANDLER",
     "LOGIN_MODULE",
     "TOKEN_URL_KEY",

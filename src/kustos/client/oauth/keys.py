@@ -18,12 +18,9 @@ from kustos.client.refreshed import in_a_thread
 from kustos.client.supervision import supervised
 from kustos.client.tls import ClientTls
 from kustos.runtime import Clock
+from kustos.settings import INT32_MAX, Setting, whole_number
 
 LOG: Final = structlog.get_logger("kustos.client")
-
-DEFAULT_REFRESH_MS: Final = 3_600_000
-DEFAULT_RETRY_BACKOFF_MS: Final = 100
-DEFAULT_RETRY_BACKOFF_MAX_MS: Final = 10_000
 
 FILE_REFRESH_MS: Final = 10_000
 """How often a file is read at least; only what changed is parsed."""
@@ -43,9 +40,34 @@ class JwksSettings:
     """Where a key set is, and how often to fetch it (`sasl.oauthbearer.jwks.endpoint.*`)."""
 
     endpoint: ProviderEndpoint
-    refresh_ms: int = DEFAULT_REFRESH_MS
-    retry_backoff_ms: int = DEFAULT_RETRY_BACKOFF_MS
-    retry_backoff_max_ms: int = DEFAULT_RETRY_BACKOFF_MAX_MS
+    refresh_ms: int = Setting(
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        whole_number(1, INT32_MAX, "milliseconds"),
+        3_600_000,
+        "Bearer tokens",
+        "How often kustos fetches the keys; it checks a file every 10 seconds at least. A token with an "
+        "unknown key id brings the keys sooner.",
+        per_listener=True,
+        per_mechanism=True,
+    ).field()
+    retry_backoff_ms: int = Setting(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        whole_number(1, INT32_MAX, "milliseconds"),
+        100,
+        "Bearer tokens",
+        "The first pause after a failure to get the keys; each further one is twice as long.",
+        per_listener=True,
+        per_mechanism=True,
+    ).field()
+    retry_backoff_max_ms: int = Setting(
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        whole_number(1, INT32_MAX, "milliseconds"),
+        10_000,
+        "Bearer tokens",
+        "The longest pause after a failure, and the shortest one between two refreshes for unknown key ids.",
+        per_listener=True,
+        per_mechanism=True,
+    ).field()
     tls: ClientTls | None = None
 
 

@@ -9,33 +9,169 @@ from kustos.gateway.audit.entries import AuditEvents
 from kustos.gateway.audit.json_files import JsonFilesSink
 from kustos.gateway.audit.lanes import AuditSink, AuditSinkError, OnFull
 from kustos.gateway.audit.log4j import KafkaLinesSink
-from kustos.gateway.audit.syslog import SyslogMessages, SyslogReceiver, SyslogSink
+from kustos.gateway.audit.syslog import (
+    FACILITIES,
+    SyslogMessages,
+    SyslogReceiver,
+    SyslogSink,
+    parse_receiver,
+)
 from kustos.gateway.audit.topic import KafkaTopicSink
+from kustos.settings import (
+    INT64_MAX,
+    PATH,
+    TEXT,
+    Kind,
+    Setting,
+    TakesEffect,
+    list_of,
+    member_of,
+    one_of,
+    whole_number,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
     """The `kustos.audit.*` keys. `sinks` names those in use, whose other fields are then set."""
 
-    sinks: tuple[str, ...] = ()
-    json_directory: Path | None = None
-    json_max_bytes: int = 104_857_600
-    json_max_files: int = 1000
-    json_roll_ms: int = 3_600_000
-    json_format: AuditFormat = AuditFormat.KUSTOS
-    kafka_topic: str | None = None
-    kafka_format: AuditFormat = AuditFormat.KUSTOS
-    syslog_receiver: SyslogReceiver | None = None
-    syslog_format: AuditFormat = AuditFormat.KUSTOS
-    syslog_facility: str = "authpriv"
-    syslog_max_bytes: int = 8192
+    sinks: tuple[str, ...] = Setting(
+        "kustos.audit.sinks",
+        list_of("json", "kafka", "log4j", "syslog"),
+        (),
+        "Audit",
+        "Where each decision is written: files of JSON lines, a topic upstream, a file like that of Kafka's "
+        "`kafka.authorizer.logger`, a receiver of syslog.",
+    ).field()
+    json_directory: Path | None = Setting(
+        "kustos.audit.json.dir",
+        PATH,
+        None,
+        "Audit",
+        "The directory of the JSON files; needed for `json`.",
+    ).optional_field()
+    json_max_bytes: int = Setting(
+        "kustos.audit.json.max.bytes",
+        whole_number(1024, INT64_MAX, "bytes"),
+        104_857_600,
+        "Audit",
+        "The size at which kustos closes a file and begins the next one.",
+    ).field()
+    json_max_files: int = Setting(
+        "kustos.audit.json.max.files",
+        whole_number(1, 1_000_000),
+        1000,
+        "Audit",
+        "How many closed files kustos keeps; it deletes the oldest.",
+    ).field()
+    json_roll_ms: int = Setting(
+        "kustos.audit.json.roll.ms",
+        whole_number(100, INT64_MAX, "milliseconds"),
+        3_600_000,
+        "Audit",
+        "The age at which kustos closes a file, however small it is. The pipeline reads closed files only.",
+    ).field()
+    json_format: AuditFormat = Setting(
+        "kustos.audit.json.format",
+        member_of(AuditFormat),
+        AuditFormat.KUSTOS,
+        "Audit",
+        "The format of the lines: kustos' own, which its pipeline and commands read, CloudEvents 1.0 in "
+        "JSON, or OCSF.",
+    ).field()
+    kafka_format: AuditFormat = Setting(
+        "kustos.audit.kafka.format",
+        member_of(AuditFormat),
+        AuditFormat.KUSTOS,
+        "Audit",
+        "The format of the records' values, as `kustos.audit.json.format`.",
+    ).field()
+    kafka_topic: str | None = Setting(
+        "kustos.audit.kafka.topic",
+        TEXT,
+        None,
+        "Audit",
+        "The topic upstream; needed for `kafka`. It must exist.",
+    ).optional_field()
+    syslog_receiver: SyslogReceiver | None = Setting(
+        "kustos.audit.syslog.receiver",
+        Kind(
+            "string",
+            "`tcp://host:port`, `tls://host:port`, `udp://host:port` or `unix:///path/of/socket`",
+            parse_receiver,
+        ),
+        None,
+        "Audit",
+        "The receiver of syslog (RFC 5424); needed for `syslog`. Over `tcp` and `tls` messages are framed by "
+        "octet counting, the others send datagrams.",
+    ).optional_field()
+    syslog_format: AuditFormat = Setting(
+        "kustos.audit.syslog.format",
+        member_of(AuditFormat),
+        AuditFormat.KUSTOS,
+        "Audit",
+        "The format of the JSON in messages, as `kustos.audit.json.format`.",
+    ).field()
+    syslog_facility: str = Setting(
+        "kustos.audit.syslog.facility", one_of(*FACILITIES), "authpriv", "Audit", "The facility of messages."
+    ).field()
+    syslog_max_bytes: int = Setting(
+        "kustos.audit.syslog.max.bytes",
+        whole_number(8192, 65_507, "bytes"),
+        8192,
+        "Audit",
+        "The largest message; in larger ones long texts are cut. Many receivers take no more than 8 KiB.",
+    ).field()
     syslog_tls: ClientTls | None = None
-    log4j_file: Path | None = None
-    log4j_level: str = "INFO"
-    queue_max_events: int = 65_536
-    on_full: OnFull = OnFull.BLOCK
-    allowed_bytes_per_hour: int = 2**30
-    denied_bytes_per_hour: int = 104_857_600
+    log4j_file: Path | None = Setting(
+        "kustos.audit.log4j.file",
+        PATH,
+        None,
+        "Audit",
+        "The file of Kafka's lines; needed for `log4j`.",
+    ).optional_field()
+    log4j_level: str = Setting(
+        "kustos.audit.log4j.level",
+        one_of("INFO", "DEBUG", "TRACE"),
+        "INFO",
+        "Audit",
+        "`INFO` shows denials, `DEBUG` also approvals, `TRACE` everything. Applies to this file only.",
+    ).field()
+    queue_max_events: int = Setting(
+        "kustos.audit.queue.max.events",
+        whole_number(1, 10_000_000),
+        65_536,
+        "Audit",
+        "How many decisions may wait to be written.",
+    ).field()
+    on_full: OnFull = Setting(
+        "kustos.audit.on.full",
+        member_of(OnFull),
+        OnFull.BLOCK,
+        "Audit",
+        "When the queue is full or a sink fails: `block` serves no further request until the sink writes "
+        "again, `deny` refuses each with UNKNOWN_SERVER_ERROR until then, `drop` goes on and counts the lost "
+        "events.",
+    ).field()
+    allowed_bytes_per_hour: int = Setting(
+        "kustos.audit.allowed.max.bytes.per.hour",
+        whole_number(0, INT64_MAX, "bytes"),
+        1_073_741_824,
+        "Audit",
+        "The limit for each principal, in each process, on events of allowed READ, WRITE, DESCRIBE, "
+        "DESCRIBE_CONFIGS and IDEMPOTENT_WRITE; 0: the first of a minute only. Beyond it equal decisions on "
+        "one resource become one event a minute, with their number.",
+        takes_effect=TakesEffect.RELOAD,
+    ).field()
+    denied_bytes_per_hour: int = Setting(
+        "kustos.audit.denied.max.bytes.per.hour",
+        whole_number(0, INT64_MAX, "bytes"),
+        104_857_600,
+        "Audit",
+        "The limit for each principal, in each process, on events of denials and of names left out of lists. "
+        "Beyond it equal decisions become one event a minute. Logins of the principal have a second limit of "
+        "the same size; beyond it equal logins become one event in five minutes.",
+    ).field()
 
 
 async def open_audit_sinks(

@@ -21,8 +21,8 @@ from kustos.gateway.listener.handshakes import (
     FailedHandshakes,
     HandshakeRefusal,
 )
-from kustos.gateway.listener.login_throttle import FailedLoginLimits, LoginThrottle
-from kustos.gateway.listener.plans import ConnectionSettings, GatewayParts, SocketFigures
+from kustos.gateway.listener.login_throttle import LoginThrottle
+from kustos.gateway.listener.plans import ConnectionSettings, GatewayLimits, GatewayParts, SocketFigures
 from kustos.gateway.listener.strangers import Strangers
 from kustos.runtime import PacedCounts, descriptor_limit, release_freed_memory
 
@@ -104,8 +104,7 @@ class Admission:
 
     def __init__(self, parts: GatewayParts) -> None:
         self._parts: Final = parts
-        self._max_connections = parts.max_connections
-        self._max_connections_per_ip = parts.max_connections_per_ip
+        self._limits = parts.limits
         self._clock: Final = asyncio.get_running_loop().time
         self._places: Final[dict[AdmittedConnection, _Admitted]] = {}
         self._by_host: Final[Counter[str]] = Counter()
@@ -116,17 +115,14 @@ class Admission:
         """The most that waited at once since memory was last given back."""
         self._releases_from_s = -math.inf
         self._refusals: Final = PacedCounts(REFUSALS_LOGGED_EVERY_S)
-        self._throttle: Final = LoginThrottle(parts.failed_logins)
+        self._throttle: Final = LoginThrottle(parts.limits.failed_logins)
         self.handshake_turns: Final = HandshakeTurns(self._clock)
         self.failed_handshakes: Final = FailedHandshakes(parts.metrics.handshake_failed)
 
-    def change_limits(
-        self, max_connections: int, max_connections_per_ip: int, failed_logins: FailedLoginLimits
-    ) -> None:
-        """Put other limits in force for newcomers; open connections stay."""
-        self._max_connections = max_connections
-        self._max_connections_per_ip = max_connections_per_ip
-        self._throttle.change(failed_logins, self._clock())
+    def change_limits(self, limits: GatewayLimits) -> None:
+        """Put other limits on connections and failed logins in force; open connections stay."""
+        self._limits = limits
+        self._throttle.change(limits.failed_logins, self._clock())
 
     @property
     def connections(self) -> tuple[AdmittedConnection, ...]:
@@ -159,9 +155,9 @@ class Admission:
             port.refuse(THROTTLED, host)
             return THROTTLED.reason
         refusal = None
-        if self._by_host[host] >= self._max_connections_per_ip:
+        if self._by_host[host] >= self._limits.max_connections_per_ip:
             refusal = ADDRESS_IS_FULL
-        elif len(self._places) >= self._max_connections and not self.make_room():
+        elif len(self._places) >= self._limits.max_connections and not self.make_room():
             refusal = NODE_IS_FULL
         elif self._lacks_descriptors(1 if port.authenticates else DESCRIPTORS_PER_CONNECTION):
             refusal = NO_DESCRIPTORS
@@ -189,7 +185,7 @@ class Admission:
         return True
 
     def _await_login(self, port: AdmittingPort, connection: AdmittedConnection, host: str) -> None:
-        if self.unauthenticated_count >= self._parts.max_unauthenticated_connections:
+        if self.unauthenticated_count >= self._parts.limits.max_unauthenticated_connections:
             self.make_room()
         strangers = self._strangers.get(port.name)
         if strangers is None:

@@ -250,7 +250,7 @@ class Gateway:
         if self._stopped:
             return
         self._end_intake()
-        left = await self._drain.run(self.admission.connections, self.parts.drain_timeout_ms)
+        left = await self._drain.run(self.admission.connections, self.parts.limits.drain_timeout_ms)
         if left:
             LOG.warning("connections end without their answers", connections=left)
 

@@ -13,10 +13,11 @@ often by the rates of those networks alone.
 
 import heapq
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from kustos.gateway.upstream.addresses import AddressRanges, network_of
+from kustos.settings import INT32_MAX, NETWORKS, Setting, TakesEffect, whole_number
 
 NETWORKS_MAX: Final = 8_192
 """Networks with failed logins that are remembered, in about 1 MiB."""
@@ -31,9 +32,33 @@ MINUTE_S: Final = 60.0
 class FailedLoginLimits:
     """How many logins of one network may fail at once (0: any number), and how many more each minute."""
 
-    burst: int = 100
-    per_minute: int = 30
-    unlimited: AddressRanges = field(default_factory=AddressRanges)
+    burst: int = Setting(
+        "kustos.failed.logins.per.ip.burst",
+        whole_number(0, INT32_MAX),
+        100,
+        "Limits",
+        "How many logins from one address, or from one /64 of IPv6, may fail at once; 0: any number. Then "
+        "kustos closes new connections from there on arrival, until time has given back a try.",
+        takes_effect=TakesEffect.RELOAD,
+    ).field()
+    per_minute: int = Setting(
+        "kustos.failed.logins.per.ip.per.minute",
+        whole_number(1, 1_000_000),
+        30,
+        "Limits",
+        "How many tries an address gets back each minute. A client with a wrong password that waits 10 "
+        "seconds between its tries needs 6.",
+        takes_effect=TakesEffect.RELOAD,
+    ).field()
+    unlimited: AddressRanges = Setting(
+        "kustos.failed.logins.unlimited.addresses",
+        NETWORKS.into(AddressRanges),
+        AddressRanges(),
+        "Limits",
+        "Addresses or networks whose failed logins are not limited: those that many clients share, such as a "
+        "balancer that does not send the PROXY protocol.",
+        takes_effect=TakesEffect.RELOAD,
+    ).field()
 
 
 class LoginThrottle:

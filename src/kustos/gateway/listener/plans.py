@@ -6,7 +6,7 @@ from enum import Enum, unique
 from typing import Final, Protocol
 
 from kustos.acl import ANONYMOUS, KafkaPrincipal
-from kustos.auth import SaslServerMachine
+from kustos.auth import MAX_RECEIVE_SIZE, SaslServerMachine
 from kustos.client import KafkaConnection
 from kustos.gateway.listener.drain import DRAIN_TIMEOUT_MS
 from kustos.gateway.listener.login_throttle import FailedLoginLimits
@@ -19,6 +19,7 @@ from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.host_names import BrokerHosts
 from kustos.gateway.upstream.in_flight import InFlight
 from kustos.protocol import ContextAuthorizer, Decider, Row
+from kustos.settings import INT32_MAX, INT64_MAX, Setting, TakesEffect, whole_number
 from kustos.tls import TlsContexts
 
 CLIENT_ID_MAX_CHARACTERS: Final = 255
@@ -29,19 +30,91 @@ ConnectLink = Callable[[KafkaPrincipal, str, int], Awaitable[KafkaConnection]]
 """The client's principal, host and port → a connection to that broker. Raises `ClientError`."""
 
 
+MAX_UNAUTHENTICATED_CONNECTIONS: Final = Setting(
+    "kustos.max.unauthenticated.connections",
+    whole_number(1, INT32_MAX),
+    10_000,
+    "Limits",
+    "How many connections of all listeners together may wait for their authentication; each worker has an "
+    "equal part. One more ends the oldest of the address that has most of them. A listener may have a lower "
+    "limit of its own.",
+    per_listener=True,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
     """The limits of one connection. Sizes in bytes, times in milliseconds."""
 
-    sasl_server_max_receive_size: int = 524_288
-    socket_request_max_bytes: int = 104_857_600
-    connections_max_idle_ms: int = 600_000
+    sasl_server_max_receive_size: int = MAX_RECEIVE_SIZE.field()
+    socket_request_max_bytes: int = Setting(
+        "socket.request.max.bytes",
+        whole_number(1, INT32_MAX, "bytes"),
+        104_857_600,
+        "Limits",
+        "The largest request.",
+    ).field()
+    connections_max_idle_ms: int = Setting(
+        "connections.max.idle.ms",
+        whole_number(1, INT64_MAX, "milliseconds"),
+        600_000,
+        "Limits",
+        "How long a connection may send nothing before kustos closes it.",
+    ).field()
     max_answer_bytes: int = 1_073_741_824
-    login_timeout_ms: int = 30_000
-    """From a connection's first moment until its client has authenticated."""
-    max_unauthenticated_connections: int = 10_000
-    """Of all ports of the listener together; the limit of `GatewayParts` holds besides."""
-    max_unauthenticated_connections_per_ip: int = 2_000
+    login_timeout_ms: int = Setting(
+        "kustos.login.timeout.ms",
+        whole_number(100, INT32_MAX, "milliseconds"),
+        30_000,
+        "Limits",
+        "How long a client may take from its connection until it has authenticated, the TLS handshake "
+        "included. Must be above `connection.failed.authentication.delay.ms`.",
+        per_listener=True,
+    ).field()
+    max_unauthenticated_connections: int = MAX_UNAUTHENTICATED_CONNECTIONS.field()
+    """Of all ports of the listener together; the limit of `GatewayLimits` holds as well."""
+    max_unauthenticated_connections_per_ip: int = Setting(
+        "kustos.max.unauthenticated.connections.per.ip",
+        whole_number(1, INT32_MAX),
+        2_000,
+        "Limits",
+        "How many of them may come from one address, or from one /64 of IPv6. One more ends its oldest. "
+        "Where thousands of clients share an address and connect at once, allow as many.",
+        per_listener=True,
+    ).field()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayLimits:
+    """The limits of all listeners together."""
+
+    max_connections: int = Setting(
+        "max.connections",
+        whole_number(1, INT32_MAX),
+        INT32_MAX,
+        "Limits",
+        "The largest number of connections of the node.",
+        takes_effect=TakesEffect.RELOAD,
+    ).field()
+    max_connections_per_ip: int = Setting(
+        "max.connections.per.ip",
+        whole_number(1, INT32_MAX),
+        INT32_MAX,
+        "Limits",
+        "The largest number of connections from one address.",
+        takes_effect=TakesEffect.RELOAD,
+    ).field()
+    max_unauthenticated_connections: int = MAX_UNAUTHENTICATED_CONNECTIONS.field()
+    drain_timeout_ms: int = Setting(
+        "kustos.shutdown.drain.timeout.ms",
+        whole_number(0, 600_000, "milliseconds"),
+        DRAIN_TIMEOUT_MS,
+        "Limits",
+        "How long a node that stops waits for the answers to requests that it has begun, and for clients to "
+        "read them. It begins no others meanwhile. Fetches and joins of groups are not awaited; 0: nothing "
+        "is.",
+    ).field()
+    failed_logins: FailedLoginLimits = FailedLoginLimits()
 
 
 class SocketFigures(Protocol):
@@ -145,15 +218,9 @@ class GatewayParts:
     in_flight: InFlight
     answers: AnswerBudget = field(default_factory=AnswerBudget)
     requests: RequestBudget = field(default_factory=RequestBudget)
-    max_connections: int = 10_000
-    max_connections_per_ip: int = 10_000
-    max_unauthenticated_connections: int = 10_000
-    """Of all listeners together."""
-    drain_timeout_ms: int = DRAIN_TIMEOUT_MS
-    """How long the gateway waits for answers when it stops."""
+    limits: GatewayLimits = GatewayLimits()
     connect_as: ConnectLink | None = None
     """Connects to a broker as a client. None: all links log in as the service principal."""
-    failed_logins: FailedLoginLimits = field(default_factory=FailedLoginLimits)
     context_authorizer: ContextAuthorizer | None = None
     """Decides in place of the deciders, unless None."""
     large_turns: LargeTurns = field(default_factory=LargeTurns)

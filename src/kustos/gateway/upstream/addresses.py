@@ -92,6 +92,9 @@ class AddressRanges:
 
     networks: tuple[Network, ...] = ()
 
+    def __str__(self) -> str:
+        return ",".join(map(str, self.networks))
+
     def holds(self, host: str) -> bool:
         """Return whether a host is among them; `host` as `java_host_address` writes it."""
         if not self.networks:

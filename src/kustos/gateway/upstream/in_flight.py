@@ -28,6 +28,7 @@ from kio.schema.errors import ErrorCode
 from kustos.authorizer import KafkaApiError
 from kustos.client import ClientError
 from kustos.gateway.upstream.link import CUT_REMEMBERED_S, UpstreamLink
+from kustos.settings import Setting, whole_number
 
 LINKS_PER_TURN: Final = 100
 """Links whose requests are decided again in one turn of the event loop."""
@@ -48,10 +49,25 @@ class RequestsInFlightError(KafkaApiError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevocationSettings:
-    """`grace_ms`: how long to wait for answers before disconnecting clients; `timeout_ms`: in all."""
+    """How long a change that revokes rights waits for the requests that it forbids."""
 
-    grace_ms: int = 1_000
-    timeout_ms: int = 10_000
+    grace_ms: int = Setting(
+        "kustos.revocation.grace.ms",
+        whole_number(0, 60_000, "milliseconds"),
+        1_000,
+        "Authorization",
+        "How long a change that revokes rights waits for answers to requests that were allowed before it and "
+        "would be denied now. After that kustos disconnects their clients.",
+    ).field()
+    timeout_ms: int = Setting(
+        "kustos.revocation.timeout.ms",
+        whole_number(100, 600_000, "milliseconds"),
+        10_000,
+        "Authorization",
+        "How long such a change waits in all until no broker works on those requests. After that the answer "
+        "is REQUEST_TIMED_OUT: the change is in force for new requests, but brokers may still work on "
+        "earlier ones.",
+    ).field()
 
 
 Address: TypeAlias = tuple[str, int]

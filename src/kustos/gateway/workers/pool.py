@@ -17,6 +17,7 @@ import structlog
 
 from kustos.client import one_shot, supervised
 from kustos.gateway.listener.admission import ConnectionCount
+from kustos.gateway.listener.plans import GatewayLimits
 from kustos.gateway.store.writer import WriterBusyError, WriterClosedError
 from kustos.gateway.upstream.in_flight import RequestsInFlightError
 from kustos.gateway.workers.changes import items_of_results, record_chunks, record_values
@@ -89,9 +90,7 @@ class WorkerPoolSettings:
     size: int
     directory: Path
     apply_timeout_ms: int
-    max_connections: int
-    max_connections_per_ip: int
-    drain_timeout_ms: int
+    limits: GatewayLimits
     properties: Mapping[str, str] = field(repr=False)
     command: Callable[[int], Sequence[str]]
 
@@ -109,7 +108,9 @@ class WorkerPool:
         self._store: Final = store
         self._loop: Final = asyncio.get_running_loop()
         self._submit: Callable[[StoreRequest], Awaitable[tuple[Any, ...]]] | None = None
-        self.connections: Final = ConnectionCount(settings.max_connections, settings.max_connections_per_ip)
+        self.connections: Final = ConnectionCount(
+            settings.limits.max_connections, settings.limits.max_connections_per_ip
+        )
         self._listener: Final = WorkerListener(settings.directory, self._welcome, self._received, self._lost)
         self._tasks: Final[set[asyncio.Task[Any]]] = set()
         self._changes: Final[dict[int, int]] = {}
@@ -372,7 +373,7 @@ class WorkerPool:
                 worker.channel.send(Stop())
         if living:
             exits = [worker.process.exited for worker in living]
-            timeout_s = self.settings.drain_timeout_ms / 1000 + STOP_TIMEOUT_S
+            timeout_s = self.settings.limits.drain_timeout_ms / 1000 + STOP_TIMEOUT_S
             _, late = await asyncio.wait(exits, timeout=timeout_s)
             for worker in living:
                 if worker.process.exited in late:

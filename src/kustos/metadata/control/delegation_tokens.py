@@ -19,6 +19,7 @@ from kustos.metadata.features import DELEGATION_TOKEN_LEVEL
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.records import DelegationTokenRecord, RemoveDelegationTokenRecord, encode_record
 from kustos.runtime import Entropy
+from kustos.settings import INT64_MAX, Setting, whole_number
 from kustos.wire import new_uuid, uuid_text
 
 MAX_RECORDS_PER_SWEEP: Final = 1000
@@ -27,12 +28,6 @@ MAX_RECORDS_PER_SWEEP: Final = 1000
 MAX_TOKEN_SIZE_BYTES: Final = 8 * 1024 * 1024
 """Kafka's log accepts no larger batch (`KafkaRaftClient.MAX_BATCH_SIZE_BYTES`); a token may have many
 renewers."""
-
-DEFAULT_MAX_LIFETIME_MS: Final = 7 * 24 * 60 * 60 * 1000
-DEFAULT_EXPIRY_TIME_MS: Final = 24 * 60 * 60 * 1000
-DEFAULT_EXPIRY_CHECK_INTERVAL_MS: Final = 60 * 60 * 1000
-
-_INT64_MAX: Final = 2**63 - 1
 
 TokenFinder = Callable[[MetadataImage, bytes], DelegationTokenRecord | None]
 """(image, HMAC) → the token; see `TokenIndex.find`."""
@@ -46,9 +41,27 @@ class TokenRules:
     """
 
     secret: TokenSecret | None = None
-    max_lifetime_ms: int = DEFAULT_MAX_LIFETIME_MS
-    expiry_time_ms: int = DEFAULT_EXPIRY_TIME_MS
-    expiry_check_interval_ms: int = DEFAULT_EXPIRY_CHECK_INTERVAL_MS
+    max_lifetime_ms: int = Setting(
+        "delegation.token.max.lifetime.ms",
+        whole_number(1, INT64_MAX, "milliseconds"),
+        7 * 24 * 60 * 60 * 1000,
+        "Delegation tokens",
+        "The longest lifetime of a token, however often it is renewed.",
+    ).field()
+    expiry_time_ms: int = Setting(
+        "delegation.token.expiry.time.ms",
+        whole_number(1, INT64_MAX, "milliseconds"),
+        24 * 60 * 60 * 1000,
+        "Delegation tokens",
+        "How long a token lasts until it must be renewed.",
+    ).field()
+    expiry_check_interval_ms: int = Setting(
+        "delegation.token.expiry.check.interval.ms",
+        whole_number(1, INT64_MAX, "milliseconds"),
+        60 * 60 * 1000,
+        "Delegation tokens",
+        "How often kustos removes expired tokens. It refuses them as soon as they expire.",
+    ).field()
 
     def __post_init__(self) -> None:
         for name in ("max_lifetime_ms", "expiry_time_ms", "expiry_check_interval_ms"):
@@ -255,7 +268,7 @@ def _shorter(limit_ms: int, requested_ms: int) -> int:
 
 
 def _later(now_ms: int, period_ms: int) -> int:
-    return min(now_ms + period_ms, _INT64_MAX)
+    return min(now_ms + period_ms, INT64_MAX)
 
 
 def _fits(token: DelegationTokenRecord) -> bool:

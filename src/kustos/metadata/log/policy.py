@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kustos.metadata.log.layout import SnapshotId
+from kustos.settings import INT32_MAX, INT64_MAX, Setting, whole_number
 
 MAX_BATCH_SIZE_BYTES: Final = 8 * 1024 * 1024
 """`KafkaRaftClient.MAX_BATCH_SIZE_BYTES`: no controller writes, and no follower fetches, a larger batch."""
@@ -24,23 +25,59 @@ MIN_SEGMENT_SIZE_BYTES: Final = MAX_BATCH_SIZE_BYTES
 """Kafka's minimum of `metadata.log.segment.bytes`: the largest batch fits."""
 
 
+_NO_LIMIT: Final = -1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPolicy:
-    """The limits of a metadata log; the defaults are Kafka's (`MetadataLogConfig`).
+    """The limits of a metadata log, with Kafka's names, defaults and bounds (`MetadataLogConfig`).
 
-    A segment is closed before it would exceed `segment_bytes`, or when the next batch is `segment_ms` newer
-    than its first one. A snapshot is due after `snapshot_record_bytes` of records, or `snapshot_interval_ms`
-    after the last one (0: never by time). Older snapshots and their segments are deleted when all files
-    together exceed `retention_bytes`, or when they are older than `retention_ms`; a negative value disables a
-    limit. The newest snapshot and everything after it always stay.
+    A negative retention is no limit. The newest snapshot and everything after it always stay.
     """
 
-    segment_bytes: int = 1024 * 1024 * 1024
-    segment_ms: int = 7 * 24 * 60 * 60 * 1000
-    snapshot_record_bytes: int = 20 * 1024 * 1024
-    snapshot_interval_ms: int = 60 * 60 * 1000
-    retention_bytes: int = 100 * 1024 * 1024
-    retention_ms: int = 7 * 24 * 60 * 60 * 1000
+    segment_bytes: int = Setting(
+        "metadata.log.segment.bytes",
+        whole_number(MIN_SEGMENT_SIZE_BYTES, INT32_MAX, "bytes"),
+        1024 * 1024 * 1024,
+        "Metadata log",
+        "The largest size of a file of the log; a batch that does not fit begins the next file.",
+    ).field()
+    segment_ms: int = Setting(
+        "metadata.log.segment.ms",
+        whole_number(1, INT64_MAX, "milliseconds"),
+        7 * 24 * 60 * 60 * 1000,
+        "Metadata log",
+        "The age of the first change in a file at which the next change begins a new file.",
+    ).field()
+    snapshot_record_bytes: int = Setting(
+        "metadata.log.max.record.bytes.between.snapshots",
+        whole_number(1, INT64_MAX, "bytes"),
+        20 * 1024 * 1024,
+        "Metadata log",
+        "How many bytes of changes lead to a new snapshot: a start reads it instead of all earlier changes.",
+    ).field()
+    snapshot_interval_ms: int = Setting(
+        "metadata.log.max.snapshot.interval.ms",
+        whole_number(0, INT64_MAX, "milliseconds"),
+        60 * 60 * 1000,
+        "Metadata log",
+        "How long after the last snapshot kustos takes the next one if anything changed; 0: never by time.",
+    ).field()
+    retention_bytes: int = Setting(
+        "metadata.max.retention.bytes",
+        whole_number(_NO_LIMIT, INT64_MAX, "bytes"),
+        100 * 1024 * 1024,
+        "Metadata log",
+        "When log and snapshots exceed this size, kustos deletes the oldest snapshots and the files of the "
+        "log before the next one. It always keeps the newest snapshot and what follows it. -1: no limit.",
+    ).field()
+    retention_ms: int = Setting(
+        "metadata.max.retention.ms",
+        whole_number(_NO_LIMIT, INT64_MAX, "milliseconds"),
+        7 * 24 * 60 * 60 * 1000,
+        "Metadata log",
+        "The age from which kustos deletes snapshots in the same way. -1: no limit.",
+    ).field()
 
 
 DEFAULT_POLICY: Final = LogPolicy()

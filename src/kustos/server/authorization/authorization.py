@@ -22,7 +22,7 @@ from kustos.gateway.store import AuthorizerPublisher, MetadataWriter
 from kustos.metadata.store import MetadataStore
 from kustos.protocol import ContextAuthorizer, Decider, OpenDecider
 from kustos.server.authorization.life import AuthorizerStartError, start_error
-from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.node import KustosSettings
 
 
 class Authorization(Protocol):

@@ -17,7 +17,7 @@ from kustos.authorizer import (
     Endpoint,
 )
 from kustos.gateway.apis import discard, words_of_others
-from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.node import KustosSettings
 
 LOG: Final = structlog.get_logger("kustos.server")
 

@@ -1,41 +1,214 @@
 """The node as a client of brokers and of controllers: the keys of Kafka's clients behind a prefix."""
 
+from typing import Any, Final
+
 from kustos.auth import JaasError, parse_jaas_config
-from kustos.client import ClientSettings, SettingsError
+from kustos.client import LOGIN_MODULES, ClientSettings, SettingsError
+from kustos.client.oauth import ALLOWED_URLS_KEY, LOGIN_HANDLER, TOKEN_URL_KEY
 from kustos.extras import ExtraMissingError
-from kustos.server.settings.listeners import ListenerSettings, login_module_policy
+from kustos.server.settings.jaas import login_module_policy
+from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.properties import GivenSettings
-from kustos.server.settings.table import node as node_table
-from kustos.server.settings.table.clients import ClientTable
-from kustos.server.settings.table.oauth import ALLOWED_URLS
+from kustos.server.settings.tls import client_tls_declarations
+from kustos.settings import BOOLEAN, INT32_MAX, INT64_MAX, TEXT, Kind, Section, Setting, one_of, whole_number
+
+_MILLISECONDS: Final[Kind[int]] = whole_number(1, INT32_MAX, "milliseconds")
+_FROM_ZERO: Final[Kind[int]] = whole_number(0, INT32_MAX, "milliseconds")
+
+_LOGIN: Final[tuple[tuple[str, Kind[Any], str], ...]] = (
+    (
+        TOKEN_URL_KEY,
+        TEXT,
+        "With `OAUTHBEARER`: where the node gets its own token: from a provider by client credentials, or "
+        f"from a `file` URL. It must stand in `{ALLOWED_URLS_KEY}`, too.",
+    ),
+    ("sasl.oauthbearer.client.credentials.client.id", TEXT, "The client id at the provider."),
+    ("sasl.oauthbearer.client.credentials.client.secret", TEXT, "Its secret at the provider."),
+    (
+        "sasl.oauthbearer.jwt.retriever.class",
+        TEXT,
+        "How the token is got, by a class of Kafka in `org.apache.kafka.common.security.oauthbearer`: "
+        "`DefaultJwtRetriever`, `ClientCredentialsJwtRetriever`, `FileJwtRetriever` or "
+        "`JwtBearerJwtRetriever`, with which the JWT of `sasl.oauthbearer.assertion` is the grant.",
+    ),
+    (
+        "sasl.oauthbearer.assertion.file",
+        TEXT,
+        "A file with a JWT that tells the provider who the node is, in place of a secret.",
+    ),
+    (
+        "sasl.oauthbearer.assertion.claim.iss",
+        TEXT,
+        "The claim `iss` of such a JWT that the node signs itself; set, it takes the place of the secret.",
+    ),
+    ("sasl.oauthbearer.assertion.claim.sub", TEXT, "Its claim `sub`."),
+    ("sasl.oauthbearer.assertion.claim.aud", TEXT, "Its claim `aud`."),
+    ("sasl.oauthbearer.assertion.claim.exp.seconds", whole_number(0, 86_400), "How long it is valid: 300."),
+    (
+        "sasl.oauthbearer.assertion.claim.nbf.seconds",
+        whole_number(0, 3600),
+        "How long before its time it is valid, for the provider's clock: 60.",
+    ),
+    (
+        "sasl.oauthbearer.assertion.claim.jti.include",
+        BOOLEAN,
+        "Whether it has a random `jti`. By default not.",
+    ),
+    ("sasl.oauthbearer.assertion.algorithm", one_of("RS256", "ES256"), "How it is signed: `RS256`."),
+    ("sasl.oauthbearer.assertion.private.key.file", TEXT, "The private key that signs it, in PEM."),
+    ("sasl.oauthbearer.assertion.private.key.passphrase", TEXT, "What opens that key, if it is encrypted."),
+    (
+        "sasl.oauthbearer.assertion.template.file",
+        TEXT,
+        "A JSON file whose members `header` and `payload` have more of both.",
+    ),
+    ("sasl.oauthbearer.scope", TEXT, "The requested scope. Without it none is requested."),
+    (
+        "sasl.oauthbearer.header.urlencode",
+        BOOLEAN,
+        "Whether id and secret are encoded for URLs in the header, as RFC 6749 says. By default not.",
+    ),
+    (
+        "sasl.login.callback.handler.class",
+        TEXT,
+        "A Python class that gets the credentials, as `package.module.Class` or an entry point in the group "
+        f"`kustos.sasl.login.callbacks`; `{LOGIN_HANDLER}` is what happens without it.",
+    ),
+    ("sasl.login.class", TEXT, "As in Kafka; there is no login to replace here, so only its own."),
+    ("sasl.login.connect.timeout.ms", _MILLISECONDS, "How long a connection may take: 10 s."),
+    ("sasl.login.read.timeout.ms", _MILLISECONDS, "How long each part of an answer may take: 10 s."),
+    ("sasl.login.retry.backoff.ms", _FROM_ZERO, "The first pause between two attempts: 100."),
+    ("sasl.login.retry.backoff.max.ms", _FROM_ZERO, "How long all pauses may take: 10000."),
+    (
+        "sasl.login.refresh.window.factor",
+        TEXT,
+        "The part of a token's life after which another is got: 0.8.",
+    ),
+    ("sasl.login.refresh.window.jitter", TEXT, "The random part of its life that is added to it: 0.05."),
+    ("sasl.login.refresh.min.period.seconds", whole_number(0, 900), "The least time between two: 60."),
+    ("sasl.login.refresh.buffer.seconds", whole_number(0, 3600), "The time before its end: 300."),
+    (
+        "sasl.kerberos.service.name",
+        TEXT,
+        "With `GSSAPI`: the first part of the principals that are connected to, mostly `kafka`; needed "
+        "unless the login module has `serviceName`.",
+    ),
+    ("sasl.kerberos.kinit.cmd", TEXT, "The program that renews a ticket cache: `/usr/bin/kinit`."),
+    (
+        "sasl.kerberos.ticket.renew.window.factor",
+        TEXT,
+        "The part of a ticket's life after which another is got: 0.8.",
+    ),
+    ("sasl.kerberos.ticket.renew.jitter", TEXT, "The random part of its life that is added to it: 0.05."),
+    (
+        "sasl.kerberos.min.time.before.relogin",
+        whole_number(0, INT64_MAX, "milliseconds"),
+        "The least time between two logins at the KDC: 60000.",
+    ),
+)
+"""Key, kind and meaning; the client knows their defaults."""
+
+_SECRETS: Final = ("secret", "passphrase")
+"""How the names of the secrets among them end."""
 
 
-def client_settings(given: GivenSettings, table: ClientTable, servers: str) -> ClientSettings:
-    """Return the settings of connections to these servers; raise `SettingsError` naming the wrong key."""
-    prefix = table.prefix
+def client_declarations(prefix: str, section: Section, protocol_doc: str) -> tuple[Setting[Any], ...]:
+    """Return the settings of connections to one cluster: the keys of Kafka's clients after a prefix."""
+    needed = "needed for `SASL_PLAINTEXT` and `SASL_SSL`."
+    return (
+        Setting(
+            prefix + "security.protocol",
+            one_of("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL"),
+            "PLAINTEXT",
+            section,
+            protocol_doc,
+        ),
+        Setting(
+            prefix + "sasl.mechanism",
+            one_of(*LOGIN_MODULES),
+            None,
+            section,
+            f"The SASL mechanism for logging in; {needed}",
+        ),
+        Setting(
+            prefix + "sasl.jaas.config",
+            TEXT,
+            None,
+            section,
+            "The login module: with user name and password, for `GSSAPI` with a keytab or a ticket cache, or "
+            f"for `OAUTHBEARER`; {needed}",
+            secret=True,
+        ),
+        *client_tls_declarations(prefix, section),
+        *(
+            Setting(prefix + name, kind, None, section, doc, secret=name.endswith(_SECRETS))
+            for name, kind, doc in _LOGIN
+        ),
+    )
+
+
+UPSTREAM_PREFIX: Final = "kustos.upstream."
+BOOTSTRAP_SERVERS: Final[Setting[str]] = Setting(
+    "kustos.upstream.bootstrap.servers",
+    TEXT,
+    None,
+    "Upstream",
+    "Brokers of the upstream cluster: `host:port`, separated by commas.",
+    required=True,
+)
+UPSTREAM: Final = client_declarations(UPSTREAM_PREFIX, "Upstream", "The security protocol of its brokers.")
+UPSTREAM_IDENTITY: Final = Setting(
+    "kustos.upstream.identity",
+    one_of("service", "token"),
+    "service",
+    "Upstream",
+    "As whom the connections of clients log in to brokers: `service`, as the principal of kustos; `token`, "
+    "as the client itself, with a delegation token that kustos creates for it.",
+)
+UPSTREAM_TOKEN_MECHANISM: Final = Setting(
+    "kustos.upstream.token.sasl.mechanism",
+    one_of("SCRAM-SHA-256", "SCRAM-SHA-512"),
+    "SCRAM-SHA-512",
+    "Upstream",
+    "The SASL mechanism for these tokens.",
+)
+UPSTREAM_TIMEOUT_MS: Final = Setting(
+    "kustos.upstream.request.timeout.ms",
+    whole_number(1, INT32_MAX, "milliseconds"),
+    30_000,
+    "Upstream",
+    "The time limit for requests of the gateway itself.",
+)
+
+
+def client_settings(given: GivenSettings, prefix: str, servers: str) -> ClientSettings:
+    """Return the settings of connections to these servers; raise `SettingsError` naming the wrong key.
+
+    `prefix`: the prefix of `client_declarations`.
+    """
     properties = {
         name.removeprefix(prefix): value for name, value in given.texts.items() if name.startswith(prefix)
     }
-    properties[ALLOWED_URLS.name] = given.texts.get(ALLOWED_URLS.name, "")
-    protocol = given.require(table.protocol)
+    properties[ALLOWED_URLS_KEY] = given.texts.get(ALLOWED_URLS_KEY, "")
+    protocol: str = given.require(given.table[prefix + "security.protocol"])
     if protocol.startswith("SASL"):
         has_handler = bool(properties.get("sasl.login.callback.handler.class"))
-        for setting in (table.mechanism, *(() if has_handler else (table.jaas,))):
-            if not given.has(setting):
+        for name in ("sasl.mechanism", *(() if has_handler else ("sasl.jaas.config",))):
+            if name not in properties:
                 raise SettingsError(
-                    f"`{setting.name}` is not set, `{table.protocol.name}={protocol}` needs it"
+                    f"`{prefix}{name}` is not set, `{prefix}security.protocol={protocol}` needs it"
                 )
     try:
-        if given.has(table.jaas):
+        if "sasl.jaas.config" in properties:
             parse_jaas_config(properties["sasl.jaas.config"], login_module_policy(given))
         client = ClientSettings.from_properties(servers, properties)
         if client.tls is not None:
             # unusable stores show now rather than at the first connection
             client.tls.context()
     except JaasError as error:
-        raise SettingsError(f"`{table.jaas.name}`: {error}") from None
+        raise SettingsError(f"`{prefix}sasl.jaas.config`: {error}") from None
     except ExtraMissingError as error:
-        raise SettingsError(f"`{table.mechanism.name}`: {error}") from None
+        raise SettingsError(f"`{prefix}sasl.mechanism`: {error}") from None
     except SettingsError as error:
         raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
     return client
@@ -43,26 +216,25 @@ def client_settings(given: GivenSettings, table: ClientTable, servers: str) -> C
 
 def upstream_settings(given: GivenSettings) -> ClientSettings:
     """Return the settings of connections to brokers as the service principal; raise `SettingsError`."""
-    servers: str = given.require(node_table.BOOTSTRAP_SERVERS)
-    return client_settings(given, node_table.UPSTREAM, servers)
+    return client_settings(given, UPSTREAM_PREFIX, given.require(BOOTSTRAP_SERVERS))
 
 
 def token_mechanism(
     given: GivenSettings, upstream: ClientSettings, listeners: tuple[ListenerSettings, ...]
 ) -> str | None:
-    """Return by which mechanism links log in as their clients, None if they do not; raise `SettingsError`."""
-    key = node_table.UPSTREAM_IDENTITY.name
-    if given.require(node_table.UPSTREAM_IDENTITY) == "service":
+    """Return the mechanism of links that log in as their clients, None if none do; raise `SettingsError`."""
+    key = UPSTREAM_IDENTITY.name
+    if given.require(UPSTREAM_IDENTITY) == "service":
         return None
     if upstream.sasl is None:
         raise SettingsError(
             f"`{key}` is `token`, but brokers take delegation tokens on SASL listeners only: set "
-            f"`{node_table.UPSTREAM.protocol.name}` to `SASL_SSL` or `SASL_PLAINTEXT`"
+            f"`kustos.upstream.security.protocol` to `SASL_SSL` or `SASL_PLAINTEXT`"
         )
     if upstream.sasl.token_authenticated:
         raise SettingsError(
             f"`{key}` is `token`, but kustos itself logs in with a token, which may not create others: "
-            f"leave `tokenauth` out of `{node_table.UPSTREAM.jaas.name}`"
+            f"leave `tokenauth` out of `kustos.upstream.sasl.jaas.config`"
         )
     for listener in listeners:
         if listener.sasl is None and not listener.is_controller:
@@ -70,5 +242,4 @@ def token_mechanism(
                 f"clients of the listener `{listener.name}` that show no certificate are turned away: "
                 f"`{key}` is `token`, and there is nobody that brokers could see"
             )
-    mechanism: str = given.require(node_table.UPSTREAM_TOKEN_MECHANISM)
-    return mechanism
+    return given.require(UPSTREAM_TOKEN_MECHANISM)

@@ -1,14 +1,13 @@
-"""Every setting as `DescribeConfigs` shows it, and which keys of the file a reload puts in force."""
+"""Every setting as `DescribeConfigs` shows it, and the keys of the file that a reload changes."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kustos.authorizer import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from kustos.gateway.admin import ConfigEntry, ConfigType
-from kustos.server.settings.kinds import Setting, TakesEffect
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.properties import GivenSettings
-from kustos.server.settings.table.node import ONLY_PER_LISTENER, SETTINGS
+from kustos.settings import Setting, TakesEffect
 
 TYPES: Final = {
     "boolean": ConfigType.BOOLEAN,
@@ -19,16 +18,16 @@ TYPES: Final = {
 """By the name of a setting's kind; all others are strings."""
 
 REFERENCE: Final = "${"
-"""The file refers to values kept elsewhere because nobody should read them here."""
+"""A value that the file keeps elsewhere may be a secret."""
 
 
 def config_entries(properties: Mapping[str, str], given: GivenSettings) -> tuple[ConfigEntry, ...]:
-    """Return the settings of the table and the keys of the file, each once."""
-    entries = {entry.name: entry for entry in _of_table()}
+    """Return the declared settings and the keys of the file, each once."""
+    entries = {entry.name: entry for entry in _of_table(given.table)}
     for key, raw in properties.items():
         known = given.known_key(key)
         if known is None:
-            # it may be a secret of another program
+            # the value may be a secret of another program
             entries[key] = ConfigEntry(key, value=raw)
             continue
         setting = known.setting
@@ -38,10 +37,10 @@ def config_entries(properties: Mapping[str, str], given: GivenSettings) -> tuple
     return tuple(entries[name] for name in sorted(entries))
 
 
-def _of_table() -> Iterator[ConfigEntry]:
-    for setting in SETTINGS:
-        if setting not in ONLY_PER_LISTENER:
-            yield _entry(setting.name, setting, _text(setting.default), None, is_sensitive=setting.secret)
+def _of_table(table: Mapping[str, Setting[Any]]) -> Iterator[ConfigEntry]:
+    for name, setting in table.items():
+        if not setting.needs_listener:
+            yield _entry(name, setting, setting.default_text, None, is_sensitive=setting.secret)
 
 
 def _entry(
@@ -51,25 +50,13 @@ def _entry(
     return ConfigEntry(name, kind, default, value, setting.doc, is_sensitive)
 
 
-def _text(default: object) -> str | None:
-    match default:
-        case None:
-            return None
-        case bool():
-            return str(default).lower()
-        case tuple():
-            return ",".join(map(str, default))
-        case _:
-            return str(default)
-
-
 PLAIN = "PLAIN"
 OF_THE_AUTHORIZER = frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG})
-"""Only the authorizer in use knows whether it takes new values of these."""
+"""The authorizer in use decides whether it accepts new values of these keys."""
 
 
 def reloadable_keys(given: GivenSettings, listeners: tuple[ListenerSettings, ...]) -> frozenset[str]:
-    """Return the keys that are set whose new values the node itself puts in force while it runs."""
+    """Return the keys of the file that the node itself changes while it runs."""
     own_plain = {
         each.name.lower() for each in listeners if each.sasl is not None and PLAIN in each.sasl.callbacks
     }
@@ -79,7 +66,7 @@ def reloadable_keys(given: GivenSettings, listeners: tuple[ListenerSettings, ...
 
 
 def _is_reloadable(given: GivenSettings, key: str, own_plain: set[str]) -> bool:
-    """Return whether a reload puts a key in force; `own_plain`: listeners whose operator judges PLAIN."""
+    """Return whether a reload changes a key; `own_plain`: listeners with a custom PLAIN handler."""
     known = given.known_key(key)
     if known is None:
         return False

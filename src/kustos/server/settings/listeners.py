@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kustos.auth import GSSAPI, JaasEntry, JaasError, LoginModulePolicy, SaslServerSettings, single_jaas_entry
+from kustos.auth import GSSAPI, MAX_REAUTH_MS, OAUTHBEARER, JaasEntry, SaslServerSettings
 from kustos.client import NodeAddress, SettingsError, parse_address
-from kustos.gateway.listener import AuthorizationMode
+from kustos.gateway.listener import AuthorizationMode, ConnectionSettings
 from kustos.gateway.upstream import BrokerHostPattern, is_address, is_host_name
-from kustos.server.settings.kinds import Network
-from kustos.server.settings.logins import DEFAULT_LOGIN_LIMITS, LoginLimits, login_limits
-from kustos.server.settings.oauth import LOGIN_MODULE as OAUTH_LOGIN_MODULE
-from kustos.server.settings.oauth import OAUTHBEARER, OAuthListenerSettings, oauth_settings
+from kustos.server.settings.jaas import JAAS_CONFIG, jaas_entries
+from kustos.server.settings.oauth import OAuthListenerSettings, oauth_settings
 from kustos.server.settings.plugins import CallbackSettings, callback_settings
 from kustos.server.settings.principals import (
     KerberosSettings,
@@ -19,10 +17,129 @@ from kustos.server.settings.principals import (
     kerberos_settings,
     principal_settings,
 )
-from kustos.server.settings.properties import LISTENER_PREFIX, GivenSettings, keys_of, listener_key
-from kustos.server.settings.table import login as login_table
-from kustos.server.settings.table import node as table
+from kustos.server.settings.properties import (
+    ENABLED_MECHANISMS_CONFIG,
+    LISTENER_PREFIX,
+    GivenSettings,
+    listener_key,
+)
 from kustos.server.settings.tls import ListenerTlsSettings, listener_tls_settings
+from kustos.settings import BOOLEAN, NETWORKS, TEXT, Kind, Network, Setting, list_of, member_of, whole_number
+
+LISTENERS: Final = Setting(
+    "listeners",
+    TEXT,
+    None,
+    "Listeners",
+    "The addresses to listen on: `NAME://host:port`, separated by commas. The host is mandatory: "
+    "`127.0.0.1` for this machine only, `0.0.0.0` for all interfaces, `[::]` for all with IPv6 as well (in "
+    "Kafka an empty host means all interfaces; kustos refuses it).",
+    required=True,
+)
+ADVERTISED_LISTENERS: Final = Setting(
+    "advertised.listeners",
+    TEXT,
+    None,
+    "Listeners",
+    "The addresses that clients connect to, by the names of `listeners`. A listener without an entry here "
+    "advertises its own address, which must not be `0.0.0.0`.",
+)
+SECURITY_PROTOCOL_MAP: Final = Setting(
+    "listener.security.protocol.map",
+    TEXT,
+    None,
+    "Listeners",
+    "The security protocol of each listener name: `NAME:PROTOCOL`, with commas between them. A listener "
+    "that bears the name of a protocol needs no entry.",
+)
+CONTROLLER_LISTENER_NAMES: Final[Setting[tuple[str, ...]]] = Setting(
+    "controller.listener.names",
+    list_of(),
+    (),
+    "Listeners",
+    "The admin listeners: those of `listeners` that answer about this node itself, as Kafka's controllers do "
+    "(features, quorum, its own settings, and requests in an Envelope), and forward nothing upstream.",
+)
+_PORT: Final = whole_number(1, 65535)
+BROKER_PORT_START: Final = Setting(
+    "kustos.broker.port.start",
+    _PORT,
+    None,
+    "Listeners",
+    "Only with the prefix `listener.name.<listener>.`: clients reach the upstream broker with node id N at "
+    "this port plus N, on the host of the listener. The default is `kustos.gateway.broker.port.start`.",
+    per_listener=True,
+    needs_listener=True,
+)
+BROKER_HOST_PATTERN: Final = Setting(
+    "kustos.broker.host.pattern",
+    Kind(
+        "string",
+        "a host name with `$(nodeId)` in it, such as `broker-$(nodeId).example.com`",
+        BrokerHostPattern.parse,
+    ),
+    None,
+    "Listeners",
+    "Only with the prefix `listener.name.<listener>.`, and for TLS: clients reach the upstream broker with "
+    "node id N by this name with N in place of `$(nodeId)`, at the port of the listener, which then has no "
+    "broker ports. The host and port of `advertised.listeners` are the bootstrap address.",
+    per_listener=True,
+    needs_listener=True,
+)
+GATEWAY_BROKER_PORT_START: Final = Setting(
+    "kustos.gateway.broker.port.start",
+    _PORT,
+    None,
+    "Listeners",
+    "The first broker port of a listener without `kustos.broker.port.start`. The default is the port after "
+    "the listener's own.",
+)
+BROKER_PORT_COUNT: Final = Setting(
+    "kustos.gateway.broker.port.count",
+    whole_number(1, 10_000),
+    100,
+    "Listeners",
+    "How many broker ports each listener has: the highest node id upstream, plus one. The ports of "
+    "listeners must not overlap.",
+)
+PROXY_PROTOCOL: Final = Setting(
+    "kustos.proxy.protocol",
+    BOOLEAN,
+    False,
+    "Listeners",
+    "Whether load balancers before the listener send the PROXY protocol (version 1 or 2), so that hosts in "
+    "ACLs and audit events are those of clients.",
+    per_listener=True,
+)
+PROXY_ADDRESSES: Final = Setting(
+    "kustos.proxy.protocol.addresses",
+    NETWORKS,
+    (),
+    "Listeners",
+    "The addresses or networks of these balancers. A header is required from them and refused from others.",
+    per_listener=True,
+)
+ENABLED_MECHANISMS: Final = Setting(
+    ENABLED_MECHANISMS_CONFIG,
+    list_of(),
+    ("GSSAPI",),
+    "SASL",
+    "The SASL mechanisms that a listener offers: `GSSAPI` (Kafka's default; it needs `kustos[gssapi]` and a "
+    "keytab), `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER` (it needs `kustos[oauth]`), and those "
+    "of installed packages.",
+    per_listener=True,
+)
+AUTHORIZATION_MODE: Final = Setting(
+    "kustos.authorization.mode",
+    member_of(AuthorizationMode),
+    AuthorizationMode.ENFORCE,
+    "Authorization",
+    "What the authorizer's decisions do. `enforce`: they are in force. `shadow`: everything passes that goes "
+    "upstream, and what would have been denied is audited and counted; ACLs, users and tokens stay guarded, "
+    "and so do admin listeners. `off`: no authorizer decides, every client may do everything. Only a "
+    "listener with `enforce` is a guard.",
+    per_listener=True,
+)
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
 WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (recognised, never chosen)
@@ -70,7 +187,8 @@ class ListenerSettings:
     principals: PrincipalSettings = field(default_factory=PrincipalSettings)
     tls: ListenerTlsSettings | None = None
     """None: it has no TLS."""
-    logins: LoginLimits = DEFAULT_LOGIN_LIMITS
+    connection: ConnectionSettings = ConnectionSettings()
+    """The limits of its connections, for all processes of the node together."""
     proxies: tuple[Network, ...] | None = None
     """The balancers that send the PROXY protocol; None if the listener does not take it."""
     mode: AuthorizationMode = AuthorizationMode.ENFORCE
@@ -163,35 +281,42 @@ def check_ports(listeners: tuple[ListenerSettings, ...], http: NodeAddress | Non
                 raise SettingsError(f"{what} and {other} overlap, change `{key}`")
 
 
-LOGIN_MODULES = {
-    GSSAPI: "com.sun.security.auth.module.Krb5LoginModule",
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    OAUTHBEARER: OAUTH_LOGIN_MODULE,
-}
-"""Supported mechanism -> the class that its `sasl.jaas.config` names in Kafka."""
+def check_delay(
+    given: GivenSettings, connections: ConnectionSettings, listeners: tuple[ListenerSettings, ...]
+) -> None:
+    """Raise `SettingsError` if a connection would end before kustos answers its failed login.
+
+    `connections`: the settings for the whole node.
+    """
+    delay_ms = SaslServerSettings(**given.fields(SaslServerSettings)).failed_authentication_delay_ms
+    limits = {"connections.max.idle.ms": connections.connections_max_idle_ms}
+    for listener in listeners:
+        key = listener_key("kustos.login.timeout.ms", listener.name)
+        limits[key] = listener.connection.login_timeout_ms
+    for key, limit_ms in limits.items():
+        if delay_ms >= limit_ms:
+            raise SettingsError(
+                f"`connection.failed.authentication.delay.ms` is `{delay_ms}`, it must be below `{key}` "
+                f"(`{limit_ms}`)"
+            )
 
 
 def listener_settings(given: GivenSettings) -> tuple[ListenerSettings, ...]:
     """Return the listeners, in the order of the file; raise `SettingsError`, warn of useless settings."""
-    bound = parse_listeners(given.require(table.LISTENERS), table.LISTENERS.name)
-    advertised_text = given.get(table.ADVERTISED_LISTENERS)
-    advertised = parse_listeners(advertised_text, table.ADVERTISED_LISTENERS.name) if advertised_text else {}
+    bound = parse_listeners(given.require(LISTENERS), "listeners")
+    advertised_text = given.get(ADVERTISED_LISTENERS)
+    advertised = parse_listeners(advertised_text, "advertised.listeners") if advertised_text else {}
     for name in advertised.keys() - bound.keys():
         raise SettingsError(
-            f"`{table.ADVERTISED_LISTENERS.name}` has `{name}`, which is not among "
-            f"`{table.LISTENERS.name}`; name one of {', '.join(bound)}"
+            f"`advertised.listeners` has `{name}`, which is not among `listeners`; name one of "
+            f"{', '.join(bound)}"
         )
-    protocols = parse_protocol_map(
-        given.get(table.SECURITY_PROTOCOL_MAP) or "", table.SECURITY_PROTOCOL_MAP.name
-    )
+    protocols = parse_protocol_map(given.get(SECURITY_PROTOCOL_MAP) or "", "listener.security.protocol.map")
     _warn(given, bound)
-    controllers = {name.upper() for name in given.require(table.CONTROLLER_LISTENER_NAMES)}
+    controllers = {name.upper() for name in given.require(CONTROLLER_LISTENER_NAMES)}
     if controllers >= bound.keys():
         raise SettingsError(
-            f"`{table.CONTROLLER_LISTENER_NAMES.name}` names every listener of `{table.LISTENERS.name}`, add "
-            "one for clients"
+            "`controller.listener.names` names every listener of `listeners`, add one for clients"
         )
     return tuple(
         _listener(
@@ -219,14 +344,10 @@ def _listener(
     if advertised.host in WILDCARD_HOSTS:
         raise SettingsError(
             f"clients of listener `{name}` cannot connect to `{advertised.host}`, set "
-            f"`{table.ADVERTISED_LISTENERS.name}={name}://<host>:{advertised.port}`"
+            f"`advertised.listeners={name}://<host>:{advertised.port}`"
         )
-    start = (
-        given.get(table.BROKER_PORT_START, name)
-        or given.get(table.GATEWAY_BROKER_PORT_START)
-        or bind.port + 1
-    )
-    hosts = given.get(table.BROKER_HOST_PATTERN, name)
+    start = given.get(BROKER_PORT_START, name) or given.get(GATEWAY_BROKER_PORT_START) or bind.port + 1
+    hosts = given.get(BROKER_HOST_PATTERN, name)
     if hosts is not None:
         _check_hosts(given, name, protocol, is_controller=is_controller)
         advertised = _bootstrap(name, advertised, hosts)
@@ -239,37 +360,36 @@ def _listener(
         broker_port_start=start,
         # a forwarder that shifts the listener's port shifts the brokers' ports alike
         advertised_broker_port_start=start + advertised.port - bind.port,
-        broker_port_count=0 if is_controller or hosts else given.require(table.BROKER_PORT_COUNT),
+        broker_port_count=0 if is_controller or hosts else given.require(BROKER_PORT_COUNT),
         is_controller=is_controller,
         sasl=_sasl(given, name) if protocol.startswith("SASL") else None,
         principals=principal_settings(given, name),
         tls=listener_tls_settings(given, name, protocol),
-        logins=login_limits(given, name),
+        connection=ConnectionSettings(**given.fields(ConnectionSettings, name)),
         proxies=_proxies(given, name),
         mode=_mode(given, name, is_controller=is_controller),
     )
 
 
 def _check_hosts(given: GivenSettings, listener: str, protocol: str, *, is_controller: bool) -> None:
-    key = listener_key(table.BROKER_HOST_PATTERN, listener)
+    key = listener_key("kustos.broker.host.pattern", listener)
     if is_controller or not protocol.endswith("SSL"):
         raise SettingsError(
             f"`{key}` has no use: only clients with TLS name the host that they ask for, and an admin "
             "listener has no brokers; leave it out"
         )
-    start_key = listener_key(table.BROKER_PORT_START, listener)
+    start_key = listener_key("kustos.broker.port.start", listener)
     if start_key in given.values:
         raise SettingsError(f"`{key}` and `{start_key}` contradict each other, leave one of them out")
 
 
 def _bootstrap(listener: str, advertised: NodeAddress, hosts: BrokerHostPattern) -> NodeAddress:
     """Return the bootstrap address of a listener whose brokers have names; raise `SettingsError`."""
-    host = advertised.host.lower().removesuffix(".")
+    host, key = advertised.host.lower().removesuffix("."), listener_key(BROKER_HOST_PATTERN.name, listener)
     if hosts.node_of(host) is not None or not (is_address(host) or is_host_name(host)):
         raise SettingsError(
-            f"`{table.ADVERTISED_LISTENERS.name}` has `{advertised.host}` for listener `{listener}`, but "
-            f"`{listener_key(table.BROKER_HOST_PATTERN, listener)}` needs an address there, or a name of two "
-            "labels or more that is not a broker's"
+            f"`advertised.listeners` has `{advertised.host}` for listener `{listener}`, but "
+            f"`{key}` needs an address there, or a name of two labels or more that is not a broker's"
         )
     return NodeAddress(host, advertised.port)
 
@@ -282,9 +402,9 @@ _NO_GUARD: Final = {
 
 def _mode(given: GivenSettings, name: str, *, is_controller: bool) -> AuthorizationMode:
     """Return the mode of a listener, with a warning unless it is a guard."""
-    mode = AuthorizationMode(given.require(table.AUTHORIZATION_MODE, name))
+    mode = given.require(AUTHORIZATION_MODE, name)
     if is_controller and mode is AuthorizationMode.SHADOW:
-        key = listener_key(table.AUTHORIZATION_MODE, name)
+        key = listener_key("kustos.authorization.mode", name)
         if key in given.values:
             raise SettingsError(
                 f"`{key}` is `shadow`, but `{name}` is an admin listener, which leads nowhere upstream; use "
@@ -293,88 +413,47 @@ def _mode(given: GivenSettings, name: str, *, is_controller: bool) -> Authorizat
         return AuthorizationMode.ENFORCE
     if mode in _NO_GUARD:
         given.warnings.append(
-            f"listener `{name}` is not a guard: by `{table.AUTHORIZATION_MODE.name}={mode.value}` every "
+            f"listener `{name}` is not a guard: by `kustos.authorization.mode={mode.value}` every "
             f"client may do everything there, {_NO_GUARD[mode]}"
         )
     return mode
 
 
 def _proxies(given: GivenSettings, listener: str) -> tuple[Network, ...] | None:
-    if not given.require(table.PROXY_PROTOCOL, listener):
+    if not given.require(PROXY_PROTOCOL, listener):
         return None
-    proxies = given.require(table.PROXY_ADDRESSES, listener)
+    proxies = given.require(PROXY_ADDRESSES, listener)
     if not proxies:
         raise SettingsError(
             f"listener `{listener}` takes the PROXY protocol from nobody, list the addresses of its "
-            f"balancers in `{listener_key(table.PROXY_ADDRESSES, listener)}`"
+            f"balancers in `{listener_key('kustos.proxy.protocol.addresses', listener)}`"
         )
     for network in proxies:
         if not network.prefixlen:
             given.warnings.append(
                 f"listener `{listener}` takes the PROXY protocol from every address (`{network}` in "
-                f"`{table.PROXY_ADDRESSES.name}`): each client may say which address it has, list the "
+                f"`kustos.proxy.protocol.addresses`): each client may say which address it has, list the "
                 "addresses of its balancers"
             )
     return proxies
 
 
 def _sasl(given: GivenSettings, listener: str) -> SaslListenerSettings:
-    mechanisms = given.require(table.ENABLED_MECHANISMS, listener)
+    mechanisms = given.require(ENABLED_MECHANISMS, listener)
     if not mechanisms:
-        key = listener_key(table.ENABLED_MECHANISMS, listener)
+        key = listener_key("sasl.enabled.mechanisms", listener)
         raise SettingsError(f"listener `{listener}` has no SASL mechanism, set `{key}`")
     server = SaslServerSettings(
-        {mechanism: given.require(table.MAX_REAUTH_MS, listener, mechanism) for mechanism in mechanisms},
-        given.require(table.FAILED_AUTHENTICATION_DELAY_MS),
-        given.require(table.MAX_RECEIVE_SIZE, listener),
+        {mechanism: given.require(MAX_REAUTH_MS, listener, mechanism) for mechanism in mechanisms},
+        **given.fields(SaslServerSettings, listener),
     )
     callbacks = callback_settings(given, listener, mechanisms)
-    jaas = _jaas(given, listener, mechanisms, frozenset(callbacks))
+    jaas = jaas_entries(given, listener, mechanisms, frozenset(callbacks))
     oauth, own = None, OAUTHBEARER in callbacks
     if OAUTHBEARER in mechanisms:
         oauth = oauth_settings(given, listener, jaas.get(OAUTHBEARER), has_own_handler=own)
     kerberos = kerberos_settings(given, listener, jaas.get(GSSAPI)) if GSSAPI in mechanisms else None
     return SaslListenerSettings(mechanisms, server, jaas, oauth, kerberos, callbacks)
-
-
-def _jaas(
-    given: GivenSettings, listener: str, mechanisms: tuple[str, ...], own: frozenset[str]
-) -> dict[str, JaasEntry]:
-    """Return the login module of each mechanism that has one; PLAIN must, unless it is among `own`."""
-    found: dict[str, JaasEntry] = {}
-    for mechanism in mechanisms:
-        keys = list(keys_of(table.JAAS_CONFIG, listener, mechanism))
-        # Kafka ignores the key without a mechanism, so no mechanism gets the users of another
-        key = next((key for key in keys if key in given.values and given.names_mechanism(key)), None)
-        if key is None:
-            if mechanism == "PLAIN" and mechanism not in own:
-                raise SettingsError(
-                    f"listener `{listener}` offers `PLAIN` but has no users: set `{keys[0]}` to "
-                    f'`{LOGIN_MODULES[mechanism]} required user_<name>="<password>";`'
-                )
-            continue
-        try:
-            entry = single_jaas_entry(given.texts[key], login_module_policy(given))
-        except JaasError as error:
-            raise SettingsError(f"`{key}`: {error}") from None
-        if entry.login_module != LOGIN_MODULES.get(mechanism, entry.login_module):
-            raise SettingsError(
-                f"`{key}` does not begin with the login module of `{mechanism}`, `{LOGIN_MODULES[mechanism]}`"
-            )
-        found[mechanism] = entry
-    return found
-
-
-def login_module_policy(given: GivenSettings) -> LoginModulePolicy:
-    """Return which login modules may be used, for clients and upstream."""
-    allowed, disallowed = (
-        given.get(login_table.ALLOWED_MODULES),
-        given.require(login_table.DISALLOWED_MODULES),
-    )
-    return LoginModulePolicy(
-        allowed=None if allowed is None else frozenset(allowed),
-        disallowed=frozenset(disallowed),
-    )
 
 
 def _warn(given: GivenSettings, bound: Mapping[str, NodeAddress]) -> None:
@@ -385,11 +464,11 @@ def _warn(given: GivenSettings, bound: Mapping[str, NodeAddress]) -> None:
             continue
         if known.listener is not None and known.listener not in names:
             given.warnings.append(
-                f"`{key}` has no effect: `{table.LISTENERS.name}` has no `{known.listener}` "
+                f"`{key}` has no effect: `listeners` has no `{known.listener}` "
                 f"(after `{LISTENER_PREFIX}` the name stands in small letters)"
             )
-        if known.setting is table.JAAS_CONFIG and known.mechanism is None:
+        if known.setting is JAAS_CONFIG and known.mechanism is None:
             given.warnings.append(
                 f"`{key}` has no effect, as in Kafka: put the mechanism in small letters before "
-                f"`{table.JAAS_CONFIG.name}`"
+                "`sasl.jaas.config`"
             )

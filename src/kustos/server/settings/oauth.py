@@ -3,18 +3,51 @@
 from dataclasses import dataclass
 from typing import Final
 
-from kustos.auth import JaasEntry, JaasError
+from kustos.auth import OAUTHBEARER, JaasEntry, JaasError
 from kustos.auth.jwt import TokenClaimRules, UnsecuredTokenRules, load_signatures
 from kustos.client import ClientTls, SettingsError
-from kustos.client.oauth import JwksSettings, ProviderEndpoint, checked_url
+from kustos.client.oauth import ALLOWED_URLS_KEY, JwksSettings, ProviderEndpoint, checked_url
 from kustos.extras import ExtraMissingError
-from kustos.server.settings.kinds import Setting
-from kustos.server.settings.properties import GivenSettings, keys_of
-from kustos.server.settings.table import oauth as table
-from kustos.server.settings.table.callbacks import SERVER_CALLBACK_HANDLER_CLASS
+from kustos.server.settings.plugins import SERVER_CALLBACK_HANDLER_CLASS, SIGNED_HANDLER, UNSECURED_HANDLER
+from kustos.server.settings.properties import GivenSettings, listener_key
+from kustos.settings import BOOLEAN, TEXT, Setting, list_of
 
-OAUTHBEARER: Final = "OAUTHBEARER"
-LOGIN_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+JWKS_URL: Final[Setting[str]] = Setting(
+    "sasl.oauthbearer.jwks.endpoint.url",
+    TEXT,
+    None,
+    "Bearer tokens",
+    "Where the provider's keys are: a JSON Web Key Set at an `https`, `http` or `file` URL. It must stand in "
+    f"`{ALLOWED_URLS_KEY}`, too.",
+    per_listener=True,
+    per_mechanism=True,
+)
+ALLOW_UNVERIFIED_AUDIENCE: Final[Setting[bool]] = Setting(
+    "sasl.oauthbearer.allow.unverified.audience",
+    BOOLEAN,
+    False,
+    "Bearer tokens",
+    "Whether tokens for any audience may log in, where no audience is expected.",
+    per_listener=True,
+    per_mechanism=True,
+)
+ALLOW_UNVERIFIED_ISSUER: Final[Setting[bool]] = Setting(
+    "sasl.oauthbearer.allow.unverified.issuer",
+    BOOLEAN,
+    False,
+    "Bearer tokens",
+    "Whether tokens that name any issuer may log in, where no issuer is expected.",
+    per_listener=True,
+    per_mechanism=True,
+)
+ALLOWED_URLS: Final[Setting[tuple[str, ...]]] = Setting(
+    ALLOWED_URLS_KEY,
+    list_of(),
+    (),
+    "Bearer tokens",
+    "The URLs that settings of bearer tokens may have, as written there, with commas between them. In Kafka "
+    "it is a property of the JVM.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +77,20 @@ def oauth_settings(
     if has_own_handler:
         return HandlerTokenSettings()
     key, handler = _own(given, SERVER_CALLBACK_HANDLER_CLASS, listener)
-    if handler == table.UNSECURED_HANDLER:
+    if handler == UNSECURED_HANDLER:
         given.warnings.append(
             f"listener `{listener}` takes tokens without a signature: every client may log in as anybody. "
-            f"Set `{key}={table.SIGNED_HANDLER}`"
+            f"Set `{key}={SIGNED_HANDLER}`"
         )
         try:
             return UnsecuredTokenRules.from_jaas_options({} if jaas is None else jaas.options)
         except JaasError as error:
             raise SettingsError(f"the login module of listener `{listener}`: {error}") from None
-    if handler != table.SIGNED_HANDLER:
+    if handler != SIGNED_HANDLER:
         raise SettingsError(
             f"listener `{listener}` offers `{OAUTHBEARER}`, but `{key}` is "
-            f"{'not set' if handler is None else f'`{handler}`'}; set it to `{table.SIGNED_HANDLER}`, or for "
-            f"tests to `{table.UNSECURED_HANDLER}`"
+            f"{'not set' if handler is None else f'`{handler}`'}; set it to `{SIGNED_HANDLER}`, or for "
+            f"tests to `{UNSECURED_HANDLER}`"
         )
     try:
         load_signatures()
@@ -67,24 +100,20 @@ def oauth_settings(
 
 
 def _jwks(given: GivenSettings, listener: str, jaas: JaasEntry | None) -> JwksSettings:
-    key, text = _own(given, table.JWKS_URL, listener)
+    key, text = _own(given, JWKS_URL, listener)
     if text is None:
         raise SettingsError(
             f"listener `{listener}` offers `{OAUTHBEARER}`, but `{key}` is not set; set it to the provider's "
             "key set"
         )
-    allowed: tuple[str, ...] = given.require(table.ALLOWED_URLS)
+    allowed: tuple[str, ...] = given.require(ALLOWED_URLS)
     url = checked_url(text, key, frozenset(allowed))
     if url.lower().startswith("http:"):
         given.warnings.append(
             f"`{key}` is not encrypted: whoever can answer in the provider's place can log in as anybody"
         )
     return JwksSettings(
-        ProviderEndpoint(url),
-        given.require(table.JWKS_REFRESH_MS, listener, OAUTHBEARER),
-        given.require(table.JWKS_RETRY_BACKOFF_MS, listener, OAUTHBEARER),
-        given.require(table.JWKS_RETRY_BACKOFF_MAX_MS, listener, OAUTHBEARER),
-        _tls(listener, jaas),
+        ProviderEndpoint(url), tls=_tls(listener, jaas), **given.fields(JwksSettings, listener, OAUTHBEARER)
     )
 
 
@@ -103,30 +132,23 @@ def _tls(listener: str, jaas: JaasEntry | None) -> ClientTls | None:
 
 
 def _rules(given: GivenSettings, listener: str) -> TokenClaimRules:
-    audiences = given.require(table.EXPECTED_AUDIENCE, listener, OAUTHBEARER)
-    issuer = given.get(table.EXPECTED_ISSUER, listener, OAUTHBEARER)
-    for setting, is_set, opt_out in (
-        (table.EXPECTED_AUDIENCE, bool(audiences), table.ALLOW_UNVERIFIED_AUDIENCE),
-        (table.EXPECTED_ISSUER, issuer is not None, table.ALLOW_UNVERIFIED_ISSUER),
+    rules = TokenClaimRules(**given.fields(TokenClaimRules, listener, OAUTHBEARER))
+    for claim, is_set, opt_out in (
+        ("audience", bool(rules.expected_audiences), ALLOW_UNVERIFIED_AUDIENCE),
+        ("issuer", rules.expected_issuer is not None, ALLOW_UNVERIFIED_ISSUER),
     ):
         if is_set:
             continue
-        key = next(iter(keys_of(setting, listener, OAUTHBEARER)))
+        key = listener_key(f"sasl.oauthbearer.expected.{claim}", listener, OAUTHBEARER)
         if not given.require(opt_out, listener, OAUTHBEARER):
             raise SettingsError(
                 f"`{key}` is not set, so tokens for others would do; set it, or set `{opt_out.name}=true` if "
                 "that is meant"
             )
         given.warnings.append(f"`{key}` is not set: tokens that the provider gave for others can log in")
-    return TokenClaimRules(
-        frozenset(audiences),
-        issuer,
-        given.require(table.CLOCK_SKEW_SECONDS, listener, OAUTHBEARER),
-        given.require(table.SCOPE_CLAIM_NAME, listener, OAUTHBEARER),
-        given.require(table.SUB_CLAIM_NAME, listener, OAUTHBEARER),
-    )
+    return rules
 
 
 def _own(given: GivenSettings, setting: Setting[str], listener: str) -> tuple[str, str | None]:
     """Return the most specific key of a setting, and the value that is in force."""
-    return next(iter(keys_of(setting, listener, OAUTHBEARER))), given.get(setting, listener, OAUTHBEARER)
+    return listener_key(setting.name, listener, OAUTHBEARER), given.get(setting, listener, OAUTHBEARER)

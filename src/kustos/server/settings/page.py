@@ -1,16 +1,14 @@
-"""The reference page of the settings, made from their table: `python -m kustos.server.settings.page`."""
+"""The reference page of the settings, generated from their declarations."""
 
-import sys
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-from kustos.server.settings.kinds import Setting
-from kustos.server.settings.table.node import SETTINGS
+from kustos.server.settings.table import SETTINGS
+from kustos.settings import Section, Setting
 
 HEAD: Final = """\
 # Configuration
 
-<!-- made from the table in `kustos.server.settings.table.node`; do not edit -->
+<!-- generated from `kustos.server.settings`; do not edit -->
 
 `kustos serve FILE` reads a Java properties file (UTF-8). Kafka's keys have Kafka's meaning; `kustos.*` are
 settings that Kafka lacks. With an unknown `kustos.*` key the node does not start; it ignores any other
@@ -59,12 +57,9 @@ TABLE_HEAD: Final = """\
 def configuration_page() -> str:
     """Return the page as Markdown."""
     parts = [HEAD]
-    by_section: dict[str, list[Setting[Any]]] = {}
-    for setting in SETTINGS:
-        by_section.setdefault(setting.section, []).append(setting)
-    for section, settings in by_section.items():
+    for section in get_args(Section):
         parts.append(f"\n## {section}\n\n{TABLE_HEAD}")
-        parts.extend(_row(setting) for setting in settings)
+        parts.extend(_row(setting) for setting in SETTINGS if setting.section == section)
     return "".join(parts)
 
 
@@ -89,13 +84,4 @@ def _row(setting: Setting[Any]) -> str:
 def _default(setting: Setting[Any]) -> str:
     if setting.required:
         return "must be set"
-    value = setting.default
-    if value is None or value in ((), ""):
-        return "none"
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    return f"`{','.join(value) if isinstance(value, tuple) else value}`"
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(configuration_page(), encoding="utf-8")
+    return f"`{setting.default_text}`" if setting.default_text else "none"

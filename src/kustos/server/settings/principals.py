@@ -4,16 +4,46 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kustos.auth import GSSAPI, JaasEntry, KafkaPrincipalBuilder, NoMatchingRuleError, require_gssapi
-from kustos.auth.mapping import DEFAULT_RULE, KerberosName
-from kustos.client import PluginKind, SettingsError
-from kustos.server.settings.properties import GivenSettings, keys_of
-from kustos.server.settings.table import principals as table
-from kustos.server.settings.table.node import JAAS_CONFIG
+from kustos.auth import (
+    GSSAPI,
+    JaasEntry,
+    KafkaPrincipalBuilder,
+    MappingRuleError,
+    NoMatchingRuleError,
+    require_gssapi,
+)
+from kustos.auth.mapping import DEFAULT_RULE, KerberosName, kerberos_shortener, ssl_principal_mapper
+from kustos.client import LOGIN_MODULES, PluginKind, SettingsError
+from kustos.server.settings.properties import GivenSettings, listener_key
+from kustos.settings import TEXT, Kind, Setting
 
-MODULE: Final = "com.sun.security.auth.module.Krb5LoginModule"
+KERBEROS_SERVICE_NAME: Final[Setting[str]] = Setting(
+    "sasl.kerberos.service.name",
+    TEXT,
+    None,
+    "SASL",
+    "The service for which clients get Kerberos tickets: the first part of the principal in the JAAS "
+    "config of GSSAPI. It may be left out; if it is given, the two must be the same.",
+    per_listener=True,
+)
+DEFAULT_PRINCIPAL_BUILDER: Final = (
+    "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+)
+PRINCIPAL_BUILDER_CLASS: Final = Setting(
+    "principal.builder.class",
+    TEXT,
+    DEFAULT_PRINCIPAL_BUILDER,
+    "Principals",
+    "Who makes a principal of a name: Kafka's own class by its name, a Python class as "
+    "`package.module.Class`, or the name of an entry point in the group `kustos.principal_builders`. A class "
+    "of your own is handed every key of this file but the secrets of kustos.",
+    per_listener=True,
+    kafkas_classes=(DEFAULT_PRINCIPAL_BUILDER,),
+)
+
+_MODULE: Final = LOGIN_MODULES[GSSAPI]
 _EXAMPLE: Final = (
-    f'`{MODULE} required useKeyTab=true storeKey=true keyTab="/etc/kustos/kafka.keytab" '
+    f'`{_MODULE} required useKeyTab=true storeKey=true keyTab="/etc/kustos/kafka.keytab" '
     'principal="kafka/host.example.com@EXAMPLE.COM";`'
 )
 
@@ -28,7 +58,7 @@ class KerberosSettings:
 
 def kerberos_settings(given: GivenSettings, listener: str, entry: JaasEntry | None) -> KerberosSettings:
     """Return the settings of a listener that offers GSSAPI; raise `SettingsError`, `ExtraMissingError`."""
-    key = next(iter(keys_of(JAAS_CONFIG, listener, GSSAPI)))
+    key = listener_key("sasl.jaas.config", listener, GSSAPI)
     if entry is None:
         raise SettingsError(
             f"listener `{listener}` offers `GSSAPI` (Kafka's default) without a keytab: set `{key}` to "
@@ -50,21 +80,42 @@ def kerberos_settings(given: GivenSettings, listener: str, entry: JaasEntry | No
         raise SettingsError(f"`{key}`: {error}") from None
     if not (name.service and name.host):
         raise SettingsError(f"`{key}` has the principal `{principal}`, write it as `service/host@REALM`")
-    for service in (options.get("serviceName"), given.get(table.KERBEROS_SERVICE_NAME, listener)):
+    for service in (options.get("serviceName"), given.get(KERBEROS_SERVICE_NAME, listener)):
         if service is not None and service != name.service:
             raise SettingsError(
                 f"the principal `{principal}` in `{key}` is not of the service `{service}` that "
-                f"`{table.KERBEROS_SERVICE_NAME.name}` or `serviceName` names, make them the same"
+                "`sasl.kerberos.service.name` or `serviceName` names, make them the same"
             )
     return KerberosSettings(keytab=Path(options["keyTab"].removeprefix("file:")), principal=principal)
 
 
 PRINCIPAL_BUILDERS: Final = PluginKind(
-    table.PRINCIPAL_BUILDER_CLASS.name,
+    PRINCIPAL_BUILDER_CLASS.name,
     "kustos.principal_builders",
-    table.DEFAULT_PRINCIPAL_BUILDER,
+    DEFAULT_PRINCIPAL_BUILDER,
     (KafkaPrincipalBuilder,),
 )
+
+
+def _read_ssl_rules(text: str) -> str:
+    try:
+        ssl_principal_mapper(text)
+    except MappingRuleError as error:
+        raise SettingsError(str(error)) from None
+    return text
+
+
+def _read_kerberos_rules(text: str) -> tuple[str, ...]:
+    # Kafka reads the setting as a list, so a rule can hold no comma
+    rules = tuple(rule.strip() for rule in text.split(",")) if text else ()
+    try:
+        kerberos_shortener(rules, "")
+    except MappingRuleError as error:
+        raise SettingsError(str(error)) from None
+    return rules
+
+
+_RULES: Final = "`DEFAULT` or rules, with commas between them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +123,32 @@ class PrincipalSettings:
     """The settings of one listener. `builder_class` None: Kafka's default, which applies the rules."""
 
     builder_class: type[KafkaPrincipalBuilder] | None = None
-    ssl_principal_mapping_rules: str = DEFAULT_RULE
-    kerberos_principal_to_local_rules: tuple[str, ...] = (DEFAULT_RULE,)
+    ssl_principal_mapping_rules: str = Setting(
+        "ssl.principal.mapping.rules",
+        Kind("string", _RULES, _read_ssl_rules),
+        DEFAULT_RULE,
+        "Principals",
+        "How the name in a client's certificate becomes the name of its user: `RULE:pattern/replacement/` "
+        "with `L` or `U` behind it, or `DEFAULT` for the whole name. The first rule whose pattern matches "
+        "the whole name applies; without one the connection is closed. Rules need `kustos[mapping]`.",
+        per_listener=True,
+    ).field()
+    kerberos_principal_to_local_rules: tuple[str, ...] = Setting(
+        "sasl.kerberos.principal.to.local.rules",
+        Kind("list", _RULES, _read_kerberos_rules),
+        (DEFAULT_RULE,),
+        "Principals",
+        "How a Kerberos principal becomes the name of a user: `RULE:[n:format](pattern)s/from/to/g` with "
+        "`/L` or `/U` behind it, or `DEFAULT` for the first part of names in the node's own realm. The first "
+        "rule that applies is taken; without one the login is refused. Rules need `kustos[mapping]`.",
+        per_listener=True,
+    ).field()
 
 
 def principal_settings(given: GivenSettings, listener: str) -> PrincipalSettings:
     """Return the settings of this listener; raise `SettingsError`."""
-    name = given.require(table.PRINCIPAL_BUILDER_CLASS, listener).strip()
+    name = given.require(PRINCIPAL_BUILDER_CLASS, listener).strip()
     return PrincipalSettings(
-        builder_class=None if name == table.DEFAULT_PRINCIPAL_BUILDER else PRINCIPAL_BUILDERS.find(name),
-        ssl_principal_mapping_rules=given.require(table.SSL_PRINCIPAL_MAPPING_RULES, listener),
-        kerberos_principal_to_local_rules=given.require(table.KERBEROS_PRINCIPAL_TO_LOCAL_RULES, listener),
+        builder_class=None if name == DEFAULT_PRINCIPAL_BUILDER else PRINCIPAL_BUILDERS.find(name),
+        **given.fields(PrincipalSettings, listener),
     )

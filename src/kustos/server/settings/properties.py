@@ -1,30 +1,18 @@
-"""The keys of a properties file, checked and parsed by the table of settings."""
+"""The keys of a properties file, checked and parsed by the declarations of settings."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
-from kustos.client import IN_QUOTES, SettingsError, is_quoted, kafkas_key
+from kustos.client import IN_QUOTES, LOGIN_MODULES, SettingsError, is_quoted, kafkas_key
 from kustos.runtime import did_you_mean
 from kustos.server.settings.indirection import References
-from kustos.server.settings.kinds import Setting
-from kustos.server.settings.table.callbacks import MECHANISM_CLASS, SERVER_CALLBACK_HANDLER_CLASS
-from kustos.server.settings.table.node import (
-    AUTHORIZER_CLASS,
-    BROKER_PORT_START,
-    BY_NAME,
-    ENABLED_MECHANISMS,
-    GATEWAY_BROKER_PORT_START,
-    MECHANISMS,
-    ONLY_PER_LISTENER,
-    SETTINGS,
-    STANDARD_AUTHORIZER_NAMES,
-)
-from kustos.server.settings.table.oauth import SIGNED_HANDLER, UNSECURED_HANDLER
-from kustos.server.settings.table.principals import DEFAULT_PRINCIPAL_BUILDER, PRINCIPAL_BUILDER_CLASS
+from kustos.settings import Setting, settings_of
 
 T = TypeVar("T")
 LISTENER_PREFIX: Final = "listener.name."
+AUTHORIZER_CLASS_CONFIG: Final = "authorizer.class.name"
+ENABLED_MECHANISMS_CONFIG: Final = "sasl.enabled.mechanisms"
 IGNORED: Final = "ignored"
 HANDED_ON: Final = "handed to the authorizer"
 HANDED_TO_OWN: Final = "handed to classes of your own"
@@ -40,14 +28,18 @@ class KnownKey:
 
 
 class GivenSettings:
-    """The values that are set, by key; defaults come from the table. Callers may add `warnings`.
+    """The values in a properties file, by key; defaults come from the declarations.
 
-    `unknown` are the keys that the table does not know, with their raw values.
+    `table` has the declarations by name. `unknown` are the other keys, with their raw values. Callers may add
+    `warnings`.
     """
 
-    __slots__ = ("_mechanisms", "references", "texts", "unknown", "values", "warnings")
+    __slots__ = ("_mechanisms", "references", "table", "texts", "unknown", "values", "warnings")
 
-    def __init__(self, references: References, mechanisms: frozenset[str]) -> None:
+    def __init__(
+        self, table: Mapping[str, Setting[Any]], references: References, mechanisms: frozenset[str]
+    ) -> None:
+        self.table: Final = table
         self.references: Final = references
         self._mechanisms: Final = mechanisms
         self.texts: Final[dict[str, str]] = {}
@@ -59,9 +51,14 @@ class GivenSettings:
         return f"GivenSettings({', '.join(sorted(self.values))})"  # the values may be secrets
 
     @classmethod
-    def read(cls, properties: Mapping[str, str], environment: Mapping[str, str]) -> Self:
+    def read(
+        cls,
+        table: Mapping[str, Setting[Any]],
+        properties: Mapping[str, str],
+        environment: Mapping[str, str],
+    ) -> Self:
         """Return the values of these properties; raise one `SettingsError` with all errors."""
-        given = cls(References(environment), mechanism_prefixes(properties))
+        given = cls(table, References(environment), _mechanism_prefixes(table, properties))
         problems: list[str] = []
         for key, raw in properties.items():
             known = given.known_key(key)
@@ -73,11 +70,11 @@ class GivenSettings:
                 given.values[key] = _read(key, known.setting, raw, given.texts[key])
             except SettingsError as error:
                 problems.append(str(error))
-        is_foreign = (given.get(AUTHORIZER_CLASS) or "") not in {"", *STANDARD_AUTHORIZER_NAMES}
+        is_foreign = AUTHORIZER_CLASS_CONFIG in given._keys_with_own_class()
         fate = HANDED_ON if is_foreign else HANDED_TO_OWN if given.has_own_classes else IGNORED
         for key in given.unknown:
-            _take_unknown(key, problems, given.warnings, fate)
-        for setting in SETTINGS:
+            given._take_unknown(key, problems, fate)
+        for setting in table.values():
             if setting.required and setting.name not in properties:
                 alike = next((key for key in given.unknown if did_you_mean(key, [setting.name])), None)
                 hint = "" if alike is None else f"; `{alike}` is set, did you mean `{setting.name}`"
@@ -88,18 +85,24 @@ class GivenSettings:
 
     @property
     def has_own_classes(self) -> bool:
-        """Return whether a listener has a builder, callback handler or mechanism of its operator's."""
-        if any(each not in _MECHANISM_PREFIXES for each in self._mechanisms):
-            return True
-        return any(
-            text not in _KAFKAS_CLASSES.get(known.setting.name, (text,))
-            for key, text in self.texts.items()
-            if (known := self.known_key(key)) is not None
+        """Return whether a listener has a custom principal builder, callback handler or mechanism."""
+        return not self._mechanisms <= _MECHANISM_PREFIXES or bool(
+            self._keys_with_own_class() - {AUTHORIZER_CLASS_CONFIG}
         )
 
+    def _keys_with_own_class(self) -> set[str]:
+        """Return the keys whose value names a custom class."""
+        return {
+            key
+            for key, text in self.texts.items()
+            if (known := self.known_key(key)) is not None
+            and (kafkas := known.setting.kafkas_classes) is not None
+            and text not in kafkas
+        }
+
     def known_key(self, key: str) -> KnownKey | None:
-        """Return a key parsed, None if neither the table nor a mechanism of the file's knows it."""
-        return known_key(key, self._mechanisms)
+        """Return a key parsed, None if neither a declaration nor a mechanism of the file matches it."""
+        return _known_key(self.table, key, self._mechanisms)
 
     def names_mechanism(self, key: str) -> bool:
         """Return whether a key is for one mechanism."""
@@ -123,15 +126,12 @@ class GivenSettings:
                 raise SettingsError(f"`{key}`: {error}") from None
         return configs
 
-    def has(self, setting: Setting[Any]) -> bool:
-        """Return whether the setting is set for the whole node."""
-        return setting.name in self.values
-
     def get(self, setting: Setting[T], listener: str | None = None, mechanism: str | None = None) -> T | None:
         """Return the value, else the default, else None.
 
         As in Kafka the mechanism's own value takes precedence over the listener's.
         """
+        assert setting.name in self.table, f"`{setting.name}` is not in the table of settings"
         for key in keys_of(setting, listener, mechanism):
             if key in self.values:
                 value: T = self.values[key]
@@ -144,6 +144,32 @@ class GivenSettings:
         if value is None:
             raise SettingsError(f"`{setting.name}` is not set, use {setting.kind.takes}")
         return value
+
+    def fields(
+        self, group: type, listener: str | None = None, mechanism: str | None = None
+    ) -> dict[str, Any]:
+        """Return the values of the declared fields of a group, by the name of the field."""
+        return {name: self.get(setting, listener, mechanism) for name, setting in settings_of(group).items()}
+
+    def _take_unknown(self, key: str, problems: list[str], fate: str) -> None:
+        """Refuse an unknown `kustos` key, warn of any other: a broker may use the file, too."""
+        if key in self.table:
+            other = " or `kustos.gateway.broker.port.start`" if key == "kustos.broker.port.start" else ""
+            problems.append(f"`{key}` has no listener, write `{LISTENER_PREFIX}<listener>.{key}`{other}")
+            return
+        foreign = kafkas_key(key.split(".", 2)[-1]) if key.startswith("kustos.") else None
+        if foreign is not None:
+            problems.append(
+                f"`{key}` is named after a key of {foreign[0]}, Kafka's key for it is `{foreign[1]}`"
+            )
+            return
+        hint = did_you_mean(key, self.table)
+        if key.startswith("kustos.") or ".kustos." in key:
+            problems.append(f"`{key}` is not a setting of kustos, {hint or 'leave it out'}")
+        elif hint:
+            self.warnings.append(f"`{key}` is not known and {fate}, {hint}")
+        elif fate == IGNORED:
+            self.warnings.append(f"`{key}` is not known and {fate}")
 
 
 def keys_of(setting: Setting[Any], listener: str | None, mechanism: str | None) -> Iterable[str]:
@@ -159,61 +185,35 @@ def keys_of(setting: Setting[Any], listener: str | None, mechanism: str | None) 
     yield setting.name
 
 
-_MECHANISM_PREFIXES: Final = frozenset(mechanism.lower() for mechanism in MECHANISMS)
+_MECHANISM_PREFIXES: Final = frozenset(mechanism.lower() for mechanism in LOGIN_MODULES)
 
 
-def mechanism_prefixes(properties: Mapping[str, str]) -> frozenset[str]:
-    """Return what may stand before the settings of a mechanism: those of kustos and those of the file."""
+def _mechanism_prefixes(table: Mapping[str, Setting[Any]], properties: Mapping[str, str]) -> frozenset[str]:
+    """Return what may precede the settings of a mechanism: the names of kustos and of the file."""
     own = {
         name.strip().lower()
         for key, text in properties.items()
-        if (known := known_key(key)) is not None and known.setting is ENABLED_MECHANISMS
+        if (known := _known_key(table, key)) is not None and known.setting.name == ENABLED_MECHANISMS_CONFIG
         for name in text.split(",")
     }
     return _MECHANISM_PREFIXES | (own - {""})
 
 
-def known_key(key: str, mechanisms: frozenset[str] = _MECHANISM_PREFIXES) -> KnownKey | None:
-    """Return a key parsed, None if the table does not know it."""
-    if key in BY_NAME:
-        return None if BY_NAME[key] in ONLY_PER_LISTENER else KnownKey(BY_NAME[key])
+def _known_key(
+    table: Mapping[str, Setting[Any]], key: str, mechanisms: frozenset[str] = _MECHANISM_PREFIXES
+) -> KnownKey | None:
+    if key in table:
+        return None if table[key].needs_listener else KnownKey(table[key])
     listener: str | None = None
     rest = key
     if key.startswith(LISTENER_PREFIX):
         listener, _, rest = key.removeprefix(LISTENER_PREFIX).partition(".")
-        if rest in BY_NAME:
-            return KnownKey(BY_NAME[rest], listener) if BY_NAME[rest].per_listener else None
+        if rest in table:
+            return KnownKey(table[rest], listener) if table[rest].per_listener else None
     mechanism, _, name = rest.partition(".")
-    if mechanism in mechanisms and name in BY_NAME and BY_NAME[name].per_mechanism:
-        return KnownKey(BY_NAME[name], listener, mechanism)
+    if mechanism in mechanisms and name in table and table[name].per_mechanism:
+        return KnownKey(table[name], listener, mechanism)
     return None
-
-
-_KAFKAS_CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
-    PRINCIPAL_BUILDER_CLASS.name: (DEFAULT_PRINCIPAL_BUILDER,),
-    SERVER_CALLBACK_HANDLER_CLASS.name: (SIGNED_HANDLER, UNSECURED_HANDLER),
-    MECHANISM_CLASS.name: (),
-}
-"""The settings that name classes, and the classes that are not an operator's own."""
-
-
-def _take_unknown(key: str, problems: list[str], warnings: list[str], fate: str) -> None:
-    """Refuse an unknown `kustos` key, warn of any other: a broker may use the file, too."""
-    if key in BY_NAME:
-        other = f" or `{GATEWAY_BROKER_PORT_START.name}`" if key == BROKER_PORT_START.name else ""
-        problems.append(f"`{key}` has no listener, write `{LISTENER_PREFIX}<listener>.{key}`{other}")
-        return
-    foreign = kafkas_key(key.split(".", 2)[-1]) if key.startswith("kustos.") else None
-    if foreign is not None:
-        problems.append(f"`{key}` is named after a key of {foreign[0]}, Kafka's key for it is `{foreign[1]}`")
-        return
-    hint = did_you_mean(key, BY_NAME)
-    if key.startswith("kustos.") or ".kustos." in key:
-        problems.append(f"`{key}` is not a setting of kustos, {hint or 'leave it out'}")
-    elif hint:
-        warnings.append(f"`{key}` is not known and {fate}, {hint}")
-    elif fate == IGNORED:
-        warnings.append(f"`{key}` is not known and {fate}")
 
 
 def _read(key: str, setting: Setting[T], raw: str, text: str) -> T:
@@ -229,6 +229,7 @@ def _read(key: str, setting: Setting[T], raw: str, text: str) -> T:
         raise SettingsError(f"`{key}` is {shown}, use {setting.kind.takes}") from None
 
 
-def listener_key(setting: Setting[Any], listener: str) -> str:
-    """Return the key that sets it for one listener, for messages."""
-    return f"{LISTENER_PREFIX}{listener.lower()}.{setting.name}"
+def listener_key(name: str, listener: str, mechanism: str | None = None) -> str:
+    """Return the key that sets a value for one listener, or for one mechanism of a listener."""
+    within = f"{mechanism.lower()}." if mechanism else ""
+    return f"{LISTENER_PREFIX}{listener.lower()}.{within}{name}"

@@ -2,19 +2,38 @@
 
 import sys
 from dataclasses import dataclass
+from typing import Final
 
 from kustos.client import SettingsError
 from kustos.server.settings.properties import GivenSettings
-from kustos.server.settings.table import workers as table
-from kustos.server.settings.table.quorum import METADATA_STORE
+from kustos.settings import Setting, whole_number
+
+WORKERS_MAX: Final = 64
+"""Each worker holds the whole metadata; more workers than processors gain nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
     """`count` 1: the node is one process."""
 
-    count: int = 1
-    apply_timeout_ms: int = 3_000
+    count: int = Setting(
+        "kustos.workers",
+        whole_number(1, WORKERS_MAX),
+        1,
+        "Workers",
+        "The number of processes that serve clients. With 1 the node is one process. With more, one further "
+        "process owns the metadata and serves the admin listeners, metrics and health; the workers share the "
+        "other listeners, and a change is answered when it is in force in all of them. More than 1 needs "
+        "Linux, StandardAuthorizer (or none), and a metadata log of the node's own.",
+    ).field()
+    apply_timeout_ms: int = Setting(
+        "kustos.workers.apply.timeout.ms",
+        whole_number(100, 60_000, "milliseconds"),
+        3_000,
+        "Workers",
+        "How long a worker may apply changes without progress, or not answer the writer. After that kustos "
+        "disconnects its clients and restarts it, if another worker serves; changes are answered afterwards.",
+    ).field()
 
 
 def worker_name(index: int) -> str:
@@ -27,12 +46,12 @@ def worker_settings(given: GivenSettings, *, is_quorum: bool, is_foreign: bool) 
 
     `is_quorum`: the node is in cluster mode; `is_foreign`: a custom authorizer decides.
     """
-    count = given.require(table.WORKERS)
-    if count > 1:
-        name = f"`{table.WORKERS.name}` is `{count}`"
+    settings = WorkerSettings(**given.fields(WorkerSettings))
+    if settings.count > 1:
+        name = f"`kustos.workers` is `{settings.count}`"
         if is_quorum:
             raise SettingsError(
-                f"{name}, but with `{METADATA_STORE.name}=kraft` a node is one process; leave it out, and "
+                f"{name}, but with `kustos.metadata.store=kraft` a node is one process; leave it out, and "
                 "run several nodes instead"
             )
         if is_foreign:
@@ -42,4 +61,9 @@ def worker_settings(given: GivenSettings, *, is_quorum: bool, is_foreign: bool) 
             )
         if sys.platform != "linux":
             raise SettingsError(f"{name}, which needs Linux; leave it out")
-    return WorkerSettings(count=count, apply_timeout_ms=given.require(table.APPLY_TIMEOUT_MS))
+    return settings
+
+
+def share_of(limit: int, processes: int) -> int:
+    """Return the part of a limit for one of several processes; the kernel spreads connections evenly."""
+    return -(-limit // processes)

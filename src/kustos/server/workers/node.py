@@ -26,7 +26,7 @@ from kustos.server.http import HttpEndpoint
 from kustos.server.logs import LOG_LEVELS
 from kustos.server.node import Node, embedded_store
 from kustos.server.process import NodePart
-from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.node import KustosSettings
 
 LOG: Final = structlog.get_logger("kustos.server")
 
@@ -67,9 +67,7 @@ class WorkerPoolNode:
             size=settings.workers.count,
             directory=directory,
             apply_timeout_ms=settings.workers.apply_timeout_ms,
-            max_connections=settings.max_connections,
-            max_connections_per_ip=settings.max_connections_per_ip,
-            drain_timeout_ms=settings.drain_timeout_ms,
+            limits=settings.limits,
             properties=properties,
             command=lambda index: [sys.executable, "-m", WORKER_MODULE, str(directory), str(index)],
         )
@@ -88,7 +86,9 @@ class WorkerPoolNode:
 
         def commit() -> None:
             commit_here()
-            self.pool.connections.change_limits(settings.max_connections, settings.max_connections_per_ip)
+            self.pool.connections.change_limits(
+                settings.limits.max_connections, settings.limits.max_connections_per_ip
+            )
 
         return commit
 

@@ -26,7 +26,8 @@ from kustos.server.main import EXIT_FAILED, EXIT_OK, ended_by, on_event_loop
 from kustos.server.node import Node
 from kustos.server.process import NodePart, Waits
 from kustos.server.reload import Reloader
-from kustos.server.settings.node_settings import KustosSettings, settings_from
+from kustos.server.settings.node import KustosSettings
+from kustos.server.settings.node_settings import settings_from
 from kustos.server.settings.workers import worker_name
 
 LOG: Final = structlog.get_logger("kustos.server")
