@@ -50,6 +50,19 @@ class TakesEffect(Enum):
     RELOAD_FOR_PLAIN = "SIGHUP for `PLAIN`, else restart"
 
 
+@unique
+class Scope(Enum):
+    """What a key may be set for; the text is the reference page's."""
+
+    NODE = ""
+    LISTENER = "listener"
+    """For the node, or with the prefix `listener.name.<listener>.` for one listener."""
+    ONLY_LISTENER = "listener only"
+    """Only with that prefix."""
+    MECHANISM = "listener, mechanism"
+    """As `LISTENER`, and with `<mechanism>.` in lower case before the name for one SASL mechanism."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
     """How a value is parsed. `takes` completes the sentence "use ..."."""
@@ -76,15 +89,10 @@ class Setting(Generic[T]):
     _: dataclasses.KW_ONLY
     required: bool = False
     secret: bool = False
-    per_listener: bool = False
-    """Whether the prefix `listener.name.<listener>.` sets the value for one listener."""
-    needs_listener: bool = False
-    """Whether the key is valid only with that prefix."""
-    per_mechanism: bool = False
-    """Whether `<mechanism>.` in lower case may precede the name, after the listener's prefix."""
+    scope: Scope = Scope.NODE
     takes_effect: TakesEffect = TakesEffect.RESTART
     dynamic: bool = False
-    """Whether `IncrementalAlterConfigs` can change the value for one listener of a node."""
+    """Whether `IncrementalAlterConfigs` can change the value of one listener."""
     kafkas_classes: Collection[str] | None = None
     """The values of a key for a class that do not name a custom class; None: the key is not for a class."""
 
@@ -101,6 +109,17 @@ class Setting(Generic[T]):
     def optional_field(self) -> T | None:
         """Return the dataclass field of a key without a default."""
         return self.field()
+
+    def behind(self, prefix: str, section: Section) -> "Setting[T]":
+        """Return the declaration of the same key for outgoing connections, whose keys have this prefix."""
+        return dataclasses.replace(
+            self,
+            name=prefix + self.name,
+            section=section,
+            scope=Scope.NODE,
+            takes_effect=TakesEffect.RESTART,
+            dynamic=False,
+        )
 
     @property
     def default_text(self) -> str | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kustos.runtime import Clock
-from kustos.settings import INT32_MAX, INT64_MAX, Setting, whole_number
+from kustos.settings import INT32_MAX, INT64_MAX, Scope, Setting, whole_number
 
 MAX_REAUTH_MS: Final = Setting(
     "connections.max.reauth.ms",
@@ -13,8 +13,7 @@ MAX_REAUTH_MS: Final = Setting(
     0,
     "SASL",
     "How long a session lasts before the client must authenticate again (KIP-368); 0: no limit.",
-    per_listener=True,
-    per_mechanism=True,
+    scope=Scope.MECHANISM,
 )
 MAX_RECEIVE_SIZE: Final = Setting(
     "sasl.server.max.receive.size",
@@ -22,7 +21,7 @@ MAX_RECEIVE_SIZE: Final = Setting(
     524_288,
     "SASL",
     "The largest frame of a client that has not authenticated (KIP-938).",
-    per_listener=True,
+    scope=Scope.LISTENER,
 )
 
 FRAMES_PER_AUTHENTICATION: Final = 16

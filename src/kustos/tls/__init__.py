@@ -3,7 +3,13 @@
 from kustos.tls.certificates import Certificate, certificate_parts
 from kustos.tls.contexts import MadeContext, Side, make_context, prove
 from kustos.tls.replacement import TlsContexts, follow_files
-from kustos.tls.settings import tls_settings
+from kustos.tls.settings import (
+    CLIENT_AUTH,
+    CRL_LOCATION,
+    ENDPOINT_IDENTIFICATION,
+    TLS_KEYS,
+    tls_settings,
+)
 from kustos.tls.stores import KeyStore, read_keystore, read_truststore
 from kustos.tls.values import (
     PROTOCOLS,
@@ -16,7 +22,11 @@ from kustos.tls.values import (
 )
 
 __all__ = [
+    "CLIENT_AUTH",
+    "CRL_LOCATION",
+    "ENDPOINT_IDENTIFICATION",
     "PROTOCOLS",
+    "TLS_KEYS",
     "Certificate",
     "ClientAuth",
     "KeyStore",

@@ -1,13 +1,24 @@
 """The settings of Kafka's `ssl.*` keys: stores, protocols, cipher suites, and who is verified.
 
-The rules are those of Kafka's `DefaultSslEngineFactory`: key and certificates stand in a file (PEM, PKCS12,
+The rules are those of Kafka's `DefaultSslEngineFactory`: key and certificates are in a file (PEM, PKCS12,
 JKS), or in the settings themselves (PEM, KIP-651), never in both. Nothing is read from files here.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from kustos.settings import (
+    ANY_TEXT,
+    BOOLEAN,
+    TEXT,
+    Kind,
+    Scope,
+    Setting,
+    TakesEffect,
+    list_of,
+    one_of,
+)
 from kustos.tls.cipher_suites import cipher_suites
 from kustos.tls.values import (
     PROTOCOLS,
@@ -22,6 +33,120 @@ from kustos.tls.values import (
 
 TLS_PROTOCOL_WORDS: Final = ("TLS", *PROTOCOLS)
 DEFAULT_STORE_TYPE: Final = "JKS"
+
+_STORES: Final = ("ssl.keystore.", "ssl.key.", "ssl.truststore.")
+"""The prefixes of the keys that may change while a node runs (`SslConfigs.RECONFIGURABLE_CONFIGS`)."""
+
+
+def _key(name: str, kind: Kind[Any], default: Any, doc: str, *, secret: bool = False) -> Setting[Any]:
+    """Return the declaration of a key for all listeners or one."""
+    return Setting(
+        name,
+        kind,
+        default,
+        "TLS",
+        doc,
+        secret=secret,
+        scope=Scope.LISTENER,
+        takes_effect=TakesEffect.RELOAD,
+        dynamic=name.startswith(_STORES),
+    )
+
+
+_STORE_TYPE: Final = one_of(*StoreType)
+TLS_KEYS: Final[tuple[Setting[Any], ...]] = (
+    _key("ssl.keystore.type", _STORE_TYPE, DEFAULT_STORE_TYPE, "The format of the key store."),
+    _key("ssl.keystore.location", TEXT, None, "The file of the private key and its certificates."),
+    _key("ssl.keystore.password", TEXT, None, "The password of a key store in JKS or PKCS12.", secret=True),
+    _key(
+        "ssl.key.password",
+        TEXT,
+        None,
+        "The password of the private key: in PEM if it is encrypted, in JKS if it is not that of the store.",
+        secret=True,
+    ),
+    _key(
+        "ssl.keystore.key",
+        TEXT,
+        None,
+        "The private key itself in PEM (PKCS8), in place of a file.",
+        secret=True,
+    ),
+    _key(
+        "ssl.keystore.certificate.chain",
+        TEXT,
+        None,
+        "Its certificates in PEM, its own first; with `ssl.keystore.key`.",
+        secret=True,
+    ),
+    _key("ssl.truststore.type", _STORE_TYPE, DEFAULT_STORE_TYPE, "The format of the trust store."),
+    _key("ssl.truststore.location", TEXT, None, "The file of the trusted certificates."),
+    _key(
+        "ssl.truststore.password",
+        TEXT,
+        None,
+        "The password of a trust store in JKS or PKCS12. JKS can be read without it, but a changed file is "
+        "not detected then.",
+        secret=True,
+    ),
+    _key(
+        "ssl.truststore.certificates",
+        TEXT,
+        None,
+        "The trusted certificates themselves in PEM, in place of a file.",
+        secret=True,
+    ),
+    _key("ssl.enabled.protocols", list_of(*PROTOCOLS), PROTOCOLS, "The accepted versions of TLS."),
+    _key(
+        "ssl.protocol",
+        one_of(*TLS_PROTOCOL_WORDS),
+        PROTOCOLS[-1],
+        "The highest version, whatever `ssl.enabled.protocols` accepts.",
+    ),
+    _key(
+        "ssl.cipher.suites",
+        list_of(),
+        None,
+        "The accepted cipher suites, by their names in Java. Either all three of TLS 1.3 are among them, or "
+        "none, which switches TLS 1.3 off. Without it, those of OpenSSL.",
+    ),
+    _key(
+        "ssl.allow.dn.changes",
+        BOOLEAN,
+        False,
+        "Whether a changed key store may have a certificate with another distinguished name.",
+    ),
+    _key(
+        "ssl.allow.san.changes",
+        BOOLEAN,
+        False,
+        "Whether a changed key store may have a certificate with other subject alternative names.",
+    ),
+)
+"""The keys that listeners and clients have."""
+
+CRL_LOCATION: Final = _key(
+    "ssl.crl.location",
+    TEXT,
+    None,
+    "A file of lists of revoked certificates (CRL, in PEM). With it a certificate is refused if it is "
+    "revoked, or if its issuer has no list.",
+)
+CLIENT_AUTH: Final = _key(
+    "ssl.client.auth",
+    one_of(*ClientAuth),
+    str(ClientAuth.NONE),
+    "Whether clients must show a certificate. A `SASL_SSL` listener needs it with the listener's prefix.",
+)
+"""The key that only listeners have."""
+
+ENDPOINT_IDENTIFICATION: Final = _key(
+    "ssl.endpoint.identification.algorithm",
+    ANY_TEXT,
+    "https",
+    "`https`: the certificate must be of the host that is connected to; empty: any trusted one will do.",
+)
+"""The key that only clients have."""
 
 
 def tls_settings(properties: Mapping[str, str]) -> TlsSettings:

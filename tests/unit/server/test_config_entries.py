@@ -12,6 +12,7 @@ from kustos.protocol.node_messages import DescribedConfig
 from kustos.server.logs import LogLevels
 from kustos.server.settings.node_settings import settings_from
 from kustos.server.settings.table import SETTINGS
+from kustos.settings import Scope
 from kustos.wire import request_codec
 from tests.unit.server.test_settings import LEAST
 
@@ -45,7 +46,7 @@ def described(made: ConfigBook, kind: int, name: str, *keys: str) -> dict[str, D
 def test_every_setting_of_the_table_is_shown_with_its_words() -> None:
     found = entries()
     for setting in SETTINGS:
-        if not setting.needs_listener:
+        if setting.scope is not Scope.ONLY_LISTENER:
             assert found[setting.name].documentation == setting.doc
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from kustos.auth.jwt.keys import ALGORITHMS, SigningKey, SigningKeys, is_signed_by
 from kustos.auth.jwt.parts import SECONDS_MAX, TokenError, TokenParts
 from kustos.auth.mechanisms.oauthbearer import INVALID_TOKEN, AcceptedToken, RefusedToken
-from kustos.settings import INT32_MAX, TEXT, Setting, list_of, whole_number
+from kustos.settings import INT32_MAX, TEXT, Scope, Setting, list_of, whole_number
 
 KEY_ID_MAX_CHARACTERS: Final = 1000
 """The longest key id that is looked for, as in Kafka."""
@@ -32,8 +32,7 @@ class TokenClaimRules:
         "Bearer tokens",
         "The claim `aud` must have one of these. It must be set, as from Kafka 4.4 on, unless "
         "`sasl.oauthbearer.allow.unverified.audience` is true.",
-        per_listener=True,
-        per_mechanism=True,
+        scope=Scope.MECHANISM,
     ).field()
     expected_issuer: str | None = Setting(
         "sasl.oauthbearer.expected.issuer",
@@ -42,8 +41,7 @@ class TokenClaimRules:
         "Bearer tokens",
         "The claim `iss` must be this. It must be set, as from Kafka 4.4 on, unless "
         "`sasl.oauthbearer.allow.unverified.issuer` is true.",
-        per_listener=True,
-        per_mechanism=True,
+        scope=Scope.MECHANISM,
     ).optional_field()
     clock_skew_seconds: int = Setting(
         "sasl.oauthbearer.clock.skew.seconds",
@@ -52,8 +50,7 @@ class TokenClaimRules:
         "Bearer tokens",
         "How far the clocks of provider and node may differ, for the claims `iat` and `nbf`. A token whose "
         "`exp` has passed can no longer log in.",
-        per_listener=True,
-        per_mechanism=True,
+        scope=Scope.MECHANISM,
     ).field()
     scope_claim_name: str = Setting(
         "sasl.oauthbearer.scope.claim.name",
@@ -61,8 +58,7 @@ class TokenClaimRules:
         "scope",
         "Bearer tokens",
         "The claim with the scopes.",
-        per_listener=True,
-        per_mechanism=True,
+        scope=Scope.MECHANISM,
     ).field()
     sub_claim_name: str = Setting(
         "sasl.oauthbearer.sub.claim.name",
@@ -70,8 +66,7 @@ class TokenClaimRules:
         "sub",
         "Bearer tokens",
         "The claim that names the principal.",
-        per_listener=True,
-        per_mechanism=True,
+        scope=Scope.MECHANISM,
     ).field()
 
 

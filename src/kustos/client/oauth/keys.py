@@ -18,7 +18,7 @@ from kustos.client.refreshed import in_a_thread
 from kustos.client.supervision import supervised
 from kustos.client.tls import ClientTls
 from kustos.runtime import Clock
-from kustos.settings import INT32_MAX, Setting, whole_number
+from kustos.settings import INT32_MAX, Scope, Setting, whole_number
 
 LOG: Final = structlog.get_logger("kustos.client")
 
@@ -47,8 +47,7 @@ class JwksSettings:
         "Bearer tokens",
         "How often kustos fetches the keys; it checks a file every 10 seconds at least. A token with an "
         "unknown key id brings the keys sooner.",
-        per_listener=True,
-        per_mechanism=True,
+        scope=Scope.MECHANISM,
     ).field()
     retry_backoff_ms: int = Setting(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
@@ -56,8 +55,7 @@ class JwksSettings:
         100,
         "Bearer tokens",
         "The first pause after a failure to get the keys; each further one is twice as long.",
-        per_listener=True,
-        per_mechanism=True,
+        scope=Scope.MECHANISM,
     ).field()
     retry_backoff_max_ms: int = Setting(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
@@ -65,8 +63,7 @@ class JwksSettings:
         10_000,
         "Bearer tokens",
         "The longest pause after a failure, and the shortest one between two refreshes for unknown key ids.",
-        per_listener=True,
-        per_mechanism=True,
+        scope=Scope.MECHANISM,
     ).field()
     tls: ClientTls | None = None
 

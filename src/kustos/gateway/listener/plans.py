@@ -19,7 +19,7 @@ from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.host_names import BrokerHosts
 from kustos.gateway.upstream.in_flight import InFlight
 from kustos.protocol import ContextAuthorizer, Decider, Row
-from kustos.settings import INT32_MAX, INT64_MAX, Setting, TakesEffect, whole_number
+from kustos.settings import INT32_MAX, INT64_MAX, Scope, Setting, TakesEffect, whole_number
 from kustos.tls import TlsContexts
 
 CLIENT_ID_MAX_CHARACTERS: Final = 255
@@ -38,7 +38,7 @@ MAX_UNAUTHENTICATED_CONNECTIONS: Final = Setting(
     "How many connections of all listeners together may wait for their authentication; each worker has an "
     "equal part. One more ends the oldest of the address that has most of them. A listener may have a lower "
     "limit of its own.",
-    per_listener=True,
+    scope=Scope.LISTENER,
 )
 
 
@@ -69,7 +69,7 @@ class ConnectionSettings:
         "Limits",
         "How long a client may take from its connection until it has authenticated, the TLS handshake "
         "included. Must be above `connection.failed.authentication.delay.ms`.",
-        per_listener=True,
+        scope=Scope.LISTENER,
     ).field()
     max_unauthenticated_connections: int = MAX_UNAUTHENTICATED_CONNECTIONS.field()
     """Of all ports of the listener together; the limit of `GatewayLimits` holds as well."""
@@ -80,7 +80,7 @@ class ConnectionSettings:
         "Limits",
         "How many of them may come from one address, or from one /64 of IPv6. One more ends its oldest. "
         "Where thousands of clients share an address and connect at once, allow as many.",
-        per_listener=True,
+        scope=Scope.LISTENER,
     ).field()
 
 

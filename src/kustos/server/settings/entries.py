@@ -7,7 +7,7 @@ from kustos.authorizer import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from kustos.gateway.admin import ConfigEntry, ConfigType
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.properties import GivenSettings
-from kustos.settings import Setting, TakesEffect
+from kustos.settings import Scope, Setting, TakesEffect
 
 TYPES: Final = {
     "boolean": ConfigType.BOOLEAN,
@@ -39,7 +39,7 @@ def config_entries(properties: Mapping[str, str], given: GivenSettings) -> tuple
 
 def _of_table(table: Mapping[str, Setting[Any]]) -> Iterator[ConfigEntry]:
     for name, setting in table.items():
-        if not setting.needs_listener:
+        if setting.scope is not Scope.ONLY_LISTENER:
             yield _entry(name, setting, setting.default_text, None, is_sensitive=setting.secret)
 
 

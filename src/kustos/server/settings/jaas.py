@@ -13,7 +13,7 @@ from kustos.auth import (
 )
 from kustos.client import LOGIN_MODULES, SettingsError
 from kustos.server.settings.properties import GivenSettings, keys_of
-from kustos.settings import TEXT, Kind, Setting, TakesEffect
+from kustos.settings import TEXT, Kind, Scope, Setting, TakesEffect
 
 JAAS_CONFIG: Final[Setting[str]] = Setting(
     "sasl.jaas.config",
@@ -25,8 +25,7 @@ JAAS_CONFIG: Final[Setting[str]] = Setting(
     "`<mechanism>.sasl.jaas.config`; without a mechanism kustos ignores it, as Kafka does. The SCRAM "
     "mechanisms and `OAUTHBEARER` need none here.",
     secret=True,
-    per_listener=True,
-    per_mechanism=True,
+    scope=Scope.MECHANISM,
     takes_effect=TakesEffect.RELOAD_FOR_PLAIN,
 )
 _CLASSES: Final[Kind[tuple[str, ...]]] = Kind(

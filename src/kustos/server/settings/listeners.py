@@ -24,7 +24,18 @@ from kustos.server.settings.properties import (
     listener_key,
 )
 from kustos.server.settings.tls import ListenerTlsSettings, listener_tls_settings
-from kustos.settings import BOOLEAN, NETWORKS, TEXT, Kind, Network, Setting, list_of, member_of, whole_number
+from kustos.settings import (
+    BOOLEAN,
+    NETWORKS,
+    TEXT,
+    Kind,
+    Network,
+    Scope,
+    Setting,
+    list_of,
+    member_of,
+    whole_number,
+)
 
 LISTENERS: Final = Setting(
     "listeners",
@@ -68,8 +79,7 @@ BROKER_PORT_START: Final = Setting(
     "Listeners",
     "Only with the prefix `listener.name.<listener>.`: clients reach the upstream broker with node id N at "
     "this port plus N, on the host of the listener. The default is `kustos.gateway.broker.port.start`.",
-    per_listener=True,
-    needs_listener=True,
+    scope=Scope.ONLY_LISTENER,
 )
 BROKER_HOST_PATTERN: Final = Setting(
     "kustos.broker.host.pattern",
@@ -83,8 +93,7 @@ BROKER_HOST_PATTERN: Final = Setting(
     "Only with the prefix `listener.name.<listener>.`, and for TLS: clients reach the upstream broker with "
     "node id N by this name with N in place of `$(nodeId)`, at the port of the listener, which then has no "
     "broker ports. The host and port of `advertised.listeners` are the bootstrap address.",
-    per_listener=True,
-    needs_listener=True,
+    scope=Scope.ONLY_LISTENER,
 )
 GATEWAY_BROKER_PORT_START: Final = Setting(
     "kustos.gateway.broker.port.start",
@@ -109,7 +118,7 @@ PROXY_PROTOCOL: Final = Setting(
     "Listeners",
     "Whether load balancers before the listener send the PROXY protocol (version 1 or 2), so that hosts in "
     "ACLs and audit events are those of clients.",
-    per_listener=True,
+    scope=Scope.LISTENER,
 )
 PROXY_ADDRESSES: Final = Setting(
     "kustos.proxy.protocol.addresses",
@@ -117,7 +126,7 @@ PROXY_ADDRESSES: Final = Setting(
     (),
     "Listeners",
     "The addresses or networks of these balancers. A header is required from them and refused from others.",
-    per_listener=True,
+    scope=Scope.LISTENER,
 )
 ENABLED_MECHANISMS: Final = Setting(
     ENABLED_MECHANISMS_CONFIG,
@@ -127,7 +136,7 @@ ENABLED_MECHANISMS: Final = Setting(
     "The SASL mechanisms that a listener offers: `GSSAPI` (Kafka's default; it needs `kustos[gssapi]` and a "
     "keytab), `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER` (it needs `kustos[oauth]`), and those "
     "of installed packages.",
-    per_listener=True,
+    scope=Scope.LISTENER,
 )
 AUTHORIZATION_MODE: Final = Setting(
     "kustos.authorization.mode",
@@ -138,7 +147,7 @@ AUTHORIZATION_MODE: Final = Setting(
     "upstream, and what would have been denied is audited and counted; ACLs, users and tokens stay guarded, "
     "and so do admin listeners. `off`: no authorizer decides, every client may do everything. Only a "
     "listener with `enforce` is a guard.",
-    per_listener=True,
+    scope=Scope.LISTENER,
 )
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")

@@ -10,7 +10,7 @@ from kustos.client.oauth import ALLOWED_URLS_KEY, JwksSettings, ProviderEndpoint
 from kustos.extras import ExtraMissingError
 from kustos.server.settings.plugins import SERVER_CALLBACK_HANDLER_CLASS, SIGNED_HANDLER, UNSECURED_HANDLER
 from kustos.server.settings.properties import GivenSettings, listener_key
-from kustos.settings import BOOLEAN, TEXT, Setting, list_of
+from kustos.settings import BOOLEAN, TEXT, Scope, Setting, list_of
 
 JWKS_URL: Final[Setting[str]] = Setting(
     "sasl.oauthbearer.jwks.endpoint.url",
@@ -19,8 +19,7 @@ JWKS_URL: Final[Setting[str]] = Setting(
     "Bearer tokens",
     "Where the provider's keys are: a JSON Web Key Set at an `https`, `http` or `file` URL. It must stand in "
     f"`{ALLOWED_URLS_KEY}`, too.",
-    per_listener=True,
-    per_mechanism=True,
+    scope=Scope.MECHANISM,
 )
 ALLOW_UNVERIFIED_AUDIENCE: Final[Setting[bool]] = Setting(
     "sasl.oauthbearer.allow.unverified.audience",
@@ -28,8 +27,7 @@ ALLOW_UNVERIFIED_AUDIENCE: Final[Setting[bool]] = Setting(
     False,
     "Bearer tokens",
     "Whether tokens for any audience may log in, where no audience is expected.",
-    per_listener=True,
-    per_mechanism=True,
+    scope=Scope.MECHANISM,
 )
 ALLOW_UNVERIFIED_ISSUER: Final[Setting[bool]] = Setting(
     "sasl.oauthbearer.allow.unverified.issuer",
@@ -37,8 +35,7 @@ ALLOW_UNVERIFIED_ISSUER: Final[Setting[bool]] = Setting(
     False,
     "Bearer tokens",
     "Whether tokens that name any issuer may log in, where no issuer is expected.",
-    per_listener=True,
-    per_mechanism=True,
+    scope=Scope.MECHANISM,
 )
 ALLOWED_URLS: Final[Setting[tuple[str, ...]]] = Setting(
     ALLOWED_URLS_KEY,

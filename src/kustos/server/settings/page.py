@@ -64,17 +64,12 @@ def configuration_page() -> str:
 
 
 def _row(setting: Setting[Any]) -> str:
-    ones = [
-        name
-        for name, is_so in (("listener", setting.per_listener), ("mechanism", setting.per_mechanism))
-        if is_so
-    ]
     secret = " Secret: never shown." if setting.secret else ""
     cells = (
         f"`{setting.name}`",
         setting.kind.takes,
         _default(setting),
-        ", ".join(ones),
+        setting.scope.value,
         setting.takes_effect.value,
         setting.doc + secret,
     )

@@ -22,7 +22,7 @@ from kustos.server.settings.properties import (
     GivenSettings,
     listener_key,
 )
-from kustos.settings import ANY_TEXT, INT32_MAX, TEXT, Kind, Setting, whole_number
+from kustos.settings import ANY_TEXT, INT32_MAX, TEXT, Kind, Scope, Setting, whole_number
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 STANDARD_AUTHORIZER_NAMES: Final = frozenset({STANDARD_AUTHORIZER, "kafka.security.authorizer.AclAuthorizer"})
@@ -104,8 +104,7 @@ SERVER_CALLBACK_HANDLER_CLASS: Final[Setting[str]] = Setting(
     f"`package.module.Class`, or the name of an entry point in the group `{HANDLERS_GROUP}`. `OAUTHBEARER` "
     f"needs one: by Kafka's names `{SIGNED_HANDLER}` checks signatures, and `{UNSECURED_HANDLER}` believes "
     "every token, for tests.",
-    per_listener=True,
-    per_mechanism=True,
+    scope=Scope.MECHANISM,
     kafkas_classes=(SIGNED_HANDLER, UNSECURED_HANDLER),
 )
 MECHANISM_CLASS: Final[Setting[str]] = Setting(
@@ -116,8 +115,7 @@ MECHANISM_CLASS: Final[Setting[str]] = Setting(
     "The Python class of a mechanism of your own in `sasl.enabled.mechanisms`, given for it as "
     "`listener.name.<listener>.<mechanism>.kustos.sasl.server.mechanism.class`. Without it the class is the "
     f"entry point with the name of the mechanism in the group `{MECHANISMS_GROUP}`.",
-    per_listener=True,
-    per_mechanism=True,
+    scope=Scope.MECHANISM,
     kafkas_classes=(),
 )
 CALLBACK_TIMEOUT_MS: Final = Setting(
@@ -126,8 +124,7 @@ CALLBACK_TIMEOUT_MS: Final = Setting(
     5_000,
     "SASL",
     "How long a step of a callback handler or mechanism of your own may take; then the login is refused.",
-    per_listener=True,
-    per_mechanism=True,
+    scope=Scope.MECHANISM,
 )
 LOGIN_CLASS: Final[Setting[str]] = Setting(
     "sasl.login.class",
@@ -135,8 +132,7 @@ LOGIN_CLASS: Final[Setting[str]] = Setting(
     None,
     "SASL",
     "In Kafka the class of a listener's own login. There is none here: any but Kafka's is refused.",
-    per_listener=True,
-    per_mechanism=True,
+    scope=Scope.MECHANISM,
 )
 
 _KAFKAS: Final = "org.apache.kafka.common.security."

@@ -15,7 +15,7 @@ from kustos.auth import (
 from kustos.auth.mapping import DEFAULT_RULE, KerberosName, kerberos_shortener, ssl_principal_mapper
 from kustos.client import LOGIN_MODULES, PluginKind, SettingsError
 from kustos.server.settings.properties import GivenSettings, listener_key
-from kustos.settings import TEXT, Kind, Setting
+from kustos.settings import TEXT, Kind, Scope, Setting
 
 KERBEROS_SERVICE_NAME: Final[Setting[str]] = Setting(
     "sasl.kerberos.service.name",
@@ -24,7 +24,7 @@ KERBEROS_SERVICE_NAME: Final[Setting[str]] = Setting(
     "SASL",
     "The service for which clients get Kerberos tickets: the first part of the principal in the JAAS "
     "config of GSSAPI. It may be left out; if it is given, the two must be the same.",
-    per_listener=True,
+    scope=Scope.LISTENER,
 )
 DEFAULT_PRINCIPAL_BUILDER: Final = (
     "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
@@ -37,7 +37,7 @@ PRINCIPAL_BUILDER_CLASS: Final = Setting(
     "Who makes a principal of a name: Kafka's own class by its name, a Python class as "
     "`package.module.Class`, or the name of an entry point in the group `kustos.principal_builders`. A class "
     "of your own is handed every key of this file but the secrets of kustos.",
-    per_listener=True,
+    scope=Scope.LISTENER,
     kafkas_classes=(DEFAULT_PRINCIPAL_BUILDER,),
 )
 
@@ -131,7 +131,7 @@ class PrincipalSettings:
         "How the name in a client's certificate becomes the name of its user: `RULE:pattern/replacement/` "
         "with `L` or `U` behind it, or `DEFAULT` for the whole name. The first rule whose pattern matches "
         "the whole name applies; without one the connection is closed. Rules need `kustos[mapping]`.",
-        per_listener=True,
+        scope=Scope.LISTENER,
     ).field()
     kerberos_principal_to_local_rules: tuple[str, ...] = Setting(
         "sasl.kerberos.principal.to.local.rules",
@@ -141,7 +141,7 @@ class PrincipalSettings:
         "How a Kerberos principal becomes the name of a user: `RULE:[n:format](pattern)s/from/to/g` with "
         "`/L` or `/U` behind it, or `DEFAULT` for the first part of names in the node's own realm. The first "
         "rule that applies is taken; without one the login is refused. Rules need `kustos[mapping]`.",
-        per_listener=True,
+        scope=Scope.LISTENER,
     ).field()
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Self, TypeVar
 from kustos.client import IN_QUOTES, LOGIN_MODULES, SettingsError, is_quoted, kafkas_key
 from kustos.runtime import did_you_mean
 from kustos.server.settings.indirection import References
-from kustos.settings import Setting, settings_of
+from kustos.settings import Scope, Setting, settings_of
 
 T = TypeVar("T")
 LISTENER_PREFIX: Final = "listener.name."
@@ -174,8 +174,8 @@ class GivenSettings:
 
 def keys_of(setting: Setting[Any], listener: str | None, mechanism: str | None) -> Iterable[str]:
     """Yield the keys that can set this, the most specific first."""
-    before = f"{LISTENER_PREFIX}{listener.lower()}." if listener and setting.per_listener else None
-    within = f"{mechanism.lower()}." if mechanism and setting.per_mechanism else None
+    before = f"{LISTENER_PREFIX}{listener.lower()}." if listener and setting.scope is not Scope.NODE else None
+    within = f"{mechanism.lower()}." if mechanism and setting.scope is Scope.MECHANISM else None
     if before and within:
         yield before + within + setting.name
     if within:
@@ -203,15 +203,15 @@ def _known_key(
     table: Mapping[str, Setting[Any]], key: str, mechanisms: frozenset[str] = _MECHANISM_PREFIXES
 ) -> KnownKey | None:
     if key in table:
-        return None if table[key].needs_listener else KnownKey(table[key])
+        return None if table[key].scope is Scope.ONLY_LISTENER else KnownKey(table[key])
     listener: str | None = None
     rest = key
     if key.startswith(LISTENER_PREFIX):
         listener, _, rest = key.removeprefix(LISTENER_PREFIX).partition(".")
         if rest in table:
-            return KnownKey(table[rest], listener) if table[rest].per_listener else None
+            return None if table[rest].scope is Scope.NODE else KnownKey(table[rest], listener)
     mechanism, _, name = rest.partition(".")
-    if mechanism in mechanisms and name in table and table[name].per_mechanism:
+    if mechanism in mechanisms and name in table and table[name].scope is Scope.MECHANISM:
         return KnownKey(table[name], listener, mechanism)
     return None
 

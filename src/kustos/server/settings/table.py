@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final
 
-from kustos.auth import SaslServerSettings
+from kustos.auth import MAX_REAUTH_MS, SaslServerSettings
 from kustos.auth.jwt import TokenClaimRules
 from kustos.client.oauth import JwksSettings
 from kustos.gateway.audit import AuditSettings
@@ -30,11 +30,11 @@ from kustos.server.settings.quorum import QuorumSettings
 from kustos.server.settings.workers import WorkerSettings
 from kustos.settings import Setting, settings_of
 
-MODULES: Final = (node, listeners, plugins, jaas, tls, principals, clients, oauth, audit, quorum)
+MODULES: Final = (listeners, jaas, plugins, node, tls, principals, clients, oauth, audit, quorum)
 GROUPS: Final = (
     KustosSettings,
-    GatewayLimits,
     ConnectionSettings,
+    GatewayLimits,
     FailedLoginLimits,
     SaslServerSettings,
     PrincipalSettings,
@@ -50,8 +50,9 @@ GROUPS: Final = (
 
 
 def _declared_in(module: ModuleType) -> Iterator[Setting[Any]]:
-    """Yield the declarations among the names of a module, alone or in tuples."""
-    for value in vars(module).values():
+    """Yield the declarations among the names that a module itself defines, alone or in tuples."""
+    for name in module.__annotations__:
+        value = vars(module)[name]
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, Setting):
                 yield each
@@ -61,6 +62,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = tuple(
     dict.fromkeys(
         [
             *(each for module in MODULES for each in _declared_in(module)),
+            MAX_REAUTH_MS,
             *(each for group in GROUPS for each in settings_of(group).values()),
         ]
     )

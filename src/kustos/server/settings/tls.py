@@ -1,136 +1,29 @@
 """TLS settings by Kafka's `ssl.*` keys: of listeners, and with a prefix of connections to a cluster."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kustos.client import ENGINE_FACTORIES, ENGINE_FACTORY_KEY, NO_ENGINES, SettingsError
 from kustos.server.settings.properties import GivenSettings, keys_of, listener_key
-from kustos.settings import ANY_TEXT, BOOLEAN, TEXT, Kind, Section, Setting, TakesEffect, list_of, one_of
-from kustos.tls import PROTOCOLS, ClientAuth, StoreType, TlsError, TlsSettings, tls_settings
-
-_STORE_TYPE: Final = one_of(*StoreType)
-_COMMON: Final[tuple[tuple[str, Kind[Any], Any, str, bool], ...]] = (
-    ("ssl.keystore.type", _STORE_TYPE, "JKS", "The format of the key store.", False),
-    ("ssl.keystore.location", TEXT, None, "The file of the private key and its certificates.", False),
-    ("ssl.keystore.password", TEXT, None, "The password of a key store in JKS or PKCS12.", True),
-    (
-        "ssl.key.password",
-        TEXT,
-        None,
-        "The password of the private key: in PEM if it is encrypted, in JKS if it is not that of the store.",
-        True,
-    ),
-    ("ssl.keystore.key", TEXT, None, "The private key itself in PEM (PKCS8), in place of a file.", True),
-    (
-        "ssl.keystore.certificate.chain",
-        TEXT,
-        None,
-        "Its certificates in PEM, its own first; with `ssl.keystore.key`.",
-        True,
-    ),
-    ("ssl.truststore.type", _STORE_TYPE, "JKS", "The format of the trust store.", False),
-    ("ssl.truststore.location", TEXT, None, "The file of the trusted certificates.", False),
-    (
-        "ssl.truststore.password",
-        TEXT,
-        None,
-        "The password of a trust store in JKS or PKCS12. JKS can be read without it, but a changed file is "
-        "not detected then.",
-        True,
-    ),
-    (
-        "ssl.truststore.certificates",
-        TEXT,
-        None,
-        "The trusted certificates themselves in PEM, in place of a file.",
-        True,
-    ),
-    ("ssl.enabled.protocols", list_of(*PROTOCOLS), PROTOCOLS, "The accepted versions of TLS.", False),
-    (
-        "ssl.protocol",
-        one_of("TLS", *PROTOCOLS),
-        PROTOCOLS[-1],
-        "The highest version, whatever `ssl.enabled.protocols` accepts.",
-        False,
-    ),
-    (
-        "ssl.cipher.suites",
-        list_of(),
-        None,
-        "The accepted cipher suites, by their names in Java. Either all three of TLS 1.3 are among them, or "
-        "none, which switches TLS 1.3 off. Without it, those of OpenSSL.",
-        False,
-    ),
-    (
-        "ssl.allow.dn.changes",
-        BOOLEAN,
-        False,
-        "Whether a changed key store may have a certificate with another distinguished name.",
-        False,
-    ),
-    (
-        "ssl.allow.san.changes",
-        BOOLEAN,
-        False,
-        "Whether a changed key store may have a certificate with other subject alternative names.",
-        False,
-    ),
-)
-"""Name, kind, default, meaning, and whether the value is a secret."""
-
-_REVOCATIONS: Final = (
-    "A file of lists of revoked certificates (CRL, in PEM). With it a certificate is refused if it is "
-    "revoked, or if its issuer has no list."
+from kustos.settings import Kind, Scope, Section, Setting
+from kustos.tls import (
+    CLIENT_AUTH,
+    CRL_LOCATION,
+    ENDPOINT_IDENTIFICATION,
+    TLS_KEYS,
+    ClientAuth,
+    TlsError,
+    TlsSettings,
+    tls_settings,
 )
 
-
-def _declarations(prefix: str, section: Section) -> tuple[Setting[Any], ...]:
-    is_of_listeners = not prefix
-    revocations = "kustos.ssl.crl.location" if is_of_listeners else f"{prefix}ssl.crl.location"
-    rows = [(prefix + name, *row) for name, *row in _COMMON]
-    return tuple(
-        Setting(
-            name,
-            kind,
-            default,
-            section,
-            doc,
-            secret=is_secret,
-            per_listener=is_of_listeners,
-            takes_effect=TakesEffect.RELOAD if is_of_listeners else TakesEffect.RESTART,
-            dynamic=is_of_listeners and name.startswith(_STORES),
-        )
-        for name, kind, default, doc, is_secret in (*rows, (revocations, TEXT, None, _REVOCATIONS, False))
-    )
-
-
-_STORES: Final = ("ssl.keystore.", "ssl.key.", "ssl.truststore.")
-"""The beginnings of the keys that change while a node runs (`SslConfigs.RECONFIGURABLE_CONFIGS` of Kafka)."""
+LISTENER_TLS: Final = (*TLS_KEYS, replace(CRL_LOCATION, name="kustos.ssl.crl.location"), CLIENT_AUTH)
 
 
 def client_tls_declarations(prefix: str, section: Section) -> tuple[Setting[Any], ...]:
     """Return the TLS settings of connections to a cluster."""
-    verification: Setting[str] = Setting(
-        f"{prefix}ssl.endpoint.identification.algorithm",
-        ANY_TEXT,
-        "https",
-        section,
-        "`https`: the certificate must be of the host that is connected to; empty: any trusted one will do.",
-    )
-    return (*_declarations(prefix, section), verification)
-
-
-CLIENT_AUTH: Final = Setting(
-    "ssl.client.auth",
-    one_of(*ClientAuth),
-    str(ClientAuth.NONE),
-    "TLS",
-    "Whether clients must show a certificate. A `SASL_SSL` listener needs it with the listener's prefix.",
-    per_listener=True,
-    takes_effect=TakesEffect.RELOAD,
-)
-LISTENER_TLS: Final = (*_declarations("", "TLS"), CLIENT_AUTH)
+    return tuple(each.behind(prefix, section) for each in (*TLS_KEYS, CRL_LOCATION, ENDPOINT_IDENTIFICATION))
 
 
 def _read_engine_factory(text: str) -> str:
@@ -145,7 +38,7 @@ SSL_ENGINE_FACTORY_CLASS: Final = Setting(
     "",
     "Listeners",
     "In Kafka a class that makes TLS engines. There is none here: any but Kafka's own is refused.",
-    per_listener=True,
+    scope=Scope.LISTENER,
 )
 
 TLS_PROTOCOLS: Final = frozenset({"SSL", "SASL_SSL"})
