@@ -93,6 +93,8 @@ class Setting(Generic[T]):
     takes_effect: TakesEffect = TakesEffect.RESTART
     dynamic: bool = False
     """Whether `IncrementalAlterConfigs` can change the value of one listener."""
+    since: str = "0.1.0"
+    """The first release with the key."""
     kafkas_classes: Collection[str] | None = None
     """The values of a key for a class that do not name a custom class; None: the key is not for a class."""
 

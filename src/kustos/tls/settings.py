@@ -50,6 +50,7 @@ def _key(name: str, kind: Kind[Any], default: Any, doc: str, *, secret: bool = F
         scope=Scope.LISTENER,
         takes_effect=TakesEffect.RELOAD,
         dynamic=name.startswith(_STORES),
+        since="0.2.0",
     )
 
 

@@ -33,6 +33,7 @@ class TokenClaimRules:
         "The claim `aud` must have one of these. It must be set, as from Kafka 4.4 on, unless "
         "`sasl.oauthbearer.allow.unverified.audience` is true.",
         scope=Scope.MECHANISM,
+        since="0.2.0",
     ).field()
     expected_issuer: str | None = Setting(
         "sasl.oauthbearer.expected.issuer",
@@ -42,6 +43,7 @@ class TokenClaimRules:
         "The claim `iss` must be this. It must be set, as from Kafka 4.4 on, unless "
         "`sasl.oauthbearer.allow.unverified.issuer` is true.",
         scope=Scope.MECHANISM,
+        since="0.2.0",
     ).optional_field()
     clock_skew_seconds: int = Setting(
         "sasl.oauthbearer.clock.skew.seconds",
@@ -51,6 +53,7 @@ class TokenClaimRules:
         "How far the clocks of provider and node may differ, for the claims `iat` and `nbf`. A token whose "
         "`exp` has passed can no longer log in.",
         scope=Scope.MECHANISM,
+        since="0.2.0",
     ).field()
     scope_claim_name: str = Setting(
         "sasl.oauthbearer.scope.claim.name",
@@ -59,6 +62,7 @@ class TokenClaimRules:
         "Bearer tokens",
         "The claim with the scopes.",
         scope=Scope.MECHANISM,
+        since="0.2.0",
     ).field()
     sub_claim_name: str = Setting(
         "sasl.oauthbearer.sub.claim.name",
@@ -67,6 +71,7 @@ class TokenClaimRules:
         "Bearer tokens",
         "The claim that names the principal.",
         scope=Scope.MECHANISM,
+        since="0.2.0",
     ).field()
 
 

@@ -48,6 +48,7 @@ class JwksSettings:
         "How often kustos fetches the keys; it checks a file every 10 seconds at least. A token with an "
         "unknown key id brings the keys sooner.",
         scope=Scope.MECHANISM,
+        since="0.2.0",
     ).field()
     retry_backoff_ms: int = Setting(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
@@ -56,6 +57,7 @@ class JwksSettings:
         "Bearer tokens",
         "The first pause after a failure to get the keys; each further one is twice as long.",
         scope=Scope.MECHANISM,
+        since="0.2.0",
     ).field()
     retry_backoff_max_ms: int = Setting(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
@@ -64,6 +66,7 @@ class JwksSettings:
         "Bearer tokens",
         "The longest pause after a failure, and the shortest one between two refreshes for unknown key ids.",
         scope=Scope.MECHANISM,
+        since="0.2.0",
     ).field()
     tls: ClientTls | None = None
 

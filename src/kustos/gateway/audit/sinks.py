@@ -78,6 +78,7 @@ class AuditSettings:
         "Audit",
         "The format of the lines: kustos' own, which its pipeline and commands read, CloudEvents 1.0 in "
         "JSON, or OCSF.",
+        since="0.2.0",
     ).field()
     kafka_format: AuditFormat = Setting(
         "kustos.audit.kafka.format",
@@ -85,6 +86,7 @@ class AuditSettings:
         AuditFormat.KUSTOS,
         "Audit",
         "The format of the records' values, as `kustos.audit.json.format`.",
+        since="0.2.0",
     ).field()
     kafka_topic: str | None = Setting(
         "kustos.audit.kafka.topic",
@@ -104,6 +106,7 @@ class AuditSettings:
         "Audit",
         "The receiver of syslog (RFC 5424); needed for `syslog`. Over `tcp` and `tls` messages are framed by "
         "octet counting, the others send datagrams.",
+        since="0.2.0",
     ).optional_field()
     syslog_format: AuditFormat = Setting(
         "kustos.audit.syslog.format",
@@ -111,9 +114,15 @@ class AuditSettings:
         AuditFormat.KUSTOS,
         "Audit",
         "The format of the JSON in messages, as `kustos.audit.json.format`.",
+        since="0.2.0",
     ).field()
     syslog_facility: str = Setting(
-        "kustos.audit.syslog.facility", one_of(*FACILITIES), "authpriv", "Audit", "The facility of messages."
+        "kustos.audit.syslog.facility",
+        one_of(*FACILITIES),
+        "authpriv",
+        "Audit",
+        "The facility of messages.",
+        since="0.2.0",
     ).field()
     syslog_max_bytes: int = Setting(
         "kustos.audit.syslog.max.bytes",
@@ -121,6 +130,7 @@ class AuditSettings:
         8192,
         "Audit",
         "The largest message; in larger ones long texts are cut. Many receivers take no more than 8 KiB.",
+        since="0.2.0",
     ).field()
     syslog_tls: ClientTls | None = None
     log4j_file: Path | None = Setting(
@@ -162,6 +172,7 @@ class AuditSettings:
         "DESCRIBE_CONFIGS and IDEMPOTENT_WRITE; 0: the first of a minute only. Beyond it equal decisions on "
         "one resource become one event a minute, with their number.",
         takes_effect=TakesEffect.RELOAD,
+        since="0.2.0",
     ).field()
     denied_bytes_per_hour: int = Setting(
         "kustos.audit.denied.max.bytes.per.hour",

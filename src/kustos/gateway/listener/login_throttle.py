@@ -40,6 +40,7 @@ class FailedLoginLimits:
         "How many logins from one address, or from one /64 of IPv6, may fail at once; 0: any number. Then "
         "kustos closes new connections from there on arrival, until time has given back a try.",
         takes_effect=TakesEffect.RELOAD,
+        since="0.2.0",
     ).field()
     per_minute: int = Setting(
         "kustos.failed.logins.per.ip.per.minute",
@@ -49,6 +50,7 @@ class FailedLoginLimits:
         "How many tries an address gets back each minute. A client with a wrong password that waits 10 "
         "seconds between its tries needs 6.",
         takes_effect=TakesEffect.RELOAD,
+        since="0.2.0",
     ).field()
     unlimited: AddressRanges = Setting(
         "kustos.failed.logins.unlimited.addresses",
@@ -58,6 +60,7 @@ class FailedLoginLimits:
         "Addresses or networks whose failed logins are not limited: those that many clients share, such as a "
         "balancer that does not send the PROXY protocol.",
         takes_effect=TakesEffect.RELOAD,
+        since="0.2.0",
     ).field()
 
 

@@ -39,6 +39,7 @@ MAX_UNAUTHENTICATED_CONNECTIONS: Final = Setting(
     "equal part. One more ends the oldest of the address that has most of them. A listener may have a lower "
     "limit of its own.",
     scope=Scope.LISTENER,
+    since="0.2.0",
 )
 
 
@@ -70,6 +71,7 @@ class ConnectionSettings:
         "How long a client may take from its connection until it has authenticated, the TLS handshake "
         "included. Must be above `connection.failed.authentication.delay.ms`.",
         scope=Scope.LISTENER,
+        since="0.2.0",
     ).field()
     max_unauthenticated_connections: int = MAX_UNAUTHENTICATED_CONNECTIONS.field()
     """Of all ports of the listener together; the limit of `GatewayLimits` holds as well."""
@@ -81,6 +83,7 @@ class ConnectionSettings:
         "How many of them may come from one address, or from one /64 of IPv6. One more ends its oldest. "
         "Where thousands of clients share an address and connect at once, allow as many.",
         scope=Scope.LISTENER,
+        since="0.2.0",
     ).field()
 
 
@@ -113,6 +116,7 @@ class GatewayLimits:
         "How long a node that stops waits for the answers to requests that it has begun, and for clients to "
         "read them. It begins no others meanwhile. Fetches and joins of groups are not awaited; 0: nothing "
         "is.",
+        since="0.2.0",
     ).field()
     failed_logins: FailedLoginLimits = FailedLoginLimits()
 

@@ -141,7 +141,7 @@ def client_declarations(prefix: str, section: Section, protocol_doc: str) -> tup
         ),
         *client_tls_declarations(prefix, section),
         *(
-            Setting(prefix + name, kind, None, section, doc, secret=name.endswith(_SECRETS))
+            Setting(prefix + name, kind, None, section, doc, secret=name.endswith(_SECRETS), since="0.2.0")
             for name, kind, doc in _LOGIN
         ),
     )
@@ -164,6 +164,7 @@ UPSTREAM_IDENTITY: Final = Setting(
     "Upstream",
     "As whom the connections of clients log in to brokers: `service`, as the principal of kustos; `token`, "
     "as the client itself, with a delegation token that kustos creates for it.",
+    since="0.2.0",
 )
 UPSTREAM_TOKEN_MECHANISM: Final = Setting(
     "kustos.upstream.token.sasl.mechanism",
@@ -171,6 +172,7 @@ UPSTREAM_TOKEN_MECHANISM: Final = Setting(
     "SCRAM-SHA-512",
     "Upstream",
     "The SASL mechanism for these tokens.",
+    since="0.2.0",
 )
 UPSTREAM_TIMEOUT_MS: Final = Setting(
     "kustos.upstream.request.timeout.ms",

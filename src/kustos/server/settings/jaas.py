@@ -39,6 +39,7 @@ DISALLOWED_MODULES: Final = Setting(
     tuple(sorted(DISALLOWED_LOGIN_MODULES)),
     "SASL",
     "Login modules that no `sasl.jaas.config` may name. In Kafka it is a property of the Java process.",
+    since="0.2.0",
 )
 ALLOWED_MODULES: Final[Setting[tuple[str, ...]]] = Setting(
     ALLOWED_LOGIN_MODULES_CONFIG,
@@ -47,6 +48,7 @@ ALLOWED_MODULES: Final[Setting[tuple[str, ...]]] = Setting(
     "SASL",
     f"The only login modules that a `sasl.jaas.config` may name; `{DISALLOWED_LOGIN_MODULES_CONFIG}` then "
     "has no effect. In Kafka it is a property of the Java process.",
+    since="0.2.0",
 )
 
 

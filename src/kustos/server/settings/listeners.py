@@ -94,6 +94,7 @@ BROKER_HOST_PATTERN: Final = Setting(
     "node id N by this name with N in place of `$(nodeId)`, at the port of the listener, which then has no "
     "broker ports. The host and port of `advertised.listeners` are the bootstrap address.",
     scope=Scope.ONLY_LISTENER,
+    since="0.2.0",
 )
 GATEWAY_BROKER_PORT_START: Final = Setting(
     "kustos.gateway.broker.port.start",
@@ -119,6 +120,7 @@ PROXY_PROTOCOL: Final = Setting(
     "Whether load balancers before the listener send the PROXY protocol (version 1 or 2), so that hosts in "
     "ACLs and audit events are those of clients.",
     scope=Scope.LISTENER,
+    since="0.2.0",
 )
 PROXY_ADDRESSES: Final = Setting(
     "kustos.proxy.protocol.addresses",
@@ -127,6 +129,7 @@ PROXY_ADDRESSES: Final = Setting(
     "Listeners",
     "The addresses or networks of these balancers. A header is required from them and refused from others.",
     scope=Scope.LISTENER,
+    since="0.2.0",
 )
 ENABLED_MECHANISMS: Final = Setting(
     ENABLED_MECHANISMS_CONFIG,

@@ -134,6 +134,7 @@ class KustosSettings:
         "with a metadata log. They are evaluated beside the ACLs in force, without effect; where they decide "
         "otherwise, the audit event says so. Read again by each SIGHUP.",
         takes_effect=TakesEffect.RELOAD,
+        since="0.2.0",
     ).optional_field()
     authorizer_name: str
     """`authorizer.class.name`."""
@@ -152,6 +153,7 @@ class KustosSettings:
         10_000,
         "TLS",
         "How long a TLS handshake of a client may take as a whole.",
+        since="0.2.0",
     ).field()
     answers_max_bytes: int = Setting(
         "kustos.gateway.answers.max.bytes",
@@ -170,6 +172,7 @@ class KustosSettings:
         "How many bytes of requests the node holds before it begins them; each worker has an equal part. "
         "Beyond that each user gets a part, and larger requests take turns. Clients that have not "
         "authenticated get a fourth at most.",
+        since="0.2.0",
     ).field()
     limits: GatewayLimits
     """The limits of all listeners, for all processes together."""

@@ -20,6 +20,7 @@ JWKS_URL: Final[Setting[str]] = Setting(
     "Where the provider's keys are: a JSON Web Key Set at an `https`, `http` or `file` URL. It must stand in "
     f"`{ALLOWED_URLS_KEY}`, too.",
     scope=Scope.MECHANISM,
+    since="0.2.0",
 )
 ALLOW_UNVERIFIED_AUDIENCE: Final[Setting[bool]] = Setting(
     "sasl.oauthbearer.allow.unverified.audience",
@@ -28,6 +29,7 @@ ALLOW_UNVERIFIED_AUDIENCE: Final[Setting[bool]] = Setting(
     "Bearer tokens",
     "Whether tokens for any audience may log in, where no audience is expected.",
     scope=Scope.MECHANISM,
+    since="0.2.0",
 )
 ALLOW_UNVERIFIED_ISSUER: Final[Setting[bool]] = Setting(
     "sasl.oauthbearer.allow.unverified.issuer",
@@ -36,6 +38,7 @@ ALLOW_UNVERIFIED_ISSUER: Final[Setting[bool]] = Setting(
     "Bearer tokens",
     "Whether tokens that name any issuer may log in, where no issuer is expected.",
     scope=Scope.MECHANISM,
+    since="0.2.0",
 )
 ALLOWED_URLS: Final[Setting[tuple[str, ...]]] = Setting(
     ALLOWED_URLS_KEY,
@@ -44,6 +47,7 @@ ALLOWED_URLS: Final[Setting[tuple[str, ...]]] = Setting(
     "Bearer tokens",
     "The URLs that settings of bearer tokens may have, as written there, with commas between them. In Kafka "
     "it is a property of the JVM.",
+    since="0.2.0",
 )
 
 

@@ -12,7 +12,8 @@ HEAD: Final = """\
 
 `kustos serve FILE` reads a Java properties file (UTF-8). Kafka's keys have Kafka's meaning; `kustos.*` are
 settings that Kafka lacks. With an unknown `kustos.*` key the node does not start; it ignores any other
-unknown key with a warning, so a broker can use the same file.
+unknown key with a warning, so a broker can use the same file. The column *since* has the first release with
+the key.
 
 ## Values kept elsewhere
 
@@ -49,8 +50,8 @@ audit event names the former. Values appear nowhere.
 
 
 TABLE_HEAD: Final = """\
-| Key | Values | Default | For one | New value by | Meaning |
-|---|---|---|---|---|---|
+| Key | Values | Default | For one | New value by | Since | Meaning |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -71,6 +72,7 @@ def _row(setting: Setting[Any]) -> str:
         _default(setting),
         setting.scope.value,
         setting.takes_effect.value,
+        setting.since,
         setting.doc + secret,
     )
     return f"| {' | '.join(cells)} |\n"

@@ -106,6 +106,7 @@ SERVER_CALLBACK_HANDLER_CLASS: Final[Setting[str]] = Setting(
     "every token, for tests.",
     scope=Scope.MECHANISM,
     kafkas_classes=(SIGNED_HANDLER, UNSECURED_HANDLER),
+    since="0.2.0",
 )
 MECHANISM_CLASS: Final[Setting[str]] = Setting(
     "kustos.sasl.server.mechanism.class",
@@ -117,6 +118,7 @@ MECHANISM_CLASS: Final[Setting[str]] = Setting(
     f"entry point with the name of the mechanism in the group `{MECHANISMS_GROUP}`.",
     scope=Scope.MECHANISM,
     kafkas_classes=(),
+    since="0.2.0",
 )
 CALLBACK_TIMEOUT_MS: Final = Setting(
     "kustos.sasl.callback.timeout.ms",
@@ -125,6 +127,7 @@ CALLBACK_TIMEOUT_MS: Final = Setting(
     "SASL",
     "How long a step of a callback handler or mechanism of your own may take; then the login is refused.",
     scope=Scope.MECHANISM,
+    since="0.2.0",
 )
 LOGIN_CLASS: Final[Setting[str]] = Setting(
     "sasl.login.class",
@@ -133,6 +136,7 @@ LOGIN_CLASS: Final[Setting[str]] = Setting(
     "SASL",
     "In Kafka the class of a listener's own login. There is none here: any but Kafka's is refused.",
     scope=Scope.MECHANISM,
+    since="0.2.0",
 )
 
 _KAFKAS: Final = "org.apache.kafka.common.security."

@@ -25,6 +25,7 @@ KERBEROS_SERVICE_NAME: Final[Setting[str]] = Setting(
     "The service for which clients get Kerberos tickets: the first part of the principal in the JAAS "
     "config of GSSAPI. It may be left out; if it is given, the two must be the same.",
     scope=Scope.LISTENER,
+    since="0.2.0",
 )
 DEFAULT_PRINCIPAL_BUILDER: Final = (
     "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
@@ -39,6 +40,7 @@ PRINCIPAL_BUILDER_CLASS: Final = Setting(
     "of your own is handed every key of this file but the secrets of kustos.",
     scope=Scope.LISTENER,
     kafkas_classes=(DEFAULT_PRINCIPAL_BUILDER,),
+    since="0.2.0",
 )
 
 _MODULE: Final = LOGIN_MODULES[GSSAPI]
@@ -132,6 +134,7 @@ class PrincipalSettings:
         "with `L` or `U` behind it, or `DEFAULT` for the whole name. The first rule whose pattern matches "
         "the whole name applies; without one the connection is closed. Rules need `kustos[mapping]`.",
         scope=Scope.LISTENER,
+        since="0.2.0",
     ).field()
     kerberos_principal_to_local_rules: tuple[str, ...] = Setting(
         "sasl.kerberos.principal.to.local.rules",
@@ -142,6 +145,7 @@ class PrincipalSettings:
         "`/L` or `/U` behind it, or `DEFAULT` for the first part of names in the node's own realm. The first "
         "rule that applies is taken; without one the login is refused. Rules need `kustos[mapping]`.",
         scope=Scope.LISTENER,
+        since="0.2.0",
     ).field()
 
 

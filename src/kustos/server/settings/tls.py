@@ -39,6 +39,7 @@ SSL_ENGINE_FACTORY_CLASS: Final = Setting(
     "Listeners",
     "In Kafka a class that makes TLS engines. There is none here: any but Kafka's own is refused.",
     scope=Scope.LISTENER,
+    since="0.2.0",
 )
 
 TLS_PROTOCOLS: Final = frozenset({"SSL", "SASL_SSL"})
