@@ -165,6 +165,18 @@ def whole_number(lowest: int, highest: int, unit: str = "") -> Kind[int]:
     return Kind("long" if highest > INT32_MAX else "int", shown, read)
 
 
+def number(lowest: float, highest: float) -> Kind[float]:
+    """Return the kind of numbers within these bounds, both inclusive."""
+
+    def read(text: str) -> float:
+        # not a number is not within any bounds
+        if not lowest <= float(text) <= highest:
+            raise ValueError
+        return float(text)
+
+    return Kind("string", f"a number from {lowest} to {highest}", read)
+
+
 def one_of(*words: str) -> Kind[str]:
     """Return the kind of one of these words, case-sensitive."""
 
@@ -201,7 +213,7 @@ def _read_networks(text: str) -> tuple[Network, ...]:
 
 def _read_boolean(text: str) -> bool:
     # Kafka accepts only these two words, in any case
-    return {"true": True, "false": False}[text.lower()]
+    return one_of("true", "false").read(text.lower()) == "true"
 
 
 def _read_text(text: str) -> str:

@@ -29,6 +29,7 @@ from kustos.client.refreshed import Refreshed
 from kustos.client.sasl import Identity, connect
 from kustos.client.session import SaslSession
 from kustos.client.settings import (
+    LOGIN_GROUPS,
     LOGIN_MODULES,
     ClientSettings,
     NodeAddress,
@@ -46,6 +47,7 @@ __all__ = [
     "FAILURES",
     "IN_QUOTES",
     "KAFKAS_LOGINS",
+    "LOGIN_GROUPS",
     "LOGIN_MODULES",
     "NONE",
     "NO_ENGINES",

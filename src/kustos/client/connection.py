@@ -27,6 +27,7 @@ from kustos.client.errors import (
 from kustos.client.session import SaslSession
 from kustos.client.tls import tls_reason
 from kustos.client.versions import ApiVersions, choose_version, read_versions, versions_request
+from kustos.settings import INT32_MAX, Setting, whole_number
 from kustos.wire import (
     ApiKey,
     FrameReader,
@@ -55,8 +56,13 @@ class ConnectionLimits:
     connect_timeout_ms: int = 10_000
     """TCP, TLS and SASL together: Kafka's `socket.connection.setup.timeout.ms`."""
 
-    request_timeout_ms: int = 30_000
-    """Kafka's `request.timeout.ms` of clients."""
+    request_timeout_ms: int = Setting(
+        "request.timeout.ms",
+        whole_number(1, INT32_MAX, "milliseconds"),
+        30_000,
+        "Upstream",
+        "The time limit for requests of the gateway itself.",
+    ).field()
 
     max_response_bytes: int = 100 * 1024 * 1024
     """No answer to an administrative request is larger; Kafka's `socket.request.max.bytes` has this value."""

@@ -7,10 +7,11 @@ character stands for itself. The last of several equal keys wins.
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kustos.client.errors import SettingsError
 from kustos.runtime import reason_of
+from kustos.settings import settings_of
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 """Configurations are hand-written; a larger file is the wrong file."""
@@ -91,6 +92,21 @@ def whole_number(properties: Mapping[str, str], key: str, unit: str, least: int 
         bound = "above 0" if least else "from 0 up"
         raise SettingsError(f"`{key}` is `{text}`, use a whole number of {unit} {bound}")
     return int(text)
+
+
+def group_fields(group: type, properties: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of the declared fields of a group; a blank value is the default.
+
+    Raise `SettingsError` naming the wrong key.
+    """
+    found: dict[str, Any] = {}
+    for name, setting in settings_of(group).items():
+        text = properties.get(setting.name, "").strip()
+        try:
+            found[name] = setting.kind.read(text) if text else setting.default
+        except ValueError:
+            raise SettingsError(f"`{setting.name}` is `{text}`, use {setting.kind.takes}") from None
+    return found
 
 
 def _find_key_end(line: str) -> int:

@@ -18,6 +18,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from kustos.client.errors import ClientError
 from kustos.client.supervision import failed
 from kustos.runtime import Clock, Entropy
+from kustos.settings import Setting, number, whole_number
 
 RETRY_MS: Final = 10_000
 """The pause after a refresh that failed, as in Kafka."""
@@ -153,12 +154,40 @@ class PerLoop(Generic[K, S]):
 
 @dataclass(frozen=True, slots=True)
 class RefreshRules:
-    """`sasl.login.refresh.*`: parts of a token's life, and seconds."""
+    """When to get the next token: parts of the life of the present one, and seconds."""
 
-    window_factor: float = 0.8
-    window_jitter: float = 0.05
-    min_period_seconds: int = 60
-    buffer_seconds: int = 300
+    window_factor: float = Setting(
+        "sasl.login.refresh.window.factor",
+        number(0.5, 1.0),
+        0.8,
+        "Upstream",
+        "The part of a token's life after which the node gets the next one.",
+        since="0.2.0",
+    ).field()
+    window_jitter: float = Setting(
+        "sasl.login.refresh.window.jitter",
+        number(0.0, 0.25),
+        0.05,
+        "Upstream",
+        "The random part of its life that is added to that.",
+        since="0.2.0",
+    ).field()
+    min_period_seconds: int = Setting(
+        "sasl.login.refresh.min.period.seconds",
+        whole_number(0, 900),
+        60,
+        "Upstream",
+        "The least time between two tokens.",
+        since="0.2.0",
+    ).field()
+    buffer_seconds: int = Setting(
+        "sasl.login.refresh.buffer.seconds",
+        whole_number(0, 3600),
+        300,
+        "Upstream",
+        "How long before the end of a token the node gets the next one.",
+        since="0.2.0",
+    ).field()
 
 
 def refresh_at_ms(rules: RefreshRules, chance: float, now_ms: int, issued_ms: int, expires_ms: int) -> int:

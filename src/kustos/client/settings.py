@@ -17,11 +17,12 @@ from kustos.client.connection import ConnectionLimits
 from kustos.client.errors import SettingsError
 from kustos.client.foreign_keys import refuse_foreign_keys, refuse_quoted
 from kustos.client.kerberos import LOGIN_MODULE as KERBEROS_MODULE
-from kustos.client.kerberos import KerberosClientSettings
+from kustos.client.kerberos import KerberosClientSettings, RenewRules
 from kustos.client.login import LoginCallbackHandler, LoginHandlerSettings, login_handler_class
 from kustos.client.oauth import LOGIN_MODULE as OAUTH_MODULE
-from kustos.client.oauth import OAuthClientSettings
+from kustos.client.oauth import AssertionSettings, OAuthClientSettings, ProviderEndpoint
 from kustos.client.properties import read_properties, whole_number
+from kustos.client.refreshed import RefreshRules
 from kustos.client.tls import ClientTls
 
 PORT_MAX: Final = 65_535
@@ -41,6 +42,16 @@ LOGIN_MODULES: Final = {
     GSSAPI: KERBEROS_MODULE,
 }
 """Mechanism -> the class that its `sasl.jaas.config` must name."""
+
+LOGIN_GROUPS: Final = (
+    ProviderEndpoint,
+    OAuthClientSettings,
+    RefreshRules,
+    AssertionSettings,
+    KerberosClientSettings,
+    RenewRules,
+)
+"""The groups that declare keys of a client's login."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

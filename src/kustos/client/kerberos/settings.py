@@ -6,15 +6,12 @@ from typing import Final
 
 from kustos.auth import require_gssapi
 from kustos.client.errors import SettingsError
+from kustos.client.properties import group_fields
+from kustos.settings import INT64_MAX, TEXT, Setting, number, whole_number
 
 LOGIN_MODULE: Final = "com.sun.security.auth.module.Krb5LoginModule"
 SERVICE_NAME_KEY: Final = "sasl.kerberos.service.name"
-KINIT_KEY: Final = "sasl.kerberos.kinit.cmd"
-FACTOR_KEY: Final = "sasl.kerberos.ticket.renew.window.factor"
-JITTER_KEY: Final = "sasl.kerberos.ticket.renew.jitter"
-MIN_TIME_KEY: Final = "sasl.kerberos.min.time.before.relogin"
 
-_INT64_MAX: Final = 2**63 - 1
 _EXAMPLE: Final = (
     f'`{LOGIN_MODULE} required useKeyTab=true storeKey=true keyTab="/etc/kustos/client.keytab" '
     f'principal="client@EXAMPLE.COM";` or `{LOGIN_MODULE} required useTicketCache=true;`'
@@ -25,9 +22,30 @@ _EXAMPLE: Final = (
 class RenewRules:
     """When to log in again: parts of a ticket's life, and the least time between two logins (ms)."""
 
-    window_factor: float
-    jitter: float
-    min_before_relogin_ms: int
+    window_factor: float = Setting(
+        "sasl.kerberos.ticket.renew.window.factor",
+        number(0, 1),
+        0.8,
+        "Upstream",
+        "The part of a ticket's life after which the node gets the next one.",
+        since="0.2.0",
+    ).field()
+    jitter: float = Setting(
+        "sasl.kerberos.ticket.renew.jitter",
+        number(0, 1),
+        0.05,
+        "Upstream",
+        "The random part of its life that is added to that.",
+        since="0.2.0",
+    ).field()
+    min_before_relogin_ms: int = Setting(
+        "sasl.kerberos.min.time.before.relogin",
+        whole_number(0, INT64_MAX, "milliseconds"),
+        60_000,
+        "Upstream",
+        "The least time between two logins at the KDC.",
+        since="0.2.0",
+    ).field()
 
     def renew_at_ms(self, chance: float, now_ms: int, started_ms: int, expires_ms: int) -> int:
         """Return the wall time at which to log in again; `chance` is from 0 to 1.
@@ -43,10 +61,6 @@ class RenewRules:
         return now_ms if proposed_ms > expires_ms else max(proposed_ms, now_ms + self.min_before_relogin_ms)
 
 
-KAFKAS_RULES: Final = RenewRules(0.8, 0.05, 60_000)
-"""Kafka's defaults."""
-
-
 @dataclass(frozen=True, slots=True)
 class KerberosClientSettings:
     """Where our ticket comes from: a keytab, or else a cache (`cache` None: the default one)."""
@@ -56,9 +70,15 @@ class KerberosClientSettings:
     keytab: str | None = None
     uses_cache: bool = False
     cache: str | None = None
-    kinit: str = "/usr/bin/kinit"
-    """Renews the tickets of a cache."""
-    renew: RenewRules = KAFKAS_RULES
+    renew: RenewRules = RenewRules()
+    kinit: str = Setting(
+        "sasl.kerberos.kinit.cmd",
+        TEXT,
+        "/usr/bin/kinit",
+        "Upstream",
+        "The program that renews a ticket cache.",
+        since="0.2.0",
+    ).field()
 
     @classmethod
     def from_properties(
@@ -84,12 +104,8 @@ class KerberosClientSettings:
             (keytab or "").removeprefix("file:") if uses_keytab else None,
             uses_cache,
             options.get("ticketCache") or None,
-            properties.get(KINIT_KEY, "").strip() or "/usr/bin/kinit",
-            RenewRules(
-                _part(properties, FACTOR_KEY, KAFKAS_RULES.window_factor),
-                _part(properties, JITTER_KEY, KAFKAS_RULES.jitter),
-                _milliseconds(properties),
-            ),
+            RenewRules(**group_fields(RenewRules, properties)),
+            **group_fields(cls, properties),
         )
 
 
@@ -110,23 +126,3 @@ def _service_name(properties: Mapping[str, str], options: Mapping[str, str]) -> 
 
 def _is_true(options: Mapping[str, str], name: str) -> bool:
     return options.get(name, "").lower() == "true"
-
-
-def _part(properties: Mapping[str, str], key: str, default: float) -> float:
-    text = properties.get(key, "").strip()
-    try:
-        value = float(text) if text else default
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 1.0:
-        raise SettingsError(f"`{key}` is `{text}`, use a number from 0 to 1")
-    return value
-
-
-def _milliseconds(properties: Mapping[str, str]) -> int:
-    text = properties.get(MIN_TIME_KEY, "").strip()
-    if not text:
-        return KAFKAS_RULES.min_before_relogin_ms
-    if not (text.isascii() and text.isdigit() and len(text) <= 19) or int(text) > _INT64_MAX:
-        raise SettingsError(f"`{MIN_TIME_KEY}` is `{text}`, use a whole number of milliseconds from 0")
-    return int(text)

@@ -1,9 +1,8 @@
 """Requests to OAuth identity providers: their key sets, and tokens for ourselves."""
 
+from kustos.client.oauth.assertion import AssertionSettings
 from kustos.client.oauth.http import (
     ALLOWED_URLS_KEY,
-    DEFAULT_CONNECT_TIMEOUT_MS,
-    DEFAULT_READ_TIMEOUT_MS,
     EndpointError,
     ProviderEndpoint,
     allowed_urls,
@@ -18,11 +17,10 @@ from kustos.client.oauth.tokens import TokenSource, token_source
 
 __all__ = [
     "ALLOWED_URLS_KEY",
-    "DEFAULT_CONNECT_TIMEOUT_MS",
-    "DEFAULT_READ_TIMEOUT_MS",
     "LOGIN_HANDLER",
     "LOGIN_MODULE",
     "TOKEN_URL_KEY",
+    "AssertionSettings",
     "EndpointError",
     "JwksSettings",
     "OAuthClientSettings",

@@ -15,6 +15,7 @@ from typing import Any, Final
 from kustos.client.errors import SettingsError
 from kustos.client.oauth.http import EndpointError, read_small_file
 from kustos.runtime import Entropy
+from kustos.settings import Setting, whole_number
 
 _PREFIX: Final = "sasl.oauthbearer.assertion."
 FILE_KEY: Final = _PREFIX + "file"
@@ -23,8 +24,6 @@ PASSPHRASE_KEY: Final = _PREFIX + "private.key.passphrase"
 ALGORITHM_KEY: Final = _PREFIX + "algorithm"
 TEMPLATE_KEY: Final = _PREFIX + "template.file"
 ISSUER_KEY: Final = _PREFIX + "claim.iss"
-EXPIRES_KEY: Final = _PREFIX + "claim.exp.seconds"
-NOT_BEFORE_KEY: Final = _PREFIX + "claim.nbf.seconds"
 JWT_ID_KEY: Final = _PREFIX + "claim.jti.include"
 
 _CLAIMS: Final = {"aud": _PREFIX + "claim.aud", "iss": ISSUER_KEY, "sub": _PREFIX + "claim.sub"}
@@ -43,15 +42,30 @@ class AssertionSettings:
     algorithm: str = "RS256"
     claims: tuple[tuple[str, str], ...] = ()
     template: Path | None = None
-    life_s: int = 300
-    earlier_s: int = 60
+    life_s: int = Setting(
+        "sasl.oauthbearer.assertion.claim.exp.seconds",
+        whole_number(0, 86_400),
+        300,
+        "Upstream",
+        "How long an assertion that the node signs is valid.",
+        since="0.2.0",
+    ).field()
+    earlier_s: int = Setting(
+        "sasl.oauthbearer.assertion.claim.nbf.seconds",
+        whole_number(0, 3600),
+        60,
+        "Upstream",
+        "How long before its time it is valid, for the provider's clock.",
+        since="0.2.0",
+    ).field()
     has_id: bool = False
 
     @classmethod
-    def from_properties(
-        cls, properties: Mapping[str, str], life_s: int, earlier_s: int
-    ) -> "AssertionSettings":
-        """Return the settings of these keys; raise `SettingsError` naming the wrong key."""
+    def from_properties(cls, properties: Mapping[str, str], times: Mapping[str, Any]) -> "AssertionSettings":
+        """Return the settings of these keys; raise `SettingsError` naming the wrong key.
+
+        `times`: the values of the declared fields.
+        """
 
         def text(key: str) -> str:
             return properties.get(key, "").strip()
@@ -73,9 +87,8 @@ class AssertionSettings:
             algorithm,
             tuple((claim, text(key)) for claim, key in _CLAIMS.items() if text(key)),
             Path(text(TEMPLATE_KEY)) if text(TEMPLATE_KEY) else None,
-            life_s,
-            earlier_s,
-            text(JWT_ID_KEY).lower() == "true",
+            has_id=text(JWT_ID_KEY).lower() == "true",
+            **times,
         )
 
     def create(self, now_s: int, entropy: Entropy) -> str:

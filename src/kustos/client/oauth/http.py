@@ -16,13 +16,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from kustos.client.errors import SettingsError
 from kustos.runtime import reason_of
+from kustos.settings import INT32_MAX, Setting, whole_number
 
 ALLOWED_URLS_KEY: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 """The setting with the allowed URLs. In Kafka it is a system property of the JVM."""
-
-DEFAULT_CONNECT_TIMEOUT_MS: Final = 10_000
-DEFAULT_READ_TIMEOUT_MS: Final = 10_000
-"""Kafka has no default for either, and may wait for ever."""
 
 TOTAL_TIMEOUT_FACTOR: Final = 3
 """The whole request takes at most this many times both timeouts, however slowly bytes arrive."""
@@ -45,11 +42,25 @@ class EndpointError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProviderEndpoint:
-    """Where to send a request, and how long to wait."""
+    """Where to send a request, and how long to wait. Kafka has no default for either time-out."""
 
     url: str
-    connect_timeout_ms: int = DEFAULT_CONNECT_TIMEOUT_MS
-    read_timeout_ms: int = DEFAULT_READ_TIMEOUT_MS
+    connect_timeout_ms: int = Setting(
+        "sasl.login.connect.timeout.ms",
+        whole_number(1, INT32_MAX),
+        10_000,
+        "Upstream",
+        "How long a connection to the provider may take.",
+        since="0.2.0",
+    ).field()
+    read_timeout_ms: int = Setting(
+        "sasl.login.read.timeout.ms",
+        whole_number(1, INT32_MAX),
+        10_000,
+        "Upstream",
+        "How long each part of the provider's answer may take.",
+        since="0.2.0",
+    ).field()
 
     @property
     def is_file(self) -> bool:

@@ -6,23 +6,12 @@ from typing import Final
 
 from kustos.auth import InitialResponseError, require_valid_extensions
 from kustos.client.errors import SettingsError
-from kustos.client.oauth.assertion import (
-    EXPIRES_KEY,
-    FILE_KEY,
-    ISSUER_KEY,
-    NOT_BEFORE_KEY,
-    AssertionSettings,
-)
-from kustos.client.oauth.http import (
-    ALLOWED_URLS_KEY,
-    DEFAULT_CONNECT_TIMEOUT_MS,
-    DEFAULT_READ_TIMEOUT_MS,
-    ProviderEndpoint,
-    allowed_urls,
-    checked_url,
-)
+from kustos.client.oauth.assertion import FILE_KEY, ISSUER_KEY, AssertionSettings
+from kustos.client.oauth.http import ALLOWED_URLS_KEY, ProviderEndpoint, allowed_urls, checked_url
+from kustos.client.properties import group_fields
 from kustos.client.refreshed import RefreshRules
 from kustos.client.tls import ClientTls
+from kustos.settings import INT32_MAX, Setting, whole_number
 
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 LOGIN_HANDLER: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
@@ -38,23 +27,6 @@ _RETRIEVERS: Final = (
     _JWT_BEARER,
 )
 _EXTENSION: Final = "extension_"
-_INT32_MAX: Final = 2**31 - 1
-_NUMBERS: Final = {
-    "sasl.login.connect.timeout.ms": (DEFAULT_CONNECT_TIMEOUT_MS, 1, _INT32_MAX),
-    "sasl.login.read.timeout.ms": (DEFAULT_READ_TIMEOUT_MS, 1, _INT32_MAX),
-    "sasl.login.retry.backoff.ms": (100, 0, _INT32_MAX),
-    "sasl.login.retry.backoff.max.ms": (10_000, 0, _INT32_MAX),
-    "sasl.login.refresh.min.period.seconds": (60, 0, 900),
-    "sasl.login.refresh.buffer.seconds": (300, 0, 3600),
-    EXPIRES_KEY: (300, 0, 86_400),
-    NOT_BEFORE_KEY: (60, 0, 3600),
-}
-"""Key -> default, least and greatest value: Kafka's, which has no default for the timeouts."""
-
-_PARTS: Final = {
-    "sasl.login.refresh.window.factor": (0.8, 0.5, 1.0),
-    "sasl.login.refresh.window.jitter": (0.05, 0.0, 0.25),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +42,22 @@ class OAuthClientSettings:
     scope: str = ""
     header_urlencode: bool = False
     extensions: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    retry_backoff_ms: int = 100
-    retry_backoff_max_ms: int = 10_000
+    retry_backoff_ms: int = Setting(
+        "sasl.login.retry.backoff.ms",
+        whole_number(0, INT32_MAX),
+        100,
+        "Upstream",
+        "The first pause between two attempts to get a token.",
+        since="0.2.0",
+    ).field()
+    retry_backoff_max_ms: int = Setting(
+        "sasl.login.retry.backoff.max.ms",
+        whole_number(0, INT32_MAX),
+        10_000,
+        "Upstream",
+        "How long all pauses may take.",
+        since="0.2.0",
+    ).field()
     refresh: RefreshRules = field(default_factory=RefreshRules)
     tls: ClientTls | None = None
     assertion: AssertionSettings | None = None
@@ -90,19 +76,16 @@ class OAuthClientSettings:
         if not text:
             raise SettingsError(f"`{TOKEN_URL_KEY}` is not set; it says where the token comes from")
         allowed = allowed_urls(properties.get(ALLOWED_URLS_KEY, ""))
-        numbers = {key: _number(properties, key) for key in _NUMBERS}
-        parts = {key: _part(properties, key) for key in _PARTS}
+        own, times = group_fields(cls, properties), group_fields(AssertionSettings, properties)
+        refresh = RefreshRules(**group_fields(RefreshRules, properties))
         endpoint = ProviderEndpoint(
-            checked_url(text, TOKEN_URL_KEY, allowed),
-            numbers["sasl.login.connect.timeout.ms"],
-            numbers["sasl.login.read.timeout.ms"],
+            checked_url(text, TOKEN_URL_KEY, allowed), **group_fields(ProviderEndpoint, properties)
         )
         is_jwt_bearer = properties.get(_RETRIEVER_KEY, "").strip() == _JWT_BEARER
         assertion: AssertionSettings | None = None
         # as in Kafka the issuer of an assertion, not its key, says that one authenticates us
         if is_jwt_bearer or any(properties.get(key, "").strip() for key in (FILE_KEY, ISSUER_KEY)):
-            life_s, earlier_s = numbers[EXPIRES_KEY], numbers[NOT_BEFORE_KEY]
-            assertion = AssertionSettings.from_properties(properties, life_s, earlier_s)
+            assertion = AssertionSettings.from_properties(properties, times)
         client_id, secret = _credentials(properties, options, endpoint, with_assertion=assertion is not None)
         return cls(
             endpoint,
@@ -111,17 +94,11 @@ class OAuthClientSettings:
             properties.get("sasl.oauthbearer.scope", "").strip() or options.get("scope", "").strip(),
             properties.get("sasl.oauthbearer.header.urlencode", "").strip().lower() == "true",
             _extensions(options),
-            numbers["sasl.login.retry.backoff.ms"],
-            numbers["sasl.login.retry.backoff.max.ms"],
-            RefreshRules(
-                parts["sasl.login.refresh.window.factor"],
-                parts["sasl.login.refresh.window.jitter"],
-                numbers["sasl.login.refresh.min.period.seconds"],
-                numbers["sasl.login.refresh.buffer.seconds"],
-            ),
-            _tls(options),
-            assertion,
-            is_jwt_bearer,
+            refresh=refresh,
+            tls=_tls(options),
+            assertion=assertion,
+            is_jwt_bearer=is_jwt_bearer,
+            **own,
         )
 
 
@@ -171,25 +148,3 @@ def _extensions(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def _tls(options: Mapping[str, str]) -> ClientTls | None:
     given = {name: value for name, value in options.items() if name.startswith("ssl.")}
     return ClientTls.from_properties(given) if given else None
-
-
-def _number(properties: Mapping[str, str], key: str) -> int:
-    default, least, greatest = _NUMBERS[key]
-    text = properties.get(key, "").strip()
-    if not text:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) <= 10) or not least <= int(text) <= greatest:
-        raise SettingsError(f"`{key}` is `{text}`, use a whole number from {least} to {greatest}")
-    return int(text)
-
-
-def _part(properties: Mapping[str, str], key: str) -> float:
-    default, least, greatest = _PARTS[key]
-    text = properties.get(key, "").strip()
-    try:
-        value = float(text) if text else default
-    except ValueError:
-        value = -1.0
-    if not least <= value <= greatest:
-        raise SettingsError(f"`{key}` is `{text}`, use a number from {least} to {greatest}")
-    return value

@@ -3,17 +3,22 @@
 from typing import Any, Final
 
 from kustos.auth import JaasError, parse_jaas_config
-from kustos.client import LOGIN_MODULES, ClientSettings, SettingsError
+from kustos.client import LOGIN_GROUPS, LOGIN_MODULES, ClientSettings, ConnectionLimits, SettingsError
 from kustos.client.oauth import ALLOWED_URLS_KEY, LOGIN_HANDLER, TOKEN_URL_KEY
 from kustos.extras import ExtraMissingError
 from kustos.server.settings.jaas import login_module_policy
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.tls import client_tls_declarations
-from kustos.settings import BOOLEAN, INT32_MAX, INT64_MAX, TEXT, Kind, Section, Setting, one_of, whole_number
-
-_MILLISECONDS: Final[Kind[int]] = whole_number(1, INT32_MAX, "milliseconds")
-_FROM_ZERO: Final[Kind[int]] = whole_number(0, INT32_MAX, "milliseconds")
+from kustos.settings import (
+    BOOLEAN,
+    TEXT,
+    Kind,
+    Section,
+    Setting,
+    one_of,
+    settings_of,
+)
 
 _LOGIN: Final[tuple[tuple[str, Kind[Any], str], ...]] = (
     (
@@ -43,12 +48,6 @@ _LOGIN: Final[tuple[tuple[str, Kind[Any], str], ...]] = (
     ),
     ("sasl.oauthbearer.assertion.claim.sub", TEXT, "Its claim `sub`."),
     ("sasl.oauthbearer.assertion.claim.aud", TEXT, "Its claim `aud`."),
-    ("sasl.oauthbearer.assertion.claim.exp.seconds", whole_number(0, 86_400), "How long it is valid: 300."),
-    (
-        "sasl.oauthbearer.assertion.claim.nbf.seconds",
-        whole_number(0, 3600),
-        "How long before its time it is valid, for the provider's clock: 60.",
-    ),
     (
         "sasl.oauthbearer.assertion.claim.jti.include",
         BOOLEAN,
@@ -75,38 +74,14 @@ _LOGIN: Final[tuple[tuple[str, Kind[Any], str], ...]] = (
         f"`kustos.sasl.login.callbacks`; `{LOGIN_HANDLER}` is what happens without it.",
     ),
     ("sasl.login.class", TEXT, "As in Kafka; there is no login to replace here, so only its own."),
-    ("sasl.login.connect.timeout.ms", _MILLISECONDS, "How long a connection may take: 10 s."),
-    ("sasl.login.read.timeout.ms", _MILLISECONDS, "How long each part of an answer may take: 10 s."),
-    ("sasl.login.retry.backoff.ms", _FROM_ZERO, "The first pause between two attempts: 100."),
-    ("sasl.login.retry.backoff.max.ms", _FROM_ZERO, "How long all pauses may take: 10000."),
-    (
-        "sasl.login.refresh.window.factor",
-        TEXT,
-        "The part of a token's life after which another is got: 0.8.",
-    ),
-    ("sasl.login.refresh.window.jitter", TEXT, "The random part of its life that is added to it: 0.05."),
-    ("sasl.login.refresh.min.period.seconds", whole_number(0, 900), "The least time between two: 60."),
-    ("sasl.login.refresh.buffer.seconds", whole_number(0, 3600), "The time before its end: 300."),
     (
         "sasl.kerberos.service.name",
         TEXT,
         "With `GSSAPI`: the first part of the principals that are connected to, mostly `kafka`; needed "
         "unless the login module has `serviceName`.",
     ),
-    ("sasl.kerberos.kinit.cmd", TEXT, "The program that renews a ticket cache: `/usr/bin/kinit`."),
-    (
-        "sasl.kerberos.ticket.renew.window.factor",
-        TEXT,
-        "The part of a ticket's life after which another is got: 0.8.",
-    ),
-    ("sasl.kerberos.ticket.renew.jitter", TEXT, "The random part of its life that is added to it: 0.05."),
-    (
-        "sasl.kerberos.min.time.before.relogin",
-        whole_number(0, INT64_MAX, "milliseconds"),
-        "The least time between two logins at the KDC: 60000.",
-    ),
 )
-"""Key, kind and meaning; the client knows their defaults."""
+"""Key, kind and meaning of the texts; the client reads them and knows their defaults."""
 
 _SECRETS: Final = ("secret", "passphrase")
 """How the names of the secrets among them end."""
@@ -144,6 +119,7 @@ def client_declarations(prefix: str, section: Section, protocol_doc: str) -> tup
             Setting(prefix + name, kind, None, section, doc, secret=name.endswith(_SECRETS), since="0.2.0")
             for name, kind, doc in _LOGIN
         ),
+        *(each.behind(prefix, section) for group in LOGIN_GROUPS for each in settings_of(group).values()),
     )
 
 
@@ -174,12 +150,8 @@ UPSTREAM_TOKEN_MECHANISM: Final = Setting(
     "The SASL mechanism for these tokens.",
     since="0.2.0",
 )
-UPSTREAM_TIMEOUT_MS: Final = Setting(
-    "kustos.upstream.request.timeout.ms",
-    whole_number(1, INT32_MAX, "milliseconds"),
-    30_000,
-    "Upstream",
-    "The time limit for requests of the gateway itself.",
+UPSTREAM_TIMEOUT_MS: Final[Setting[int]] = settings_of(ConnectionLimits)["request_timeout_ms"].behind(
+    UPSTREAM_PREFIX, "Upstream"
 )
 
 

@@ -225,7 +225,7 @@ def _read(key: str, setting: Setting[T], raw: str, text: str) -> T:
         return setting.kind.read(text)
     except SettingsError as error:
         raise SettingsError(f"`{key}` is {shown}: {error}") from None
-    except (ValueError, KeyError):
+    except ValueError:
         raise SettingsError(f"`{key}` is {shown}, use {setting.kind.takes}") from None
 
 
