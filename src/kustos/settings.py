@@ -48,6 +48,7 @@ class TakesEffect(Enum):
     RESTART = "restart"
     RELOAD = "SIGHUP"
     RELOAD_FOR_PLAIN = "SIGHUP for `PLAIN`, else restart"
+    AUTHORIZER = "SIGHUP if the authorizer accepts it"
 
 
 @unique

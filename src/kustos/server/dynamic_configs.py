@@ -13,8 +13,6 @@ from kustos.server.authorization.life import ReconfigurationError, reconfigure
 
 LOG: Final = structlog.get_logger("kustos.server")
 
-AUTHORIZER_CONFIGS: Final = (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG)
-
 
 def check_boolean(text: str) -> None:
     """Raise ValueError if Kafka does not parse the text as a boolean."""
@@ -24,6 +22,8 @@ def check_boolean(text: str) -> None:
 
 CHECKS: Final = {SUPER_USERS_CONFIG: parse_super_users, ALLOW_EVERYONE_CONFIG: check_boolean}
 """The check that a value must pass to be written to the log."""
+
+AUTHORIZER_CONFIGS: Final = tuple(CHECKS)
 
 
 class DynamicConfigs:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kustos.authorizer import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from kustos.gateway.admin import ConfigEntry, ConfigType
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.properties import GivenSettings
@@ -50,9 +49,7 @@ def _entry(
     return ConfigEntry(name, kind, default, value, setting.doc, is_sensitive)
 
 
-PLAIN = "PLAIN"
-OF_THE_AUTHORIZER = frozenset({SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG})
-"""The authorizer in use decides whether it accepts new values of these keys."""
+PLAIN: Final = "PLAIN"
 
 
 def reloadable_keys(given: GivenSettings, listeners: tuple[ListenerSettings, ...]) -> frozenset[str]:
@@ -60,9 +57,7 @@ def reloadable_keys(given: GivenSettings, listeners: tuple[ListenerSettings, ...
     own_plain = {
         each.name.lower() for each in listeners if each.sasl is not None and PLAIN in each.sasl.callbacks
     }
-    return frozenset(
-        key for key in given.texts if key not in OF_THE_AUTHORIZER and _is_reloadable(given, key, own_plain)
-    )
+    return frozenset(key for key in given.texts if _is_reloadable(given, key, own_plain))
 
 
 def _is_reloadable(given: GivenSettings, key: str, own_plain: set[str]) -> bool:
@@ -76,5 +71,5 @@ def _is_reloadable(given: GivenSettings, key: str, own_plain: set[str]) -> bool:
         case TakesEffect.RELOAD_FOR_PLAIN:
             concerned = own_plain if known.listener is None else own_plain & {known.listener}
             return known.mechanism == PLAIN.lower() and not concerned
-        case TakesEffect.RESTART:
+        case TakesEffect.RESTART | TakesEffect.AUTHORIZER:
             return False

@@ -56,7 +56,7 @@ SUPER_USERS: Final = Setting(
     "",
     "Authorization",
     "Principals that may do everything: `User:name`, separated by semicolons.",
-    takes_effect=TakesEffect.RELOAD,
+    takes_effect=TakesEffect.AUTHORIZER,
 )
 LEGACY_ACL_FILE: Final = Setting(
     "kustos.legacy.acl.file",
@@ -121,7 +121,7 @@ class KustosSettings:
         False,
         "Authorization",
         "Whether a resource that no ACL names is open to all.",
-        takes_effect=TakesEffect.RELOAD,
+        takes_effect=TakesEffect.AUTHORIZER,
     ).field()
     authorization_enabled: bool
     """Whether a listener uses the authorizer."""

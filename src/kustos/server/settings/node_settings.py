@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from kustos.acl import AclValueError
-from kustos.authorizer import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Authorizer, parse_super_users
+from kustos.authorizer import Authorizer, parse_super_users
 from kustos.client import SettingsError, read_properties
 from kustos.gateway.listener import AuthorizationMode, ConnectionSettings, FailedLoginLimits, GatewayLimits
 from kustos.gateway.upstream import RevocationSettings
@@ -42,6 +42,7 @@ from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.quorum import quorum_settings
 from kustos.server.settings.table import BY_NAME
 from kustos.server.settings.workers import worker_settings
+from kustos.settings import TakesEffect
 
 DECOY_SECRET_MIN_CHARACTERS: Final = 32
 """As many as the secret of a metadata directory has bytes."""
@@ -150,8 +151,11 @@ def _make_authorizer(given: GivenSettings) -> Callable[[], Authorizer] | None:
 def _authorizer_configs(given: GivenSettings, *, is_foreign: bool) -> Mapping[str, str]:
     if is_foreign:
         return given.custom_class_configs()
-    own = (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG)
-    return {key: given.texts[key] for key in own if key in given.texts}
+    return {
+        key: text
+        for key, text in given.texts.items()
+        if key in given.table and given.table[key].takes_effect is TakesEffect.AUTHORIZER
+    }
 
 
 def _early_start_listeners(given: GivenSettings, listeners: tuple[ListenerSettings, ...]) -> frozenset[str]:
