@@ -144,8 +144,8 @@ class NoAudit:
 
             counted = 0
 
-    class Lane:
-        """A lane in which nothing is."""
+    class Writer:
+        """A writer in which nothing is."""
 
         depth = written = dropped = failures = 0
         is_failing = False
@@ -158,7 +158,7 @@ class NoAudit:
 
         sink: Final = Sink()
 
-    lanes: Final = (Lane(),)
+    writers: Final = (Writer(),)
 
 
 async def _no_names(_topic_ids: Collection[bytes]) -> Mapping[bytes, str]:

@@ -1,8 +1,11 @@
 """Decisions to be audited, and a sink that a test controls."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import (
@@ -16,8 +19,8 @@ from kustos.authorizer import (
     SecurityEventType,
     SecurityResult,
 )
-from kustos.gateway.audit.entries import AuditEntry, AuditEvents, Entry, RecoveredEntry, SecurityEntry
-from kustos.gateway.audit.lanes import AuditSinkError
+from kustos.gateway.audit.errors import AuditSinkError
+from kustos.gateway.audit.events import AuditEvents, RequestEvents, text_lines
 from kustos.protocol import Decided
 
 ALLOWED = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.SUPER_USER))
@@ -44,8 +47,13 @@ def decided(name: str, decision: Decision = ALLOWED, **flags: bool) -> Decided:
     return Decided(action, decision, listing=False, name=name)
 
 
-def entry(number: int, *names: str, time_ms: int = 1_795_235_215_815) -> AuditEntry:
-    return AuditEntry(number, time_ms, CONTEXT, tuple(decided(name) for name in names), 77)
+def request(number: int, *names: str, time_ms: int = 1_795_235_215_815) -> RequestEvents:
+    return RequestEvents(number, time_ms, CONTEXT, tuple(decided(name) for name in names), 77)
+
+
+def lines_of(*requests: RequestEvents) -> bytes:
+    """Return the events of requests as a sink gets them."""
+    return b"".join(map(EVENTS.lines, requests))
 
 
 @dataclass
@@ -54,10 +62,7 @@ class ControlledSink:
 
     name: str = "told"
     shortened_events: int = 0
-    names: list[str] = field(default_factory=list)
-    items: list[Decided] = field(default_factory=list)
-    security: list[SecurityEvent] = field(default_factory=list)
-    recovered: list[str] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
     refusal: Exception | None = None
     refusals: int = 0
     closed: bool = False
@@ -65,24 +70,32 @@ class ControlledSink:
     tried: asyncio.Event = field(default_factory=asyncio.Event)
     answered: asyncio.Event = field(default_factory=asyncio.Event)
 
+    @property
+    def decisions(self) -> list[dict[str, Any]]:
+        """The events of decisions."""
+        return [each for each in self.events if "event_type" not in each]
+
+    @property
+    def names(self) -> list[str]:
+        """The resource names of decisions."""
+        return [each["resource_name"] for each in self.decisions]
+
+    @property
+    def security(self) -> list[SimpleNamespace]:
+        """The security events."""
+        return [SimpleNamespace(**each) for each in self.events if "event_type" in each]
+
     async def open(self) -> None:
         """Nothing to open."""
 
-    async def write(self, entries: Sequence[Entry]) -> None:
+    async def write(self, lines: bytes) -> None:
         self.tried.set()
         await self.may_write.wait()
         self.answered.set()
         if self.refusal is not None:
             self.refusals += 1
             raise self.refusal
-        for each in entries:
-            if isinstance(each, SecurityEntry):
-                self.security.append(each.event)
-            elif isinstance(each, RecoveredEntry):
-                self.recovered.append(each.line)
-            else:
-                self.names += [item.action.resource_name for item in each.decided]
-                self.items += each.decided
+        self.events += map(json.loads, text_lines(lines))
 
     async def close(self) -> None:
         self.closed = True

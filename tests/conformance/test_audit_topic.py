@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import uuid
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,11 +23,11 @@ from kustos.authorizer import AuthorizationResult, Decision, Rule, RuleKind
 from kustos.authorizer.audit.events import AuditEvent
 from kustos.client import ClientSettings, connect
 from kustos.gateway.audit import batches as audit_batches
-from kustos.gateway.audit.entries import AuditEntry, Entry
-from kustos.gateway.audit.lanes import AuditSinkError
+from kustos.gateway.audit.errors import AuditSinkError
+from kustos.gateway.audit.events import RequestEvents
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.topic import KafkaTopicSink, partition_of
-from testkit.gateway.audit import EVENTS, context_of, decided, until
+from testkit.gateway.audit import EVENTS, context_of, decided, lines_of, until
 from testkit.kafka import KafkaNode, KafkaTools, make_topics
 
 USERS = [f"user-{number}" for number in range(20)]
@@ -58,9 +57,9 @@ class ToldTopicSink(KafkaTopicSink):
 
     answered: asyncio.Event
 
-    async def write(self, entries: Sequence[Entry]) -> None:
+    async def write(self, lines: bytes) -> None:
         try:
-            await super().write(entries)
+            await super().write(lines)
         finally:
             self.answered.set()
 
@@ -68,15 +67,15 @@ class ToldTopicSink(KafkaTopicSink):
 def sink_of(bootstrap: str, topic: str) -> ToldTopicSink:
     settings = ClientSettings.from_properties(bootstrap, {"request.timeout.ms": str(TIMEOUT_MS)})
     sink = ToldTopicSink(
-        topic, EVENTS, settings.bootstrap_servers, lambda address: connect(address, settings), TIMEOUT_MS
+        topic, settings.bootstrap_servers, lambda address: connect(address, settings), TIMEOUT_MS
     )
     sink.answered = asyncio.Event()
     return sink
 
 
-def entries_of(count: int) -> list[AuditEntry]:
+def requests_of(count: int) -> list[RequestEvents]:
     return [
-        AuditEntry(at, 1_795_235_215_000 + at, context_of(USERS[at % 20]), (decided(f"topic-{at}"),), at)
+        RequestEvents(at, 1_795_235_215_000 + at, context_of(USERS[at % 20]), (decided(f"topic-{at}"),), at)
         for at in range(count)
     ]
 
@@ -108,7 +107,7 @@ async def test_every_event_is_kept_once_and_in_order_under_its_principal(
     monkeypatch.setattr(audit_batches, "BATCH_MAX_BYTES", 10_000)  # so that each partition gets many batches
     topic = await asyncio.to_thread(make_topic, kafka, 3)
     sink = sink_of(kafka.bootstrap, topic)
-    await sink.write(entries_of(1000))
+    await sink.write(lines_of(*requests_of(1000)))
     await sink.close()
     found = await asyncio.to_thread(kept, kafka.bootstrap, topic, 3)
     assert len(found) == 1000
@@ -148,12 +147,11 @@ async def test_an_event_that_is_larger_than_any_batch_is_kept_with_its_long_text
     topic = await asyncio.to_thread(make_topic, kafka, 1)
     sink = sink_of(kafka.bootstrap, topic)
     names = ["before", "\u20ac" * 3_000_000, "after"]
-    await sink.write(
-        [
-            AuditEntry(at, at, context_of("alice"), (decided("topic", by_acl_on(each)),), 0)
-            for at, each in enumerate(names)
-        ]
+    requests = (
+        RequestEvents(at, at, context_of("alice"), (decided("topic", by_acl_on(each)),), 0)
+        for at, each in enumerate(names)
     )
+    await sink.write(lines_of(*requests))
     assert sink.shortened_events == 1
     await sink.close()
     found = await asyncio.to_thread(kept, kafka.bootstrap, topic, 1)
@@ -167,15 +165,15 @@ async def test_a_topic_of_small_batches_takes_all_that_can_be_made_small(kafka: 
     topic = await asyncio.to_thread(make_topic, kafka, 2, max_message_bytes="6000")
     sink = sink_of(kafka.bootstrap, topic)
     decisions = (decided("topic", by_acl_on("n" * 7000)),)
-    long = [AuditEntry(1000 + at, at, context_of(USERS[at]), decisions, 1000 + at) for at in range(4)]
-    entries = [*entries_of(300), *long, *entries_of(0)]
-    await sink.write(entries)
+    long = [RequestEvents(1000 + at, at, context_of(USERS[at]), decisions, 1000 + at) for at in range(4)]
+    requests = [*requests_of(300), *long, *requests_of(0)]
+    await sink.write(lines_of(*requests))
     assert sink.shortened_events == 4
     await sink.close()
     found = await asyncio.to_thread(kept, kafka.bootstrap, topic, 2)
     for user in USERS:
         offsets = [event.acl_offset for _, key, event in found if key == f"User:{user}".encode()]
-        expected = [each.acl_offset for each in entries if each.context.principal.name == user]
+        expected = [each.acl_offset for each in requests if each.context.principal.name == user]
         assert offsets == expected
 
 
@@ -183,7 +181,7 @@ async def test_a_topic_that_takes_no_event_at_all_fails_and_says_so(kafka: Kafka
     topic = await asyncio.to_thread(make_topic, kafka, 1, max_message_bytes="100")
     sink = sink_of(kafka.bootstrap, topic)
     with pytest.raises(AuditSinkError, match=r"MESSAGE_TOO_LARGE.*max\.message\.bytes"):
-        await sink.write(entries_of(3))
+        await sink.write(lines_of(*requests_of(3)))
     await sink.close()
 
 
@@ -200,9 +198,9 @@ async def test_nothing_is_lost_while_the_broker_is_away(tmp_path: Path) -> None:
     try:
         topic = await asyncio.to_thread(make_topic, node, 1)
         sink = sink_of(node.bootstrap, topic)
-        log = AuditLog([sink])
+        log = AuditLog(EVENTS, [sink])
         log.record(context_of("alice"), [decided("before")], 0)
-        await until(sink.answered, lambda: log.lanes[0].written == 1)
+        await until(sink.answered, lambda: log.writers[0].written == 1)
         await asyncio.to_thread(node.kill)
         log.record(context_of("alice"), [decided("during")], 1)
         await until(sink.answered, lambda: log.is_full)

@@ -13,11 +13,11 @@ from kustos.acl import KafkaPrincipal
 from kustos.authorizer import PASSED, ShadowDecision
 from kustos.authorizer.audit import AuditFormat
 from kustos.gateway.audit import parse_receiver
-from kustos.gateway.audit.entries import AuditEntry, Entry, SecurityEntry
-from kustos.gateway.audit.lanes import AuditSinkError
+from kustos.gateway.audit.errors import AuditSinkError
+from kustos.gateway.audit.events import RequestEvents
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.syslog import SyslogMessages, SyslogSink
-from testkit.gateway.audit import CONTEXT, DENIED, EVENTS, decided, failure
+from testkit.gateway.audit import CONTEXT, DENIED, EVENTS, decided, failure, lines_of
 from testkit.rsyslog import MESSAGE_BYTES_MAX, Received, Rsyslog
 from testkit.waiting import wait_until
 
@@ -44,14 +44,14 @@ def trusting(rsyslog: Rsyslog) -> Callable[[], SSLContext]:
 
 
 def sink_of(rsyslog: Rsyslog, transport: str, line_format: AuditFormat = AuditFormat.KUSTOS) -> SyslogSink:
-    messages = SyslogMessages.of_host(EVENTS, "authpriv", line_format, MESSAGE_BYTES_MAX)
+    messages = SyslogMessages.of_host("authpriv", line_format, MESSAGE_BYTES_MAX)
     return SyslogSink(parse_receiver(rsyslog.receiver(transport)), messages, trusting(rsyslog))
 
 
-def entries_of(number: int) -> list[Entry]:
+def requests_of(number: int) -> list[RequestEvents]:
     """Return an event for each hostile text, which is in every field that a client chooses."""
     return [
-        AuditEntry(
+        RequestEvents(
             number + at,
             1_795_235_215_815,
             replace(CONTEXT, principal=KafkaPrincipal("User", text), client_id=text[:255]),
@@ -78,13 +78,13 @@ async def test_each_event_is_one_message_and_reads_as_the_event(
 ) -> None:
     before = len(rsyslog.received())
     sink = sink_of(rsyslog, transport, line_format)
-    entries = entries_of(0)
-    await sink.write(entries)
+    requests = requests_of(0)
+    await sink.write(lines_of(*requests))
     await sink.close()
-    found = (await arrived(rsyslog, before + len(entries)))[before:]
-    assert len(found) == len(entries)
-    for text, entry, message in zip(HOSTILE, entries, found, strict=True):
-        (own,) = map(json.loads, EVENTS.json_lines(entry))
+    found = (await arrived(rsyslog, before + len(requests)))[before:]
+    assert len(found) == len(requests)
+    for text, request, message in zip(HOSTILE, requests, found, strict=True):
+        (own,) = map(json.loads, EVENTS.json_lines(request))
         assert message.app_name == "kustos"
         assert (message.procid, message.msgid) == ("3", "DECISION")
         assert (message.facility, message.severity) == ("authpriv", "warning")
@@ -118,12 +118,9 @@ async def test_severity_says_what_an_event_is(rsyslog: Rsyslog) -> None:
         "info  ": decided("listed", DENIED)._replace(listing=True),
         "warning ": decided("shadow", PASSED)._replace(shadow=ShadowDecision(DENIED)),
     }
-    entries: list[Entry] = [
-        AuditEntry(0, 1, CONTEXT, tuple(items.values()), 7),
-        SecurityEntry(9, failure("eve\n<0>1 forged")),
-    ]
+    security = EVENTS.security_line(9, failure("eve\n<0>1 forged"))
     sink = sink_of(rsyslog, "tcp")
-    await sink.write(entries)
+    await sink.write(lines_of(RequestEvents(0, 1, CONTEXT, tuple(items.values()), 7)) + security)
     await sink.close()
     found = (await arrived(rsyslog, before + 6))[before:]
     assert [each.severity for each in found] == [*(each.strip() for each in items), "warning"]
@@ -137,7 +134,7 @@ async def test_a_receiver_that_was_away_gets_what_waited_and_what_comes(
 ) -> None:
     receiver = Rsyslog(tmp_path / "rsyslog")
     await asyncio.to_thread(receiver.start)
-    log = AuditLog([sink_of(receiver, transport)])
+    log = AuditLog(EVENTS, [sink_of(receiver, transport)])
     try:
         log.record(CONTEXT, [decided("before")], 1)
         await arrived(receiver, 1)
@@ -165,17 +162,17 @@ async def test_a_receiver_that_was_away_gets_what_waited_and_what_comes(
 
 async def test_a_receiver_whose_certificate_is_not_trusted_gets_nothing(rsyslog: Rsyslog) -> None:
     before = len(rsyslog.received())
-    messages = SyslogMessages.of_host(EVENTS, "local0", AuditFormat.KUSTOS, MESSAGE_BYTES_MAX)
+    messages = SyslogMessages.of_host("local0", AuditFormat.KUSTOS, MESSAGE_BYTES_MAX)
     sink = SyslogSink(parse_receiver(rsyslog.receiver("tls")), messages, create_default_context)
     with pytest.raises(AuditSinkError, match="its certificate is not trusted"):
         await sink.open()
     with pytest.raises(AuditSinkError, match="its certificate is not trusted"):
-        await sink.write(entries_of(0))
+        await sink.write(lines_of(*requests_of(0)))
     assert len(rsyslog.received()) == before
 
 
 async def test_without_a_receiver_a_sink_does_not_open(tmp_path: Path) -> None:
-    messages = SyslogMessages.of_host(EVENTS, "local0", AuditFormat.KUSTOS, MESSAGE_BYTES_MAX)
+    messages = SyslogMessages.of_host("local0", AuditFormat.KUSTOS, MESSAGE_BYTES_MAX)
     sink = SyslogSink(parse_receiver(f"unix://{tmp_path}/nobody"), messages)
     with pytest.raises(AuditSinkError, match="cannot send to the syslog receiver `unix://"):
         await sink.open()

@@ -15,7 +15,7 @@ from kio.schema.metadata.v12.request import MetadataRequestTopic
 from kio.schema.types import TopicName
 from kio.static.primitive import i8
 
-from kustos.gateway.audit.journal import SIZE_BYTES
+from kustos.gateway.audit.ring import SIZE_BYTES
 from testkit.guarded.raw_client import RawClient
 from testkit.guarded.workers import figure, is_alive, worker_pids, writer_pid
 from testkit.kafka import KafkaNode

@@ -15,9 +15,10 @@ from jsonschema import Draft202012Validator
 
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer import SecurityEvent, SecurityEventType, SecurityResult
-from kustos.authorizer.audit import AuditFormat, JsonLines, formatter
+from kustos.authorizer.audit import AuditFormat
 from kustos.authorizer.audit.ocsf import MAPPED
-from kustos.gateway.audit.entries import AuditEntry, AuditEvents, RecoveredEntry, SecurityEntry
+from kustos.gateway.audit.events import AuditEvents, RequestEvents, text_lines
+from kustos.gateway.audit.json_files import formatted
 from kustos.gateway.audit.topic import HEADERS
 from testkit.gateway.audit import CONTEXT, DENIED, decided
 from tests.property.test_audit_json_lines import ENTRIES, TEXTS
@@ -26,8 +27,9 @@ SCHEMA = Path(__file__).parents[1] / "unit" / "ocsf-1.8.0.schema.json"
 TIMES = st.integers(0, 253_402_300_799_999)
 """Until the year 9999, the last that these formats have."""
 HOSTS = st.none() | st.sampled_from(["10.0.0.1", "0:0:0:0:0:0:0:1", "fe80:0:0:0:0:0:0:1%eth0", ""])
+EVENTS = AuditEvents(3, 2**63)
 SECURITY = st.builds(
-    SecurityEntry,
+    EVENTS.security_line,
     st.integers(0, 2**62),
     st.builds(
         SecurityEvent,
@@ -48,30 +50,26 @@ SECURITY = st.builds(
         detail=st.none() | TEXTS,
     ),
 )
-DECISIONS = st.builds(lambda entry, time_ms: entry._replace(time_ms=time_ms), ENTRIES, TIMES)
-EVENTS = AuditEvents(3, 2**63)
-HOSTILE = AuditEntry(0, 1, CONTEXT, (decided('a\n"}{\x00\u2028\U0001f600\udc00', DENIED),), 7)
+DECISIONS = st.builds(lambda entry, time_ms: EVENTS.lines(entry._replace(time_ms=time_ms)), ENTRIES, TIMES)
+HOSTILE = EVENTS.lines(
+    RequestEvents(0, 1, CONTEXT, (decided('a\n"}{\x00\u2028\U0001f600\udc00', DENIED),), 7)
+)
 
 
-def lines(entry: AuditEntry | SecurityEntry, name: AuditFormat) -> list[tuple[dict[str, Any], str]]:
-    """Return each event as its own line reads, and its line in a format, also once it was recovered."""
-    own = list(EVENTS.json_lines(entry))
-    made = list(EVENTS.formatted_lines(entry, JsonLines(3), name))
-    recovered = [
-        line for each in own for line in EVENTS.formatted_lines(RecoveredEntry.of(each), JsonLines(3), name)
-    ]
-    assert made == recovered == list(map(formatter(name), own))
+def lines(own: bytes, name: AuditFormat) -> list[tuple[dict[str, Any], str]]:
+    """Return each event as its own line reads, and its line in a format."""
+    made = text_lines(formatted(own, name))
     for line in made:
         assert len(line.splitlines()) == 1
-    return list(zip(map(json.loads, own), made, strict=True))
+    return list(zip(map(json.loads, text_lines(own)), made, strict=True))
 
 
 @given(DECISIONS | SECURITY)
 @example(HOSTILE)
 def test_the_official_sdk_reads_each_cloudevent_and_finds_the_whole_event_in_it(
-    entry: AuditEntry | SecurityEntry,
+    own: bytes,
 ) -> None:
-    for event, line in lines(entry, AuditFormat.CLOUDEVENTS):
+    for event, line in lines(own, AuditFormat.CLOUDEVENTS):
         read = JSONFormat().read(CloudEvent, line.encode())
         assert read.get_data() == event
         assert read.get_id() == event["event_id"]
@@ -107,9 +105,9 @@ def validator() -> Draft202012Validator:
 @given(DECISIONS | SECURITY)
 @example(HOSTILE)
 def test_each_event_of_ocsf_is_one_by_its_schema_and_nothing_of_ours_is_missing(
-    entry: AuditEntry | SecurityEntry,
+    own: bytes,
 ) -> None:
-    for event, line in lines(entry, AuditFormat.OCSF):
+    for event, line in lines(own, AuditFormat.OCSF):
         made = json.loads(line)
         validator().validate(made)
         kept = {key: value for key, value in event.items() if key not in MAPPED and value is not None}
@@ -149,5 +147,5 @@ def test_what_a_denial_refuses_is_told_from_what_it_does_not() -> None:
         "Modified": decided("t", DENIED)._replace(listing=True),
         "Allowed": decided("t"),
     }
-    entry = AuditEntry(0, 1, CONTEXT, tuple(items.values()), 7)
-    assert [json.loads(line)["action"] for _, line in lines(entry, AuditFormat.OCSF)] == list(items)
+    own = EVENTS.lines(RequestEvents(0, 1, CONTEXT, tuple(items.values()), 7))
+    assert [json.loads(line)["action"] for _, line in lines(own, AuditFormat.OCSF)] == list(items)

@@ -12,11 +12,11 @@ from random import Random
 
 import pytest
 
-from kustos.gateway.audit.entries import AuditEvents
-from kustos.gateway.audit.journal import AuditKeeper
+from kustos.gateway.audit.events import AuditEvents
 from kustos.gateway.audit.json_files import JsonFilesSink
-from kustos.gateway.audit.lanes import BATCH_MAX_EVENTS, AuditSink
 from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.audit.rings import AuditRings
+from kustos.gateway.audit.sink_writer import BATCH_MAX_EVENTS, AuditSink
 from kustos.runtime import SystemEntropy
 from testkit.gateway.audit import CONTEXT, ControlledSink, decided
 
@@ -40,10 +40,10 @@ class History:
     kills: int = 0
     life: int = 0
 
-    def keeper(self, name: str, workers: list[str]) -> AuditKeeper:
+    def rings(self, name: str, workers: list[str]) -> AuditRings:
         living = {NODE, *workers} if name == NODE else None
         events = AuditEvents.of_node(1, SystemEntropy(), "cluster")
-        return AuditKeeper.open(self.directory / "journals", name, living, events)
+        return AuditRings.open(self.directory / "journals", name, living, events)
 
     def written(self) -> Counter[str]:
         """Return the names in the audit files' whole lines, each with its number."""
@@ -92,17 +92,17 @@ class History:
 
     async def fail(self, workers: list[str]) -> None:
         """Start, and find that a sink cannot be used."""
-        self.keeper(NODE, workers).close()
+        self.rings(NODE, workers).close()
 
     async def process(self, name: str, workers: list[str], how: str, events: int, said: int) -> None:
-        keeper = self.keeper(name, workers)
+        rings = self.rings(name, workers)
+        events_of = AuditEvents.of_node(1, SystemEntropy(), "cluster")
         directory = self.directory / "audit" / ("" if name == NODE else name)
         sink: AuditSink = ControlledSink()
         if how != "held":
-            written = AuditEvents.of_node(1, SystemEntropy(), "cluster")
-            sink = JsonFilesSink(directory, written, max_bytes=300_000, max_files=10**6)
+            sink = JsonFilesSink(directory, max_bytes=300_000, max_files=10**6)
             await sink.open()
-        log = AuditLog([sink], keeper=keeper)
+        log = AuditLog(events_of, [sink], rings=rings)
         os.write(said, b"0\n")
         for number in range(events):
             log.record(CONTEXT, [decided(self.name_of(name, number))], 7)

@@ -9,7 +9,7 @@ import pytest
 
 from testkit.paths import ROOT
 
-NOUNS_IN_ING = {"ceiling", "encoding", "forwarding", "incoming", "sampling", "staging"}
+NOUNS_IN_ING = {"ceiling", "encoding", "forwarding", "incoming", "ring", "sampling", "staging"}
 """Words of the field that end like a verb's."""
 
 FUNCTION_LINES_MAX = 70

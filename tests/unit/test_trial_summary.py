@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kustos.analysis import DifferenceKind, TrialSummary
 from kustos.authorizer import PASSED, SecurityEventType, SecurityResult, ShadowDecision
-from kustos.gateway.audit.entries import AuditEntry, SecurityEntry
+from kustos.gateway.audit.events import RequestEvents, text_lines
 from kustos.protocol import Decided
 from testkit.gateway.audit import CONTEXT, DENIED, EVENTS, decided, failure
 
@@ -15,7 +15,7 @@ NO_ANSWER = ShadowDecision(None, "NotLoaded", "c1")
 
 def lines(*items: Decided, number: int = 0, client_id: str = "app") -> list[str]:
     context = replace(CONTEXT, client_id=client_id)
-    entry = AuditEntry(number, 1_700_000_000_000 + number, context, items, 7)
+    entry = RequestEvents(number, 1_700_000_000_000 + number, context, items, 7)
     return [f"{line}\n" for line in EVENTS.json_lines(entry)]
 
 
@@ -74,7 +74,7 @@ def test_candidates_and_their_failures_are_told_in_order() -> None:
     said = [
         f"{line}\n"
         for n, each in enumerate((failed, load))
-        for line in EVENTS.json_lines(SecurityEntry(n, each))
+        for line in text_lines(EVENTS.security_line(n, each))
     ]
     summary = TrialSummary.of(said)
     assert [(each.source, each.failure) for each in summary.loads] == [

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Final
 
 from kustos.client import NodeAddress
-from kustos.gateway.audit import AuditEvents, AuditKeeper, AuditLog, OnFull, open_audit_sinks
+from kustos.gateway.audit import AuditEvents, AuditLog, AuditRings, OnFull, open_audit_sinks
 from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.runtime import SystemEntropy
@@ -67,25 +67,25 @@ async def open_audit_log(settings: KustosSettings, name: str, cluster_id: str) -
     `cluster_id` is that of the metadata, and of every event.
     """
     events = AuditEvents.of_node(settings.node_id, SystemEntropy(), cluster_id)
-    keeper = _keeper(settings, name, events)
+    rings = _rings(settings, name, events)
     try:
-        await _finish_files(settings, name, events)
-        sinks = await open_audit_sinks(settings.audit, settings.upstream, events)
+        await _finish_files(settings, name)
+        sinks = await open_audit_sinks(settings.audit, settings.upstream)
     except BaseException:
-        if keeper is not None:
-            keeper.close()
+        rings.close()
         raise
     return AuditLog(
+        events,
         sinks,
         queue_max_events=settings.audit.queue_max_events,
         on_full=settings.audit.on_full,
         allowed_bytes_per_hour=settings.audit.allowed_bytes_per_hour,
         denied_bytes_per_hour=settings.audit.denied_bytes_per_hour,
-        keeper=keeper,
+        rings=rings,
     )
 
 
-async def _finish_files(settings: KustosSettings, name: str, events: AuditEvents) -> None:
+async def _finish_files(settings: KustosSettings, name: str) -> None:
     """Finish the audit files that killed workers left open, if these workers no longer exist."""
     audit = settings.audit
     if name != NODE or audit.json_directory is None:
@@ -93,7 +93,7 @@ async def _finish_files(settings: KustosSettings, name: str, events: AuditEvents
     for directory in sorted(audit.json_directory.glob("worker-*")):
         if directory.name not in _living(settings) and any(directory.glob("_audit-*.jsonl")):
             left = replace(audit, sinks=("json",), json_directory=directory)
-            for sink in await open_audit_sinks(left, settings.upstream, events):
+            for sink in await open_audit_sinks(left, settings.upstream):
                 await sink.close()
 
 
@@ -103,18 +103,18 @@ def _living(settings: KustosSettings) -> set[str]:
     return {NODE, *(worker_name(index) for index in range(1, count + 1))}
 
 
-def _keeper(settings: KustosSettings, name: str, events: AuditEvents) -> AuditKeeper | None:
-    """Return the keeper of events that no sink has written yet, None if there are no sinks.
+def _rings(settings: KustosSettings, name: str, events: AuditEvents) -> AuditRings:
+    """Return the rings of a process; raise `AuditError`.
 
-    A worker does not touch the journals of other processes. The process that starts the workers recovers the
-    journals of workers that no longer exist. In mode `drop` a process has no journal.
+    A worker does not touch the rings of other processes. The process that starts the workers recovers the
+    rings of workers that no longer exist. In mode `drop`, and without sinks, no ring outlives its process.
     """
     if not settings.audit.sinks:
-        return None
+        return AuditRings()
     living = _living(settings) if name == NODE else None
-    has_journal = settings.audit.on_full is not OnFull.DROP
+    is_durable = settings.audit.on_full is not OnFull.DROP
     directory = settings.metadata_directory / JOURNALS
-    return AuditKeeper.open(directory, name, living, events, has_journal=has_journal)
+    return AuditRings.open(directory, name, living, events, is_durable=is_durable)
 
 
 def load_late_modules() -> None:

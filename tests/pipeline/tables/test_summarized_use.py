@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kustos.acl import AclOperation
 from kustos.authorizer import AuthorizableRequestContext
-from kustos.gateway.audit.entries import AuditEntry
+from kustos.gateway.audit.events import RequestEvents
 from kustos.gateway.audit.summaries import SUMMARY_MS, DecisionBudgets
 from kustos.pipeline.columns.file_parts import FilePart
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA
@@ -52,7 +52,7 @@ def some_requests(random: Random) -> Iterator[Request]:
 
 
 def rows_of(time_ms: int, context: AuthorizableRequestContext, items: Sequence[Decided]) -> Iterator[Any]:
-    for line in EVENTS.json_lines(AuditEntry(0, time_ms, context, tuple(items), 7)):
+    for line in EVENTS.json_lines(RequestEvents(0, time_ms, context, tuple(items), 7)):
         yield {"cluster": "", **json.loads(line)}
 
 

@@ -16,9 +16,9 @@ from kustos.authorizer import AuthorizableRequestContext, Decision, ShadowDecisi
 from kustos.gateway.audit import budget as audit_budget
 from kustos.gateway.audit import summaries
 from kustos.gateway.audit.budget import BURST_SHARE, EVENT_BYTES, LEASE_SHARE, AuditBudget
-from kustos.gateway.audit.entries import AuditEntry, AuditEvents
-from kustos.gateway.audit.journal import AuditKeeper
+from kustos.gateway.audit.events import AuditEvents, RequestEvents
 from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.audit.rings import AuditRings
 from kustos.gateway.audit.summaries import SUMMARY_MS, DecisionBudgets
 from kustos.protocol import Decided
 from kustos.runtime import SystemEntropy
@@ -181,7 +181,7 @@ def test_no_choice_of_bytes_writes_more_than_the_budget(text: str, characters: i
     names = (f"{number}{text * characters}" for number in range(2_000))
     admitted = admit(budgets, context, *(decided(name, DENIED) for name in names))
     assert admitted.pop(), "the first beyond the budget"
-    lines = EVENTS.json_lines(AuditEntry(0, 1, context, tuple(admitted), 7, latency_us=9))
+    lines = EVENTS.json_lines(RequestEvents(0, 1, context, tuple(admitted), 7, latency_us=9))
     assert 0 < sum(len(line.encode()) for line in lines) <= 10 * ROOM
 
 
@@ -398,9 +398,9 @@ def test_summaries_are_taken_a_few_at_a_time() -> None:
 async def test_repeated_requests_take_from_the_same_budget(tmp_path: Path) -> None:
     """Those of the fast path, too, and on several connections."""
     clock, sink = Clock(), willing()
-    keeper = AuditKeeper.open(tmp_path, "node", (), AuditEvents.of_node(1, SystemEntropy()))
+    rings = AuditRings.open(tmp_path, "node", (), AuditEvents.of_node(1, SystemEntropy()))
     cost = audit_budget.request_bytes(CONTEXT) + len("orders")
-    log = AuditLog([sink], keeper=keeper, allowed_bytes_per_hour=600 * cost + 1, clock=clock)
+    log = AuditLog(EVENTS, [sink], rings=rings, allowed_bytes_per_hour=600 * cost + 1, clock=clock)
     again = [log.recorder(CONTEXT, [decided("orders")]) for _ in range(3)]
 
     def repeat(count: int) -> None:
@@ -417,15 +417,15 @@ async def test_repeated_requests_take_from_the_same_budget(tmp_path: Path) -> No
     repeat(2_000)
     assert 2_000 - (log.budgets.summaries.allowed - before) <= 600 * (1 + LEASE_SHARE) + 1
     await log.close()
-    summarized = [each for each in sink.items if each.decision_count]
-    assert len(sink.names) - len(summarized) + sum(each.decision_count or 0 for each in summarized) == 5_000
-    assert sum(each.action.reference_count for each in sink.items) == 5_000
+    summarized = [each for each in sink.events if each["decision_count"]]
+    assert len(sink.names) - len(summarized) + sum(each["decision_count"] for each in summarized) == 5_000
+    assert sum(each["reference_count"] for each in sink.events) == 5_000
 
 
 async def test_what_is_gathered_is_written_in_time_and_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summaries, "SUMMARY_MS", 0)
     sink = willing()
-    log = AuditLog([sink], denied_bytes_per_hour=10 * EACH)
+    log = AuditLog(EVENTS, [sink], denied_bytes_per_hour=10 * EACH)
     alice = context_of("alice")
     for name in "abc":
         log.record(alice, [decided(name, DENIED)], 5)
@@ -442,15 +442,15 @@ async def test_a_full_log_takes_summaries_when_it_has_room(monkeypatch: pytest.M
     monkeypatch.setattr(summaries, "SUMMARY_MS", 0)
     monkeypatch.setattr("kustos.gateway.audit.log.FULL_RETRY_S", 0.01)
     sink = ControlledSink()
-    log = AuditLog([sink], allowed_bytes_per_hour=0, queue_max_events=1)
+    log = AuditLog(EVENTS, [sink], allowed_bytes_per_hour=0, queue_max_events=1)
     log.record(context_of("alice"), [decided("a"), decided("a"), decided("a")], 5)
     await sink.tried.wait()
     assert log.is_full
     log._write_due_summaries()
-    assert log.lanes[0].depth == 1, "the summary waits"
+    assert log.writers[0].depth == 1, "the summary waits"
     sink.may_write.set()
     await until(sink.answered, lambda: len(sink.names) == 2)
-    assert [each.decision_count for each in sink.items] == [None, 2]
+    assert [each["decision_count"] for each in sink.events] == [None, 2]
     await log.close()
 
 

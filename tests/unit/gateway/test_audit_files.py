@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 
 from kustos.authorizer.audit.events import AuditEvent
-from kustos.gateway.audit.entries import AuditEntry
+from kustos.gateway.audit.errors import AuditSinkError
+from kustos.gateway.audit.events import RequestEvents
 from kustos.gateway.audit.json_files import JsonFilesSink
-from kustos.gateway.audit.lanes import AuditSinkError
 from kustos.gateway.audit.log4j import KafkaLinesSink, log4j_time
-from testkit.gateway.audit import CONTEXT, DENIED, EVENTS, decided, entry
+from testkit.gateway.audit import CONTEXT, DENIED, EVENTS, decided, lines_of, request
 from testkit.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
-LINE_BYTES = len(next(EVENTS.json_lines(entry(0, "t"))).encode()) + 1
+LINE_BYTES = len(next(EVENTS.json_lines(request(0, "t"))).encode()) + 1
 
 
 def json_sink(directory: Path, lines_per_file: int = 1000, max_files: int = 100) -> JsonFilesSink:
-    return JsonFilesSink(directory, EVENTS, max_bytes=lines_per_file * LINE_BYTES, max_files=max_files)
+    return JsonFilesSink(directory, max_bytes=lines_per_file * LINE_BYTES, max_files=max_files)
 
 
 def closed_files(directory: Path) -> list[Path]:
@@ -44,7 +44,7 @@ def topics_in(*paths: Path) -> list[str | None]:
 async def test_a_file_is_seen_under_its_name_once_it_is_whole(tmp_path: Path) -> None:
     sink = json_sink(tmp_path / "audit")
     await sink.open()
-    await sink.write([entry(0, "a", "b")])
+    await sink.write(lines_of(request(0, "a", "b")))
     (being_written,) = (tmp_path / "audit").glob("*.jsonl")
     assert re.fullmatch(r"_audit-\d{8}T\d{6}Z-000001\.jsonl", being_written.name)
     assert topics_in(being_written) == ["a", "b"]
@@ -57,20 +57,20 @@ async def test_a_file_is_seen_under_its_name_once_it_is_whole(tmp_path: Path) ->
 
 
 async def test_a_file_that_is_old_enough_is_shown_though_it_is_small(tmp_path: Path) -> None:
-    sink = JsonFilesSink(tmp_path, EVENTS, max_bytes=10**9, max_files=9, roll_ms=100)
+    sink = JsonFilesSink(tmp_path, max_bytes=10**9, max_files=9, roll_ms=100)
     await sink.open()
-    await sink.write([entry(0, "a")])
+    await sink.write(lines_of(request(0, "a")))
     await asyncio.to_thread(wait_until, lambda: closed_files(tmp_path), what="the file has its name")
     assert topics_in(*closed_files(tmp_path)) == ["a"]
-    await sink.write([entry(1, "b")])
+    await sink.write(lines_of(request(1, "b")))
     await sink.close()
     assert topics_in(*closed_files(tmp_path)) == ["a", "b"]
 
 
 async def test_files_are_rotated_by_size_and_the_oldest_deleted(tmp_path: Path) -> None:
     sink = json_sink(tmp_path, lines_per_file=2, max_files=3)
-    await sink.write([entry(0, *"abc"), entry(3, *"defg")])
-    await sink.write([entry(7, "h"), entry(8, *"ij")])
+    await sink.write(lines_of(request(0, *"abc"), request(3, *"defg")))
+    await sink.write(lines_of(request(7, "h"), request(8, *"ij")))
     await sink.close()
     files = closed_files(tmp_path)
     assert [path.name[-12:-6] for path in files] == ["000003", "000004", "000005"]
@@ -80,7 +80,7 @@ async def test_files_are_rotated_by_size_and_the_oldest_deleted(tmp_path: Path) 
 
 async def test_an_event_longer_than_a_file_has_a_file_of_its_own(tmp_path: Path) -> None:
     sink = json_sink(tmp_path, lines_per_file=1)
-    await sink.write([entry(0, "a", "b" * 200, "c")])
+    await sink.write(lines_of(request(0, "a", "b" * 200, "c")))
     await sink.close()
     assert [topics_in(path) for path in closed_files(tmp_path)] == [["a"], ["b" * 200], ["c"]]
 
@@ -88,7 +88,7 @@ async def test_an_event_longer_than_a_file_has_a_file_of_its_own(tmp_path: Path)
 async def test_numbers_go_on_after_a_restart(tmp_path: Path) -> None:
     for at in range(3):
         sink = json_sink(tmp_path)
-        await sink.write([entry(at, f"t{at}")])
+        await sink.write(lines_of(request(at, f"t{at}")))
         await sink.close()
     assert [path.name[-12:-6] for path in closed_files(tmp_path)] == ["000001", "000002", "000003"]
 
@@ -101,11 +101,11 @@ async def test_an_idle_run_leaves_no_file(tmp_path: Path) -> None:
 
 
 async def test_what_a_crash_left_open_is_cut_after_its_last_line_and_closed(tmp_path: Path) -> None:
-    lines = "".join(f"{line}\n" for line in EVENTS.json_lines(entry(0, "a", "b")))
+    lines = "".join(f"{line}\n" for line in EVENTS.json_lines(request(0, "a", "b")))
     (tmp_path / "_audit-20261121T000000Z-000007.jsonl").write_text(lines + '{"half' + "x" * 100_000)
     (tmp_path / "_audit-20261121T000000Z-000008.jsonl").write_text('{"half')
     sink = json_sink(tmp_path)
-    await sink.write([entry(2, "c")])
+    await sink.write(lines_of(request(2, "c")))
     await sink.close()
     files = closed_files(tmp_path)
     assert files[0].name == "audit-20261121T000000Z-000007.jsonl"
@@ -151,9 +151,9 @@ def test_a_full_disk_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:
 async def test_kafkas_lines_are_those_of_its_own_log(tmp_path: Path) -> None:
     path = tmp_path / "authorizer.log"
     sink = KafkaLinesSink(path, "DEBUG")
-    await sink.write([entry(0, "foo")])
+    await sink.write(lines_of(request(0, "foo")))
     await sink.close()
-    stamp = log4j_time(entry(0, "foo").time_ms)
+    stamp = log4j_time(request(0, "foo").time_ms)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,815", stamp)
     assert path.read_text() == (
         f"[{stamp}] DEBUG Principal = User:alice is Allowed operation = DESCRIBE from host = 127.0.0.1 on "
@@ -178,7 +178,7 @@ async def test_a_level_lets_through_what_kafkas_logger_would(
         decided("b", DENIED),
         decided("b", DENIED, log_if_denied=False),
     )
-    await sink.write([AuditEntry(0, 0, CONTEXT, decisions, -1)])
+    await sink.write(lines_of(RequestEvents(0, 0, CONTEXT, decisions, -1)))
     await sink.close()
     assert [line.split("] ")[1].split()[0] for line in path.read_text().splitlines()] == shown
 
@@ -186,7 +186,7 @@ async def test_a_level_lets_through_what_kafkas_logger_would(
 async def test_no_name_can_forge_a_line(tmp_path: Path) -> None:
     path = tmp_path / "authorizer.log"
     sink = KafkaLinesSink(path, "TRACE")
-    await sink.write([entry(0, "x\n[2026-01-01 00:00:00,000] INFO forged\r\u2028\x85\x1b[0m")])
+    await sink.write(lines_of(request(0, "x\n[2026-01-01 00:00:00,000] INFO forged\r\u2028\x85\x1b[0m")))
     await sink.close()
     (line,) = path.read_text().splitlines()
     assert r"x\u000a[2026" in line
@@ -196,12 +196,12 @@ async def test_no_name_can_forge_a_line(tmp_path: Path) -> None:
 async def test_a_file_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
     path = tmp_path / "authorizer.log"
     sink = KafkaLinesSink(path, "TRACE")
-    await sink.write([entry(0, "a")])
+    await sink.write(lines_of(request(0, "a")))
     path.rename(tmp_path / "old.log")
-    await sink.write([entry(1, "b")])
+    await sink.write(lines_of(request(1, "b")))
     path.rename(tmp_path / "older.log")
     os.close(os.open(path, os.O_CREAT, 0o600))  # as logrotate's `create` does
-    await sink.write([entry(2, "c")])
+    await sink.write(lines_of(request(2, "c")))
     await sink.close()
     for name, topic in (("old.log", "a"), ("older.log", "b"), ("authorizer.log", "c")):
         assert f"LITERAL:{topic} " in (tmp_path / name).read_text()

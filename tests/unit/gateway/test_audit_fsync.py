@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from kustos.authorizer.audit.events import AuditEvent
-from kustos.gateway.audit.entries import AuditEvents
-from kustos.gateway.audit.journal import AuditKeeper
+from kustos.gateway.audit.errors import AuditSinkError
+from kustos.gateway.audit.events import AuditEvents
 from kustos.gateway.audit.json_files import JsonFilesSink
-from kustos.gateway.audit.lanes import AuditSinkError
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.log4j import KafkaLinesSink
+from kustos.gateway.audit.rings import AuditRings
 from kustos.runtime import AppendFile, FileSystemStorage, SystemEntropy
-from testkit.gateway.audit import CONTEXT, EVENTS, decided, entry
+from testkit.gateway.audit import CONTEXT, EVENTS, decided, lines_of, request
 from testkit.waiting import wait_until
 
 
@@ -63,7 +63,7 @@ class FailingStorage(FileSystemStorage):
 
 
 def json_sink(directory: Path, storage: FileSystemStorage) -> JsonFilesSink:
-    return JsonFilesSink(directory, EVENTS, max_bytes=10**6, max_files=100, storage=storage)
+    return JsonFilesSink(directory, max_bytes=10**6, max_files=100, storage=storage)
 
 
 def topics_in(paths: list[Path]) -> list[str | None]:
@@ -105,13 +105,13 @@ def closed_files(directory: Path) -> list[Path]:
 async def test_events_are_written_again_into_another_file(tmp_path: Path) -> None:
     storage = FailingStorage()
     sink = json_sink(tmp_path, storage)
-    await sink.write([entry(0, "a"), entry(1, "b")])
+    await sink.write(lines_of(request(0, "a"), request(1, "b")))
     (suspect,) = open_files(tmp_path)
     storage.failures = 1
     with pytest.raises(AuditSinkError, match="input/output error"):
-        await sink.write([entry(2, "c")])
+        await sink.write(lines_of(request(2, "c")))
     assert topics_in([suspect]) == ["a", "b"], "it is cut after what was durable before"
-    await sink.write([entry(2, "c")])
+    await sink.write(lines_of(request(2, "c")))
     (fresh,) = set(open_files(tmp_path)) - {suspect}
     assert topics_in([fresh]) == ["c"]
     await sink.close()
@@ -126,11 +126,11 @@ async def test_a_file_that_cannot_be_finished_is_left_to_the_next_start(tmp_path
 
     storage = Unwritable()
     sink = json_sink(tmp_path, storage)
-    await sink.write([entry(0, "a")])
+    await sink.write(lines_of(request(0, "a")))
     storage.failures = 1
     with pytest.raises(AuditSinkError):
-        await sink.write([entry(1, "b")])
-    await sink.write([entry(1, "b")])
+        await sink.write(lines_of(request(1, "b")))
+    await sink.write(lines_of(request(1, "b")))
     await sink.close()
     assert topics_in(closed_files(tmp_path)) == ["b"]
     again = json_sink(tmp_path, FileSystemStorage())
@@ -145,10 +145,10 @@ async def test_a_disk_that_goes_on_failing_is_not_filled(tmp_path: Path) -> None
     storage.failures = 20
     for _ in range(20):
         with pytest.raises(AuditSinkError):
-            await sink.write([entry(0, "a")])
+            await sink.write(lines_of(request(0, "a")))
     assert not open_files(tmp_path)
     assert not closed_files(tmp_path)
-    await sink.write([entry(0, "a")])
+    await sink.write(lines_of(request(0, "a")))
     await sink.close()
     assert topics_in(closed_files(tmp_path)) == ["a"]
 
@@ -170,13 +170,13 @@ async def test_a_half_line_that_cannot_be_cut_off_is_not_continued(tmp_path: Pat
 
     storage = StuckStorage()
     sink = json_sink(tmp_path, storage)
-    await sink.write([entry(0, "a")])
+    await sink.write(lines_of(request(0, "a")))
     await sink.close()
     storage.kind = Stuck
     with pytest.raises(AuditSinkError, match="no space"):
-        await sink.write([entry(1, "b")])
+        await sink.write(lines_of(request(1, "b")))
     storage.kind = FailingFile
-    await sink.write([entry(1, "b")])
+    await sink.write(lines_of(request(1, "b")))
     await sink.close()
     assert topics_in(closed_files(tmp_path)) == ["a", "b"]
 
@@ -185,23 +185,24 @@ async def test_the_journal_forgets_an_event_only_after_its_fsync(tmp_path: Path)
     """Killed between a failed fsync and the next try, a process has lost nothing."""
     storage = FailingStorage()
     events = AuditEvents.of_node(1, SystemEntropy())
-    keeper = AuditKeeper.open(tmp_path / "journals", "node", (), events)
-    sink = JsonFilesSink(tmp_path / "audit", events, max_bytes=10**6, max_files=9, storage=storage)
-    log = AuditLog([sink], keeper=keeper)
+    rings = AuditRings.open(tmp_path / "journals", "node", (), events)
+    sink = JsonFilesSink(tmp_path / "audit", max_bytes=10**6, max_files=9, storage=storage)
+    log = AuditLog(events, [sink], rings=rings)
     storage.failures = 10**6
     log.record(CONTEXT, [decided("one"), decided("two")], 7)
-    while not log.lanes[0].failures:
+    while not log.writers[0].failures:
         await sink._turn.acquire()
         sink._turn.release()
         await sink.open()
     for task in log._tasks:
         task.cancel()
-    keeper.close()
+    rings.close()
     assert sink._lock is not None
     sink._lock.release()
     after = AuditLog(
-        [JsonFilesSink(tmp_path / "audit", events, max_bytes=10**6, max_files=9)],
-        keeper=AuditKeeper.open(tmp_path / "journals", "node", (), events),
+        EVENTS,
+        [JsonFilesSink(tmp_path / "audit", max_bytes=10**6, max_files=9)],
+        rings=AuditRings.open(tmp_path / "journals", "node", (), events),
     )
     await after.close()
     assert set(topics_in(closed_files(tmp_path / "audit"))) == {"one", "two"}
@@ -213,22 +214,22 @@ async def test_a_new_name_is_synced_before_its_events_are_written(tmp_path: Path
         with failing_fsync(of_folders=True):
             for _ in range(3):
                 with pytest.raises(AuditSinkError, match="input/output error"):
-                    await sink.write([entry(0, "a")])
-        await sink.write([entry(0, "a")])
+                    await sink.write(lines_of(request(0, "a")))
+        await sink.write(lines_of(request(0, "a")))
         await sink.close()
     assert topics_in(closed_files(tmp_path / "json")) == ["a"]
     assert lines.read_text().count("LITERAL:a ") == 1
 
 
 async def test_names_that_cannot_be_synced_do_not_pile_up(tmp_path: Path) -> None:
-    sink = JsonFilesSink(tmp_path, EVENTS, max_bytes=1, max_files=9)
-    await sink.write([entry(0, "a")])
+    sink = JsonFilesSink(tmp_path, max_bytes=1, max_files=9)
+    await sink.write(lines_of(request(0, "a")))
     with failing_fsync(of_folders=True):
         for _ in range(20):
             with pytest.raises(AuditSinkError, match="input/output error"):
-                await sink.write([entry(1, "b")])
+                await sink.write(lines_of(request(1, "b")))
     assert not open_files(tmp_path)
-    await sink.write([entry(1, "b")])
+    await sink.write(lines_of(request(1, "b")))
     await sink.close()
     assert topics_in(closed_files(tmp_path)) == ["a", "b"]
 
@@ -237,14 +238,14 @@ async def test_kafkas_log_is_moved_away_and_begun_anew(tmp_path: Path) -> None:
     """Two workers share the file: the first moves it away, and neither goes on in it."""
     path = tmp_path / "authorizer.log"
     first, second = KafkaLinesSink(path, "TRACE"), KafkaLinesSink(path, "TRACE")
-    await first.write([entry(0, "a")])
-    await second.write([entry(1, "b")])
+    await first.write(lines_of(request(0, "a")))
+    await second.write(lines_of(request(1, "b")))
     with failing_fsync(of_folders=False):
         for sink, number, name in ((first, 2, "c"), (second, 3, "d")):
             with pytest.raises(AuditSinkError, match="input/output error"):
-                await sink.write([entry(number, name)])
-    await first.write([entry(2, "c")])
-    await second.write([entry(3, "d")])
+                await sink.write(lines_of(request(number, name)))
+    await first.write(lines_of(request(2, "c")))
+    await second.write(lines_of(request(3, "d")))
     await first.close()
     await second.close()
     assert re.findall(r"LITERAL:(\S+)", path.read_text()) == ["c", "d"]
@@ -257,12 +258,12 @@ async def test_kafkas_log_is_moved_away_and_begun_anew(tmp_path: Path) -> None:
 async def test_kafkas_log_does_not_fill_a_disk_that_goes_on_failing(tmp_path: Path) -> None:
     path = tmp_path / "authorizer.log"
     sink = KafkaLinesSink(path, "TRACE")
-    await sink.write([entry(0, "a")])
+    await sink.write(lines_of(request(0, "a")))
     with failing_fsync(of_folders=False):
         for _ in range(20):
             with pytest.raises(AuditSinkError, match="input/output error"):
-                await sink.write([entry(1, "b")])
-    await sink.write([entry(1, "b")])
+                await sink.write(lines_of(request(1, "b")))
+    await sink.write(lines_of(request(1, "b")))
     await sink.close()
     assert re.findall(r"LITERAL:(\S+)", path.read_text()) == ["b"]
     (aside,) = set(names_in(tmp_path)) - {path.name}
@@ -271,7 +272,7 @@ async def test_kafkas_log_does_not_fill_a_disk_that_goes_on_failing(tmp_path: Pa
 
 async def test_kafkas_lines_may_go_to_what_has_no_disk() -> None:
     sink = KafkaLinesSink(Path("/dev/null"), "TRACE")
-    await sink.write([entry(0, "a")])
+    await sink.write(lines_of(request(0, "a")))
     await sink.close()
 
 
@@ -280,9 +281,9 @@ async def test_an_old_file_that_cannot_be_deleted_doubles_no_event(tmp_path: Pat
         def remove(self, path: Path) -> None:
             raise OSError(errno.EPERM, "operation not permitted")
 
-    sink = JsonFilesSink(tmp_path, EVENTS, max_bytes=1, max_files=1, storage=Undeletable())
+    sink = JsonFilesSink(tmp_path, max_bytes=1, max_files=1, storage=Undeletable())
     for number in range(5):
-        await sink.write([entry(number, f"t{number}")])
+        await sink.write(lines_of(request(number, f"t{number}")))
     await sink.close()
     assert topics_in(closed_files(tmp_path)) == [f"t{number}" for number in range(5)]
 
@@ -297,10 +298,10 @@ async def test_a_file_whose_new_name_is_refused_is_continued(tmp_path: Path) -> 
             super().rename(path, target)
 
     storage = Unnameable()
-    sink = JsonFilesSink(tmp_path, EVENTS, max_bytes=10**6, max_files=9, roll_ms=40, storage=storage)
-    await sink.write([entry(0, "a")])
+    sink = JsonFilesSink(tmp_path, max_bytes=10**6, max_files=9, roll_ms=40, storage=storage)
+    await sink.write(lines_of(request(0, "a")))
     await sink.open()
-    await sink.write([entry(1, "b")])
+    await sink.write(lines_of(request(1, "b")))
     storage.refuses = False
     await sink.close()
     assert topics_in(closed_files(tmp_path)) == ["a", "b"]

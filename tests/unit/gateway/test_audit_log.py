@@ -7,21 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.authorizer.audit import AUDITED_NAME_CHARACTERS_MAX, audited_name
-from kustos.gateway.audit import lanes
 from kustos.gateway.audit import log as audit_log
-from kustos.gateway.audit.entries import AuditEntry
-from kustos.gateway.audit.lanes import BATCH_MAX_EVENTS, AuditLogClosedError, EventsLostError, OnFull
+from kustos.gateway.audit import sink_writer
+from kustos.gateway.audit.errors import AuditLogClosedError, EventsLostError
+from kustos.gateway.audit.events import RequestEvents
 from kustos.gateway.audit.log import AuditLog
-from testkit.gateway.audit import (
-    CONTEXT,
-    EVENTS,
-    ControlledSink,
-    decided,
-    entry,
-    refusing,
-    until,
-    willing,
-)
+from kustos.gateway.audit.sink_writer import BATCH_MAX_EVENTS, OnFull
+from testkit.gateway.audit import CONTEXT, EVENTS, ControlledSink, decided, refusing, request, until, willing
 
 TOPICS = [f"topic-{number}" for number in range(10)]
 
@@ -36,19 +28,19 @@ def put(log: AuditLog, *names: str) -> None:
 
 async def test_everything_recorded_is_written_in_order_when_close_returns() -> None:
     first, second = willing("first"), willing("second")
-    log = AuditLog([first, second])
+    log = AuditLog(EVENTS, [first, second])
     for at in range(3000):
         put(log, f"{at}a", f"{at}b")
     await log.close()
     assert first.names == second.names == [f"{at}{half}" for at in range(3000) for half in "ab"]
-    assert [lane.written for lane in log.lanes] == [6000, 6000]
+    assert [writer.written for writer in log.writers] == [6000, 6000]
     assert first.closed
     assert second.closed
 
 
 async def test_the_list_of_decisions_may_be_used_again() -> None:
     sink = willing()
-    log = AuditLog([sink])
+    log = AuditLog(EVENTS, [sink])
     mine = [decided("a")]
     log.record(CONTEXT, mine, 5)
     mine.clear()
@@ -58,7 +50,7 @@ async def test_the_list_of_decisions_may_be_used_again() -> None:
 
 async def test_a_full_queue_stops_the_traffic_until_it_is_written() -> None:
     sink = ControlledSink()
-    log = AuditLog([sink], queue_max_events=3)
+    log = AuditLog(EVENTS, [sink], queue_max_events=3)
     put(log, "a", "b")
     assert not is_full(log)
     put(log, "c")
@@ -70,17 +62,17 @@ async def test_a_full_queue_stops_the_traffic_until_it_is_written() -> None:
     await until(sink.answered, lambda: not log.is_full)
     await log.close()
     assert sink.names == ["a", "b", "c", "d"]
-    assert log.lanes[0].dropped == 0
+    assert log.writers[0].dropped == 0
 
 
 @pytest.mark.parametrize("queue_max_events", [3, 65_536])
 async def test_what_fills_a_batch_or_the_queue_is_written_at_once(
     queue_max_events: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a lane writes so many events twenty times a second, and no more requests are served than that."""
-    monkeypatch.setattr(lanes, "LINGER_S", 3600.0)
+    """Else so many events are written twenty times a second, and no more requests are served."""
+    monkeypatch.setattr(sink_writer, "LINGER_S", 3600.0)
     sink, enough = willing(), min(queue_max_events, BATCH_MAX_EVENTS)
-    log = AuditLog([sink], queue_max_events=queue_max_events)
+    log = AuditLog(EVENTS, [sink], queue_max_events=queue_max_events)
     put(log, "lingers")
     await asyncio.sleep(0)
     for at in range(2 * enough):
@@ -93,7 +85,7 @@ async def test_what_fills_a_batch_or_the_queue_is_written_at_once(
 
 async def test_a_failing_sink_stops_the_traffic_and_gets_everything_once_it_works() -> None:
     broken, sound = refusing("broken"), willing("sound")
-    log = AuditLog([broken, sound])
+    log = AuditLog(EVENTS, [broken, sound])
     assert bool(log.is_ready)
     put(log, "a")
     await until(broken.answered, lambda: log.is_full)
@@ -104,13 +96,13 @@ async def test_a_failing_sink_stops_the_traffic_and_gets_everything_once_it_work
     assert bool(log.is_ready)
     await log.close()
     assert broken.names == sound.names == ["a", "b"]
-    assert log.lanes[0].failures == broken.refusals >= 1
+    assert log.writers[0].failures == broken.refusals >= 1
 
 
 async def test_a_bug_in_a_sink_is_a_failure_like_any_other() -> None:
     sink = willing()
     sink.refusal = KeyError("a bug")
-    log = AuditLog([sink])
+    log = AuditLog(EVENTS, [sink])
     put(log, "a")
     await until(sink.answered, lambda: log.is_full)
     sink.refusal = None
@@ -120,7 +112,7 @@ async def test_a_bug_in_a_sink_is_a_failure_like_any_other() -> None:
 
 async def test_mode_drop_never_stops_and_counts_what_a_full_queue_loses() -> None:
     slow, sound = ControlledSink("slow"), willing("sound")
-    log = AuditLog([slow, sound], queue_max_events=2, on_full=OnFull.DROP)
+    log = AuditLog(EVENTS, [slow, sound], queue_max_events=2, on_full=OnFull.DROP)
     for name in TOPICS:
         put(log, name)
         assert not is_full(log)
@@ -128,13 +120,13 @@ async def test_mode_drop_never_stops_and_counts_what_a_full_queue_loses() -> Non
     slow.may_write.set()
     await log.close()
     assert sound.names == TOPICS
-    assert slow.names == TOPICS[:2]
-    assert [lane.dropped for lane in log.lanes] == [8, 0]
+    assert slow.names == [TOPICS[0], *TOPICS[-2:]], "the oldest that wait are dropped"
+    assert [writer.dropped for writer in log.writers] == [7, 0]
 
 
 async def test_long_names_are_truncated_before_they_wait() -> None:
     sink = ControlledSink()
-    log = AuditLog([sink])
+    log = AuditLog(EVENTS, [sink])
     long_name = "n" * 32_767
     put(log, "short", long_name)
     sink.may_write.set()
@@ -144,7 +136,7 @@ async def test_long_names_are_truncated_before_they_wait() -> None:
     assert len(logged) < 2 * AUDITED_NAME_CHARACTERS_MAX
     assert audited_name(logged) == logged
     whole, truncated = (
-        list(EVENTS.json_lines(AuditEntry(0, 1, CONTEXT, (decided(name),), 77)))
+        list(EVENTS.json_lines(RequestEvents(0, 1, CONTEXT, (decided(name),), 77)))
         for name in (long_name, logged)
     )
     assert whole == truncated
@@ -152,9 +144,9 @@ async def test_long_names_are_truncated_before_they_wait() -> None:
 
 async def test_mode_drop_counts_what_a_failing_sink_loses() -> None:
     broken = refusing()
-    log = AuditLog([broken], on_full=OnFull.DROP)
+    log = AuditLog(EVENTS, [broken], on_full=OnFull.DROP)
     put(log, "a", "b")
-    await until(broken.answered, lambda: log.lanes[0].dropped == 2)
+    await until(broken.answered, lambda: log.writers[0].dropped == 2)
     assert not bool(log.is_ready)
     assert not is_full(log)
     broken.refusal = None
@@ -165,7 +157,7 @@ async def test_mode_drop_counts_what_a_failing_sink_loses() -> None:
 
 
 async def test_nothing_can_be_decided_after_the_end() -> None:
-    log = AuditLog([willing()])
+    log = AuditLog(EVENTS, [willing()])
     await log.close()
     await log.close()
     assert not bool(log.is_ready)
@@ -176,7 +168,7 @@ async def test_nothing_can_be_decided_after_the_end() -> None:
 async def test_what_could_not_be_written_until_the_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "CLOSE_TIMEOUT_S", 0.05)
     stuck, sound = ControlledSink("stuck"), willing("sound")
-    log = AuditLog([stuck, sound])
+    log = AuditLog(EVENTS, [stuck, sound])
     put(log, "a", "b")
     # what is sound must not need that time
     await until(sound.answered, lambda: sound.names == ["a", "b"])
@@ -186,7 +178,7 @@ async def test_what_could_not_be_written_until_the_end_is_said(monkeypatch: pyte
 
 
 async def test_without_sinks_nothing_is_kept() -> None:
-    log = AuditLog([])
+    log = AuditLog(EVENTS, [])
     for _ in range(100):
         put(log, "a")
     assert not is_full(log)
@@ -195,7 +187,7 @@ async def test_without_sinks_nothing_is_kept() -> None:
 
 
 def test_an_entry_gives_the_same_events_each_time() -> None:
-    assert list(EVENTS.json_lines(entry(4, "a", "b"))) == list(EVENTS.json_lines(entry(4, "a", "b")))
+    assert list(EVENTS.json_lines(request(4, "a", "b"))) == list(EVENTS.json_lines(request(4, "a", "b")))
 
 
 @given(st.integers(0, 2**64 - 1), st.sets(st.integers(0, 2**62 - 1), min_size=2, max_size=20))

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -20,8 +19,7 @@ from kustos.authorizer import (
 from kustos.gateway.apis.acls import AclApis
 from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.audit import log as audit_log
-from kustos.gateway.audit.entries import AuditEntry, Entry
-from kustos.gateway.audit.lanes import AuditLogClosedError
+from kustos.gateway.audit.errors import AuditLogClosedError
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.observer import GatewayObserver
@@ -30,22 +28,18 @@ from kustos.protocol import Decided, admin
 from kustos.wire import Message
 from kustos.wire.api_keys import ApiKey
 from testkit.acls.specified_authorizer import SpecAuthorizer
-from testkit.gateway.audit import DENIED, ControlledSink, decided, until
+from testkit.gateway.audit import DENIED, EVENTS, ControlledSink, decided, until
 from tests.unit.gateway.test_acl_apis import CREATED, DELETED, ORDERS, creation, deletion
 
 Written = list[tuple[str, int | None]]
 
 
-@dataclass
 class OffsetSink(ControlledSink):
-    """Keeps the name and the offset of the change of each event."""
+    """Gives the name and the offset of the change of each event."""
 
-    offsets: Written = field(default_factory=list)
-
-    async def write(self, entries: Sequence[Entry]) -> None:
-        await super().write(entries)
-        decisions = [each for each in entries if isinstance(each, AuditEntry)]
-        self.offsets += [(item.name or "", each.change_offset) for each in decisions for item in each.decided]
+    @property
+    def offsets(self) -> Written:
+        return [(each["resource_name"], each["change_offset"]) for each in self.decisions]
 
 
 def sink() -> OffsetSink:
@@ -63,7 +57,7 @@ CREATING = context_of(ApiKey.CREATE_ACLS)
 
 async def test_a_held_event_is_written_once_with_the_first_word_on_it() -> None:
     kept = sink()
-    log = AuditLog([kept])
+    log = AuditLog(EVENTS, [kept])
     first, second = (log.hold(CREATING, [decided(name)], 5) for name in ("first", "second"))
     log.record(CREATING, [decided("beside")], 5)
     await until(kept.answered, lambda: kept.names == ["beside"])
@@ -77,7 +71,7 @@ async def test_a_held_event_is_written_once_with_the_first_word_on_it() -> None:
 
 async def test_closing_writes_what_is_still_held() -> None:
     kept = sink()
-    log = AuditLog([kept])
+    log = AuditLog(EVENTS, [kept])
     released = [log.hold(CREATING, [decided(f"{number}")], 5) for number in range(3)]
     await log.close()
     assert kept.offsets == [("0", None), ("1", None), ("2", None)]
@@ -91,7 +85,7 @@ async def test_closing_writes_what_is_still_held() -> None:
 async def test_an_event_is_held_no_longer_than_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "HELD_MAX_S", 0.0)
     kept = sink()
-    log = AuditLog([kept])
+    log = AuditLog(EVENTS, [kept])
     release = log.hold(CREATING, [decided("slow")], 5)
     await until(kept.answered, lambda: kept.offsets == [("slow", None)])
     release(7)
@@ -102,7 +96,7 @@ async def test_an_event_is_held_no_longer_than_its_time(monkeypatch: pytest.Monk
 async def test_no_more_events_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "HELD_MAX", 2)
     kept = sink()
-    log = AuditLog([kept])
+    log = AuditLog(EVENTS, [kept])
     one, two, three = (log.hold(CREATING, [decided(name)], 5) for name in ("one", "two", "three"))
     await until(kept.answered, lambda: kept.offsets == [("three", None)])
     for offset, release in enumerate((one, two, three)):
@@ -113,7 +107,7 @@ async def test_no_more_events_are_held_than_the_limit(monkeypatch: pytest.Monkey
 
 
 async def test_a_log_without_sinks_holds_nothing() -> None:
-    log = AuditLog([])
+    log = AuditLog(EVENTS, [])
     log.hold(CREATING, [decided("a")], 5)(7)
     await log.close()
 
@@ -133,7 +127,7 @@ async def test_only_allowed_changes_of_a_log_of_ones_own_wait(
     api_key: int, decisions: list[Decided], own_log: bool, waits: bool
 ) -> None:
     kept = sink()
-    log = AuditLog([kept])
+    log = AuditLog(EVENTS, [kept])
     observer = GatewayObserver(log, GatewayMetrics(), lambda: 5, own_log)
     written_at = observer.decided(context_of(api_key), decisions, 5)
     assert (written_at is not None) is waits

@@ -5,12 +5,12 @@ import pytest
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer import SecurityResult
 from kustos.gateway.audit import security as audit_security
-from kustos.gateway.audit.lanes import AuditLogClosedError
+from kustos.gateway.audit.errors import AuditLogClosedError
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.observer import GatewayObserver
 from kustos.gateway.session.logins import LOG_IS_FULL, Login
-from testkit.gateway.audit import CONTEXT, ControlledSink, decided, failure, until, willing
+from testkit.gateway.audit import CONTEXT, EVENTS, ControlledSink, decided, failure, until, willing
 
 SUCCESS = Login(
     listener_name="CLIENTS",
@@ -26,7 +26,7 @@ SUCCESS = Login(
 async def test_a_window_that_ends_tells_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_security, "WINDOW_S", 0.01)
     sink = willing()
-    log = AuditLog([sink])
+    log = AuditLog(EVENTS, [sink])
     for _ in range(3):
         log.security.count(failure())
     await until(sink.answered, lambda: len(sink.security) == 2)
@@ -37,16 +37,16 @@ async def test_a_window_that_ends_tells_what_was_counted(monkeypatch: pytest.Mon
 
 async def test_while_the_log_is_full_nobody_is_admitted_and_failures_only_count() -> None:
     sink = ControlledSink()
-    log = AuditLog([sink], queue_max_events=1)
+    log = AuditLog(EVENTS, [sink], queue_max_events=1)
     observer = GatewayObserver(log, GatewayMetrics(), lambda: 1)
     assert observer.login_ended(SUCCESS)
     observer.decided(CONTEXT, [decided("a")], 5)
     assert log.is_full
-    depth = log.lanes[0].depth
+    depth = log.writers[0].depth
     assert not observer.login_ended(SUCCESS)
     for _ in range(100):
         log.security.count(failure())
-    assert log.lanes[0].depth == depth
+    assert log.writers[0].depth == depth
     sink.may_write.set()
     await log.close()
     told = [(each.failure, each.attempt_count) for each in sink.security]
@@ -57,7 +57,7 @@ async def test_a_change_is_told_once_known_and_as_unknown_where_that_takes_too_l
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sink = willing()
-    log = AuditLog([sink])
+    log = AuditLog(EVENTS, [sink])
     event = failure("quick")
     settle = log.security.hold([event])
     settle([event])
@@ -71,29 +71,29 @@ async def test_a_change_is_told_once_known_and_as_unknown_where_that_takes_too_l
     log.security.hold([failure("at the end")])
     await log.close()
     assert [(each.claimed_name, each.result) for each in sink.security] == [
-        ("quick", SecurityResult.FAILURE),
-        ("slow", SecurityResult.UNKNOWN),
-        ("slow", SecurityResult.FAILURE),
-        ("at the end", SecurityResult.UNKNOWN),
+        ("quick", SecurityResult.FAILURE.value),
+        ("slow", SecurityResult.UNKNOWN.value),
+        ("slow", SecurityResult.FAILURE.value),
+        ("at the end", SecurityResult.UNKNOWN.value),
     ]
 
 
 async def test_no_more_changes_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_security, "CHANGES_MAX", 1)
     sink = willing()
-    log = AuditLog([sink])
+    log = AuditLog(EVENTS, [sink])
     log.security.hold([failure("first")])
     log.security.hold([failure("second")])([failure("second")])
     await log.close()
     assert [(each.claimed_name, each.result) for each in sink.security] == [
-        ("second", SecurityResult.UNKNOWN),
-        ("second", SecurityResult.FAILURE),
-        ("first", SecurityResult.UNKNOWN),
+        ("second", SecurityResult.UNKNOWN.value),
+        ("second", SecurityResult.FAILURE.value),
+        ("first", SecurityResult.UNKNOWN.value),
     ]
 
 
 async def test_after_the_end_nothing_is_taken_so_nothing_takes_effect() -> None:
-    log = AuditLog([willing()])
+    log = AuditLog(EVENTS, [willing()])
     await log.close()
     with pytest.raises(AuditLogClosedError):
         log.security.record(failure())

@@ -14,7 +14,7 @@ from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.repeated_logins import FrequentLogins
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.observer import GatewayObserver
-from testkit.gateway.audit import ControlledSink, failure
+from testkit.gateway.audit import EVENTS, ControlledSink, failure
 from tests.unit.gateway.test_audit_security import SUCCESS
 
 FEW_LOGINS = 3
@@ -83,7 +83,7 @@ def test_each_login_is_in_exactly_one_event_also_of_more_principals_than_are_tol
 async def test_a_flood_of_logins_is_few_events_and_takes_no_room_from_failures() -> None:
     sink = ControlledSink()
     sink.may_write.set()
-    log = AuditLog([sink], denied_bytes_per_hour=10 * 3 * (EVENT_BYTES + 5))
+    log = AuditLog(EVENTS, [sink], denied_bytes_per_hour=10 * 3 * (EVENT_BYTES + 5))
     metrics = GatewayMetrics()
     metrics.watch(acl_count=lambda: 0, metadata_offset=lambda: 0, audit=log)
     observer = GatewayObserver(log, metrics, lambda: 1)

@@ -21,7 +21,7 @@ from kustos.gateway.metrics.observer import GatewayObserver
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.server.http import HttpEndpoint
 from kustos.wire.api_keys import ApiKey
-from testkit.gateway.audit import CONTEXT, DENIED, decided, refusing
+from testkit.gateway.audit import CONTEXT, DENIED, EVENTS, decided, refusing
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -174,7 +174,7 @@ async def test_what_waits_in_the_purgatory_shows() -> None:
 
 async def test_the_observer_tells_log_and_metrics_which_show_the_state_of_the_log() -> None:
     sink = refusing("json")
-    audit = AuditLog([sink], on_full=OnFull.DROP)
+    audit = AuditLog(EVENTS, [sink], on_full=OnFull.DROP)
     metrics = GatewayMetrics()
     metrics.watch(acl_count=lambda: 12, metadata_offset=lambda: 345, audit=audit)
     observer = GatewayObserver(audit, metrics, lambda: 345)

@@ -17,14 +17,14 @@ from kustos.gateway.session.request_budget import RequestBudget
 from kustos.gateway.shadow import CandidateTrial, WatchedTrial
 from kustos.gateway.upstream.topic_ids import TopicIds
 from kustos.gateway.workers.figures import WatchedWorkerPool
-from testkit.gateway.audit import decided, willing
+from testkit.gateway.audit import EVENTS, decided, willing
 from tests.unit.gateway.test_topic_ids import Upstream
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 
 
 async def test_the_page_shows_every_metric_with_its_labels() -> None:
-    audit = AuditLog([willing()])
+    audit = AuditLog(EVENTS, [willing()])
     metrics = GatewayMetrics()
     metrics.watch(acl_count=lambda: 0, metadata_offset=lambda: 0, audit=audit)
     metrics.watch_authorizer(lambda: 0, lambda: 0, AuthorizerMetrics())

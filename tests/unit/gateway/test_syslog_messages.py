@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.acl import KafkaPrincipal
-from kustos.authorizer.audit import AuditFormat, JsonLines
+from kustos.authorizer.audit import AuditFormat
 from kustos.gateway.audit import SyslogTransport, parse_receiver
-from kustos.gateway.audit.entries import AuditEntry
+from kustos.gateway.audit.events import RequestEvents
 from kustos.gateway.audit.syslog import SyslogMessages, SyslogSink
 from kustos.gateway.audit.syslog.messages import header_text, parameter_value
-from testkit.gateway.audit import CONTEXT, DENIED, EVENTS, decided
+from testkit.gateway.audit import CONTEXT, DENIED, EVENTS, decided, lines_of
 
 GRAMMAR = re.compile(
     rb"<(\d{1,3})>1 (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([\x21-\x7e]{1,255}) ([\x21-\x7e]{1,48}) "
@@ -26,12 +26,12 @@ GRAMMAR = re.compile(
 
 
 def messages_of(line_format: AuditFormat = AuditFormat.KUSTOS, max_bytes: int = 8192) -> SyslogMessages:
-    return SyslogMessages.of_host(EVENTS, "audit", line_format, max_bytes)
+    return SyslogMessages.of_host("audit", line_format, max_bytes)
 
 
-def entry_of(text: str) -> AuditEntry:
+def request_of(text: str) -> RequestEvents:
     context = replace(CONTEXT, principal=KafkaPrincipal("User", text), client_id=text)
-    return AuditEntry(0, 1_795_235_215_815, context, (decided(text, DENIED),), 7)
+    return RequestEvents(0, 1_795_235_215_815, context, (decided(text, DENIED),), 7)
 
 
 @given(
@@ -39,14 +39,14 @@ def entry_of(text: str) -> AuditEntry:
 )
 def test_every_message_follows_the_grammar_and_fits(text: str, line_format: AuditFormat) -> None:
     clean = text.encode("utf-8", "replace").decode()
-    for message in messages_of(line_format).of_entry(entry_of(clean), JsonLines(3)):
+    for message in messages_of(line_format).of_lines(lines_of(request_of(clean))):
         parsed = GRAMMAR.fullmatch(message.data)
         assert parsed is not None
         assert int(parsed[1]) == 13 * 8 + 4
         assert len(message.data) <= 8192
         event = json.loads(parsed[8])
         if not message.is_shortened and line_format is AuditFormat.KUSTOS:
-            assert [event] == list(map(json.loads, EVENTS.json_lines(entry_of(clean))))
+            assert [event] == list(map(json.loads, EVENTS.json_lines(request_of(clean))))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ async def test_each_message_of_a_stream_has_its_length_before_it_and_nothing_beh
     server = await asyncio.start_server(take, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     sink = SyslogSink(parse_receiver(f"tcp://127.0.0.1:{port}"), messages_of())
-    await sink.write([entry_of("one\ntwo"), entry_of("three")])
+    await sink.write(lines_of(request_of("one\ntwo"), request_of("three")))
     await sink.close()
     async with asyncio.timeout(60):
         await ended.wait()

@@ -14,7 +14,7 @@ from kustos.gateway.listener.strangers import Strangers
 from kustos.gateway.metrics import loop_lag
 from kustos.gateway.metrics.loop_lag import LoopLag
 from kustos.gateway.session.large_turns import LargeTurns
-from testkit.gateway.audit import failure, willing
+from testkit.gateway.audit import EVENTS, failure, willing
 from testkit.waiting import wait_until
 from tests.unit.gateway.test_request_turns import used_up
 
@@ -119,7 +119,7 @@ async def test_a_window_of_failed_logins_ends_after_one_that_could_not(
 ) -> None:
     monkeypatch.setattr(security_module, "WINDOW_S", 0.001)
     sink = willing()
-    log = AuditLog([sink])
+    log = AuditLog(EVENTS, [sink])
     for _ in range(3):
         log.security.count(failure())
     monkeypatch.setattr(log.security, "_is_full", fails_once(lambda: False))

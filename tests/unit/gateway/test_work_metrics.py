@@ -12,7 +12,7 @@ from kustos.gateway.metrics.observer import GatewayObserver
 from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.topic_ids import TopicIds
 from kustos.gateway.workers.figures import NodeFigures
-from testkit.gateway.audit import CONTEXT, decided
+from testkit.gateway.audit import CONTEXT, EVENTS, decided
 from testkit.protocol.random_requests import allow
 from tests.unit.gateway.test_metrics import samples, value
 from tests.unit.gateway.test_topic_ids import TOPICS, Upstream, topic_id
@@ -29,7 +29,7 @@ def figure(metrics: GatewayMetrics, name: str, **labels: str) -> float | None:
 
 async def test_a_repeated_request_counts_beside_its_decisions() -> None:
     metrics = GatewayMetrics()
-    observer = GatewayObserver(AuditLog([]), metrics, lambda: 1)
+    observer = GatewayObserver(AuditLog(EVENTS, []), metrics, lambda: 1)
     assert figure(metrics, "kustos_repeated_requests_total") == 0
     items = [decided("a"), decided("b")]
     observer.decided(CONTEXT, items, 5)
@@ -44,7 +44,7 @@ async def test_a_repeated_request_counts_beside_its_decisions() -> None:
 
 async def test_a_session_that_expired_counts_for_its_listener() -> None:
     metrics = GatewayMetrics()
-    observer = GatewayObserver(AuditLog([]), metrics, lambda: 1)
+    observer = GatewayObserver(AuditLog(EVENTS, []), metrics, lambda: 1)
     metrics.listener("CLIENTS")
     name = "kafka_server_socket_server_metrics_expired_connections_killed_total"
     assert figure(metrics, name, listener="CLIENTS") == 0

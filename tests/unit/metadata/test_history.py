@@ -18,7 +18,7 @@ from kustos.authorizer import (
 )
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
-from kustos.gateway.audit.entries import AuditEntry, AuditEvents
+from kustos.gateway.audit.events import AuditEvents, RequestEvents
 from kustos.metadata.inspection.requesters import AdminEvent, AuditTrailError, admin_events
 from kustos.metadata.inspection.timeline import Timeline
 from kustos.metadata.records import AccessControlEntryRecord
@@ -241,7 +241,7 @@ def test_an_audit_event_as_kustos_writes_it_is_read(api_key: ApiKey, creates: bo
         listing=False,
         name="kafka-cluster",
     )
-    entry = AuditEntry(7, T0_MS, context, (decided,), 41, 43)
+    entry = RequestEvents(7, T0_MS, context, (decided,), 41, 43)
     (line,) = AuditEvents(1, 99).json_lines(entry)
     (read,) = admin_events([line + "\n"])
     assert read == AdminEvent(read.event_id, T0_MS, 41, creates, "User:ann:b", "10.0.0.9", "tool", 43)

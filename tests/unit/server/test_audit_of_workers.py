@@ -29,16 +29,15 @@ def properties(directory: Path, workers: int, **more: str) -> dict[str, str]:
 async def killed_amid_writing(settings: KustosSettings, name: str) -> None:
     """Write one event, take another, and leave everything as a kill does."""
     log = await open_audit_log(settings, name, "cluster")
-    [lane] = log.lanes
+    [writer] = log.writers
     log.record(CONTEXT, [decided(f"{name}-written")], 7)
-    lane.end()
+    writer.end()
     await log._tasks[0]
     log.record(CONTEXT, [decided(f"{name}-waiting")], 7)
-    assert log._journals is not None
-    log._journals.close()
-    lock = lane.sink._lock  # type: ignore[attr-defined]
+    log._rings.close()
+    lock = writer.sink._lock  # type: ignore[attr-defined]
     lock.release()
-    lane.sink._roller.cancel()  # type: ignore[attr-defined]
+    writer.sink._roller.cancel()  # type: ignore[attr-defined]
 
 
 def topics_in(directory: Path) -> list[str]:

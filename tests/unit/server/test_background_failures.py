@@ -22,10 +22,11 @@ from kustos.client import FAILURES, NodeAddress, Refreshed, supervised, supervis
 from kustos.client import refreshed as refreshed_module
 from kustos.client.oauth import JwksSettings, ProviderEndpoint, RefreshingKeys
 from kustos.gateway.apis.tokens import TokenSweeper
-from kustos.gateway.audit.journal import AuditKeeper
 from kustos.gateway.audit.json_files import JsonFilesSink
-from kustos.gateway.audit.lanes import Lane, OnFull
 from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.audit.ring import SIZE_BYTES, AuditRing
+from kustos.gateway.audit.rings import AuditRings
+from kustos.gateway.audit.sink_writer import OnFull, SinkWriter
 from kustos.gateway.listener import connection as connection_module
 from kustos.gateway.listener import gateway as gateway_module
 from kustos.gateway.listener.connection import ClientConnection
@@ -57,7 +58,7 @@ from kustos.server.http import HttpEndpoint
 from kustos.server.lifecycle import run_node
 from testkit.acls.one_line import acl
 from testkit.bearer_tokens import jwks, public
-from testkit.gateway.audit import EVENTS, entry, willing
+from testkit.gateway.audit import EVENTS, lines_of, request, willing
 from testkit.gateway.gateways import Caller, running_gateway
 from testkit.gateway.renewing_broker import RenewingBroker
 from testkit.gateway.scripted_brokers import ScriptedBroker
@@ -126,59 +127,51 @@ def writer_in(directory: Path) -> MetadataWriter:
     return MetadataWriter(MetadataStore.open(directory, policy=policy))
 
 
-@breaks("audit-lane")
+@breaks("audit-sink")
 async def _(faults: Faults) -> None:
     sink = willing()
-    lane = Lane(sink, OnFull.BLOCK, 100)
-    freed: list[int] = []
-    calls = [faults.once(lane, each) for each in ("_gather", "_write")]
-    running = supervised("audit-lane", lane.run)
-    lane.put(entry(0, "a", "b"), lambda: freed.append(0))
-    lane.put(entry(1, "c"), cast("Any", faults_callback(faults)))
-    lane.put(entry(2, "d"), lambda: freed.append(2))
-    await happens(lambda: lane.depth == 0 and len(freed) == 2)
-    lane.put(entry(3, "e"), lambda: freed.append(3))
-    lane.end()
+    ring = AuditRing(SIZE_BYTES)
+    progress = asyncio.Event()
+    writer = SinkWriter(sink, ring, OnFull.BLOCK, 100, progress.set)
+    calls = [faults.once(writer, each) for each in ("_gather", "_write")]
+    running = supervised("audit-sink", writer.run)
+    for each in (request(0, "a", "b"), request(2, "c"), request(3, "d")):
+        ring.put(EVENTS.lines(each), len(each.decided))
+        writer.notify()
+    await happens(lambda: writer.depth == 0)
+    assert progress.is_set()
+    ring.put(lines_of(request(4, "e")), 1)
+    writer.notify()
+    writer.end()
     await running
     assert sink.names == ["a", "b", "c", "d", "e"], "each is written once"
-    assert freed == [2, 0, 3], "each is freed once, whatever another one raises"
-    assert lane.written == 5
+    assert ring.is_empty
+    assert writer.written == 5
     assert all(calls)
-    assert faults.raised == 3
 
 
 @breaks("audit-recovery")
 async def _(faults: Faults) -> None:
-    def keeper() -> AuditKeeper:
-        return AuditKeeper.open(faults.directory / "journals", "node", (), EVENTS)
-
-    left = keeper()
-    left.keep(entry(0, "a", "b"), 1)
+    directory = faults.directory / "journals"
+    left = AuditRings.open(directory, "worker-1", None, EVENTS)
+    left.own.put(lines_of(request(0, "a", "b")), 2)
     left.close()
     sink = willing()
-    log = AuditLog([sink], keeper=keeper())
-    calls = faults.once(log, "_next_piece")
-    await happens(lambda: len(sink.recovered) == 2)
+    log = AuditLog(EVENTS, [sink], rings=AuditRings.open(directory, "node", (), EVENTS))
+    calls = faults.once(log, "_wait_for")
+    await happens(lambda: len(sink.names) == 2)
     await log.close()
     assert calls
-    assert not keeper().has_left
-
-
-def faults_callback(faults: Faults) -> Callable[[], None]:
-    def on_done() -> None:
-        faults.raised += 1
-        raise InjectedError
-
-    return on_done
+    assert [each.name for each in directory.iterdir()] == ["node"]
 
 
 @breaks("audit-file-roller")
 async def _(faults: Faults) -> None:
     directory = faults.directory / "audit"
-    sink = JsonFilesSink(directory, EVENTS, max_bytes=1 << 20, max_files=10, roll_ms=1)
+    sink = JsonFilesSink(directory, max_bytes=1 << 20, max_files=10, roll_ms=1)
     faults.once(sink, "_finish_if_old")
     await sink.open()
-    await sink.write([entry(0, "a")])
+    await sink.write(lines_of(request(0, "a")))
     await happens(lambda: list(directory.glob("audit-*.jsonl")))
     await sink.close()
 

@@ -54,7 +54,7 @@ def cloudevent(line: str) -> str:
     if subject:
         attributes["subject"] = subject
     head = json_text(attributes).removesuffix("}")
-    return encodable(f'{head},"data":{line}}}')
+    return f'{head},"data":{line}}}'
 
 
 def _subject(event: dict[str, Any]) -> str:
@@ -67,12 +67,7 @@ def _subject(event: dict[str, Any]) -> str:
     else:
         name = event["resource_name"]
         text = event["resource_type"] if name is None else f"{event['resource_type']}:{name}"
-    return encodable(visible(text))[:SUBJECT_CHARACTERS_MAX]
-
-
-def encodable(text: str) -> str:
-    """Return a text with lone surrogates as escapes, which JSON reads as the same: UTF-8 has none."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    return visible(text)[:SUBJECT_CHARACTERS_MAX]
 
 
 def rfc3339(time_ms: int) -> str:
@@ -83,7 +78,7 @@ def rfc3339(time_ms: int) -> str:
 
 
 def _ocsf(line: str) -> str:
-    return encodable(json_text(ocsf_of(json.loads(line))))
+    return json_text(ocsf_of(json.loads(line)))
 
 
 def _as_it_is(line: str) -> str:

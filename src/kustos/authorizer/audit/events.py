@@ -6,7 +6,7 @@ that Kafka's `kafka.authorizer.logger` prints. Sinks elsewhere decide where the 
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
 from hashlib import sha256
@@ -40,7 +40,8 @@ UNSEEN: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, U+0085 (next line) among them
     "\u2028\u2029"  # line and paragraph separators
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks that turn the direction of what is shown
-    "\u200b-\u200d\u2060\ufeff]"  # of no width
+    "\u200b-\u200d\u2060\ufeff"  # of no width
+    "\ud800-\udfff]"  # halves of characters, which UTF-8 cannot have
 )
 """Characters that end a line for some reader, or display as another text: a client chooses the names in its
 requests, and must not control what a reader of the audit log sees."""
@@ -167,6 +168,11 @@ class AuditEvent:
         of_rule = {name.removeprefix("rule."): value for name, value in values.items() if "." in name}
         rest = {name: value for name, value in values.items() if "." not in name}
         return cls(rule=AuditRule(**of_rule), **rest)
+
+    @classmethod
+    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
+        """Return the event of a line that kustos itself has just written, as `json.loads` gives it."""
+        return cls(**{**tree, "rule": AuditRule(**tree["rule"])})
 
     def decided(self) -> tuple[AuthorizableRequestContext, Action, Decision]:
         """Return the parts of Kafka's line for the event; raise ValueError or KeyError for invalid names."""

@@ -1,9 +1,10 @@
-"""The audit log: events kept in memory that outlives the process, and the sinks that write them."""
+"""The audit log: a ring of events that outlives the process, and the sinks that write them."""
 
-from kustos.gateway.audit.entries import AuditEvents
-from kustos.gateway.audit.journal import AuditKeeper
-from kustos.gateway.audit.lanes import AuditError, OnFull
+from kustos.gateway.audit.errors import AuditError
+from kustos.gateway.audit.events import AuditEvents
 from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.audit.rings import AuditRings
+from kustos.gateway.audit.sink_writer import OnFull
 from kustos.gateway.audit.sinks import AuditSettings, open_audit_sinks
 from kustos.gateway.audit.syslog import FACILITIES, SyslogReceiver, SyslogTransport, parse_receiver
 
@@ -11,8 +12,8 @@ __all__ = [
     "FACILITIES",
     "AuditError",
     "AuditEvents",
-    "AuditKeeper",
     "AuditLog",
+    "AuditRings",
     "AuditSettings",
     "OnFull",
     "SyslogReceiver",

@@ -6,7 +6,7 @@ that a crash left open is cut after its last whole line and closed at the next s
 
 An event is written when its file was synced. After a failed fsync the kernel may drop the bytes, and report
 success for the next fsync, so such a file takes no more events: it is cut after those that were written
-before, and the lane writes the others again, into a new file.
+before, and the others are written again, into a new file.
 """
 
 import asyncio
@@ -17,10 +17,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from kustos.authorizer.audit import AuditFormat
+from kustos.authorizer.audit import AuditFormat, formatter
 from kustos.client import supervised
-from kustos.gateway.audit.entries import AuditEvents, Entry
-from kustos.gateway.audit.lanes import LOG, AuditSinkError
+from kustos.gateway.audit.errors import AuditSinkError
+from kustos.gateway.audit.events import text_lines
+from kustos.gateway.audit.sink_writer import LOG
 from kustos.runtime import (
     AppendFile,
     Clock,
@@ -57,7 +58,6 @@ class JsonFilesSink:
     def __init__(
         self,
         directory: Path,
-        events: AuditEvents,
         *,
         max_bytes: int,
         max_files: int,
@@ -68,12 +68,10 @@ class JsonFilesSink:
     ) -> None:
         self._format: Final = line_format
         self._directory: Final = directory
-        self._events: Final = events
         self._max_bytes: Final = max_bytes
         self._max_files: Final = max_files
         self._roll_ms: Final = roll_ms
         self._clock: Final = clock or SystemClock()
-        self._lines: Final = events.writer()
         self._storage: Final = storage or FileSystemStorage()
         self._file: AppendFile | None = None
         self._path = directory
@@ -96,14 +94,14 @@ class JsonFilesSink:
         if self._roller is None:
             self._roller = supervised("audit-file-roller", self._roll)
 
-    async def write(self, entries: Sequence[Entry]) -> None:
+    async def write(self, lines: bytes) -> None:
         """Return when the lines are on the disk; raise `AuditSinkError`.
 
         After an error some of them may be there.
         """
         try:
             async with self._turn:
-                await asyncio.to_thread(self._write, entries)
+                await asyncio.to_thread(self._write, lines)
         except OSError as error:
             raise _failure(f"cannot write to `{self._path}`", error) from error
 
@@ -237,10 +235,9 @@ class JsonFilesSink:
                 del self._suspects[path]
         self._leave()
 
-    def _write(self, entries: Sequence[Entry]) -> None:
+    def _write(self, lines: bytes) -> None:
         self._start()
-        encoded = [self._events.encoded(entry, self._lines, self._format) for entry in entries]
-        data = b"".join(encoded)
+        data = formatted(lines, self._format)
         if self._size_bytes + len(data) <= self._max_bytes:
             self._append(data)
         else:
@@ -294,6 +291,14 @@ class JsonFilesSink:
             except OSError as error:
                 # not the events' fault: they would be written again and again
                 LOG.error("an old audit file cannot be deleted", file=name, reason=words_of(error))
+
+
+def formatted(lines: bytes, line_format: AuditFormat) -> bytes:
+    """Return the events in a format, each on a line."""
+    if line_format is AuditFormat.KUSTOS:
+        return lines
+    in_format = formatter(line_format)
+    return "".join(f"{in_format(line)}\n" for line in text_lines(lines)).encode()
 
 
 def utc_stamp(time_ms: int) -> str:

@@ -1,27 +1,28 @@
 """The audit log: takes each decision at once, writes it soon, and loses none in mode `block`.
 
-Theory of operation. `record` runs on the event loop within each request, so it only queues the decisions for
-each sink: in a lane. One task per lane drains the queue and has the sink write, off the event loop. In the
-modes `block` and `deny` (fail closed) the log is full as soon as a lane holds `queue_max_events` or its sink
-fails. That is its backpressure: until the sink has written what it refused, the gateway decides nothing more
-(`block`), or refuses every new request (`deny`). In mode `drop` a full lane drops new events, a failing sink
-drops its batch, and both are counted. Delivery is at least once: after a failure a sink may see events again,
-with the same ids.
+Theory of operation. `record` runs on the event loop within each request. It formats the decisions and puts
+them into the ring (`AuditRing`), which in the modes that fail closed outlives the process. One task for each
+sink writes what the ring has for it (`SinkWriter`). In the modes `block` and `deny` (fail closed) the log is
+full as soon as `queue_max_events` wait for a sink, a sink fails, or half of the ring is in use. That is its
+backpressure: until there is room again, the gateway decides nothing more (`block`), or refuses every new
+request (`deny`). In mode `drop` the oldest events of a sink that is too slow make room for new ones, a
+failing sink drops its batch, and both are counted. Delivery is at least once: after a failure a sink may see
+events again, with the same ids.
 
 Each principal has budgets of events (`DecisionBudgets`); beyond them equal decisions become one event a
 minute.
 
-In the modes that fail closed events stay in memory that outlives the process until they are written
-(`AuditKeeper`). A killed process leaves them to the next one, which recovers them beside its own, a piece at
-a time.
+A killed process leaves its ring to the next process of its name, which goes on in it. Rings of processes
+that will not return are copied into it, a piece at a time.
 
-`hold` is for changes of ACLs: their event waits here, not yet in a lane, until the offset of the change in
-the metadata log is known. The event is written in any case: when the offset is reported, after `HELD_MAX_S`,
-or when the log is closed. `security` takes security events, in the same order.
+`hold` is for changes of ACLs: their event waits until the offset of the change in the metadata log is known.
+The event is written in any case: when the offset is reported, after `HELD_MAX_S`, or when the log is closed.
+`security` takes security events, in the same order.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -31,21 +32,14 @@ import structlog
 from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
 from kustos.client import supervised
 from kustos.gateway.audit.budget import AuditBudget, PrincipalKey, key_of
-from kustos.gateway.audit.entries import AuditEntry, Entry, RepeatedEntry, SecurityEntry, with_logged_names
-from kustos.gateway.audit.journal import AuditKeeper, Piece
-from kustos.gateway.audit.lanes import (
-    AuditLogClosedError,
-    AuditSink,
-    AuditSinkError,
-    EventsLostError,
-    Lane,
-    OnFull,
-    nothing,
-)
+from kustos.gateway.audit.errors import AuditLogClosedError, AuditSinkError, EventsLostError
+from kustos.gateway.audit.events import AuditEvents, RepeatedRequest, RequestEvents
+from kustos.gateway.audit.rings import AuditRings
 from kustos.gateway.audit.security import FULL_RETRY_S, SecurityLog
+from kustos.gateway.audit.sink_writer import BATCH_MAX_EVENTS, AuditSink, OnFull, SinkWriter
 from kustos.gateway.audit.summaries import DecisionBudgets, Summary
 from kustos.protocol import Decided
-from kustos.runtime import Clock, SystemClock, short_switch_interval
+from kustos.runtime import Clock, SystemClock
 
 CLOSE_TIMEOUT_S: Final = 15.0
 """How long closing waits for sinks: longer than one failed attempt, shorter than supervisors wait."""
@@ -67,6 +61,7 @@ class AuditLog:
 
     def __init__(
         self,
+        events: AuditEvents,
         sinks: Sequence[AuditSink],
         *,
         queue_max_events: int = 65_536,
@@ -74,15 +69,21 @@ class AuditLog:
         denied_bytes_per_hour: int = 104_857_600,
         allowed_bytes_per_hour: int = 2**30,
         clock: Clock | None = None,
-        keeper: AuditKeeper | None = None,
+        rings: AuditRings | None = None,
     ) -> None:
-        self.lanes: Final = tuple(Lane(sink, on_full, queue_max_events) for sink in sinks)
+        self._rings: Final = rings or AuditRings()
+        self._ring: Final = self._rings.own
+        self._progress: Final = asyncio.Event()
+        """Set whenever a sink has written a batch."""
+        self.writers: Final = tuple(
+            SinkWriter(sink, self._ring, on_full, queue_max_events, self._progress.set) for sink in sinks
+        )
         self.refused_requests = 0
         """Requests refused since the log was full, since the start; only in mode `deny`."""
         self._limit: Final = queue_max_events
         self.denies: Final = on_full is OnFull.DENY
         """Whether requests are refused while the log is full."""
-        self._blocks: Final = on_full is not OnFull.DROP
+        self._drops: Final = on_full is OnFull.DROP
         clock = clock or SystemClock()
         self.budgets: Final = DecisionBudgets(
             denied_bytes_per_hour, allowed_bytes_per_hour, clock.monotonic_ms
@@ -90,36 +91,37 @@ class AuditLog:
         self._takes_lease: Final = self.budgets.use.takes_lease
         self._summaries: asyncio.TimerHandle | None = None
         self._wall_ms: Final = clock.wall_ms
+        self._events: Final = events
         self._number = 0
         self._is_open = True
-        self._held: dict[int, tuple[AuditEntry, asyncio.TimerHandle, Callable[[], object]]] = {}
+        self._held: dict[int, tuple[RequestEvents, asyncio.TimerHandle, Callable[[], None]]] = {}
         self._loop: Final = asyncio.get_running_loop()
-        self._journals: Final = keeper
-        self._keeper: Final = keeper if self._blocks else None
         self.security: Final = SecurityLog(
             self._put_security,
             lambda: self.is_full,
-            self._keep_security,
+            self._hold_security,
             AuditBudget(denied_bytes_per_hour, clock.monotonic_ms),
         )
-        self._tasks: Final = [supervised("audit-lane", lane.run) for lane in self.lanes]
+        self._tasks: Final = [supervised("audit-sink", each.run) for each in self.writers]
         self._recovering: asyncio.Task[None] | None = None
-        if keeper is not None and keeper.has_left:
-            self._recovering = supervised("audit-recovery", partial(self._recover, keeper))
+        self._left: Final = [(each, each.cursor()) for each in self._rings.left]
+        if self.writers and self._left:
+            self._recovering = supervised("audit-recovery", self._recover)
 
     @property
     def is_full(self) -> bool:
         """Whether nothing more may be decided now; never in mode `drop`."""
-        if self._blocks:
-            for lane in self.lanes:
-                if lane.is_failing or lane.depth >= self._limit:
-                    return True
-        return self._keeper is not None and self._keeper.is_full
+        if self._drops or not self.writers:
+            return False
+        for each in self.writers:
+            if each.is_full:
+                return True
+        return self._ring.is_full
 
     @property
     def is_ready(self) -> bool:
         """Whether every sink writes."""
-        return self._is_open and not any(lane.is_failing for lane in self.lanes)
+        return self._is_open and not any(each.is_failing for each in self.writers)
 
     def record(
         self,
@@ -132,16 +134,16 @@ class AuditLog:
 
         In the modes that fail closed it takes them even when full: every decision must be written. Callers
         check `is_full` before they decide, which keeps the excess small. Raise `AuditLogClosedError` after
-        `close`.
+        `close`, and `AuditRingError` if the ring has no room: then the decisions must not take effect.
         """
         if not self._is_open:
             raise _closed()
-        if not (self.lanes and decided):
+        if not (self.writers and decided):
             return
         now_ms = self._wall_ms()
         admitted = self.budgets.admit(context, decided, now_ms, acl_offset)
         if admitted:
-            self._put(self._entry(now_ms, context, admitted, acl_offset, latency_us))
+            self._put_request(now_ms, context, admitted, acl_offset, latency_us)
         if len(self.budgets.summaries):
             self._await_summaries()
 
@@ -152,20 +154,22 @@ class AuditLog:
 
         It gets the correlation id of the request, the offset of the ACLs, and the latency in microseconds.
         """
-        decided, keeper = tuple(decided), self._keeper
+        decided = tuple(decided)
 
         def by_decision(correlation_id: int, acl_offset: int, latency_us: int) -> None:
             self.record(replace(context, correlation_id=correlation_id), decided, acl_offset, latency_us)
 
         size_bytes = self.budgets.repeated_bytes(context, decided)
-        if keeper is None or size_bytes is None or not self.lanes:
+        if size_bytes is None or not self.writers:
             return by_decision
         owner = key_of(context.principal)
-        return partial(self._record_again, keeper.repeated(context, decided), owner, size_bytes, by_decision)
+        return partial(
+            self._record_again, self._events.repeated(context, decided), owner, size_bytes, by_decision
+        )
 
     def _record_again(
         self,
-        repeated: RepeatedEntry,
+        repeated: RepeatedRequest,
         owner: PrincipalKey,
         size_bytes: int,
         by_decision: Callable[[int, int, int], None],
@@ -178,8 +182,9 @@ class AuditLog:
             return
         if not self._is_open:
             raise _closed()
-        self._put(repeated.entry(self._number, self._wall_ms(), correlation_id, acl_offset, latency_us))
-        self._number += len(repeated.decided)
+        number, count = self._number, len(repeated.of_decision)
+        self._number += count
+        self._put(repeated.lines(number, self._wall_ms(), correlation_id, acl_offset, latency_us), count)
 
     def hold(
         self,
@@ -195,27 +200,55 @@ class AuditLog:
         """
         if not self._is_open:
             raise _closed()
-        if not self.lanes or not decided or len(self._held) >= HELD_MAX:
+        if not self.writers or not decided or len(self._held) >= HELD_MAX:
             self.record(context, decided, acl_offset, latency_us)
             return _nobody_listens
-        entry = self._entry(self._wall_ms(), context, tuple(decided), acl_offset, latency_us)
-        release = partial(self._release, entry.number)
-        timer = self._loop.call_later(HELD_MAX_S, release, None)
-        self._held[entry.number] = (entry, timer, self._keep_held([entry]))
+        number = self._take_numbers(len(decided))
+        request = RequestEvents(
+            number, self._wall_ms(), context, tuple(decided), acl_offset, latency_us=latency_us
+        )
+        forget = self._hold([self._events.lines(request)])
+        release = partial(self._release, number)
+        self._held[number] = (request, self._loop.call_later(HELD_MAX_S, release, None), forget)
         return release
 
-    def _entry(
-        self,
-        time_ms: int,
-        context: AuthorizableRequestContext,
-        decided: tuple[Decided, ...],
-        acl_offset: int,
-        latency_us: int | None = None,
-    ) -> AuditEntry:
-        logged = with_logged_names(decided)
-        entry = AuditEntry(self._number, time_ms, context, logged, acl_offset, latency_us=latency_us)
-        self._number += len(decided)
-        return entry
+    def _release(self, number: int, change_offset: int | None) -> None:
+        if (held := self._held.pop(number, None)) is not None:
+            request, timer, forget = held
+            timer.cancel()
+            lines = self._events.lines(request._replace(change_offset=change_offset))
+            self._put(lines, len(request.decided))
+            forget()
+
+    def _hold(self, records: Sequence[bytes]) -> Callable[[], None]:
+        """Keep lines that wait for their outcome in a ring that outlives the process.
+
+        Return the callback for when the lines with the outcome are in the ring.
+        """
+        if not self._ring.is_durable:
+            return _nothing
+        held = [self._ring.hold(lines) for lines in records]
+
+        def forget() -> None:
+            for each in held:
+                self._ring.release(each)
+
+        return forget
+
+    def _hold_security(self, events: Sequence[SecurityEvent]) -> Callable[[], None]:
+        """Keep the events of a change that begins, as they are written if no outcome is reported."""
+        if not self.writers:
+            return _nothing
+        first = self._take_numbers(len(events))
+        return self._hold(
+            [self._events.security_line(number, each) for number, each in enumerate(events, first)]
+        )
+
+    def _put_security(self, event: SecurityEvent) -> None:
+        if not self._is_open:
+            raise _closed()
+        if self.writers:
+            self._put(self._events.security_line(self._take_numbers(1), event), 1)
 
     def _await_summaries(self) -> None:
         if self._summaries is None and self._is_open:
@@ -227,79 +260,88 @@ class AuditLog:
         self._summaries = None
         try:
             if not self.is_full:
-                self._write_summaries(self.budgets.summaries.take(SUMMARIES_PER_TURN))
+                self._put_summaries(self.budgets.summaries.take(SUMMARIES_PER_TURN))
         finally:
             if len(self.budgets.summaries):
                 self._await_summaries()
 
-    def _write_summaries(self, summaries: Sequence[Summary]) -> None:
+    def _put_summaries(self, summaries: Sequence[Summary]) -> None:
         for each in summaries:
-            entry = self._entry(each.time_ms, each.context, (each.decided,), each.acl_offset)
-            # an orderly stop writes all at once, also what the journal has no room for
-            self._put(entry, is_kept=self._keeper is not None and not self._keeper.is_full)
+            self._put_request(each.time_ms, each.context, (each.decided,), each.acl_offset)
 
-    def _release(self, number: int, change_offset: int | None) -> None:
-        if (held := self._held.pop(number, None)) is not None:
-            entry, timer, on_done = held
-            timer.cancel()
-            self._put(entry._replace(change_offset=change_offset))
-            on_done()
+    def _put_request(
+        self,
+        time_ms: int,
+        context: AuthorizableRequestContext,
+        decided: Sequence[Decided],
+        acl_offset: int,
+        latency_us: int | None = None,
+    ) -> None:
+        count = len(decided)
+        request = RequestEvents(
+            self._take_numbers(count), time_ms, context, decided, acl_offset, latency_us=latency_us
+        )
+        self._put(self._events.lines(request), count)
 
-    def _keep_security(self, events: Sequence[SecurityEvent]) -> Callable[[], object]:
-        """Keep the events of a change that begins, as they are written if no outcome is reported."""
-        numbers = range(self._number, self._number + len(events))
-        self._number = numbers.stop
-        return self._keep_held([SecurityEntry(*each) for each in zip(numbers, events, strict=True)])
-
-    def _keep_held(self, entries: Sequence[Entry]) -> Callable[[], object]:
-        """Keep entries that wait for their outcome; return the callback for when they are in the lanes."""
-        if self._keeper is None or not self.lanes:
-            return nothing
-        return partial(_call_all, [self._keeper.keep(entry, 1)[1] for entry in entries])
-
-    def _put_security(self, event: SecurityEvent) -> None:
-        if not self._is_open:
-            raise _closed()
-        if self.lanes:
-            self._put(SecurityEntry(self._number, event))
-            self._number += 1
+    def _take_numbers(self, count: int) -> int:
+        """Return the first of so many numbers of events."""
+        number = self._number
+        self._number += count
+        return number
 
     @property
     def now_ms(self) -> int:
-        """The wall time by which entries are stamped."""
+        """The wall time by which events are stamped."""
         return self._wall_ms()
 
-    def _put(self, entry: Entry, *, is_kept: bool = True) -> None:
-        on_done: Callable[[], object] = nothing
-        if is_kept and self._keeper is not None and self.lanes:
-            entry, on_done = self._keeper.keep(entry, len(self.lanes))
-        for lane in self.lanes:
-            if self._blocks or lane.depth < self._limit:
-                lane.put(entry, on_done)
-            else:
-                lane.dropped += entry.size
+    def _put(self, lines: bytes, events: int) -> None:
+        if self._drops and not self._has_made_room(len(lines), events):
+            for each in self.writers:
+                each.dropped += events
+            return
+        self._ring.put(lines, events)
+        for each in self.writers:
+            each.notify()
 
-    async def _recover(self, keeper: AuditKeeper) -> None:
-        """Write what earlier processes left, one piece after the other.
+    def _has_made_room(self, size_bytes: int, events: int) -> bool:
+        """Drop the oldest events of sinks that are too slow; return whether new ones have room."""
+        for each in self.writers:
+            while each.waiting + events > self._limit and each.drop_oldest():
+                pass
+        while not self._ring.has_room(size_bytes):
+            if not max(self.writers, key=lambda each: each.waiting).drop_oldest():
+                return False
+        return True
 
-        After an exception it begins again with the first piece that is not written.
+    async def _recover(self) -> None:
+        """Copy the rings of earlier processes into this one's, a piece at a time, and remove them.
+
+        A piece is freed when every sink has written it. After an exception it begins again with the first
+        piece that is not freed.
         """
-        pieces = keeper.left()
-        while (piece := await self._next_piece(pieces)) is not None:
-            (*entries, last), on_done = piece
-            # a lane keeps the order: with the last entry it has written them all
-            written = [asyncio.Event() for _ in self.lanes]
-            for lane, event in zip(self.lanes, written, strict=True):
-                for entry in entries:
-                    lane.put(entry)
-                lane.put(last, event.set)
-            for event in written:
-                await event.wait()
-            on_done()
+        while self._left:
+            ring, cursor = self._left[0]
+            while not ring.is_empty:
+                piece = ring.read(cursor, BATCH_MAX_EVENTS)
+                end = self._ring.tail
+                for line in piece.lines.splitlines(keepends=True):
+                    await self._wait_for(partial(self._ring.has_room, len(line)))
+                    end = self._ring.put(line, 1)
+                    for writer in self.writers:
+                        writer.notify()
+                await self._wait_for(partial(self._has_freed, end))
+                ring.advance(cursor, piece)
+            del self._left[0]
+            self._rings.remove(ring)
 
-    async def _next_piece(self, pieces: Iterator[Piece]) -> Piece | None:
-        with short_switch_interval():
-            return await asyncio.to_thread(next, pieces, None)
+    def _has_freed(self, end: int) -> bool:
+        return self._ring.tail >= end
+
+    async def _wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait for what a sink's progress brings."""
+        while not condition():
+            self._progress.clear()
+            await self._progress.wait()
 
     async def close(self) -> None:
         """Return when everything is written and the sinks are closed.
@@ -312,44 +354,62 @@ class AuditLog:
         self._is_open = False
         if self._summaries is not None:
             self._summaries.cancel()
-        self._write_summaries(self.budgets.summaries.take(is_end=True))
         for number in list(self._held):
             self._release(number, None)
         end_s = self._loop.time() + CLOSE_TIMEOUT_S
-        if self._recovering is not None:
-            # what it does not write is left to the next start; the sinks need time for the other events
-            await asyncio.wait([self._recovering], timeout=CLOSE_TIMEOUT_S / 2)
-            self._recovering.cancel()
-        for lane in self.lanes:
-            lane.end()
-        lost: list[str] = []
+        await self._finish_within(CLOSE_TIMEOUT_S / 2)
+        for each in self.writers:
+            each.end()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=max(0, end_s - self._loop.time()))
             for task in late:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        for lane in self.lanes:
-            if lane.depth:
-                # its file or connection may still be in use, so it is left to the end of the process
-                lost.append(f"`{lane.sink.name}` did not take {lane.depth} events")
-                continue
-            try:
-                await lane.sink.close()
-            except AuditSinkError as error:
-                lost.append(f"`{lane.sink.name}` did not close: {error}")
-        if self._journals is not None:
-            self._journals.close()
+        lost = [reason for each in self.writers if (reason := await _closed_with(each))]
+        if left := len(self.budgets.summaries):
+            lost.append(f"the journal had no room for {left} sums of decisions")
+        self._rings.close()
         if lost:
             raise EventsLostError("; ".join(lost))
 
+    async def _finish_within(self, timeout_s: float) -> None:
+        """Put what was counted, and recover what earlier processes left, as far as there is time.
 
-def _call_all(callbacks: Sequence[Callable[[], object]]) -> None:
-    for callback in callbacks:
-        callback()
+        What is not recovered is left to the next start: the sinks need time for the other events.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._put_last_summaries()
+                if self._recovering is not None:
+                    await asyncio.wait([self._recovering])
+        if self._recovering is not None:
+            self._recovering.cancel()
+
+    async def _put_last_summaries(self) -> None:
+        while len(self.budgets.summaries):
+            if not self._drops:
+                await self._wait_for(lambda: not self._ring.is_full)
+            self._put_summaries(self.budgets.summaries.take(1, is_end=True))
+
+
+async def _closed_with(writer: SinkWriter) -> str | None:
+    """Close a sink; return why events may be lost."""
+    if writer.depth:
+        # its file or connection may still be in use, so it is left to the end of the process
+        return f"`{writer.sink.name}` did not take {writer.depth} events"
+    try:
+        await writer.sink.close()
+    except AuditSinkError as error:
+        return f"`{writer.sink.name}` did not close: {error}"
+    return None
 
 
 def _closed() -> AuditLogClosedError:
     return AuditLogClosedError("the audit log is closed, nothing can be decided any more")
+
+
+def _nothing() -> None:
+    """Forget lines that no ring holds."""
 
 
 def _nobody_listens(_change_offset: int | None) -> None:

@@ -9,23 +9,20 @@ writes the lines again into a new one: a later fsync of the same file would prov
 
 import asyncio
 import fcntl
+import json
 import os
 import stat
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from kustos.authorizer import Action
 from kustos.authorizer.audit import AuditEvent, AuditLevel, audit_level, audit_line, visible
 from kustos.authorizer.index import PROBED_NAME
-from kustos.gateway.audit.entries import AuditEntry, Entry, RecoveredEntry
-from kustos.gateway.audit.lanes import AuditSinkError
-from kustos.protocol import Decided
+from kustos.gateway.audit.errors import AuditSinkError
+from kustos.gateway.audit.events import text_lines
 from kustos.runtime import FileSystemStorage
-from kustos.wire import api_name
 
 FILE_MODE: Final = 0o600
 LOGGER: Final = "kafka.authorizer.logger"
@@ -56,10 +53,10 @@ class KafkaLinesSink:
         except OSError as error:
             raise _failure(self._path, error) from error
 
-    async def write(self, entries: Sequence[Entry]) -> None:
+    async def write(self, lines: bytes) -> None:
         """Return when the lines are on the disk; raise `AuditSinkError`, then none of them count."""
         try:
-            await asyncio.to_thread(self._write, entries)
+            await asyncio.to_thread(self._write, lines)
         except OSError as error:
             raise _failure(self._path, error) from error
 
@@ -93,8 +90,8 @@ class KafkaLinesSink:
         except FileNotFoundError:
             return False  # moved away, and no new one was created yet
 
-    def _write(self, entries: Sequence[Entry]) -> None:
-        data = "".join(line for entry in entries for line in self._lines_of(entry)).encode()
+    def _write(self, lines: bytes) -> None:
+        data = "".join(map(self._line_of, text_lines(lines))).encode()
         if not data:
             return
         descriptor = self._current()
@@ -128,31 +125,21 @@ class KafkaLinesSink:
                 self._path.rename(self._path.with_name(f"{self._path.name}.suspect-{left.st_ino}"))
         self._close()
 
-    def _lines_of(self, entry: Entry) -> Iterator[str]:
-        match entry:
-            case AuditEntry():
-                yield from self._lines(entry)
-            case RecoveredEntry(line) if '"schema_version":1,' in line:
-                yield from self._line_of(AuditEvent.from_json(line))
-
-    def _line_of(self, event: AuditEvent) -> Iterator[str]:
-        """Yield the line of an event of an earlier process, if its level is shown."""
+    def _line_of(self, line: str) -> str:
+        """Return the line of an event; empty for a security event, and if its level is not shown."""
+        tree = json.loads(line)
+        if "event_type" in tree:
+            return ""
+        event = AuditEvent.of_tree(tree)
         context, action, decision = event.decided()
-        if event.resource_name is None:
-            action = replace(action, resource_name=PROBED_NAME)
         level = audit_level(action, decision)
-        if level in self._shown:
-            line = audit_line(context, action, decision, api_name=event.api_name)
-            yield f"[{log4j_time(event.time_ms)}] {level.value} {visible(line)} ({LOGGER})\n"
-
-    def _lines(self, entry: AuditEntry) -> Iterator[str]:
-        name = api_name(entry.context.request_type)
-        stamp = log4j_time(entry.time_ms)
-        for decided in entry.decided:
-            level = audit_level(decided.action, decided.decision)
-            if level in self._shown:
-                line = audit_line(entry.context, _logged_action(decided), decided.decision, api_name=name)
-                yield f"[{stamp}] {level.value} {visible(line)} ({LOGGER})\n"
+        if level not in self._shown:
+            return ""
+        if event.resource_name is None:
+            # Kafka shows a check of any resource with the name that it probes with
+            action = replace(action, resource_name=PROBED_NAME)
+        text = audit_line(context, action, decision, api_name=event.api_name)
+        return f"[{log4j_time(event.time_ms)}] {level.value} {visible(text)} ({LOGGER})\n"
 
 
 def _append_whole(descriptor: int, data: bytes, size_bytes: int) -> None:
@@ -166,11 +153,6 @@ def _append_whole(descriptor: int, data: bytes, size_bytes: int) -> None:
         with suppress(OSError):
             os.ftruncate(descriptor, size_bytes)
         raise
-
-
-def _logged_action(decided: Decided) -> Action:
-    """Return the action as Kafka shows it: a check of any resource has the name that it probes with."""
-    return replace(decided.action, resource_name=PROBED_NAME) if decided.name is None else decided.action
 
 
 def log4j_time(time_ms: int) -> str:

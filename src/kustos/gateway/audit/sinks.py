@@ -5,10 +5,10 @@ from pathlib import Path
 
 from kustos.authorizer.audit import AuditFormat
 from kustos.client import ClientSettings, ClientTls, connect
-from kustos.gateway.audit.entries import AuditEvents
+from kustos.gateway.audit.errors import AuditSinkError
 from kustos.gateway.audit.json_files import JsonFilesSink
-from kustos.gateway.audit.lanes import AuditSink, AuditSinkError, OnFull
 from kustos.gateway.audit.log4j import KafkaLinesSink
+from kustos.gateway.audit.sink_writer import AuditSink, OnFull
 from kustos.gateway.audit.syslog import (
     FACILITIES,
     SyslogMessages,
@@ -185,14 +185,12 @@ class AuditSettings:
     ).field()
 
 
-async def open_audit_sinks(
-    settings: AuditSettings, upstream: ClientSettings, events: AuditEvents
-) -> list[AuditSink]:
+async def open_audit_sinks(settings: AuditSettings, upstream: ClientSettings) -> list[AuditSink]:
     """Return the sinks, each opened; raise `AuditSinkError` if one cannot be used, and close the others."""
     opened: list[AuditSink] = []
     try:
         for name in settings.sinks:
-            sink = _sink(name, settings, upstream, events)
+            sink = _sink(name, settings, upstream)
             await sink.open()
             opened.append(sink)
     except BaseException:
@@ -202,11 +200,10 @@ async def open_audit_sinks(
     return opened
 
 
-def _sink(name: str, settings: AuditSettings, upstream: ClientSettings, events: AuditEvents) -> AuditSink:
+def _sink(name: str, settings: AuditSettings, upstream: ClientSettings) -> AuditSink:
     if name == "json" and settings.json_directory is not None:
         return JsonFilesSink(
             settings.json_directory,
-            events,
             max_bytes=settings.json_max_bytes,
             max_files=settings.json_max_files,
             roll_ms=settings.json_roll_ms,
@@ -217,7 +214,6 @@ def _sink(name: str, settings: AuditSettings, upstream: ClientSettings, events: 
     if name == "kafka" and settings.kafka_topic is not None:
         return KafkaTopicSink(
             settings.kafka_topic,
-            events,
             upstream.bootstrap_servers,
             lambda address: connect(address, upstream),
             upstream.limits.request_timeout_ms,
@@ -225,7 +221,7 @@ def _sink(name: str, settings: AuditSettings, upstream: ClientSettings, events: 
         )
     if name == "syslog" and settings.syslog_receiver is not None:
         messages = SyslogMessages.of_host(
-            events, settings.syslog_facility, settings.syslog_format, settings.syslog_max_bytes
+            settings.syslog_facility, settings.syslog_format, settings.syslog_max_bytes
         )
         tls = settings.syslog_tls
         return SyslogSink(settings.syslog_receiver, messages, None if tls is None else tls.context)

@@ -7,17 +7,18 @@ large for the topic is sent in smaller pieces.
 """
 
 import asyncio
+import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
 
 import structlog
 
-from kustos.authorizer.audit import AuditFormat
+from kustos.authorizer.audit import AuditFormat, formatter
 from kustos.client import NONE, ClientError, KafkaConnection, KafkaError, NodeAddress, ProtocolViolationError
 from kustos.gateway.audit.batches import EventBatch, EventRecord, batches_of
-from kustos.gateway.audit.entries import AuditEvents, Entry
-from kustos.gateway.audit.lanes import AuditSinkError
+from kustos.gateway.audit.errors import AuditSinkError
+from kustos.gateway.audit.events import text_lines
 from kustos.wire import ApiKey, Message, MessageCodec
 
 ATTEMPTS: Final = 5
@@ -67,7 +68,6 @@ class KafkaTopicSink:
     def __init__(
         self,
         topic: str,
-        events: AuditEvents,
         bootstrap: Sequence[NodeAddress],
         connect: Connect,
         timeout_ms: int = 30_000,
@@ -76,11 +76,9 @@ class KafkaTopicSink:
         self._format: Final = line_format
         self.shortened_events = 0
         self._topic: Final = topic
-        self._events: Final = events
         self._bootstrap: Final = tuple(bootstrap)
         self._connect: Final = connect
         self._timeout_ms: Final = timeout_ms
-        self._lines: Final = events.writer()
         self._links: dict[NodeAddress, KafkaConnection] = {}
         self._brokers: tuple[NodeAddress, ...] = ()
         self._leaders: dict[int, NodeAddress] = {}
@@ -89,26 +87,28 @@ class KafkaTopicSink:
         """Look up the leaders of the topic's partitions; raise `AuditSinkError`."""
         await self._persist({})
 
-    async def write(self, entries: Sequence[Entry]) -> None:
+    async def write(self, lines: bytes) -> None:
         """Return when the cluster has acknowledged all; raise `AuditSinkError`, then some may be written."""
         await self.open()
         count = max(self._leaders) + 1
-        await self._persist(await asyncio.to_thread(self._batches, entries, count))
+        await self._persist(await asyncio.to_thread(self._batches, lines, count))
 
     async def close(self) -> None:
         """Close the connections."""
         self._forget()
 
-    def _batches(self, entries: Sequence[Entry], partition_count: int) -> Batches:
+    def _batches(self, lines: bytes, partition_count: int) -> Batches:
         """Return the encoded record batches of each partition, in order."""
         records: dict[int, list[EventRecord]] = {}
-        for entry in entries:
-            key = entry.key
-            of_partition = records.setdefault(partition_of(key.encode(), partition_count), [])
-            of_partition.extend(
-                EventRecord.of(key, line, entry.time_ms)
-                for line in self._events.formatted_lines(entry, self._lines, self._format)
-            )
+        in_format = formatter(self._format)
+        partitions: dict[str, int] = {}
+        for line in text_lines(lines):
+            event = json.loads(line)
+            key = _key_of(event)
+            if key not in partitions:
+                partitions[key] = partition_of(key.encode(), partition_count)
+            record = EventRecord.of(key, in_format(line), event["time_ms"])
+            records.setdefault(partitions[key], []).append(record)
         headers = HEADERS.get(self._format, ())
         return {partition: deque(batches_of(items, headers)) for partition, items in records.items()}
 
@@ -249,6 +249,12 @@ class KafkaTopicSink:
 
 
 _LEADER_NOT_AVAILABLE: Final = 5
+
+
+def _key_of(event: Mapping[str, Any]) -> str:
+    """Return the principal of an event, as a record's key; empty if nobody was authenticated."""
+    name = event["principal_name"]
+    return "" if name is None else f"{event['principal_type']}:{name}"
 
 
 def _count(batches: Batches) -> int:

@@ -91,7 +91,7 @@ class GatewayObserver:
 
     def login_ended(self, login: Login) -> bool:
         """Record the event of a login; return whether it may take effect: no login goes unaudited."""
-        if not self.audit.lanes:
+        if not self.audit.writers:
             # nothing is written, so nothing is counted either
             return True
         security, time_ms = self.audit.security, self.audit.now_ms

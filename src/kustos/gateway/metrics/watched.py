@@ -98,14 +98,14 @@ class Watched(Collector):
         shortened = CounterMetricFamily(
             "kustos_audit_shortened_events", "Events written with long texts cut.", labels=labels
         )
-        for lane in audit.lanes:
-            name = (lane.sink.name,)
-            depth.add_metric(name, lane.depth)
-            failing.add_metric(name, int(lane.is_failing))
-            written.add_metric(name, lane.written)
-            dropped.add_metric(name, lane.dropped)
-            failures.add_metric(name, lane.failures)
-            shortened.add_metric(name, lane.sink.shortened_events)
+        for writer in audit.writers:
+            name = (writer.sink.name,)
+            depth.add_metric(name, writer.depth)
+            failing.add_metric(name, int(writer.is_failing))
+            written.add_metric(name, writer.written)
+            dropped.add_metric(name, writer.dropped)
+            failures.add_metric(name, writer.failures)
+            shortened.add_metric(name, writer.sink.shortened_events)
         yield from (depth, failing, written, dropped, failures, shortened)
 
 

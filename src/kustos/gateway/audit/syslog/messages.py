@@ -8,13 +8,12 @@ The structured data says only which program wrote it.
 import json
 import re
 import socket
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from kustos.authorizer.audit import AuditFormat, JsonLines, formatter, rfc3339
+from kustos.authorizer.audit import AuditFormat, formatter, rfc3339
 from kustos.gateway.audit.batches import cut_texts
-from kustos.gateway.audit.entries import AuditEvents, Entry
+from kustos.gateway.audit.events import text_lines
 
 FACILITIES: Final = {
     "user": 1,
@@ -49,23 +48,19 @@ class SyslogMessage(NamedTuple):
 class SyslogMessages:
     """Makes messages of at most `max_bytes`, unless an event does not fit even with its texts cut."""
 
-    events: AuditEvents
     facility: int
     line_format: AuditFormat
     max_bytes: int
     host_name: str
 
     @classmethod
-    def of_host(
-        cls, events: AuditEvents, facility: str, line_format: AuditFormat, max_bytes: int
-    ) -> "SyslogMessages":
+    def of_host(cls, facility: str, line_format: AuditFormat, max_bytes: int) -> "SyslogMessages":
         """Return the instance of this machine."""
-        return cls(events, FACILITIES[facility], line_format, max_bytes, header_text(socket.gethostname()))
+        return cls(FACILITIES[facility], line_format, max_bytes, header_text(socket.gethostname()))
 
-    def of_entry(self, entry: Entry, writer: JsonLines) -> Iterator[SyslogMessage]:
-        """Yield the message of each event."""
-        for line in self.events.json_lines(entry, writer):
-            yield self._message(line)
+    def of_lines(self, lines: bytes) -> list[SyslogMessage]:
+        """Return the message of each event."""
+        return list(map(self._message, text_lines(lines)))
 
     def _message(self, line: str) -> SyslogMessage:
         event: dict[str, Any] = json.loads(line)

@@ -7,7 +7,6 @@ from typing import Final
 
 import structlog
 
-from kustos.gateway.audit.entries import Entry
 from kustos.gateway.audit.syslog.messages import SyslogMessages
 from kustos.gateway.audit.syslog.transports import SyslogReceiver, Way, failure, open_way
 
@@ -33,7 +32,6 @@ class SyslogSink:
         self._receiver: Final = receiver
         self._messages: Final = messages
         self._tls: Final = tls
-        self._lines: Final = messages.events.writer()
         self._way: Way | None = None
 
     async def open(self) -> None:
@@ -43,10 +41,10 @@ class SyslogSink:
         except OSError as error:
             raise failure(self._receiver, error) from error
 
-    async def write(self, entries: Sequence[Entry]) -> None:
+    async def write(self, lines: bytes) -> None:
         """Return when the kernel has all messages; raise `AuditSinkError`, then some may be sent."""
         try:
-            shortened = await asyncio.to_thread(self._write, entries)
+            shortened = await asyncio.to_thread(self._write, lines)
         except OSError as error:
             raise failure(self._receiver, error) from error
         if shortened:
@@ -64,9 +62,9 @@ class SyslogSink:
             self._way = open_way(self._receiver, self._tls)
         return self._way
 
-    def _write(self, entries: Sequence[Entry]) -> int:
+    def _write(self, lines: bytes) -> int:
         """Send the events; return how many were cut."""
-        made = [each for entry in entries for each in self._messages.of_entry(entry, self._lines)]
+        made = self._messages.of_lines(lines)
         data = [each.data for each in made]
         try:
             self._send(data)

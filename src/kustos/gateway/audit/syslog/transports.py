@@ -16,7 +16,7 @@ from enum import Enum, unique
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from kustos.gateway.audit.lanes import AuditSinkError
+from kustos.gateway.audit.errors import AuditSinkError
 
 TIMEOUT_S: Final = 10.0
 """For a connection, and for each batch of messages: a receiver that takes nothing must show as failing."""

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kustos.gateway.audit.entries import AuditEvents
-from kustos.gateway.audit.journal import AuditJournal, AuditKeeper
+from kustos.gateway.audit.errors import AuditLogClosedError, EventsLostError
+from kustos.gateway.audit.events import AuditEvents
 from kustos.gateway.audit.json_files import JsonFilesSink
-from kustos.gateway.audit.lanes import AuditLogClosedError, EventsLostError
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.log4j import KafkaLinesSink
+from kustos.gateway.audit.ring import AuditRing
+from kustos.gateway.audit.rings import AuditRings
 from kustos.runtime import SystemEntropy
 from testkit.gateway.audit import CONTEXT, DENIED, ControlledSink, decided, refusing, until, willing
 
@@ -20,61 +21,56 @@ def events() -> AuditEvents:
     return AuditEvents.of_node(1, SystemEntropy())
 
 
-def keeper_of(directory: Path, name: str = "node", living: tuple[str, ...] = ()) -> AuditKeeper:
-    return AuditKeeper.open(directory / "journals", name, living, events())
-
-
-def names_of(lines: list[str]) -> list[str]:
-    return [json.loads(line)["resource_name"] for line in lines]
+def rings_of(directory: Path, name: str = "node", living: tuple[str, ...] = ()) -> AuditRings:
+    return AuditRings.open(directory / "journals", name, living, events())
 
 
 async def killed(directory: Path, name: str = "node") -> None:
     """Take three decisions, of which the sink writes none, and be gone without a word."""
     sink = ControlledSink()
-    keeper = keeper_of(directory, name, ("worker-1", "worker-2"))
-    log = AuditLog([sink], keeper=keeper)
+    rings = rings_of(directory, name, ("worker-1", "worker-2"))
+    log = AuditLog(events(), [sink], rings=rings)
     log.record(CONTEXT, [decided("one"), decided("two")], 7)
     written_at = log.hold(CONTEXT, [decided("three")], 7)
     written_at(12)
     log.hold(CONTEXT, [decided("four")], 7)
     for task in log._tasks:
         task.cancel()
-    keeper.close()
+    rings.close()
 
 
 async def test_what_a_killed_process_took_is_written_by_the_next(tmp_path: Path) -> None:
     await killed(tmp_path)
     sink = willing()
-    log = AuditLog([sink], keeper=keeper_of(tmp_path))
+    log = AuditLog(events(), [sink], rings=rings_of(tmp_path))
     log.record(CONTEXT, [decided("five")], 8)
     await log.close()
-    assert names_of(sink.recovered) == ["one", "two", "three", "four"]
-    assert sink.names == ["five"]
-    offsets = [json.loads(line)["change_offset"] for line in sink.recovered]
-    assert offsets == [None, None, 12, None], "the last that was kept of an event counts"
+    # the event whose change had no outcome yet was put before the last process ended
+    assert sink.names == ["one", "two", "three", "four", "five"]
+    offsets = [each["change_offset"] for each in sink.events]
+    assert offsets == [None, None, 12, None, None], "the event with the outcome counts"
     again = willing()
-    log = AuditLog([again], keeper=keeper_of(tmp_path))
+    log = AuditLog(events(), [again], rings=rings_of(tmp_path))
     log.record(CONTEXT, [decided("six")], 8)
     await log.close()
-    assert again.names == ["six"]
-    assert again.recovered == [], "what was written is not written again"
+    assert again.names == ["six"], "what was written is not written again"
 
 
 async def test_what_is_recorded_again_is_kept_and_written_like_all_else(tmp_path: Path) -> None:
     sink = ControlledSink()
-    keeper = keeper_of(tmp_path)
-    log = AuditLog([sink], keeper=keeper)
+    rings = rings_of(tmp_path)
+    log = AuditLog(events(), [sink], rings=rings)
     log.record(CONTEXT, [decided("one"), decided("two")], 7)
     again = log.recorder(CONTEXT, [decided("one"), decided("two")])
     again(11, 7, 40)
     again(12, 8, 50)
     for task in log._tasks:
         task.cancel()
-    keeper.close()
+    rings.close()
     sink = willing()
-    await AuditLog([sink], keeper=keeper_of(tmp_path)).close()
-    lines = list(map(json.loads, sink.recovered))
-    assert names_of(sink.recovered) == ["one", "two"] * 3
+    await AuditLog(events(), [sink], rings=rings_of(tmp_path)).close()
+    lines = sink.events
+    assert sink.names == ["one", "two"] * 3
     assert [line["correlation_id"] for line in lines] == [9, 9, 11, 11, 12, 12]
     assert [line["latency_us"] for line in lines] == [None, None, 40, 40, 50, 50]
     assert [line["acl_offset"] for line in lines] == [7, 7, 7, 7, 8, 8]
@@ -84,7 +80,10 @@ async def test_what_is_recorded_again_is_kept_and_written_like_all_else(tmp_path
 @pytest.mark.parametrize("has_keeper", [False, True])
 async def test_what_is_recorded_again_passes_the_same_limits(tmp_path: Path, has_keeper: bool) -> None:
     log = AuditLog(
-        [sink := willing()], keeper=keeper_of(tmp_path) if has_keeper else None, denied_bytes_per_hour=10_000
+        events(),
+        [sink := willing()],
+        rings=rings_of(tmp_path) if has_keeper else None,
+        denied_bytes_per_hour=10_000,
     )
     again = log.recorder(CONTEXT, [decided("allowed"), decided("denied", DENIED)])
     for number in range(100):
@@ -97,17 +96,17 @@ async def test_what_is_recorded_again_passes_the_same_limits(tmp_path: Path, has
 
 
 async def test_a_kill_loses_the_counts_of_a_minute_and_no_name_that_was_used(tmp_path: Path) -> None:
-    keeper = keeper_of(tmp_path)
-    log = AuditLog([ControlledSink()], keeper=keeper, allowed_bytes_per_hour=0)
+    rings = rings_of(tmp_path)
+    log = AuditLog(events(), [ControlledSink()], rings=rings, allowed_bytes_per_hour=0)
     again = log.recorder(CONTEXT, [decided("orders"), decided("payments")])
     for number in range(100):
         again(number, 7, 40)
     for task in log._tasks:
         task.cancel()
-    keeper.close()
+    rings.close()
     sink = willing()
-    await AuditLog([sink], keeper=keeper_of(tmp_path)).close()
-    assert names_of(sink.recovered) == ["orders", "payments"]
+    await AuditLog(events(), [sink], rings=rings_of(tmp_path)).close()
+    assert sink.names == ["orders", "payments"]
 
 
 async def test_a_stop_keeps_the_counts_that_a_failing_sink_does_not_take(
@@ -115,41 +114,46 @@ async def test_a_stop_keeps_the_counts_that_a_failing_sink_does_not_take(
 ) -> None:
     monkeypatch.setattr("kustos.gateway.audit.log.CLOSE_TIMEOUT_S", 0.05)
     refuser = refusing()
-    log = AuditLog([refuser], keeper=keeper_of(tmp_path), allowed_bytes_per_hour=0)
+    log = AuditLog(events(), [refuser], rings=rings_of(tmp_path), allowed_bytes_per_hour=0)
     log.record(CONTEXT, [decided("one")] * 5, 7)
     await until(refuser.answered, lambda: log.is_full)
     with pytest.raises(EventsLostError):
         await log.close()
     monkeypatch.undo()
     sink = willing()
-    await AuditLog([sink], keeper=keeper_of(tmp_path)).close()
-    assert names_of(sink.recovered) == ["one", "one"]
-    assert [json.loads(line).get("decision_count") for line in sink.recovered] == [None, 4]
+    await AuditLog(events(), [sink], rings=rings_of(tmp_path)).close()
+    assert sink.names == ["one", "one"]
+    assert [each["decision_count"] for each in sink.events] == [None, 4]
 
 
 async def test_a_recovery_that_begins_again_goes_on_behind_what_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kustos.gateway.audit.journal.BATCH_MAX_EVENTS", 1)
-    await killed(tmp_path)
-    keeper = keeper_of(tmp_path)
-    written, on_done = next(keeper.left())
-    on_done()
-    assert names_of([each.line for each in written]) == ["one", "two"]
-    for _ in range(2):
-        assert names_of([each.line for each in next(keeper.left())[0]]) == ["three"]
+    monkeypatch.setattr("kustos.gateway.audit.log.BATCH_MAX_EVENTS", 1)
+    await killed(tmp_path, "worker-1")
+    stuck = ControlledSink()
+    rings = rings_of(tmp_path)
+    log = AuditLog(events(), [stuck], rings=rings)
+    await stuck.tried.wait()
+    assert not rings.left[0].is_empty
+    for task in (*log._tasks, log._recovering):
+        assert task is not None
+        task.cancel()
+    rings.close()
     sink = willing()
-    await AuditLog([sink], keeper=keeper).close()
-    assert names_of(sink.recovered) == ["three", "four"]
+    await AuditLog(events(), [sink], rings=rings_of(tmp_path)).close()
+    # the piece that was in both rings is there twice, with the same ids
+    assert sink.names == ["one", "two", "one", "two", "three", "four"]
+    assert len({each["event_id"] for each in sink.events}) == 4
 
 
 async def test_a_stop_leaves_its_sinks_time_after_a_recovery_that_takes_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kustos.gateway.audit.log.CLOSE_TIMEOUT_S", 3.0)
-    await killed(tmp_path)
+    await killed(tmp_path, "worker-1")
     sink = ControlledSink()
-    log = AuditLog([sink], keeper=keeper_of(tmp_path))
+    log = AuditLog(events(), [sink], rings=rings_of(tmp_path))
     await sink.tried.wait()
     log.record(CONTEXT, [decided("five")], 8)
     closing = asyncio.create_task(log.close())
@@ -157,43 +161,48 @@ async def test_a_stop_leaves_its_sinks_time_after_a_recovery_that_takes_too_long
     await asyncio.wait([log._recovering])
     sink.may_write.set()
     await closing
-    assert sink.names == ["five"]
+    assert sink.names[-1] == "five"
     assert sink.closed
 
 
 async def test_an_orderly_stop_writes_more_summaries_than_the_journal_holds(tmp_path: Path) -> None:
-    keeper = AuditKeeper(events(), AuditJournal.open(tmp_path / "journal", bytes(32), 64 * 1024))
+    rings = AuditRings(AuditRing.open(tmp_path / "ring", bytes(32), 64 * 1024))
     sink = willing()
-    log = AuditLog([sink], keeper=keeper, allowed_bytes_per_hour=0)
+    log = AuditLog(events(), [sink], rings=rings, allowed_bytes_per_hour=0)
     for turn in range(10):
         for number in range(20):
             log.record(CONTEXT, [decided(f"{turn}-{number}"), decided(f"{turn}-{number}")], 7)
         await until(sink.answered, lambda: len(sink.names) == log._number)
     await log.close()
     assert len(sink.names) == 400
-    assert [item.decision_count for item in sink.items[200:]] == [1] * 200
+    assert [each["decision_count"] for each in sink.events[200:]] == [1] * 200
 
 
 async def test_a_process_that_will_not_come_again_is_taken_over(tmp_path: Path) -> None:
     await killed(tmp_path, "worker-2")
     await killed(tmp_path, "worker-1")
     sink = willing()
-    log = AuditLog([sink], keeper=keeper_of(tmp_path, living=("worker-1",)))
+    log = AuditLog(events(), [sink], rings=rings_of(tmp_path, living=("worker-1",)))
     await log.close()
-    assert len(sink.recovered) == 4
+    assert len(sink.events) == 4
     assert sorted(path.name for path in (tmp_path / "journals").iterdir()) == ["node", "worker-1"]
 
 
 async def test_every_sink_gets_what_is_left_in_its_own_form(tmp_path: Path) -> None:
     await killed(tmp_path)
-    files = JsonFilesSink(tmp_path / "audit", events(), max_bytes=2**20, max_files=3)
+    files = JsonFilesSink(tmp_path / "audit", max_bytes=2**20, max_files=3)
     lines = KafkaLinesSink(tmp_path / "authorizer.log", "TRACE")
     await files.open()
     await lines.open()
-    log = AuditLog([files, lines], keeper=keeper_of(tmp_path))
+    log = AuditLog(events(), [files, lines], rings=rings_of(tmp_path))
     await log.close()
     (path,) = (tmp_path / "audit").glob("audit-*.jsonl")
-    assert names_of(path.read_text().splitlines()) == ["one", "two", "three", "four"]
+    assert [json.loads(line)["resource_name"] for line in path.read_text().splitlines()] == [
+        "one",
+        "two",
+        "three",
+        "four",
+    ]
     text = (tmp_path / "authorizer.log").read_text().splitlines()
     assert [line.partition("Topic:LITERAL:")[2].partition(" ")[0] for line in text] == [
         "one",

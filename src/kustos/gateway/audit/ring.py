@@ -1,0 +1,412 @@
+"""The audit ring: the events of one process, each once, until every sink has written them.
+
+Theory of operation. The ring is a mapped file, so its bytes belong to the kernel as soon as they are stored:
+no system call is needed, and a killed process loses none. The decisions of a request become JSON lines, and
+those one record of the ring, before the request is handed over. Each sink reads with a cursor of its own and
+moves it once the lines are durable. Space is free again behind the slowest cursor. A killed process leaves
+the other records in the file; the cursors of the next process begin there.
+
+`tail` is where the oldest record begins, `head` where the next one will. A record is its length and its bytes
+in one piece; if the rest of the file is too short for one, the length `WRAP` says that the ring goes on at
+the beginning. `head` moves last, so only whole records count. A process may be killed between any two
+instructions, so each position changes by one store of eight bytes (`struct.pack_into` writes zeros first),
+and every pair of positions that is ever there is a valid ring. The kernel writes the pages back when it
+likes: docs/how-to/audit.md says what a power cut loses.
+
+The event of a change is held: its record is in the ring before the change takes effect, but no cursor stops
+at it, and its space is not free until the event with the outcome is there; one byte then marks it as
+released. If a killed process came to neither, the cursors of the next process stop at the held record.
+
+A store into a mapped page for which the disk has no room ends the process (SIGBUS), so the space is reserved
+when the file is opened. The header says which node the file belongs to and how large the ring is: a file
+without such a header is never written to, and a ring of another size is read by its own size.
+
+In memory, positions only grow: the place in the file is the position modulo the capacity.
+"""
+
+import fcntl
+import json
+import mmap
+import os
+import struct
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from kustos.gateway.audit.errors import AuditError
+from kustos.runtime import words_of
+
+MAGIC: Final = b"kustosj3"
+_TAIL: Final = 0
+_HEAD: Final = 1
+_POSITIONS: Final = slice(8, 24)
+_HEADER: Final = struct.Struct("<8s3q32s")
+"""The magic, the two positions, the size of the ring with this header, and the owner."""
+
+_LENGTH: Final = struct.Struct("<I")
+WRAP: Final = 0xFFFF_FFFF
+HELD: Final = 0x8000_0000
+RELEASED: Final = 0x4000_0000
+"""The bits of a length that mark a held record, and one whose outcome was put."""
+
+_FLAGS: Final = HELD | RELEASED
+
+HEAD_BYTES: Final = _HEADER.size
+"""The header, on a cache line of its own."""
+
+SIZE_BYTES: Final = 64 * 1024 * 1024
+"""The size of a new ring: 65,536 events of 0.6 KB, and the events of a large request."""
+
+FULL_AT: Final = 0.5
+"""The fraction from which nothing more is decided in mode `block`: a turn that began adds 5 MB at most. In
+mode `deny` requests that were begun go on, and end with their connections if they find no room."""
+
+FILE_MODE: Final = 0o600
+
+
+class AuditRingError(AuditError):
+    """The ring cannot be used, or has no room for what was decided; then nothing may be handed over."""
+
+
+class RingCursor:
+    """How far one sink has come: the position of its next record, and the number of events before it."""
+
+    __slots__ = ("events", "position")
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.events = 0
+
+
+class Batch(NamedTuple):
+    """Some consecutive events: their JSON lines, each with a line feed, their number, and where they end."""
+
+    lines: bytes
+    events: int
+    end: int
+
+
+class AuditRing:
+    """The ring of one process; its file is locked against others. Not safe for several threads."""
+
+    def __init__(self, size_bytes: int, path: Path | None = None, descriptor: int = -1) -> None:
+        self.path: Final = path
+        """Its file; None if the ring ends with the process."""
+        self.events = 0
+        """Events put since the ring was opened, with those that an earlier process left."""
+        self.used_bytes = 0
+        """How much of the ring is in use."""
+        self.is_full = False
+        """Whether nothing more may be decided now."""
+        self._descriptor: Final = descriptor
+        self._size: Final = size_bytes
+        self._capacity: Final = size_bytes - HEAD_BYTES
+        self._full_bytes: Final = FULL_AT * size_bytes
+        self._map: Final = mmap.mmap(descriptor, size_bytes)
+        self._positions: Final = memoryview(self._map)[_POSITIONS].cast("q")
+        self._cursors: Final[list[RingCursor]] = []
+        self._held: Final[OrderedDict[int, None]] = OrderedDict()
+        """The positions of held records, oldest first."""
+        self._without_outcome: Final[set[int]] = set()
+        """Positions of records that an earlier process held and did not put again: they are read."""
+        if path is None:
+            self._positions[_TAIL] = self._positions[_HEAD] = HEAD_BYTES
+        tail, head = self._positions
+        if head == HEAD_BYTES:
+            # no record ends there: a process was killed while it moved an empty ring back to the start
+            tail = self._positions[_TAIL] = HEAD_BYTES
+        self.tail = tail - HEAD_BYTES
+        """The position of the oldest record."""
+        self._head = head - HEAD_BYTES + (self._capacity if head < tail else 0)
+        self._count_used()
+
+    @classmethod
+    def open(cls, path: Path, owner: bytes, size_bytes: int = SIZE_BYTES) -> Self:
+        """Return the ring of this file, created if it is missing; raise `AuditRingError`.
+
+        `owner`: 32 bytes that tell its node from all others.
+        """
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise _failure(path, error) from error
+        return cls._opened(path, owner, size_bytes)
+
+    @classmethod
+    def open_left(cls, path: Path, owner: bytes) -> Self:
+        """Return the ring that an earlier process left in this file; raise `AuditRingError`."""
+        return cls._opened(path, owner, None)
+
+    @classmethod
+    def _opened(cls, path: Path, owner: bytes, size_bytes: int | None) -> Self:
+        flags = os.O_RDWR | os.O_CLOEXEC | (0 if size_bytes is None else os.O_CREAT)
+        try:
+            descriptor = os.open(path, flags, FILE_MODE)
+        except OSError as error:
+            raise _failure(path, error) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            ring = cls(_prepared(path, descriptor, owner, size_bytes), path, descriptor)
+            ring._check_left(path)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise AuditRingError(
+                f"the audit journal `{path}` is in use by another process; stop that process first"
+            ) from error
+        except OSError as error:
+            os.close(descriptor)
+            raise _failure(path, error) from error
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return ring
+
+    def _check_left(self, path: Path) -> None:
+        """Count the events of an earlier process; raise `AuditRingError` if they are not events.
+
+        A start that fails must change no ring, so this only reads.
+        """
+        held: dict[int, set[str]] = {}
+        written: set[str] = set()
+        for position, length, flags in self._records(self.tail):
+            ids = _event_ids(self._data(position, length), path)
+            if flags == HELD:
+                held[position] = ids
+            elif not flags:
+                written |= ids
+                self.events += len(ids)
+        for position, ids in held.items():
+            if not ids & written:
+                self._without_outcome.add(position)
+                self.events += len(ids)
+
+    def cursor(self) -> RingCursor:
+        """Return a new cursor, at the oldest record."""
+        cursor = RingCursor(self.tail)
+        self._cursors.append(cursor)
+        return cursor
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits to be written."""
+        return self.tail == self._head
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether it outlives the process."""
+        return self.path is not None
+
+    def put(self, lines: bytes, events: int) -> int:
+        """Take JSON lines, each with a line feed, as one record; return where it ends.
+
+        Raise `AuditRingError` if there is no room for them.
+        """
+        self._append(lines, len(lines))
+        self.events += events
+        return self._head
+
+    def hold(self, lines: bytes) -> int:
+        """Take lines that are to be put again with their outcome; return the argument of `release`.
+
+        Raise `AuditRingError` if there is no room for them.
+        """
+        position = self._append(lines, len(lines) | HELD)
+        self._held[position] = None
+        return position
+
+    def release(self, held: int) -> None:
+        """Forget held lines: the lines with their outcome were put."""
+        del self._held[held]
+        # the highest byte alone, as one store, so that a kill leaves the length as it is
+        self._map[self._place(held) + _LENGTH.size - 1] |= RELEASED >> 24
+        self._free()
+
+    def _append(self, data: bytes, word: int) -> int:
+        """Store a record; return its position."""
+        needed = _LENGTH.size + len(data)
+        position = self._head
+        rest = self._capacity - position % self._capacity
+        if needed + _LENGTH.size > rest:
+            position += rest
+        # one byte stays free behind the head: a full ring must not look like an empty one
+        if position + needed - self.tail >= self._capacity:
+            raise AuditRingError(f"the audit journal has no room for {needed} bytes of one request")
+        if position != self._head:
+            _LENGTH.pack_into(self._map, self._place(self._head), WRAP)
+        at = self._place(position)
+        self._map[at + _LENGTH.size : at + needed] = data
+        _LENGTH.pack_into(self._map, at, word)
+        self._head = position + needed
+        self._positions[_HEAD] = at + needed
+        self._count_used()
+        return position
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Return whether lines of this size have room wherever the head is."""
+        return self.used_bytes + 2 * (size_bytes + 2 * _LENGTH.size) < self._capacity
+
+    def read(self, cursor: RingCursor, events_max: int) -> Batch:
+        """Return the events behind a cursor, `events_max` or those of one record more; `advance` takes them.
+
+        Raise `AuditRingError` if another program changed the file.
+        """
+        pieces: list[bytes] = []
+        events, end = 0, cursor.position
+        for position, length, flags in self._records(cursor.position):
+            if events >= events_max:
+                break
+            end = position + _LENGTH.size + length
+            if not flags or position in self._without_outcome:
+                data = self._data(position, length)
+                pieces.append(data)
+                events += data.count(b"\n")
+        return Batch(b"".join(pieces), events, end)
+
+    def advance(self, cursor: RingCursor, batch: Batch) -> None:
+        """Move a cursor behind a batch, and free what no cursor needs any more."""
+        cursor.position = batch.end
+        cursor.events += batch.events
+        self._free()
+
+    def _free(self) -> None:
+        tail = min((each.position for each in self._cursors), default=self.tail)
+        if self._held:
+            tail = min(tail, next(iter(self._held)))
+        if tail == self.tail:
+            return
+        self.tail = tail
+        self._positions[_TAIL] = self._place(tail)
+        if self.is_empty:
+            self._start_again()
+        self._count_used()
+
+    def _start_again(self) -> None:
+        """Move an empty ring to the file's start, so few pages stay in use. Each store leaves it empty."""
+        rest = self._capacity - self._head % self._capacity
+        if rest == self._capacity:
+            return
+        _LENGTH.pack_into(self._map, self._place(self._head), WRAP)
+        self._positions[_HEAD] = HEAD_BYTES
+        self._positions[_TAIL] = HEAD_BYTES
+        self._head += rest
+        self.tail = self._head
+        for cursor in self._cursors:
+            cursor.position = self._head
+
+    def _records(self, position: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the records from a position on: the position, the length, and its flags.
+
+        Raise `AuditRingError` if the file is not a ring.
+        """
+        while position != self._head:
+            at = self._place(position)
+            rest = self._size - at
+            if rest < _LENGTH.size:
+                raise _damaged(self.path)
+            (word,) = _LENGTH.unpack_from(self._map, at)
+            if word == WRAP:
+                position += rest
+                if position >= self._head:
+                    raise _damaged(self.path)
+                continue
+            length = word & ~_FLAGS
+            end = position + _LENGTH.size + length
+            if end > self._head or _LENGTH.size + length > rest:
+                raise _damaged(self.path)
+            yield position, length, word & _FLAGS
+            position = end
+
+    def _place(self, position: int) -> int:
+        return HEAD_BYTES + position % self._capacity
+
+    def _data(self, position: int, length: int) -> bytes:
+        at = self._place(position) + _LENGTH.size
+        return self._map[at : at + length]
+
+    def _count_used(self) -> None:
+        self.used_bytes = self._head - self.tail
+        self.is_full = self.used_bytes >= self._full_bytes
+
+    def close(self) -> None:
+        """Close the file; what is in it stays."""
+        self._positions.release()
+        self._map.close()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+    def remove(self) -> None:
+        """Delete the file and close it; raise OSError if it cannot be deleted."""
+        try:
+            if self.path is not None:
+                self.path.unlink()
+        finally:
+            self.close()
+
+
+def _event_ids(lines: bytes, path: Path) -> set[str]:
+    """Return the ids of the events in a record; raise `AuditRingError` if the lines are not events."""
+    try:
+        return {str(json.loads(line)["event_id"]) for line in lines.decode().split("\n")[:-1]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(path) from error
+
+
+def _prepared(path: Path, descriptor: int, owner: bytes, size_bytes: int | None) -> int:
+    """Return the size of the ring in a file, with its space reserved.
+
+    A ring without records is begun anew with `size_bytes`, unless that is None. Raise OSError or
+    `AuditRingError`.
+    """
+    header = os.pread(descriptor, HEAD_BYTES, 0)
+    if header or size_bytes is None:
+        size, is_empty = _ring_in(path, header, os.fstat(descriptor).st_size, owner)
+    else:
+        size, is_empty = 0, True
+    if is_empty and size_bytes is not None and size != size_bytes:
+        size = size_bytes
+        # one write, before any other change: without its header the file is not known to be a ring
+        os.pwrite(descriptor, _HEADER.pack(MAGIC, HEAD_BYTES, HEAD_BYTES, size, owner), 0)
+        os.ftruncate(descriptor, HEAD_BYTES)
+    before_bytes = os.fstat(descriptor).st_size
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        # what was reserved in part would keep the disk full
+        os.ftruncate(descriptor, before_bytes)
+        raise AuditRingError(
+            f"cannot reserve {size} bytes for the audit journal `{path}`: {words_of(error).lower()}; make "
+            "room on its disk, or name a directory on another one in `metadata.log.dir`"
+        ) from error
+    return size
+
+
+def _ring_in(path: Path, header: bytes, file_bytes: int, owner: bytes) -> tuple[int, bool]:
+    """Return the size of the ring that a file begins with, and whether it is empty."""
+    if len(header) < HEAD_BYTES or not header.startswith(MAGIC):
+        raise AuditRingError(
+            f"`{path}` is not an audit journal of this version of kustos, and was left as it is; move it to "
+            "another directory, and keep it if it may hold audit events"
+        )
+    _, tail, head, size, found_owner = _HEADER.unpack(header)
+    if found_owner != owner:
+        raise AuditRingError(
+            f"the audit journal `{path}` belongs to another node or cluster, and was left as it is; move it "
+            "to the node that it belongs to"
+        )
+    is_empty = head in {tail, HEAD_BYTES}
+    if not (HEAD_BYTES <= tail <= size and HEAD_BYTES <= head <= size and (is_empty or size <= file_bytes)):
+        raise _damaged(path)
+    return size, is_empty
+
+
+def _damaged(path: Path | None) -> AuditRingError:
+    return AuditRingError(
+        f"the audit journal `{path}` is damaged, by a power failure or by another program; move it to "
+        "another directory, and keep it as evidence"
+    )
+
+
+def _failure(path: Path, error: OSError) -> AuditRingError:
+    reason = (error.strerror or "the system gives no reason").lower()
+    return AuditRingError(f"cannot use the audit journal `{path}`: {reason}")
