@@ -26,11 +26,13 @@ from kustos.authorizer import (
     RuleKind,
     ShadowDecision,
 )
-from kustos.authorizer.audit import AUDIT_FIELDS
+from kustos.authorizer.audit import AUDIT_FIELDS, audit_level, audit_line, visible
 from kustos.authorizer.audit.events import AUDITED_NAME_CHARACTERS_MAX, AuditEvent
+from kustos.authorizer.index import PROBED_NAME
 from kustos.gateway.audit.events import AuditEvents, RequestEvents, text_lines
-from kustos.gateway.audit.log4j import KafkaLinesSink
+from kustos.gateway.audit.log4j import LOGGER, KafkaLinesSink, log4j_time
 from kustos.protocol import Decided
+from kustos.wire import api_name
 from tests.property.audit_spec import event_of, line_of
 
 UNSEEN = "\n\x1b\x7f\x85\u061c\u200b\u200e\u2028\u2029\u202e\u2066\ufeff"
@@ -147,12 +149,16 @@ def test_a_line_is_one_line_for_everybody_and_reads_as_the_event(entries: list[R
             assert asdict(AuditEvent.from_json(line)) == ABSENT | event
 
 
-@given(st.lists(ENTRIES, min_size=1, max_size=4))
-def test_a_line_of_log4j_is_one_line_too(entries: list[RequestEvents]) -> None:
+@given(ENTRIES)
+def test_a_line_of_log4j_is_one_line_too_and_kafkas(entry: RequestEvents) -> None:
+    """Whatever the names are: the sink makes its lines from those of JSON."""
     sink = KafkaLinesSink(Path("nowhere"), "TRACE")
-    for entry in entries:
-        for own in AuditEvents(1, 2).json_lines(entry):
-            line = sink._line_of(own)
-            assert len(line.splitlines()) == 1
-            assert line.endswith("\n")
-            assert not set(line[:-1]) & set(UNSEEN)
+    name = api_name(entry.context.request_type)
+    for item, own in zip(entry.decided, AuditEvents(1, 2).json_lines(entry), strict=True):
+        line = sink._line_of(own)
+        assert len(line.splitlines()) == 1
+        assert not set(line[:-1]) & set(UNSEEN)
+        action = item.action if item.name is not None else replace(item.action, resource_name=PROBED_NAME)
+        text = visible(audit_line(entry.context, action, item.decision, api_name=name))
+        level = audit_level(item.action, item.decision).value
+        assert line == f"[{log4j_time(entry.time_ms)}] {level} {text} ({LOGGER})\n"

@@ -179,7 +179,8 @@ class AuditEvent:
         principal = KafkaPrincipal(self.principal_type, self.principal_name)
         action = Action(
             ResourceType[self.resource_type],
-            self.resource_name or "",
+            # it was truncated before it was logged, and must not be once more
+            TruncatedName(self.resource_name or ""),
             AclOperation[self.operation],
             self.reference_count,
             self.log_if_allowed,
