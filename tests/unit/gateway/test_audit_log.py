@@ -1,6 +1,7 @@
 """The audit log loses nothing in mode `block`, and counts what it loses in mode `drop`."""
 
 import asyncio
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -175,6 +176,29 @@ async def test_what_could_not_be_written_until_the_end_is_said(monkeypatch: pyte
     with pytest.raises(EventsLostError, match="`stuck` did not take 2 events"):
         await log.close()
     assert sound.closed
+
+
+async def test_mode_drop_says_what_a_stuck_sink_did_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "CLOSE_TIMEOUT_S", 0.05)
+    stuck = ControlledSink("stuck")
+    log = AuditLog(EVENTS, [stuck], on_full=OnFull.DROP)
+    put(log, "a", "b")
+    await stuck.tried.wait()
+    with pytest.raises(EventsLostError, match="`stuck` did not take 2 events"):
+        await log.close()
+    assert not stuck.closed, "it is still writing"
+
+
+async def test_mode_drop_writes_a_batch_again_whose_attempt_was_cancelled() -> None:
+    sink = willing()
+    sink.refusal = cast("Exception", asyncio.CancelledError())
+    log = AuditLog(EVENTS, [sink], on_full=OnFull.DROP)
+    put(log, "a", "b")
+    await until(sink.answered, lambda: sink.refusals > 0)
+    sink.refusal = None
+    await log.close()
+    assert sink.names == ["a", "b"]
+    assert (log.writers[0].written, log.writers[0].dropped) == (2, 0)
 
 
 async def test_without_sinks_nothing_is_kept() -> None:

@@ -105,8 +105,8 @@ class SinkWriter:
         self._wake: Final = asyncio.Event()
         self._has_enough: Final = asyncio.Event()
         self._closing: Final = asyncio.Event()
-        self._dropping_events = 0
-        """In mode `drop`: events that have left the ring and are being written."""
+        self._taken: Batch | None = None
+        """In mode `drop`: the batch that has left the ring and is being written; a failure keeps it."""
         self.notify()
 
     @property
@@ -117,7 +117,7 @@ class SinkWriter:
     @property
     def depth(self) -> int:
         """Events that wait or are being written."""
-        return self.waiting + self._dropping_events
+        return self.waiting + (0 if self._taken is None else self._taken.events)
 
     @property
     def is_full(self) -> bool:
@@ -148,17 +148,16 @@ class SinkWriter:
         """Write what comes until `end` was called and nothing waits; after an exception it can run again."""
         while True:
             await self._wake.wait()
-            if not self.waiting:
+            if not self.depth:
                 if self._closing.is_set():
                     return
                 self._wake.clear()
                 continue
             await self._gather()
-            batch = self._ring.read(self._cursor, BATCH_MAX_EVENTS)
             if self._on_full is OnFull.DROP:
-                await self._write_or_drop(batch)
+                await self._write_or_drop()
             else:
-                await self._write(batch)
+                await self._write(self._read())
             self._on_written()
 
     async def _gather(self) -> None:
@@ -171,6 +170,9 @@ class SinkWriter:
         # also where nothing is waited for, others have their turn between two batches
         await asyncio.sleep(0)
 
+    def _read(self) -> Batch:
+        return self._ring.read(self._cursor, BATCH_MAX_EVENTS)
+
     async def _write(self, batch: Batch) -> None:
         delay_s = FIRST_RETRY_S
         while not await self._is_written(batch):
@@ -179,17 +181,17 @@ class SinkWriter:
         self._ring.advance(self._cursor, batch)
         self.written += batch.events
 
-    async def _write_or_drop(self, batch: Batch) -> None:
-        # the ring gives their space to new events meanwhile
-        self._ring.advance(self._cursor, batch)
-        self._dropping_events = batch.events
-        try:
-            if await self._is_written(batch):
-                self.written += batch.events
-            else:
-                self.dropped += batch.events
-        finally:
-            self._dropping_events = 0
+    async def _write_or_drop(self) -> None:
+        if self._taken is None:
+            self._taken = self._read()
+            # the ring gives their space to new events meanwhile
+            self._ring.advance(self._cursor, self._taken)
+        batch = self._taken
+        if await self._is_written(batch):
+            self.written += batch.events
+        else:
+            self.dropped += batch.events
+        self._taken = None
 
     async def _is_written(self, batch: Batch) -> bool:
         try:
