@@ -191,6 +191,17 @@ def test_what_is_no_ring_is_refused(tmp_path: Path, at: int, position: int) -> N
     assert (tmp_path / "ring").read_bytes() == data
 
 
+def test_a_ring_that_is_refused_is_not_locked(tmp_path: Path) -> None:
+    ring = ring_at(tmp_path / "ring")
+    ring.put(b"no event\n", 1)
+    ring.close()
+    kept = []
+    for _ in range(2):
+        with pytest.raises(AuditRingError, match="is damaged") as refused:
+            ring_at(tmp_path / "ring")
+        kept.append(refused.value)
+
+
 def forked(work: Callable[[], object]) -> int:
     """Return a child that does this and ends, whatever it raises: it must not go on with pytest's tests."""
     child = os.fork()

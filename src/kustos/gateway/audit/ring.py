@@ -148,7 +148,6 @@ class AuditRing:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             ring = cls(_prepared(path, descriptor, owner, size_bytes), path, descriptor)
-            ring._check_left(path)
         except BlockingIOError as error:
             os.close(descriptor)
             raise AuditRingError(
@@ -159,6 +158,12 @@ class AuditRing:
             raise _failure(path, error) from error
         except BaseException:
             os.close(descriptor)
+            raise
+        try:
+            ring._check_left(path)
+        except BaseException:
+            # the map has a descriptor of its own, which holds the lock
+            ring.close()
             raise
         return ring
 
