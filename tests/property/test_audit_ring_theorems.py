@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -23,7 +24,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("put"), st.lists(st.integers(0, 150), min_size=1, max_size=3)),
         st.tuples(st.just("hold"), st.integers(0, 100)),
-        st.tuples(st.just("release"), st.integers(0, 3)),
+        st.tuples(st.just("settle"), st.integers(0, 3), st.integers(0, 400)),
         st.tuples(st.just("write"), st.integers(0, 1), st.integers(1, 4)),
         st.tuples(st.just("again")),
     ),
@@ -95,16 +96,13 @@ class Model:
             return
         self.number += 1
 
-    def release(self, at: int) -> None:
+    def settle(self, at: int, padding: int) -> None:
+        """The outcome has room however full the ring is, or the held record takes its place."""
         if at >= len(self.held):
             return
         number = list(self.held)[at]
-        try:
-            self.ring.put(line(number), 1)
-        except AuditRingError:
-            return
+        self.ring.settle(self.held.pop(number), line(number, padding), 1)
         self.events.append(number)
-        self.ring.release(self.held.pop(number))
 
     def write(self, sink: int, count: int) -> None:
         cursor = self.cursors[sink]
@@ -159,13 +157,30 @@ def test_space_is_free_behind_the_slowest_sink(tmp_path: Path, path: str | None)
         ring.advance(slow, ring.read(slow, 1))
         assert ring.used_bytes < before
     assert ring.used_bytes == len(line(12)) + 4
-    ring.put(line(12), 1)
-    ring.release(held)
+    ring.settle(held, line(12), 1)
     for cursor in (fast, slow):
         ring.advance(cursor, ring.read(cursor, 1))
     assert ring.is_empty
     assert ring.used_bytes == 0
     ring.close()
+
+
+def test_an_outcome_has_room_in_a_full_ring() -> None:
+    """Else its held record would never be freed, nor anything behind it."""
+    ring = AuditRing(SIZE_BYTES)
+    cursor = ring.cursor()
+    held = ring.hold(line(0, 100))
+    with suppress(AuditRingError):
+        while True:
+            ring.put(line(1), 1)
+    ring.settle(held, line(0, 10**4), 1)
+    batch = ring.read(cursor, 10**6)
+    assert batch.lines.endswith(line(1) + line(0, 100)), "the outcome was too long"
+    ring.advance(cursor, batch)
+    assert ring.is_empty
+    with pytest.raises(AuditRingError, match="no room"):
+        ring.hold(line(2, SIZE_BYTES // 3))
+    ring.put(line(2, SIZE_BYTES // 3), 1)
 
 
 def test_two_processes_do_not_share_one(tmp_path: Path) -> None:
@@ -288,11 +303,12 @@ def put_and_write(ring: AuditRing, random: Random, counts: memoryview) -> None:
                 break
             # a process that is killed behind this leaves the held record as the event
             held = ring.hold(line(counts[0])) if random.random() < 0.3 else None
-            ring.put(line(counts[0]), 1)
+            if held is None:
+                ring.put(line(counts[0]), 1)
+            else:
+                ring.settle(held, line(counts[0]), 1)
             counts[0] += 1
             waiting += 1
-            if held is not None:
-                ring.release(held)
         for _ in range(random.randint(1, waiting) if waiting else 0):
             ring.advance(cursor, ring.read(cursor, 1))
             counts[1] += 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,19 @@ from kustos.gateway.audit.events import AuditEvents
 from kustos.gateway.audit.json_files import JsonFilesSink
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.log4j import KafkaLinesSink
-from kustos.gateway.audit.ring import AuditRing
+from kustos.gateway.audit.ring import AuditRing, AuditRingError
 from kustos.gateway.audit.rings import AuditRings
 from kustos.runtime import SystemEntropy
-from testkit.gateway.audit import CONTEXT, DENIED, ControlledSink, decided, refusing, until, willing
+from testkit.gateway.audit import (
+    CONTEXT,
+    DENIED,
+    ControlledSink,
+    decided,
+    failure,
+    refusing,
+    until,
+    willing,
+)
 
 
 def events() -> AuditEvents:
@@ -211,3 +221,44 @@ async def test_every_sink_gets_what_is_left_in_its_own_form(tmp_path: Path) -> N
         "four",
     ]
     assert all("is Allowed operation = DESCRIBE" in line for line in text)
+
+
+def fill(log: AuditLog) -> None:
+    with suppress(AuditRingError):
+        while True:
+            log.record(CONTEXT, [decided("other")], 7)
+
+
+async def test_a_change_settles_in_a_full_ring_and_all_is_written(tmp_path: Path) -> None:
+    rings = AuditRings(AuditRing.open(tmp_path / "ring", bytes(32), 16 * 1024))
+    sink = ControlledSink()
+    log = AuditLog(events(), [sink], rings=rings)
+    written_at = log.hold(CONTEXT, [decided("acl")], 7)
+    report_outcome = log.security.hold([failure("one"), failure("two")])
+    fill(log)
+    with pytest.raises(AuditRingError, match="no room"):
+        log.security.hold([failure("three"), failure("four")])
+    written_at(12)
+    report_outcome([failure("one"), failure("two")])
+    sink.may_write.set()
+    await until(sink.answered, lambda: rings.own.is_empty)
+    assert [each["resource_name"] for each in sink.decisions if each["resource_name"] != "other"] == ["acl"]
+    assert [each.claimed_name for each in sink.security] == ["one", "two"]
+    log.record(CONTEXT, [decided("later")], 7)
+    await log.close()
+    assert sink.names[-1] == "later"
+
+
+async def test_a_stop_with_a_full_ring_closes_everything_and_tells_what_is_lost(tmp_path: Path) -> None:
+    rings = AuditRings(AuditRing.open(tmp_path / "ring", bytes(32), 16 * 1024))
+    sink = ControlledSink()
+    log = AuditLog(events(), [sink], rings=rings)
+    log.hold(CONTEXT, [decided("acl")], 7)
+    log.security.count(failure("one"))
+    log.security.count(failure("one"))
+    fill(log)
+    sink.may_write.set()
+    with pytest.raises(EventsLostError, match="no room for"):
+        await log.close()
+    assert sink.closed
+    assert "acl" in sink.names

@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Final
 
 import structlog
@@ -34,8 +35,9 @@ from kustos.client import supervised
 from kustos.gateway.audit.budget import AuditBudget, PrincipalKey, key_of
 from kustos.gateway.audit.errors import AuditLogClosedError, AuditSinkError, EventsLostError
 from kustos.gateway.audit.events import AuditEvents, RepeatedRequest, RequestEvents
+from kustos.gateway.audit.ring import AuditRingError
 from kustos.gateway.audit.rings import AuditRings
-from kustos.gateway.audit.security import FULL_RETRY_S, SecurityLog
+from kustos.gateway.audit.security import FULL_RETRY_S, OutcomeReport, SecurityLog
 from kustos.gateway.audit.sink_writer import BATCH_MAX_EVENTS, AuditSink, OnFull, SinkWriter
 from kustos.gateway.audit.summaries import DecisionBudgets, Summary
 from kustos.protocol import Decided
@@ -94,7 +96,7 @@ class AuditLog:
         self._events: Final = events
         self._number = 0
         self._is_open = True
-        self._held: dict[int, tuple[RequestEvents, asyncio.TimerHandle, Callable[[], None]]] = {}
+        self._held: dict[int, tuple[RequestEvents, asyncio.TimerHandle, Callable[[bytes, int], None]]] = {}
         self._loop: Final = asyncio.get_running_loop()
         self.security: Final = SecurityLog(
             self._put_security,
@@ -207,48 +209,44 @@ class AuditLog:
         request = RequestEvents(
             number, self._wall_ms(), context, tuple(decided), acl_offset, latency_us=latency_us
         )
-        forget = self._hold([self._events.lines(request)])
+        settle = self._hold(self._events.lines(request))
         release = partial(self._release, number)
-        self._held[number] = (request, self._loop.call_later(HELD_MAX_S, release, None), forget)
+        self._held[number] = (request, self._loop.call_later(HELD_MAX_S, release, None), settle)
         return release
 
     def _release(self, number: int, change_offset: int | None) -> None:
         if (held := self._held.pop(number, None)) is not None:
-            request, timer, forget = held
+            request, timer, settle = held
             timer.cancel()
-            lines = self._events.lines(request._replace(change_offset=change_offset))
-            self._put(lines, len(request.decided))
-            forget()
+            settle(self._events.lines(request._replace(change_offset=change_offset)), len(request.decided))
 
-    def _hold(self, records: Sequence[bytes]) -> Callable[[], None]:
+    def _hold(self, lines: bytes) -> Callable[[bytes, int], None]:
         """Keep lines that wait for their outcome in a ring that outlives the process.
 
-        Return the callback for when the lines with the outcome are in the ring.
+        Return the callback that puts the lines with the outcome, so many events.
         """
-        if not self._ring.is_durable:
-            return _nothing
-        held = [self._ring.hold(lines) for lines in records]
+        return partial(self._settle, self._ring.hold(lines)) if self._ring.is_durable else self._put
 
-        def forget() -> None:
-            for each in held:
-                self._ring.release(each)
+    def _settle(self, held: int, lines: bytes, events: int) -> None:
+        self._ring.settle(held, lines, events)
+        self._notify()
 
-        return forget
-
-    def _hold_security(self, events: Sequence[SecurityEvent]) -> Callable[[], None]:
+    def _hold_security(self, events: Sequence[SecurityEvent]) -> OutcomeReport:
         """Keep the events of a change that begins, as they are written if no outcome is reported."""
-        if not self.writers:
-            return _nothing
+        if not (self.writers and events):
+            return _nobody_listens
+        settle = self._hold(self._security_lines(events))
+        return lambda outcomes: settle(self._security_lines(outcomes), len(outcomes))
+
+    def _security_lines(self, events: Sequence[SecurityEvent]) -> bytes:
         first = self._take_numbers(len(events))
-        return self._hold(
-            [self._events.security_line(number, each) for number, each in enumerate(events, first)]
-        )
+        return b"".join(map(self._events.security_line, count(first), events))
 
     def _put_security(self, event: SecurityEvent) -> None:
         if not self._is_open:
             raise _closed()
         if self.writers:
-            self._put(self._events.security_line(self._take_numbers(1), event), 1)
+            self._put(self._security_lines([event]), 1)
 
     def _await_summaries(self) -> None:
         if self._summaries is None and self._is_open:
@@ -300,6 +298,9 @@ class AuditLog:
                 each.dropped += events
             return
         self._ring.put(lines, events)
+        self._notify()
+
+    def _notify(self) -> None:
         for each in self.writers:
             each.notify()
 
@@ -327,8 +328,7 @@ class AuditLog:
                 for line in piece.lines.splitlines(keepends=True):
                     await self._wait_for(partial(self._ring.has_room, len(line)))
                     end = self._ring.put(line, 1)
-                    for writer in self.writers:
-                        writer.notify()
+                    self._notify()
                 await self._wait_for(partial(self._has_freed, end))
                 ring.advance(cursor, piece)
             del self._left[0]
@@ -350,7 +350,11 @@ class AuditLog:
         """
         if not self._is_open:
             return
-        self.security.close()
+        lost: list[str] = []
+        try:
+            self.security.close()
+        except AuditRingError as error:
+            lost.append(str(error))
         self._is_open = False
         if self._summaries is not None:
             self._summaries.cancel()
@@ -365,7 +369,7 @@ class AuditLog:
             for task in late:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        lost = [reason for each in self.writers if (reason := await _closed_with(each))]
+        lost += [reason for each in self.writers if (reason := await _closed_with(each))]
         if left := len(self.budgets.summaries):
             lost.append(f"the journal had no room for {left} sums of decisions")
         self._rings.close()
@@ -408,9 +412,5 @@ def _closed() -> AuditLogClosedError:
     return AuditLogClosedError("the audit log is closed, nothing can be decided any more")
 
 
-def _nothing() -> None:
-    """Forget lines that no ring holds."""
-
-
-def _nobody_listens(_change_offset: int | None) -> None:
-    """Ignore the offset of a change whose event does not wait for it."""
+def _nobody_listens(_outcome: object) -> None:
+    """Ignore the outcome of a change whose event does not wait for it."""

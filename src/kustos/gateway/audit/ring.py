@@ -15,7 +15,8 @@ likes: docs/how-to/audit.md says what a power cut loses.
 
 The event of a change is held: its record is in the ring before the change takes effect, but no cursor stops
 at it, and its space is not free until the event with the outcome is there; one byte then marks it as
-released. If a killed process came to neither, the cursors of the next process stop at the held record.
+released. If a killed process came to neither, the cursors of the next process stop at the held record. As
+much space stays free for the outcome: otherwise a full ring could never be freed behind the held record.
 
 A store into a mapped page for which the disk has no room ends the process (SIGBUS), so the space is reserved
 when the file is opened. The header says which node the file belongs to and how large the ring is: a file
@@ -106,8 +107,10 @@ class AuditRing:
         self._map: Final = mmap.mmap(descriptor, size_bytes)
         self._positions: Final = memoryview(self._map)[_POSITIONS].cast("q")
         self._cursors: Final[list[RingCursor]] = []
-        self._held: Final[OrderedDict[int, None]] = OrderedDict()
-        """The positions of held records, oldest first."""
+        self._held: Final[OrderedDict[int, int]] = OrderedDict()
+        """The positions of held records, oldest first, and how many bytes stay free for each outcome."""
+        self._kept_bytes = 0
+        """The sum of these bytes."""
         self._without_outcome: Final[set[int]] = set()
         """Positions of records that an earlier process held and did not put again: they are read."""
         if path is None:
@@ -212,44 +215,53 @@ class AuditRing:
         return self._head
 
     def hold(self, lines: bytes) -> int:
-        """Take lines that are to be put again with their outcome; return the argument of `release`.
+        """Take lines that are to be put again with their outcome; return the argument of `settle`.
 
-        Raise `AuditRingError` if there is no room for them.
+        Raise `AuditRingError` if there is no room for both.
         """
-        position = self._append(lines, len(lines) | HELD)
-        self._held[position] = None
+        outcome_bytes = _room_bytes(len(lines))
+        position = self._append(lines, len(lines) | HELD, outcome_bytes)
+        self._held[position] = outcome_bytes
         return position
 
-    def release(self, held: int) -> None:
-        """Forget held lines: the lines with their outcome were put."""
+    def settle(self, held: int, lines: bytes, events: int) -> None:
+        """Put the lines with the outcome of held ones, or those again if these have no room."""
+        self._kept_bytes -= self._held[held]
+        try:
+            self.put(lines, events)
+        except AuditRingError:
+            (word,) = _LENGTH.unpack_from(self._map, self._place(held))
+            lines = self._data(held, word & ~_FLAGS)
+            self.put(lines, lines.count(b"\n"))
         del self._held[held]
         # the highest byte alone, as one store, so that a kill leaves the length as it is
         self._map[self._place(held) + _LENGTH.size - 1] |= RELEASED >> 24
         self._free()
 
-    def _append(self, data: bytes, word: int) -> int:
-        """Store a record; return its position."""
+    def _append(self, data: bytes, word: int, outcome_bytes: int = 0) -> int:
+        """Store a record, and keep so many bytes free for its outcome; return its position."""
         needed = _LENGTH.size + len(data)
         position = self._head
         rest = self._capacity - position % self._capacity
         if needed + _LENGTH.size > rest:
             position += rest
         # one byte stays free behind the head: a full ring must not look like an empty one
-        if position + needed - self.tail >= self._capacity:
+        kept_bytes = self._kept_bytes + outcome_bytes
+        if position + needed + kept_bytes - self.tail >= self._capacity:
             raise AuditRingError(f"the audit journal has no room for {needed} bytes of one request")
         if position != self._head:
             _LENGTH.pack_into(self._map, self._place(self._head), WRAP)
         at = self._place(position)
         self._map[at + _LENGTH.size : at + needed] = data
         _LENGTH.pack_into(self._map, at, word)
-        self._head = position + needed
+        self._head, self._kept_bytes = position + needed, kept_bytes
         self._positions[_HEAD] = at + needed
         self._count_used()
         return position
 
     def has_room(self, size_bytes: int) -> bool:
         """Return whether lines of this size have room wherever the head is."""
-        return self.used_bytes + 2 * (size_bytes + 2 * _LENGTH.size) < self._capacity
+        return self.used_bytes + self._kept_bytes + _room_bytes(size_bytes) < self._capacity
 
     def read(self, cursor: RingCursor, events_max: int) -> Batch:
         """Return the events behind a cursor, `events_max` or those of one record more; `advance` takes them.
@@ -331,7 +343,7 @@ class AuditRing:
 
     def _count_used(self) -> None:
         self.used_bytes = self._head - self.tail
-        self.is_full = self.used_bytes >= self._full_bytes
+        self.is_full = self.used_bytes + self._kept_bytes >= self._full_bytes
 
     def close(self) -> None:
         """Close the file; what is in it stays."""
@@ -347,6 +359,11 @@ class AuditRing:
                 self.path.unlink()
         finally:
             self.close()
+
+
+def _room_bytes(size_bytes: int) -> int:
+    """Return how much must be free for lines of this size wherever the head is."""
+    return 2 * (size_bytes + 2 * _LENGTH.size)
 
 
 def _event_ids(lines: bytes, path: Path) -> set[str]:

@@ -29,25 +29,25 @@ OutcomeReport = Callable[[Sequence[SecurityEvent]], None]
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """The events of a change in flight, and the callback for when they are in the log."""
+    """The events of a change in flight, and the callback that puts its outcome into the log."""
 
     events: tuple[SecurityEvent, ...]
     timer: asyncio.TimerHandle
-    on_done: Callable[[], object]
+    settle: OutcomeReport
 
 
 class SecurityLog:
     """Created inside a running event loop. `put` adds an event to the log, `is_full` says when to wait.
 
-    `keep` makes events outlive the process until the callback that it returns is called. Events that come
-    after `close` go to `put`, which refuses them: they must not take effect.
+    `keep` makes events outlive the process; the callback that it returns puts the outcome in their place.
+    Events that come after `close` go to `put`, which refuses them: they must not take effect.
     """
 
     def __init__(
         self,
         put: Callable[[SecurityEvent], None],
         is_full: Callable[[], bool],
-        keep: Callable[[Sequence[SecurityEvent]], Callable[[], object]],
+        keep: Callable[[Sequence[SecurityEvent]], OutcomeReport],
         budget: AuditBudget,
     ) -> None:
         self.logins: Final = FrequentLogins(budget)
@@ -101,32 +101,28 @@ class SecurityLog:
         self._number += 1
         number = self._number
         if not self._is_open or len(self._held) >= CHANGES_MAX:
-            self._put_unknown(events)
+            for event in _unknown(events):
+                self._put(event)
         else:
+            settle = self._keep(events)
             timer = self._loop.call_later(CHANGE_MAX_S, self._give_up, number)
-            self._held[number] = _Held(tuple(events), timer, self._keep(events))
+            self._held[number] = _Held(tuple(events), timer, settle)
 
         def report_outcome(outcomes: Sequence[SecurityEvent]) -> None:
             held = self._held.pop(number, None)
             if held is not None:
                 held.timer.cancel()
-            if self._is_open:  # else it was written as UNKNOWN
+                held.settle(outcomes)
+            elif self._is_open:  # else it was written as UNKNOWN
                 for event in outcomes:
                     self._put(event)
-            if held is not None:
-                held.on_done()
 
         return report_outcome
 
     def _give_up(self, number: int) -> None:
         held = self._held.pop(number)
         held.timer.cancel()
-        self._put_unknown(held.events)
-        held.on_done()
-
-    def _put_unknown(self, events: Sequence[SecurityEvent]) -> None:
-        for event in events:
-            self._put(replace(event, result=SecurityResult.UNKNOWN))
+        held.settle(_unknown(held.events))
 
     def close(self) -> None:
         """Write what was counted or waits; twice is harmless."""
@@ -139,3 +135,7 @@ class SecurityLog:
             self._window.cancel()
         for event in (*self._failures.end_window(), *self.logins.end_window()):
             self._put(event)
+
+
+def _unknown(events: Sequence[SecurityEvent]) -> list[SecurityEvent]:
+    return [replace(event, result=SecurityResult.UNKNOWN) for event in events]
