@@ -1,6 +1,7 @@
 """Events in envelopes: others' own tools accept each of them, one line stays one, and nothing is lost."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -17,10 +18,13 @@ from kustos.acl import KafkaPrincipal
 from kustos.authorizer import SecurityEvent, SecurityEventType, SecurityResult
 from kustos.authorizer.audit import AuditFormat
 from kustos.authorizer.audit.ocsf import MAPPED
+from kustos.client import KafkaConnection, NodeAddress
 from kustos.gateway.audit.events import AuditEvents, RequestEvents, text_lines
 from kustos.gateway.audit.json_files import formatted
-from kustos.gateway.audit.topic import HEADERS
-from testkit.gateway.audit import CONTEXT, DENIED, decided
+from kustos.gateway.audit.log4j import KafkaLinesSink
+from kustos.gateway.audit.syslog import SyslogMessages
+from kustos.gateway.audit.topic import HEADERS, KafkaTopicSink
+from testkit.gateway.audit import CONTEXT, DENIED, decided, failure
 from tests.property.test_audit_json_lines import ENTRIES, TEXTS
 
 SCHEMA = Path(__file__).parents[1] / "unit" / "ocsf-1.8.0.schema.json"
@@ -149,3 +153,23 @@ def test_what_a_denial_refuses_is_told_from_what_it_does_not() -> None:
     }
     own = EVENTS.lines(RequestEvents(0, 1, CONTEXT, tuple(items.values()), 7))
     assert [json.loads(line)["action"] for _, line in lines(own, AuditFormat.OCSF)] == list(items)
+
+
+@given(st.builds(KafkaPrincipal, st.just("User"), st.text(st.characters())), st.text(st.characters()))
+@example(KafkaPrincipal("User", "a\ud800"), "b\udc00\n\ud800")
+@example(KafkaPrincipal("User", "CN=" + "a" * 300), "b" * 2000)
+def test_no_name_stops_a_sink_and_a_principal_has_one_key(principal: KafkaPrincipal, name: str) -> None:
+    """A sink that refused an event would hold up all others for ever."""
+    context = replace(CONTEXT, principal=principal, client_id=name)
+    own = EVENTS.lines(RequestEvents(0, 1, context, (decided(name),), 7))
+    own += EVENTS.security_line(1, replace(failure(name), principal=principal, subject=name))
+    assert len(KafkaLinesSink(Path(), "TRACE")._line_of(text_lines(own)[0]).splitlines()) == 1
+    for line_format in AuditFormat:
+        assert formatted(own, line_format).count(b"\n") == 2
+        assert len(SyslogMessages.of_host("auth", line_format, 480).of_lines(own)) == 2
+        (batches,) = KafkaTopicSink("audit", (), never, line_format=line_format)._batches(own, 1000).values()
+        assert len({record.key for batch in batches for record in batch.records}) == 1
+
+
+async def never(_address: NodeAddress) -> KafkaConnection:
+    raise AssertionError("nothing is sent")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import structlog
 
-from kustos.authorizer.audit import AuditFormat, formatter
+from kustos.authorizer.audit import AuditFormat, cut, formatter, visible
 from kustos.client import NONE, ClientError, KafkaConnection, KafkaError, NodeAddress, ProtocolViolationError
 from kustos.gateway.audit.batches import EventBatch, EventRecord, batches_of
 from kustos.gateway.audit.errors import AuditSinkError
@@ -252,9 +252,13 @@ _LEADER_NOT_AVAILABLE: Final = 5
 
 
 def _key_of(event: Mapping[str, Any]) -> str:
-    """Return the principal of an event, as a record's key; empty if nobody was authenticated."""
+    """Return the principal of an event, as a record's key; empty if nobody was authenticated.
+
+    Long names are cut as in security events, so that all events of a principal have one key. UTF-8 cannot
+    express half a surrogate pair: it is an escape.
+    """
     name = event["principal_name"]
-    return "" if name is None else f"{event['principal_type']}:{name}"
+    return "" if name is None else visible(f"{cut(event['principal_type'])}:{cut(name)}")
 
 
 def _count(batches: Batches) -> int:
