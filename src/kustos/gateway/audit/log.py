@@ -307,10 +307,10 @@ class AuditLog:
     def _has_made_room(self, size_bytes: int, events: int) -> bool:
         """Drop the oldest events of sinks that are too slow; return whether new ones have room."""
         for each in self.writers:
-            while each.waiting + events > self._limit and each.drop_oldest():
-                pass
+            if (excess := each.waiting + events - self._limit) > 0:
+                each.drop_oldest(excess)
         while not self._ring.has_room(size_bytes):
-            if not max(self.writers, key=lambda each: each.waiting).drop_oldest():
+            if not max(self.writers, key=lambda each: each.waiting).drop_oldest(1):
                 return False
         return True
 

@@ -131,9 +131,12 @@ class SinkWriter:
             if self.depth >= self._enough_events:
                 self._has_enough.set()
 
-    def drop_oldest(self) -> bool:
-        """Drop the oldest record that waits; return False if none does. For mode `drop`."""
-        batch = self._ring.read(self._cursor, 1)
+    def drop_oldest(self, events: int) -> bool:
+        """Drop so many events that wait, or those of one record more; return False if there were none.
+
+        For mode `drop`.
+        """
+        batch = self._ring.read(self._cursor, events)
         self._ring.advance(self._cursor, batch)
         self.dropped += batch.events
         return batch.events > 0
