@@ -162,3 +162,5 @@ def test_a_line_of_log4j_is_one_line_too_and_kafkas(entry: RequestEvents) -> Non
         text = visible(audit_line(entry.context, action, item.decision, api_name=name))
         level = audit_level(item.action, item.decision).value
         assert line == f"[{log4j_time(entry.time_ms)}] {level} {text} ({LOGGER})\n"
+        later = own.removesuffix("}") + ',"added_later":1}'
+        assert sink._line_of(later) == line, "a ring that a later version left is written"

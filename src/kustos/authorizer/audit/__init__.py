@@ -11,6 +11,7 @@ from kustos.authorizer.audit.events import (
     audit_level,
     audit_line,
     audited_name,
+    parts_of,
     visible,
 )
 from kustos.authorizer.audit.fields import (
@@ -48,6 +49,7 @@ __all__ = [
     "cut",
     "formatter",
     "json_text",
+    "parts_of",
     "rfc3339",
     "visible",
 ]

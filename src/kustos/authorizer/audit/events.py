@@ -85,22 +85,6 @@ class AuditRule:
     operation: str | None = None
     permission_type: str | None = None
 
-    def rule(self) -> Rule:
-        """Return the rule."""
-        kind = RuleKind(self.kind)
-        if self.resource_type is None:
-            return Rule(kind)
-        pattern = ResourcePattern(
-            ResourceType[self.resource_type], str(self.resource_name), PatternType[str(self.pattern_type)]
-        )
-        entry = AccessControlEntry(
-            str(self.principal),
-            str(self.host),
-            AclOperation[str(self.operation)],
-            AclPermissionType[str(self.permission_type)],
-        )
-        return Rule(kind, AclBinding(pattern, entry))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEvent:
@@ -169,25 +153,37 @@ class AuditEvent:
         rest = {name: value for name, value in values.items() if "." not in name}
         return cls(rule=AuditRule(**of_rule), **rest)
 
-    @classmethod
-    def of_tree(cls, tree: Mapping[str, Any]) -> Self:
-        """Return the event of a line that kustos itself has just written, as `json.loads` gives it."""
-        return cls(**{**tree, "rule": AuditRule(**tree["rule"])})
 
-    def decided(self) -> tuple[AuthorizableRequestContext, Action, Decision]:
-        """Return the parts of Kafka's line for the event; raise ValueError or KeyError for invalid names."""
-        principal = KafkaPrincipal(self.principal_type, self.principal_name)
-        action = Action(
-            ResourceType[self.resource_type],
-            # it was truncated before it was logged, and must not be once more
-            TruncatedName(self.resource_name or ""),
-            AclOperation[self.operation],
-            self.reference_count,
-            self.log_if_allowed,
-            self.log_if_denied,
-        )
-        decision = Decision(AuthorizationResult(self.decision), self.rule.rule())
-        return AuthorizableRequestContext(principal, self.host), action, decision
+def parts_of(event: Mapping[str, Any]) -> tuple[AuthorizableRequestContext, Action, Decision]:
+    """Return the parts of Kafka's line for a decision, given as the object of its JSON line."""
+    principal = KafkaPrincipal(event["principal_type"], event["principal_name"])
+    action = Action(
+        ResourceType[event["resource_type"]],
+        # it was truncated before it was logged, and must not be once more
+        TruncatedName(event["resource_name"] or ""),
+        AclOperation[event["operation"]],
+        event["reference_count"],
+        event["log_if_allowed"],
+        event["log_if_denied"],
+    )
+    decision = Decision(AuthorizationResult(event["decision"]), _rule_of(event["rule"]))
+    return AuthorizableRequestContext(principal, event["host"]), action, decision
+
+
+def _rule_of(rule: Mapping[str, Any]) -> Rule:
+    kind = RuleKind(rule["kind"])
+    if rule["resource_type"] is None:
+        return Rule(kind)
+    pattern = ResourcePattern(
+        ResourceType[rule["resource_type"]], rule["resource_name"], PatternType[rule["pattern_type"]]
+    )
+    entry = AccessControlEntry(
+        rule["principal"],
+        rule["host"],
+        AclOperation[rule["operation"]],
+        AclPermissionType[rule["permission_type"]],
+    )
+    return Rule(kind, AclBinding(pattern, entry))
 
 
 def visible(text: str) -> str:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from kustos.authorizer.audit import AuditEvent, AuditLevel, audit_level, audit_line, visible
+from kustos.authorizer.audit import AuditLevel, audit_level, audit_line, parts_of, visible
 from kustos.authorizer.index import PROBED_NAME
 from kustos.gateway.audit.errors import AuditSinkError
 from kustos.gateway.audit.events import text_lines
@@ -127,19 +127,18 @@ class KafkaLinesSink:
 
     def _line_of(self, line: str) -> str:
         """Return the line of an event; empty for a security event, and if its level is not shown."""
-        tree = json.loads(line)
-        if "event_type" in tree:
+        event = json.loads(line)
+        if "event_type" in event:
             return ""
-        event = AuditEvent.of_tree(tree)
-        context, action, decision = event.decided()
+        context, action, decision = parts_of(event)
         level = audit_level(action, decision)
         if level not in self._shown:
             return ""
-        if event.resource_name is None:
+        if event["resource_name"] is None:
             # Kafka shows a check of any resource with the name that it probes with
             action = replace(action, resource_name=PROBED_NAME)
-        text = audit_line(context, action, decision, api_name=event.api_name)
-        return f"[{log4j_time(event.time_ms)}] {level.value} {visible(text)} ({LOGGER})\n"
+        text = audit_line(context, action, decision, api_name=event["api_name"])
+        return f"[{log4j_time(event['time_ms'])}] {level.value} {visible(text)} ({LOGGER})\n"
 
 
 def _append_whole(descriptor: int, data: bytes, size_bytes: int) -> None:
