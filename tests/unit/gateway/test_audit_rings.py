@@ -223,6 +223,23 @@ async def test_every_sink_gets_what_is_left_in_its_own_form(tmp_path: Path) -> N
     assert all("is Allowed operation = DESCRIBE" in line for line in text)
 
 
+async def test_a_recovery_leaves_room_to_requests_that_were_begun(tmp_path: Path) -> None:
+    left = AuditRing.open(tmp_path / "worker-1", bytes(32), 256 * 1024)
+    for number in range(100):
+        left.put(b'{"event_id":"%d","text":"%s"}\n' % (number, b"x" * 2000), 1)
+    left.close()
+    own = AuditRing.open(tmp_path / "ring", bytes(32), 64 * 1024)
+    rings = AuditRings(own, [AuditRing.open_left(tmp_path / "worker-1", bytes(32))])
+    sink = ControlledSink()
+    log = AuditLog(events(), [sink], rings=rings)
+    await sink.tried.wait()
+    assert log.is_full
+    log.record(CONTEXT, [decided("begun")] * 20, 7)
+    sink.may_write.set()
+    await log.close()
+    assert len(sink.events) == 120
+
+
 def fill(log: AuditLog) -> None:
     with suppress(AuditRingError):
         while True:

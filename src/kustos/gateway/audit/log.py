@@ -326,13 +326,17 @@ class AuditLog:
                 piece = ring.read(cursor, BATCH_MAX_EVENTS)
                 end = self._ring.tail
                 for line in piece.lines.splitlines(keepends=True):
-                    await self._wait_for(partial(self._ring.has_room, len(line)))
+                    await self._wait_for(partial(self._may_copy, len(line)))
                     end = self._ring.put(line, 1)
                     self._notify()
                 await self._wait_for(partial(self._has_freed, end))
                 ring.advance(cursor, piece)
             del self._left[0]
             self._rings.remove(ring)
+
+    def _may_copy(self, size_bytes: int) -> bool:
+        # the rest of the ring is for requests that were begun
+        return not self._ring.is_full and self._ring.has_room(size_bytes)
 
     def _has_freed(self, end: int) -> bool:
         return self._ring.tail >= end
