@@ -14,6 +14,7 @@ from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.log4j import KafkaLinesSink
 from kustos.gateway.audit.ring import AuditRing, AuditRingError
 from kustos.gateway.audit.rings import AuditRings
+from kustos.gateway.audit.sink_writer import MANY_EVENTS
 from kustos.runtime import SystemEntropy
 from testkit.gateway.audit import (
     CONTEXT,
@@ -238,6 +239,23 @@ async def test_a_recovery_leaves_room_to_requests_that_were_begun(tmp_path: Path
     sink.may_write.set()
     await log.close()
     assert len(sink.events) == 120
+
+
+async def test_a_recovery_of_a_large_request_gives_others_their_turn(tmp_path: Path) -> None:
+    left = AuditRing.open(tmp_path / "worker-1", bytes(32))
+    left.put(b"".join(b'{"event_id":"%d"}\n' % number for number in range(5_000)), 5_000)
+    left.close()
+    own = AuditRing.open(tmp_path / "ring", bytes(32))
+    sink = ControlledSink()
+    rings = AuditRings(own, [AuditRing.open_left(tmp_path / "worker-1", bytes(32))])
+    log = AuditLog(events(), [sink], rings=rings)
+    turns = 0
+    while own.events < 5_000:
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns >= 5_000 / MANY_EVENTS
+    sink.may_write.set()
+    await log.close()
 
 
 def fill(log: AuditLog) -> None:

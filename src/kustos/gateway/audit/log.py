@@ -38,7 +38,7 @@ from kustos.gateway.audit.events import AuditEvents, RepeatedRequest, RequestEve
 from kustos.gateway.audit.ring import AuditRingError
 from kustos.gateway.audit.rings import AuditRings
 from kustos.gateway.audit.security import FULL_RETRY_S, OutcomeReport, SecurityLog
-from kustos.gateway.audit.sink_writer import BATCH_MAX_EVENTS, AuditSink, OnFull, SinkWriter
+from kustos.gateway.audit.sink_writer import BATCH_MAX_EVENTS, MANY_EVENTS, AuditSink, OnFull, SinkWriter
 from kustos.gateway.audit.summaries import DecisionBudgets, Summary
 from kustos.protocol import Decided
 from kustos.runtime import Clock, SystemClock
@@ -325,7 +325,10 @@ class AuditLog:
             while not ring.is_empty:
                 piece = ring.read(cursor, BATCH_MAX_EVENTS)
                 end = self._ring.tail
-                for line in piece.lines.splitlines(keepends=True):
+                for at, line in enumerate(piece.lines.splitlines(keepends=True)):
+                    if at % MANY_EVENTS == 0:
+                        # a large request's piece has tens of thousands: others have their turn
+                        await asyncio.sleep(0)
                     await self._wait_for(partial(self._may_copy, len(line)))
                     end = self._ring.put(line, 1)
                     self._notify()
