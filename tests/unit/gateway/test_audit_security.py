@@ -1,5 +1,7 @@
 """Security events on their way into the log: counted, held until known, and never lost at the end."""
 
+from pathlib import Path
+
 import pytest
 
 from kustos.acl import KafkaPrincipal
@@ -7,6 +9,7 @@ from kustos.authorizer import SecurityResult
 from kustos.gateway.audit import security as audit_security
 from kustos.gateway.audit.errors import AuditLogClosedError
 from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.audit.rings import AuditRings
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.observer import GatewayObserver
 from kustos.gateway.session.logins import LOG_IS_FULL, Login
@@ -101,3 +104,16 @@ async def test_after_the_end_nothing_is_taken_so_nothing_takes_effect() -> None:
         log.security.count(failure())
     with pytest.raises(AuditLogClosedError):
         log.security.hold([failure()])
+
+
+async def test_a_change_of_nothing_is_held_like_any_other(tmp_path: Path) -> None:
+    rings = AuditRings.open(tmp_path, "node", (), EVENTS)
+    sink = willing()
+    log = AuditLog(EVENTS, [sink], rings=rings)
+    log.security.hold([])([])
+    log.security.hold([])([failure("one")])
+    log.security.hold([failure("two")])([])
+    await until(sink.answered, lambda: len(sink.security) == 1)
+    assert rings.own.is_empty
+    await log.close()
+    assert [each.claimed_name for each in sink.security] == ["one"]

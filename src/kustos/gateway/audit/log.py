@@ -225,7 +225,9 @@ class AuditLog:
 
         Return the callback that puts the lines with the outcome, so many events.
         """
-        return partial(self._settle, self._ring.hold(lines)) if self._ring.is_durable else self._put
+        if self._ring.is_durable and lines:
+            return partial(self._settle, self._ring.hold(lines))
+        return self._put
 
     def _settle(self, held: int, lines: bytes, events: int) -> None:
         self._ring.settle(held, lines, events)
@@ -233,7 +235,7 @@ class AuditLog:
 
     def _hold_security(self, events: Sequence[SecurityEvent]) -> OutcomeReport:
         """Keep the events of a change that begins, as they are written if no outcome is reported."""
-        if not (self.writers and events):
+        if not self.writers:
             return _nobody_listens
         settle = self._hold(self._security_lines(events))
         return lambda outcomes: settle(self._security_lines(outcomes), len(outcomes))
