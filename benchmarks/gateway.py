@@ -19,6 +19,7 @@ from benchmarks.figures import QUICK, Figure, emit, progress
 from benchmarks.guarding.crowds import connections, listings, workers
 from benchmarks.guarding.load import Round, Route
 from benchmarks.guarding.routes import Routes, started
+from testkit.gateway.function_trace import functions_of_repeated_produce
 
 RECORDS = 60_000 if QUICK else 500_000
 SENDS = 1_000 if QUICK else 5_000
@@ -36,6 +37,8 @@ CPU_CONSUME = 1 / 2.5
 
 ADDED_US_MAX = 75.0
 RESIDENT_MB_MAX = 120.0
+FUNCTIONS_MAX = 35
+"""For a record that comes alone: between two records, caches belong to the broker and the client."""
 
 
 def rounds(name: str, routes: Sequence[Route], run: Callable[[Route], Round]) -> dict[str, Round]:
@@ -134,11 +137,20 @@ def memory(routes: Routes) -> Figure:
     )
 
 
+def functions() -> Figure:
+    """Return how many of our functions one record enters, from its request to its answer and its event."""
+    count = functions_of_repeated_produce()
+    return Figure(
+        name="gateway-functions", unit="functions", ours=count, theirs=FUNCTIONS_MAX, size=1, floor=1.0
+    )
+
+
 PARTS: dict[str, Callable[[Routes, Routes, Path], list[Figure]]] = {
     "plaintext": lambda plain, _tls, _directory: plaintext(plain),
     "tls": lambda _plain, tls, _directory: encrypted(tls),
     "latency": lambda plain, _tls, _directory: latency(plain),
     "memory": lambda plain, _tls, _directory: [memory(plain)],
+    "functions": lambda _plain, _tls, _directory: [functions()],
     "connections": lambda plain, _tls, _directory: connections(plain),
     "metadata": lambda _plain, _tls, directory: listings(directory),
     "workers": lambda plain, _tls, directory: workers(directory, plain.upstream),
