@@ -9,11 +9,11 @@ there with the size that the log has. A file that another one of the same size r
 import hashlib
 import os
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from deltalake import DeltaTable
 
@@ -31,9 +31,6 @@ from kustos.pipeline.tables import delta
 from kustos.pipeline.tables.commits import foreign_operations, removed_files
 from kustos.pipeline.tables.delta import DataFile
 from kustos.runtime import listed, quoted, reason_of
-
-if TYPE_CHECKING:
-    from kustos.pipeline.tables.runs import State
 
 SNAPSHOTS_MAX: Final = 64
 """Lists of files kept: some hundred bytes for each file, of the tables of a few folders."""
@@ -81,6 +78,29 @@ class Contents:
         return cls(sum(file.rows for file in files), digest)
 
 
+class LastRun(Protocol):
+    """What the last committed run left, as `runs` says."""
+
+    @property
+    def number(self) -> int:
+        """Its number, 0 before the first."""
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The version of each table in Delta's log."""
+
+    @property
+    def contents(self) -> Mapping[str, Contents]:
+        """The contents of tables."""
+
+    @property
+    def last(self) -> str:
+        """Its number and id, for a message."""
+
+    def writer_of(self, file: str) -> str | None:
+        """Return the id of the run that wrote a file, None if it is not known any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mismatch:
     """What is wrong with a table, or with one of its files (`file`, below the table's folder)."""
@@ -99,7 +119,7 @@ def remedy(table: str, *, of_file: bool = False) -> str:
     return "the command that writes this table replaces it when it runs again"
 
 
-def committed_files(place: Place, state: "State", table: DeltaTable | None = None) -> tuple[DataFile, ...]:
+def committed_files(place: Place, state: LastRun, table: DeltaTable | None = None) -> tuple[DataFile, ...]:
     """Return the files of a table as of a state, none if that has no such table; check them.
 
     `table`: the newest version, if it is open already. Raises `TablesDamagedError` if another program has
@@ -124,13 +144,13 @@ def committed_files(place: Place, state: "State", table: DeltaTable | None = Non
     return files
 
 
-def files_by_log(place: Place, version: int, state: "State") -> tuple[DataFile, ...]:
+def files_by_log(place: Place, version: int, state: LastRun) -> tuple[DataFile, ...]:
     """Return the files of a table by its log alone; raise `TablesDamagedError` if that lacks the version."""
     return _by_log(place, version, state, None)[0]
 
 
 def _by_log(
-    place: Place, version: int, state: "State", table: DeltaTable | None
+    place: Place, version: int, state: LastRun, table: DeltaTable | None
 ) -> tuple[tuple[DataFile, ...], int]:
     try:
         return _files(place, version, delta.newest_commit(place, table))
@@ -173,7 +193,7 @@ def _newest_version(place: Place) -> int | None:
 
 
 def faults(
-    place: Place, files: Sequence[DataFile], state: "State", known: Sequence[DataFile] | None = None
+    place: Place, files: Sequence[DataFile], state: LastRun, known: Sequence[DataFile] | None = None
 ) -> Iterator[Mismatch]:
     """Yield what is wrong with the files that the log of a table has, and with their sizes.
 
@@ -197,13 +217,13 @@ def faults(
             yield Mismatch(f"`{place / file.name}` {what}: {whose(file, state)}{_how(place, state)}", file)
 
 
-def whose(file: DataFile, state: "State") -> str:
+def whose(file: DataFile, state: LastRun) -> str:
     """Return how many rows a file has by the log, and which run wrote them or left them."""
     run, rows = state.writer_of(file.name), f"{file.rows:,} row{'' if file.rows == 1 else 's'}"
     return f"{state.last} left it with {rows}" if run is None else f"run `{run}` wrote {rows} into it"
 
 
-def _how(place: Place, state: "State") -> str:
+def _how(place: Place, state: LastRun) -> str:
     """Return what other programs did to a table after the version that `runs` names."""
     try:
         found = foreign_operations(place / delta.LOG, state.versions.get(place.name, 0) + 1)
