@@ -96,10 +96,6 @@ class AuditRing:
         """Its file; None if the ring ends with the process."""
         self.events = 0
         """Events put since the ring was opened, with those that an earlier process left."""
-        self.used_bytes = 0
-        """How much of the ring is in use."""
-        self.is_full = False
-        """Whether nothing more may be decided now."""
         self._descriptor: Final = descriptor
         self._size: Final = size_bytes
         self._capacity: Final = size_bytes - HEAD_BYTES
@@ -122,7 +118,6 @@ class AuditRing:
         self.tail = tail - HEAD_BYTES
         """The position of the oldest record."""
         self._head = head - HEAD_BYTES + (self._capacity if head < tail else 0)
-        self._count_used()
 
     @classmethod
     def open(cls, path: Path, owner: bytes, size_bytes: int = SIZE_BYTES) -> Self:
@@ -196,6 +191,16 @@ class AuditRing:
         return cursor
 
     @property
+    def used_bytes(self) -> int:
+        """How much of the ring is in use."""
+        return self._head - self.tail
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more may be decided now."""
+        return self._head - self.tail + self._kept_bytes >= self._full_bytes
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing waits to be written."""
         return self.tail == self._head
@@ -256,7 +261,6 @@ class AuditRing:
         _LENGTH.pack_into(self._map, at, word)
         self._head, self._kept_bytes = position + needed, kept_bytes
         self._positions[_HEAD] = at + needed
-        self._count_used()
         return position
 
     def has_room(self, size_bytes: int) -> bool:
@@ -296,7 +300,6 @@ class AuditRing:
         self._positions[_TAIL] = self._place(tail)
         if self.is_empty:
             self._start_again()
-        self._count_used()
 
     def _start_again(self) -> None:
         """Move an empty ring to the file's start, so few pages stay in use. Each store leaves it empty."""
@@ -340,10 +343,6 @@ class AuditRing:
     def _data(self, position: int, length: int) -> bytes:
         at = self._place(position) + _LENGTH.size
         return self._map[at : at + length]
-
-    def _count_used(self) -> None:
-        self.used_bytes = self._head - self.tail
-        self.is_full = self.used_bytes + self._kept_bytes >= self._full_bytes
 
     def close(self) -> None:
         """Close the file; what is in it stays."""

@@ -126,9 +126,10 @@ class SinkWriter:
 
     def notify(self) -> None:
         """Note that there may be events to write."""
-        if self.depth:
+        depth = self.depth
+        if depth:
             self._wake.set()
-            if self.depth >= self._enough_events:
+            if depth >= self._enough_events:
                 self._has_enough.set()
 
     def drop_oldest(self, events: int) -> bool:
