@@ -291,11 +291,16 @@ class HttpConnection(asyncio.Protocol):
             transport.close()
 
     def _next(self) -> None:
-        """Go on with the next request once the client reads."""
-        if self._reads and self._transport is not None and not self._transport.is_closing():
+        """Go on with the next request once the client reads its answers.
+
+        No bytes are read before those that came are answered: otherwise one client could send without end.
+        """
+        if not self._reads or self._transport is None or self._transport.is_closing():
+            return
+        if self._http.trailing_data[0]:
+            self._go_on()
+        if not self.is_answering and not self._transport.is_closing():
             self._transport.resume_reading()
-            if self._http.trailing_data[0]:
-                self._go_on()
 
     def pause_writing(self) -> None:
         """Note that the client does not read."""

@@ -159,6 +159,19 @@ async def test_a_client_that_never_reads_its_last_answer_does_not_keep_its_conne
     await endpoint.stop()
 
 
+async def test_pipelined_requests_are_read_no_faster_than_they_are_answered(endpoint: HttpEndpoint) -> None:
+    reader, writer = await asyncio.open_connection(LOOPBACK, endpoint.port)
+    writer.write(LARGE_BYTES // len(HEALTH) * HEALTH)
+    async with asyncio.timeout(PATIENCE_S):
+        for _ in range(100):
+            await reader.readuntil(b'{"alive":true}')
+    (connection,) = endpoint.connections._open
+    buffered, _ = connection._http.trailing_data
+    # asyncio reads 256 KiB at once
+    assert 0 < len(buffered) < 2**20
+    writer.close()
+
+
 class FailingEndpoint(HttpEndpoint):
     """Its metrics cannot be written."""
 
