@@ -250,7 +250,8 @@ class HttpConnection(asyncio.Protocol):
             self._http.next_event()
         except h11.RemoteProtocolError:
             self._is_last = True
-            self._send(None, Answer.of_status(HTTPStatus.BAD_REQUEST))
+            # without a body: the request may be a HEAD
+            self._send(None, Answer(HTTPStatus.BAD_REQUEST, b""))
             return
         self._wait(None)
         self._answering = one_shot("http-answer", self._answer(request), partial(self._failed, request))

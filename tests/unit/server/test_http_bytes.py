@@ -100,6 +100,10 @@ async def test_a_request_whose_end_could_be_disputed_is_refused_and_ends_the_con
         assert answers == [b"400"], name
         assert b"connection: close" in sent.lower(), name
         assert (await statuses(endpoint, request))[0] == [b"400"], name
+        # an answer to HEAD has no body
+        answers, sent = await statuses(endpoint, request.replace(b"GET ", b"HEAD "))
+        assert answers == [b"400"], name
+        assert sent.endswith(b"\r\n\r\n"), name
 
 
 async def test_it_is_refused_however_its_bytes_come(endpoint: HttpEndpoint) -> None:
