@@ -239,12 +239,22 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._go_on()
 
+    def eof_received(self) -> bool:
+        """Answer the requests that came before the client ended its side, as `nc` does; end after them."""
+        self._http.receive_data(b"")
+        if not self.is_answering and self._reads:
+            self._go_on()
+        return True
+
     def _go_on(self) -> None:
         """Begin with the next request if it is whole."""
         try:
             request = self._http.next_event()
             if request is h11.NEED_DATA:
                 self._await_head()
+                return
+            if isinstance(request, h11.ConnectionClosed):
+                self.finish()
                 return
             # no request has a body here, so this is its end
             self._http.next_event()
@@ -298,7 +308,7 @@ class HttpConnection(asyncio.Protocol):
         """
         if not self._reads or self._transport is None or self._transport.is_closing():
             return
-        if self._http.trailing_data[0]:
+        if any(self._http.trailing_data):
             self._go_on()
         if not self.is_answering and not self._transport.is_closing():
             self._transport.resume_reading()

@@ -172,6 +172,21 @@ async def test_pipelined_requests_are_read_no_faster_than_they_are_answered(endp
     writer.close()
 
 
+async def test_a_client_that_ends_its_side_gets_its_answers() -> None:
+    endpoint = GatedEndpoint()
+    await endpoint.start()
+    reader, writer = await line(endpoint, 2 * METRICS)
+    writer.write_eof()
+    await until(lambda: endpoint.begun == 1)
+    probe = await line(endpoint)
+    for _ in range(10):
+        assert await status(probe) == b"HTTP/1.1 200 OK"
+    endpoint.may_write.set()
+    async with asyncio.timeout(PATIENCE_S):
+        assert (await reader.read()).count(b"HTTP/1.1 200 OK") == 2
+    await endpoint.stop()
+
+
 class FailingEndpoint(HttpEndpoint):
     """Its metrics cannot be written."""
 
