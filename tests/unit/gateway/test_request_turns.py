@@ -140,6 +140,23 @@ def test_a_part_that_grows_lets_go_on_who_waited() -> None:
     assert not any(share.waits for share in waiting)
 
 
+def test_an_owner_whose_part_grows_has_a_turn_at_the_next_check() -> None:
+    """Although nothing else happens: its own requests may wait for their answers for a long time."""
+    turns = Turns()
+    for name in ("bob", "carol", "dave"):
+        turns.frame(name, name, 2 * FLOOR_BYTES).hold(12 * FLOOR_BYTES)
+    turns.frame("parked", "alice", 2 * FLOOR_BYTES).hold(9 * FLOOR_BYTES)
+    last = turns.frame("last", "eve", 2 * FLOOR_BYTES)
+    last.hold(2 * FLOOR_BYTES)
+    a = turns.frame("a", "alice", 3 * FLOOR_BYTES)
+    assert a.waits
+    last.hold(0)
+    assert turns.budget.used_bytes > ROOM_BYTES
+    turns.pass_time(PROGRESS_S)
+    assert turns.first(a=a) == "a"
+    assert not a.waits
+
+
 def test_who_finishes_one_frame_after_another_is_not_slow() -> None:
     turns = used_up()
     a, b = turns.frame("a", "alice"), turns.frame("b", "bob")

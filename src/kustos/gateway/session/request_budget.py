@@ -265,6 +265,7 @@ class RequestBudget:
             self._waiting.release_all()
             self._end_slow()
             self._pass_turn()
+            self.serve()
             for owner in self._waiting.owners():
                 if self.has_room(owner) and owner in self._waiting:
                     self._let_go_on(self._waiting.first_of(owner), owner)
