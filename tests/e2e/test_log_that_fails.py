@@ -109,6 +109,7 @@ def test_a_node_goes_on_whatever_becomes_of_its_log(standard_error: StandardErro
             "kustos.audit.sinks": "json",
             "kustos.audit.json.dir": str(disk.path / "audit"),
             "kustos.audit.on.full": "drop",
+            "kustos.audit.queue.max.events": "50",
         }
         with LoggingCluster(tmp_path / "cluster", log, **properties) as scene:
             node = scene.kustos

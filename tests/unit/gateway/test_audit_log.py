@@ -143,18 +143,41 @@ async def test_long_names_are_truncated_before_they_wait() -> None:
     assert whole == truncated
 
 
-async def test_mode_drop_counts_what_a_failing_sink_loses() -> None:
+async def test_mode_drop_loses_what_has_no_room_while_a_sink_fails_and_heals_without_traffic() -> None:
     broken = refusing()
-    log = AuditLog(EVENTS, [broken], on_full=OnFull.DROP)
+    log = AuditLog(EVENTS, [broken], queue_max_events=3, on_full=OnFull.DROP)
     put(log, "a", "b")
-    await until(broken.answered, lambda: log.writers[0].dropped == 2)
+    await until(broken.answered, lambda: broken.refusals > 0)
+    for name in TOPICS:
+        put(log, name)
     assert not bool(log.is_ready)
     assert not is_full(log)
     broken.refusal = None
-    put(log, "c")
     await until(broken.answered, lambda: log.is_ready)
     await log.close()
-    assert broken.names == ["c"]
+    assert broken.names == ["a", "b", *TOPICS[-3:]]
+    assert log.writers[0].dropped == len(TOPICS) - 3
+
+
+async def test_mode_drop_ends_at_once_though_a_sink_fails() -> None:
+    broken = refusing()
+    log = AuditLog(EVENTS, [broken], on_full=OnFull.DROP)
+    put(log, "a", "b")
+    await until(broken.answered, lambda: broken.refusals > 0)
+    await log.close()
+    assert (log.writers[0].dropped, broken.closed) == (2, True)
+
+
+async def test_in_mode_drop_an_event_that_breaks_a_sink_does_not_keep_out_others() -> None:
+    sink = willing()
+    sink.refusal = KeyError("a bug")
+    log = AuditLog(EVENTS, [sink], on_full=OnFull.DROP)
+    put(log, "a")
+    await until(sink.answered, lambda: log.writers[0].dropped == 1)
+    sink.refusal = None
+    put(log, "b")
+    await log.close()
+    assert sink.names == ["b"]
 
 
 async def test_nothing_can_be_decided_after_the_end() -> None:

@@ -1,7 +1,8 @@
 """Writes the events of the ring to one sink.
 
 One task for each sink reads the ring with a cursor and has the sink write, off the event loop. If the sink
-fails, the task retries until the batch is written; in mode `drop` it drops the batch.
+fails, the task retries until the batch is written. In mode `drop` the ring gives the space of the batch to
+new events meanwhile, and a log that ends does not wait for a sink that fails.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ class OnFull(Enum):
 _CONSEQUENCES: Final = {
     OnFull.BLOCK: "no request is served",
     OnFull.DENY: "every request is refused",
-    OnFull.DROP: "events are lost",
+    OnFull.DROP: "once the queue is full, the oldest events are lost",
 }
 
 
@@ -99,6 +100,7 @@ class SinkWriter:
         self._ring: Final = ring
         self._cursor: Final = ring.cursor()
         self._on_full: Final = on_full
+        self._drops: Final = on_full is OnFull.DROP
         self._limit: Final = queue_max_events
         self._enough_events: Final = min(BATCH_MAX_EVENTS, queue_max_events)
         self._on_written: Final = on_written
@@ -106,7 +108,7 @@ class SinkWriter:
         self._has_enough: Final = asyncio.Event()
         self._closing: Final = asyncio.Event()
         self._taken: Batch | None = None
-        """In mode `drop`: the batch that has left the ring and is being written; a failure keeps it."""
+        """In mode `drop`: the batch that has left the ring and is being written."""
         self.notify()
 
     @property
@@ -158,10 +160,7 @@ class SinkWriter:
                 self._wake.clear()
                 continue
             await self._gather()
-            if self._on_full is OnFull.DROP:
-                await self._write_or_drop()
-            else:
-                await self._write(self._read())
+            await self._write()
             self._on_written()
 
     async def _gather(self) -> None:
@@ -174,46 +173,52 @@ class SinkWriter:
         # also where nothing is waited for, others have their turn between two batches
         await asyncio.sleep(0)
 
-    def _read(self) -> Batch:
-        return self._ring.read(self._cursor, BATCH_MAX_EVENTS)
-
-    async def _write(self, batch: Batch) -> None:
+    async def _write(self) -> None:
+        """Write a batch; after an exception the next call writes the same one."""
+        batch = self._taken or self._ring.read(self._cursor, BATCH_MAX_EVENTS)
+        if self._drops and self._taken is None:
+            self._taken = batch
+            self._ring.advance(self._cursor, batch)
         delay_s = FIRST_RETRY_S
-        while not await self._is_written(batch):
-            await asyncio.sleep(delay_s)
+        while not await self._is_done_with(batch):
+            await self._pause(delay_s)
             delay_s = min(2 * delay_s, LAST_RETRY_S)
-        self._ring.advance(self._cursor, batch)
-        self.written += batch.events
-
-    async def _write_or_drop(self) -> None:
         if self._taken is None:
-            self._taken = self._read()
-            # the ring gives their space to new events meanwhile
-            self._ring.advance(self._cursor, self._taken)
-        batch = self._taken
-        if await self._is_written(batch):
-            self.written += batch.events
-        else:
-            self.dropped += batch.events
+            self._ring.advance(self._cursor, batch)
         self._taken = None
 
-    async def _is_written(self, batch: Batch) -> bool:
+    async def _pause(self, delay_s: float) -> None:
+        """Leave a failed sink alone for a while; in mode `drop` the end of the log comes first."""
+        if not self._drops:
+            await asyncio.sleep(delay_s)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(delay_s):
+                await self._closing.wait()
+
+    async def _is_done_with(self, batch: Batch) -> bool:
+        """Return whether a batch is written, or dropped."""
+        may_drop = self._drops and self._closing.is_set()
         try:
             # a sink formats events on another thread, for which the loop would wait at each system call
             with short_switch_interval() if batch.events > MANY_EVENTS else nullcontext():
                 await self.sink.write(batch.lines)
         except AuditSinkError as error:
             self._failed(str(error))
-            return False
         except Exception:
             # the boundary where a bug in a sink must stop the traffic rather than the writing
             LOG.exception("an audit sink broke", sink=self.sink.name)
             self._failed("an internal error, see the log above")
-            return False
-        if self.is_failing:
-            self.is_failing = False
-            LOG.info("the audit sink works again", sink=self.sink.name)
-        return True
+            # in mode `drop` no event may keep out all those behind it
+            may_drop = self._drops
+        else:
+            self.written += batch.events
+            if self.is_failing:
+                self.is_failing = False
+                LOG.info("the audit sink works again", sink=self.sink.name)
+            return True
+        self.dropped += batch.events if may_drop else 0
+        return may_drop
 
     def _failed(self, reason: str) -> None:
         self.failures += 1
