@@ -5,9 +5,8 @@ them into the ring (`AuditRing`), which in the modes that fail closed outlives t
 sink writes what the ring has for it (`SinkWriter`). In the modes `block` and `deny` (fail closed) the log is
 full as soon as `queue_max_events` wait for a sink, a sink fails, or half of the ring is in use. That is its
 backpressure: until there is room again, the gateway decides nothing more (`block`), or refuses every new
-request (`deny`). In mode `drop` the oldest events of a sink that is too slow make room for new ones, a
-failing sink drops its batch, and both are counted. Delivery is at least once: after a failure a sink may see
-events again, with the same ids.
+request (`deny`). In mode `drop` the oldest events of a sink that is too slow or fails make room for new ones,
+and are counted. Delivery is at least once: after a failure a sink may see events again, with the same ids.
 
 Each principal has budgets of events (`DecisionBudgets`); beyond them equal decisions become one event a
 minute.

@@ -43,7 +43,7 @@ class OnFull(Enum):
     DENY = "deny"
     """Each new request is refused."""
     DROP = "drop"
-    """Requests go on, and events are lost."""
+    """Requests go on, and the oldest events are lost."""
 
 
 _CONSEQUENCES: Final = {
