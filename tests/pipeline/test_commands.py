@@ -70,7 +70,8 @@ def test_a_replay_tells_who_loses_what_and_ends_with_five(
         "--exit-code",
     ]
     assert run(command) == ExitCode.NO
-    heading, *rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    heading, *rows = lines[next(at for at, line in enumerate(lines) if line[:1] == ["what"]) :]
     assert heading[:4] == ["what", "access", "principal", "host"]
     assert {tuple(row[:4]) for row in rows} == {
         ("lost", "access", "User:bob", "10.0.0.7"),

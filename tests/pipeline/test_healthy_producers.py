@@ -207,7 +207,7 @@ def test_what_is_recommended_gives_producers_their_topic_and_nothing_on_the_clus
     spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = place / "least.yaml"
-    assert said(capsys, place, "recommend", "--out", str(out))["is_proven"]
+    assert said(capsys, place, "recommend", "--beyond-today", "--out", str(out))["is_proven"]
     granted = {
         (acl.entry.principal, acl.entry.operation.name, acl.pattern.resource_type.name)
         for acl in read_acl_set(out).bindings
