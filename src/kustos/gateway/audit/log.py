@@ -27,8 +27,6 @@ from functools import partial
 from itertools import count
 from typing import Final
 
-import structlog
-
 from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
 from kustos.client import supervised
 from kustos.gateway.audit.budget import AuditBudget, PrincipalKey, key_of
@@ -53,8 +51,6 @@ HELD_MAX: Final = 10_000
 
 SUMMARIES_PER_TURN: Final = 256
 """Summaries that one turn of the event loop writes, in some 3 ms."""
-
-LOG: Final = structlog.get_logger("kustos.audit")
 
 
 class AuditLog:
@@ -81,7 +77,6 @@ class AuditLog:
         )
         self.refused_requests = 0
         """Requests refused since the log was full, since the start; only in mode `deny`."""
-        self._limit: Final = queue_max_events
         self.denies: Final = on_full is OnFull.DENY
         """Whether requests are refused while the log is full."""
         self._drops: Final = on_full is OnFull.DROP
@@ -308,8 +303,7 @@ class AuditLog:
     def _has_made_room(self, size_bytes: int, events: int) -> bool:
         """Drop the oldest events of sinks that are too slow; return whether new ones have room."""
         for each in self.writers:
-            if (excess := each.waiting + events - self._limit) > 0:
-                each.drop_oldest(excess)
+            each.make_room(events)
         while not self._ring.has_room(size_bytes):
             if not max(self.writers, key=lambda each: each.waiting).drop_oldest(1):
                 return False

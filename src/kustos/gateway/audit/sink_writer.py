@@ -134,6 +134,12 @@ class SinkWriter:
             if depth >= self._enough_events:
                 self._has_enough.set()
 
+    def make_room(self, events: int) -> None:
+        """Drop the oldest events that wait, as far as so many more exceed the queue. For mode `drop`."""
+        excess = self.waiting + events - self._limit
+        if excess > 0:
+            self.drop_oldest(excess)
+
     def drop_oldest(self, events: int) -> bool:
         """Drop so many events that wait, or those of one record more; return False if there were none.
 
