@@ -13,8 +13,8 @@ def dormant_waking(days: DataFrame, everybody: DataFrame, scope: ActivityScope) 
 
     By the rate of its active days before, a silence of that length must be improbable (Poisson), and no
     earlier silence may have been nearly as long: a monthly job is silent every month. Only days of the
-    silence with a record count as silent, those on which any principal did something: nobody is seen while
-    the log is off. Who rests at times may be on leave, and comes back to where it was before.
+    silence with a record count as silent, those on which any principal was active: a log that is off records
+    no use. A principal that pauses at times may be on leave, and comes back to where it was before.
     """
     parameters = scope.parameters
     began = everybody.agg(sql.min("principal_first_day").alias("began"))
