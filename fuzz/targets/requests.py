@@ -4,7 +4,6 @@ An attacker wants the guard to read another request than the broker behind it. H
 anew from every API and version, since the searching engine sees nothing of the readers, which are generated.
 """
 
-from collections import deque
 from collections.abc import Iterator
 from functools import cache
 from random import Random
@@ -12,7 +11,7 @@ from typing import Final
 
 from fuzz.targets import FoundError, require
 from kustos.protocol import Opened, RefusedFrameError
-from kustos.protocol.repeated import ProduceShape, RepeatedRequests
+from kustos.protocol.plans import ProduceShape
 from kustos.wire import ApiKey, Message
 from testkit.parsing import mutations
 from testkit.parsing.judge import difference, opened, ours, transactional
@@ -40,7 +39,7 @@ def check(data: bytes) -> None:
 def repeats_what_it_says(frame: bytes) -> None:
     """Require that a Produce taken for an earlier one is that one, but for records in no transaction."""
     for shape, first in SHAPES:
-        if RepeatedRequests(deque([shape])).find(frame, shape.version) is None:
+        if not shape.matches(frame):
             continue
         try:
             request = opened(frame)
@@ -75,7 +74,7 @@ def produce_shapes() -> Iterator[tuple[ProduceShape, Message]]:
     for frame in produce_seeds():
         driver = Driver(model(), ALL_ALLOWED)
         request = driver.run(frame).opened
-        for shape in driver.guard.repeated.shapes:
+        for shape in driver.guard.plans.produce:
             assert request is not None
             yield shape, without_records(request)
 

@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
@@ -23,7 +23,7 @@ from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.host_names import BrokerHosts
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
-from kustos.protocol import Decided, OfferedApis, Opened, Record
+from kustos.protocol import Decided, OfferedApis, Opened, Recorder
 from kustos.protocol.exchange import WrittenAt
 from kustos.runtime import SystemEntropy
 from kustos.wire import Message
@@ -60,6 +60,21 @@ class CountedFigures:
 
     def __setattr__(self, figure: str, value: int) -> None:
         self.__dict__["counted"][self.NAMES[figure]] = value
+
+
+@dataclass(frozen=True)
+class KeptRecorder:
+    """Keeps the context of each request that was recorded again."""
+
+    contexts: list[AuthorizableRequestContext]
+    context: AuthorizableRequestContext
+
+    def record(self, correlation_id: int, latency_us: int) -> bool:
+        self.contexts.append(replace(self.context, correlation_id=correlation_id))
+        return True
+
+    def count(self) -> None:
+        """Nobody counts here."""
 
 
 @dataclass
@@ -173,14 +188,8 @@ class RunningGateway:
     def session_expired(self, login: Login) -> None:
         self.expired.append(login)
 
-    refuses = False
-
-    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
-        def again(correlation_id: int, latency_us: int) -> Callable[[], None]:
-            self.contexts.append(replace(context, correlation_id=correlation_id))
-            return lambda: None
-
-        return again
+    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Recorder:
+        return KeptRecorder(self.contexts, context)
 
     def answered(
         self,

@@ -20,7 +20,7 @@ from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
 from kustos.gateway.upstream.link import UpstreamLink
-from kustos.protocol import Decided, Decider, Guard, Opened, Record, Unwrap
+from kustos.protocol import Decided, Decider, Guard, Opened, Recorder, Unwrap
 from kustos.protocol.exchange import WrittenAt
 from kustos.wire import FrameReader, Message, RequestHeader, request_codec, request_frame
 from kustos.wire.api_keys import ApiKey
@@ -226,15 +226,16 @@ class World:
         self.decided_names += [each.name for each in decided]
         return None
 
-    refuses = False
+    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Recorder:
+        return self
 
-    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
-        def record(correlation_id: int, latency_us: int) -> Callable[[], None]:
-            self.decided_by.append(correlation_id)
-            self.repeated += 1
-            return lambda: None
+    def record(self, correlation_id: int, latency_us: int) -> bool:
+        self.decided_by.append(correlation_id)
+        self.repeated += 1
+        return True
 
-        return record
+    def count(self) -> None:
+        """Nobody counts here."""
 
     def answered(
         self,

@@ -25,9 +25,9 @@ from kustos.protocol import (
     ListTopics,
     NamedBroker,
     Opened,
+    Plan,
     RefusedFrameError,
     Relay,
-    Repetition,
     Reply,
     ResolveTopicIds,
     Serve,
@@ -129,12 +129,9 @@ class Driver:
     def run(self, frame: bytes) -> Outcome:
         """Run one request to its end."""
         outcome = Outcome()
-        repetition = self.guard.repetition(frame)
-        if (
-            repetition is not None
-            and self._names(repetition.known.topic_names) == repetition.known.topic_names
-        ):
-            return self._repeat(repetition, outcome)
+        plan = self.guard.plan_of(frame)
+        if plan is not None and self._names(plan.topic_names) == plan.topic_names:
+            return self._repeat(plan, frame, outcome)
         try:
             opened = self.guard.open(frame)
         except RefusedFrameError as refusal:
@@ -147,16 +144,16 @@ class Driver:
         self.start(opened)
         return self._go_on(opened, None, outcome)
 
-    def _repeat(self, repetition: Repetition, outcome: Outcome) -> Outcome:
-        """Send a repetition; open it only if its answer must be read."""
-        outcome.decided = repetition.known.decided
-        answer = self._forward(repetition.known.sent(repetition.frame), outcome)
+    def _repeat(self, plan: Plan, frame: bytes, outcome: Outcome) -> Outcome:
+        """Send a request by its plan; open it only if its answer must be read."""
+        outcome.decided = plan.decided
+        answer = self._forward(plan.upstream_frame(frame), outcome)
         assert answer is not None, "an answer is awaited where there is none"
-        if (passed := self.guard.pass_on(repetition, answer)) is not None:
-            outcome.response = passed[1][4:]
+        if (passed := self.guard.pass_on(plan, answer)) is not None:
+            outcome.response = passed.frame[4:]
             self.repeats += 1
             return outcome
-        outcome.opened, ask = self.guard.reopen(repetition)
+        outcome.opened, ask = self.guard.reopen(plan, frame)
         return self._go_on(outcome.opened, read_answer(outcome.opened, answer, ask), outcome)
 
     def _names(self, topic_ids: Collection[bytes]) -> dict[bytes, str]:

@@ -102,7 +102,7 @@ BROKEN = {
         "only Kafka refuses it",
     ),
     "requests, repeated": (
-        "kustos.protocol.repeated.ProduceShape.matches = lambda *_: True",
+        "kustos.protocol.plans.ProduceShape.matches = lambda *_: True",
         "next(frame for frame in target.produce_seeds() if opened(frame).is_exact)",
         "a repeated Produce is another one",
     ),
@@ -122,7 +122,7 @@ def test_a_fault_is_noticed(broken: str) -> None:
         import kustos.auth.jwt.signed, kustos.auth.mapping.kerberos, kustos.auth.mechanisms.gssapi
         import kustos.auth.mechanisms.plain, kustos.auth.mechanisms.scram, kustos.tls.jks
         import kustos.gateway.upstream.host_names
-        import kustos.protocol.repeated, kustos.wire.codec
+        import kustos.protocol.plans, kustos.wire.codec
         from testkit.bearer_tokens import claims, compact
         from testkit.parsing.judge import opened
         import fuzz.targets.{target} as target

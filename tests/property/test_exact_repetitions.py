@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclOperation, ResourceType
 from kustos.protocol import TABLE, Opened
-from kustos.protocol.repeated import exact
-from kustos.protocol.repeated import requests as repeated
+from kustos.protocol.plans import memory
+from kustos.protocol.plans import plan as plans
 from kustos.wire import ApiKey
 from testkit.gateway.sessions import heartbeat, metadata, request
 from testkit.parsing.mutations import EVERY_VERSION, drawn
@@ -73,7 +73,7 @@ def test_a_connection_that_remembers_behaves_like_one_that_does_not(
                 for driver in drivers:
                     toggle(driver, name)
             case which:
-                forgets.guard.repeated.forget()
+                forgets.guard.plans.forget()
                 frame = numbered(frames[which], number)
                 one, other = remembers.checked(frame), forgets.checked(frame)
                 assert one[0].seen == other[0].seen
@@ -114,21 +114,21 @@ def test_an_answer_that_differs_is_read_and_learnt(version: int, changes_acls: b
 
 
 def test_an_answer_that_differs_is_read_by_what_was_decided_then() -> None:
-    """The ACLs change between a repetition and its answer."""
+    """The ACLs change between a plan and its answer."""
     driver = Driver(model(), [DESCRIBED])
     frame = metadata(7, TOPIC, EXISTING[1])
     driver.run(frame)
-    repetition = driver.guard.repetition(frame)
-    assert repetition is not None
+    plan = driver.guard.plan_of(frame)
+    assert plan is not None
     driver.replace_acls([allow(ResourceType.TOPIC, "*", AclOperation.DESCRIBE)])
-    opened, _ = driver.guard.reopen(repetition)
-    assert [each.decision.allowed for each in repetition.known.decided] == [True, False]
-    assert opened.exchange.granted == [repetition.known.decided[0]]
-    assert opened.exchange.decided == [], "it was recorded when the repetition was sent"
+    opened, _ = driver.guard.reopen(plan, frame)
+    assert [each.decision.allowed for each in plan.decided] == [True, False]
+    assert opened.exchange.granted == [plan.decided[0]]
+    assert opened.exchange.decided == [], "it was recorded when the plan was sent"
     assert opened.exchange.is_still_allowed()
     driver.replace_acls([])
     assert not opened.exchange.is_still_allowed()
-    assert not repetition.is_still_allowed()
+    assert not plan.is_still_allowed()
 
 
 def acls_of_group(*, deny: bool = False) -> list[AclBinding]:
@@ -138,31 +138,31 @@ def acls_of_group(*, deny: bool = False) -> list[AclBinding]:
 def test_an_answer_that_passes_as_bytes_may_be_any() -> None:
     driver = Driver(model(), acls_of_group())
     driver.run(heartbeat(1))
-    repetition = driver.guard.repetition(heartbeat(2))
-    assert repetition is not None
+    plan = driver.guard.plan_of(heartbeat(2))
+    assert plan is not None
     for answer in (bytes.fromhex("00000002 00000005 0000"), bytes.fromhex("00000002 00000000 0019")):
-        assert driver.guard.pass_on(repetition, answer) == (answer[7], b"\0\0\0\x0a" + answer)
+        assert driver.guard.pass_on(plan, answer) == (answer[7], b"\0\0\0\x0a" + answer)
 
 
 def test_a_denied_request_is_not_kept() -> None:
     driver = Driver(model(), acls_of_group(deny=True))
     for number in range(2):
         assert driver.run(heartbeat(number)).forwarded == []
-    assert not driver.guard.repeated.exact
+    assert not driver.guard.plans.exact
 
 
 @pytest.mark.parametrize("names", [[], ["missing-topic"]])
 def test_a_request_is_not_kept_if_nothing_is_granted(names: list[str]) -> None:
     driver = Driver(model(), [])
     driver.run(metadata(7, *names))
-    assert not driver.guard.repeated.exact
+    assert not driver.guard.plans.exact
 
 
 def test_a_request_about_whose_answer_something_is_decided_is_not_kept() -> None:
     """A listing of all topics: each of them is decided once upstream has named it."""
     driver = Driver(model(), [DESCRIBED])
     driver.run(request(ApiKey.METADATA, 9, 1, topics=None, allow_auto_topic_creation=False))
-    assert not driver.guard.repeated.exact
+    assert not driver.guard.plans.exact
 
 
 def test_few_requests_are_kept_and_those_used_last_stay() -> None:
@@ -170,31 +170,31 @@ def test_few_requests_are_kept_and_those_used_last_stay() -> None:
     first, second, third = (metadata(7, name) for name in EXISTING[:3])
     for frame in (first, second, first, third):
         driver.run(frame)
-    assert driver.guard.repetition(second) is None
-    assert driver.guard.repetition(first) is not None
-    assert driver.guard.repetition(third) is not None
-    assert len(driver.guard.repeated.exact) == repeated.EXACT_MAX
+    assert driver.guard.plan_of(second) is None
+    assert driver.guard.plan_of(first) is not None
+    assert driver.guard.plan_of(third) is not None
+    assert len(driver.guard.plans.exact) == memory.EXACT_MAX
 
 
 def test_large_requests_and_large_answers_are_not_kept() -> None:
     driver = Driver(model(), [DESCRIBED])
-    driver.run(metadata(7, TOPIC, "m" * repeated.EXACT_REQUEST_BYTES_MAX))
-    for number in range(exact.ANSWERS_BYTES_MAX // 100):
+    driver.run(metadata(7, TOPIC, "m" * memory.EXACT_REQUEST_BYTES_MAX))
+    for number in range(plans.ANSWERS_BYTES_MAX // 100):
         driver.model.create(f"{'t' * 20}-{number}")
     driver.acls.append(allow(ResourceType.TOPIC, "*", AclOperation.DESCRIBE))
     driver.replace_acls(driver.acls)
     driver.run(metadata(7, *[name for name in driver.model.topics if name.startswith("t")]))
-    assert not driver.guard.repeated.exact
+    assert not driver.guard.plans.exact
 
 
 def test_many_decisions_are_not_kept() -> None:
     driver = Driver(model(), [allow(ResourceType.TOPIC, "*", AclOperation.DESCRIBE)])
-    names = [f"t{number}" for number in range(repeated.DECISIONS_MAX + 1)]
+    names = [f"t{number}" for number in range(plans.DECISIONS_MAX + 1)]
     for name in names:
         driver.model.create(name)
     for kept in (names, names[1:]):
         driver.run(metadata(7, *kept))
-        assert bool(driver.guard.repeated.exact) == (len(kept) <= repeated.DECISIONS_MAX)
+        assert bool(driver.guard.plans.exact) == (len(kept) <= plans.DECISIONS_MAX)
 
 
 def test_bytes_of_clients_are_not_shown() -> None:
@@ -203,25 +203,25 @@ def test_bytes_of_clients_are_not_shown() -> None:
         request(ApiKey.HEARTBEAT, 3, number, group_id="group-one", member_id="a-member") for number in (1, 2)
     )
     driver.run(first)
-    repetition = driver.guard.repetition(second)
-    assert repetition is not None
-    assert "a-member" not in repr((driver.guard.repeated, repetition))
+    plan = driver.guard.plan_of(second)
+    assert plan is not None
+    assert "a-member" not in repr((driver.guard.plans, plan))
 
 
 def test_what_never_comes_again_is_no_longer_kept() -> None:
     driver = Driver(model(), [DESCRIBED])
-    for number in range(2 * repeated.TRIES):
+    for number in range(2 * memory.TRIES):
         driver.run(metadata(7, TOPIC, f"missing-{number}"))
-    newest = list(driver.guard.repeated.exact)[-1]
-    assert f"missing-{repeated.TRIES - 1}".encode() in newest
+    newest = list(driver.guard.plans.exact)[-1]
+    assert f"missing-{memory.TRIES - 1}".encode() in newest
 
 
 def test_who_proved_an_identity_again_repeats_nothing_from_before() -> None:
     driver = Driver(model(), acls_of_group())
     driver.run(heartbeat(1))
-    assert driver.guard.repetition(heartbeat(2)) is not None
+    assert driver.guard.plan_of(heartbeat(2)) is not None
     driver.guard.renew(driver.guard.context_of)
-    assert driver.guard.repetition(heartbeat(2)) is None
+    assert driver.guard.plan_of(heartbeat(2)) is None
 
 
 def test_a_request_under_way_is_freed_without_the_garbage_collector() -> None:

@@ -66,22 +66,28 @@ class Connection:
     requests: list[list[float]]
     everybody: list["Connection"]
     part: int = 0
-    has_asked: bool = False
-    """Whether it wanted to work already; before that it does not wait."""
+    is_waiting: bool = False
+    """Whether it asked for a turn and got none: between its requests a connection does not wait."""
 
     def may_work(self) -> bool:
         is_begun = self.part > 0
-        return self.place.may_go_on(True, True, self.go_on) if is_begun else self.place.may_begin(self.go_on)
+        return (
+            self.place.may_go_on(self.go_on, goes_first=True)
+            if is_begun
+            else self.place.may_begin(self.go_on)
+        )
 
     def go_on(self) -> None:
-        self.has_asked = True
-        if not self.requests or not self.may_work():
+        if not self.requests:
+            return
+        self.is_waiting = not self.may_work()
+        if self.is_waiting:
             return
         begun_s, owner = self.loop.now_s, self.place.owner
         waited = {
             each.place.owner
             for each in self.everybody
-            if each is not self and each.has_asked and each.requests and not each.part
+            if each is not self and each.is_waiting and each.requests and not each.part
         }
         self.loop.now_s += self.requests[0][self.part]
         is_first = self.part == 0

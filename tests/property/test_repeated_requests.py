@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclOperation, ResourceType
-from kustos.protocol.repeated import produce as produced
-from kustos.protocol.repeated import requests as repeated
-from kustos.wire import AlikeFrames, ApiKey, request_codec, request_frame, response_codec
+from kustos.protocol.plans import memory
+from kustos.protocol.plans import produce as produced
+from kustos.protocol.plans.alike import AlikeAnswers
+from kustos.wire import ApiKey, request_codec, request_frame, response_codec, with_length
 from testkit.protocol.driver import Driver
 from testkit.protocol.random_requests import EXISTING, allow, batch, model
 
@@ -102,7 +103,7 @@ def test_a_connection_that_remembers_behaves_like_one_that_does_not(drawn: Any, 
             changed = not changed
             for driver in (remembers, forgets):
                 driver.replace_acls(acls(denied=denied if changed else None))
-        forgets.guard.repeated.shapes.clear()
+        forgets.guard.plans.produce.clear()
         one, other = remembers.checked(frame), forgets.checked(frame)
         assert one[0].seen == other[0].seen
         assert one[1] == other[1] == []
@@ -128,24 +129,24 @@ def test_what_is_repeated_is_neither_parsed_nor_its_answer_read(
 def test_only_what_is_acknowledged_is_remembered(acks: int) -> None:
     driver = Driver(model(), acls())
     driver.run(produce(9, 1, [(ALLOWED[0], 0, records(5))], acks=acks))
-    assert bool(driver.guard.repeated.shapes) == (acks != 0)
+    assert bool(driver.guard.plans.produce) == (acks != 0)
 
 
 def test_what_never_comes_again_is_no_longer_kept() -> None:
     driver = Driver(model(), acls())
-    for number in range(2 * repeated.TRIES):
+    for number in range(2 * memory.TRIES):
         driver.run(produce(9, number, [(ALLOWED[0], 0, records(5))], client_id=f"client-{number}"))
-    assert f"client-{repeated.TRIES - 1}".encode() in driver.guard.repeated.shapes[0].pieces[0]
-    assert len(driver.guard.repeated.shapes) == repeated.SHAPES_MAX
+    assert f"client-{memory.TRIES - 1}".encode() in list(driver.guard.plans.produce)[-1].pieces[0]
+    assert len(driver.guard.plans.produce) == memory.SHAPES_MAX
 
 
 def test_who_proved_an_identity_again_repeats_nothing_from_before() -> None:
     driver = Driver(model(), acls())
     driver.run(produce(9, 1, [(ALLOWED[0], 0, records(5))]))
     frame = produce(9, 2, [(ALLOWED[0], 0, records(7))])
-    assert driver.guard.repetition(frame) is not None
+    assert driver.guard.plan_of(frame) is not None
     driver.guard.renew(driver.guard.context_of)
-    assert driver.guard.repetition(frame) is None
+    assert driver.guard.plan_of(frame) is None
 
 
 def test_a_request_without_topics_is_not_kept() -> None:
@@ -153,13 +154,13 @@ def test_a_request_without_topics_is_not_kept() -> None:
     for number in range(3):
         outcome = driver.run(produce(9, number, []))
         assert outcome.response is not None
-    assert not driver.guard.repeated.shapes
+    assert not driver.guard.plans.produce
 
 
 def test_large_requests_are_not_kept() -> None:
     driver = Driver(model(), acls())
     driver.run(produce(9, 1, [(ALLOWED[0], 0, records(5))], client_id="c" * produced.SHAPE_BYTES_MAX))
-    assert not driver.guard.repeated.shapes
+    assert not driver.guard.plans.produce
 
 
 @given(
@@ -190,11 +191,10 @@ def test_answers_are_alike_if_they_differ_in_numbers_only(
         return message, b"\0\0\0\7" + (b"\0" if codec.flexible else b"") + codec.encode(message)
 
     message, first = frame(known, 0, None)
-    alike = AlikeFrames.of(codec, message, first, 5 if codec.flexible else 4, "throttle_time")
+    alike = AlikeAnswers.of(codec, message, first, 5 if codec.flexible else 4)
     _, second = frame(other, throttle_ms, text)
     second = b"\1\2\3\4" + second[4:]
     has_text = text is not None and "error_message" in part_type.FIELDS
-    assert alike.match(first)
-    assert alike.match(second) == (len(known) == len(other) and not has_text)
-    if alike.match(second):
-        assert alike.number(second) == throttle_ms
+    is_alike = len(known) == len(other) and not has_text
+    assert alike.pass_on(first) == (0, with_length(first))
+    assert alike.pass_on(second) == ((throttle_ms, with_length(second)) if is_alike else None)

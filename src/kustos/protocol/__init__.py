@@ -42,7 +42,7 @@ from kustos.protocol.exchange import (
     Exchange,
     NamedBroker,
     OpenDecider,
-    Record,
+    Recorder,
     UndecidedDecider,
     WrittenAt,
 )
@@ -50,7 +50,7 @@ from kustos.protocol.guard import ContextOf, Guard, RefusedFrameError, limit_ans
 from kustos.protocol.limits import frame_bytes_max, items_max
 from kustos.protocol.node_messages import DescribedConfig, LocalVoter, Synonym
 from kustos.protocol.opened import Opened
-from kustos.protocol.repeated import Repetition
+from kustos.protocol.plans import Passed, PassOn, Plan, pass_any
 from kustos.protocol.rows import ROWS, TABLE, refusal_body
 from kustos.protocol.steps import (
     ClusterOperations,
@@ -108,11 +108,13 @@ __all__ = [
     "Opened",
     "Operations",
     "Outcome",
-    "Record",
+    "PassOn",
+    "Passed",
+    "Plan",
+    "Recorder",
     "RefuseRequestError",
     "RefusedFrameError",
     "Relay",
-    "Repetition",
     "Reply",
     "ResolveTopicIds",
     "Row",
@@ -135,6 +137,7 @@ __all__ = [
     "items_max",
     "limit_answer",
     "node_messages",
+    "pass_any",
     "principal_bytes",
     "read_through",
     "refusal_body",

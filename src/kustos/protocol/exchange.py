@@ -16,7 +16,6 @@ from kustos.authorizer import (
     RuleKind,
     ShadowDecision,
 )
-from kustos.protocol.effects import UpstreamAnswer
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.subscriptions import Subscriptions, Topologies
@@ -171,23 +170,18 @@ class Decided(NamedTuple):
 WrittenAt: TypeAlias = Callable[[int | None], object]
 """Callback with the offset at which a change begins in the metadata log, None if it is not there."""
 
-Record: TypeAlias = Callable[[int, int], Callable[[], None]]
-"""Records the decisions of an earlier request for one that repeats it, by its correlation id and the
-microseconds since it was read; returns the callback that counts them, for when the request was sent."""
 
+class Recorder(Protocol):
+    """Records and counts the decisions of a request again, for each request that repeats it."""
 
-class KeptProduce(Protocol):
-    """A Produce that passed whole and may come again."""
+    def record(self, correlation_id: int, latency_us: int) -> bool:
+        """Record them before the request is sent; return False if the request must be opened instead.
 
-    def learn_answer(self, exchange: "Exchange", answer: UpstreamAnswer) -> None:
-        """Keep what an answer is like that passed as it came."""
+        `latency_us`: microseconds since the request was read. Raises as `Observer.decided` does.
+        """
 
-
-class ProduceMemory(Protocol):
-    """Keeps the Produce requests of a connection, for those that repeat them."""
-
-    def keep_shape(self, frame: bytes, exchange: "Exchange") -> KeptProduce | None:
-        """Keep a Produce that passed as it came, with all that was decided; None if it is not kept."""
+    def count(self) -> None:
+        """Count them once the request was sent."""
 
 
 @dataclass(slots=True)
@@ -210,10 +204,6 @@ class Exchange:
     """What members of groups on it subscribe to."""
     topologies: Topologies = field(default_factory=Topologies)
     """What topics the streams groups of its members make for themselves."""
-    produces: "ProduceMemory | None" = None
-    """Keeps Produce requests of the connection that may come again, None if none is kept."""
-    frame: bytes | None = None
-    """The client's own bytes, if they hold the request and nothing else."""
     decided: list[Decided] = field(default_factory=list)
     granted: list[Decided] = field(default_factory=list)
     """Every decision that lets a part of the request pass or be named in its answer, logged or not."""

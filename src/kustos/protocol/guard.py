@@ -23,7 +23,7 @@ from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.interpreter import handle
 from kustos.protocol.limits import frame_bytes_max, items_max
 from kustos.protocol.opened import Opened
-from kustos.protocol.repeated import RecalledDecider, RepeatedRequests, Repetition
+from kustos.protocol.plans import KeptPlans, Passed, Plan, RecalledDecider
 from kustos.protocol.rows import OWN_APIS, TABLE
 from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.steps import RefuseRequestError, Row
@@ -40,7 +40,6 @@ from kustos.wire import (
     UnsupportedMessageError,
     api_name,
     codec_versions,
-    correlation_id_of,
     names_software,
     peek_api,
     read_request_header,
@@ -82,7 +81,7 @@ class Guard:
     share_sessions: ShareSessions = field(default_factory=ShareSessions)
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
     topologies: Topologies = field(default_factory=Topologies)
-    repeated: RepeatedRequests = field(default_factory=RepeatedRequests)
+    plans: KeptPlans = field(default_factory=KeptPlans)
     context_authorizer: ContextAuthorizer | None = None
     table: Mapping[int, Row] = field(default_factory=lambda: TABLE)
     is_shadow: bool = False
@@ -112,7 +111,7 @@ class Guard:
         return replace(
             self,
             decider=UndecidedDecider(error),
-            repeated=RepeatedRequests(),
+            plans=KeptPlans(),
             context_authorizer=None,
             is_shadow=False,
         )
@@ -131,40 +130,40 @@ class Guard:
             opened = self._opened(frame, row, in_turns=in_turns and api_key not in READ_AT_ONCE)
         except (MalformedMessageError, UnsupportedMessageError) as error:
             raise RefusedFrameError(str(error)) from None
-        if row.repeatable and opened.exchange.produces is not None:
-            self.repeated.watch(opened)
+        if row.repeatable and self.context_authorizer is None and not self.is_shadow:
+            self.plans.watch(opened)
         return opened
 
-    def repetition(self, frame: bytes) -> Repetition | None:
-        """Return the request in a frame if it repeats one that passed whole, by the same ACLs.
+    def plan_of(self, frame: bytes) -> Plan | None:
+        """Return the plan of an earlier request that the one in a frame repeats, decided by the same ACLs."""
+        return self.plans.find(frame, self.decider.version)
 
-        Its names of topic ids, `topic_names`, must still be those.
+    def pass_on(self, plan: Plan, answer: bytes) -> Passed | None:
+        """Return what the client gets for upstream's answer to a request with a plan.
+
+        None if the answer does not fit the plan: then `reopen` the request. Raise `WireError` if it is no
+        answer. The gateway learns the brokers that the answer names, as from an answer that is read.
         """
-        known = self.repeated.find(frame, self.decider.version)
-        return None if known is None else Repetition(known, frame, self.decider, correlation_id_of(frame))
-
-    def pass_on(self, repetition: Repetition, answer: bytes) -> tuple[int | None, bytes] | None:
-        """Return the throttle time of upstream's answer to a repetition, and the client's frame.
-
-        None if the answer is not like the one before: then `reopen` the request. Raise `WireError` if it is
-        no answer. The gateway learns the brokers that the answer names, as from an answer that is read.
-        """
-        passed = repetition.known.pass_on(answer)
+        passed = plan.pass_on(answer)
         if passed is not None:
-            self.repeated.worked(repetition.known.api_key)
-            repetition.known.teach(self.addresses)
+            self.plans.in_vain.pop(plan.api_key, None)
+            if plan.brokers and plan.known_brokers is not self.addresses.known:
+                self.addresses.learn(plan.brokers)
+                plan.known_brokers = self.addresses.known
         return passed
 
-    def reopen(self, repetition: Repetition) -> tuple[Opened, Ask]:
-        """Return a repetition that was sent, and what it asked: its handler goes on with the answer."""
-        self.repeated.drop(repetition)
-        known = repetition.known
-        opened = replace(self, decider=RecalledDecider(known))._open(repetition.frame)
+    def reopen(self, plan: Plan, frame: bytes) -> tuple[Opened, Ask]:
+        """Return the request in a frame that was sent by a plan, and what it asked upstream.
+
+        Its handler goes on with the answer. It was decided and recorded when the frame was sent.
+        """
+        self.plans.drop(plan)
+        opened = replace(self, decider=RecalledDecider(plan))._open(frame)
         if isinstance(opened, bytes):
             raise TypeError("a repeated request was answered here")
         effect = next(opened.handler, None)
         if isinstance(effect, ResolveTopicIds):
-            effect = opened.handler.send(known.topic_names)
+            effect = opened.handler.send(plan.topic_names)
         if not isinstance(effect, Ask):
             raise TypeError("a repeated request does not ask upstream")
         opened.exchange.decider, opened.exchange.decided = self.decider, []
@@ -173,7 +172,7 @@ class Guard:
     def renew(self, context_of: ContextOf) -> None:
         """Make the contexts of later requests with this: the client proved its identity again (KIP-368)."""
         self.context_of = context_of
-        self.repeated.forget()
+        self.plans.forget()
 
     def open_forwarded(self, frame: bytes) -> Opened:
         """Return the request in an Envelope; raise `RefuseRequestError` with the Envelope's code.
@@ -211,8 +210,7 @@ class Guard:
         request, end, had_unknown_tags = codec.read(frame, header.body_offset, items_max(api_key))
         exchange = self._exchange(header, codec, request)
         is_exact = end == len(frame) and not had_unknown_tags and not header.had_unknown_tags
-        handler = self._handler(exchange, row, frame if is_exact else None)
-        return Opened(exchange, handler, row, frame, is_exact)
+        return Opened(exchange, self._handler(exchange, row), row, frame, is_exact)
 
     def _read_in_turns(self, opened: Opened) -> Handler:
         """Read the request, and go on with its own handler; raise `RefusedFrameError`."""
@@ -226,13 +224,12 @@ class Guard:
         opened.is_exact = (
             reader.end == len(frame) and not reader.had_unknown_tags and not header.had_unknown_tags
         )
-        return (yield from self._handler(exchange, opened.row, frame if opened.is_exact else None))
+        return (yield from self._handler(exchange, opened.row))
 
-    def _handler(self, exchange: Exchange, row: Row, frame: bytes | None) -> Handler:
-        """Return the handler of a request that was read, with its exact frame; raise `RefusedFrameError`."""
+    def _handler(self, exchange: Exchange, row: Row) -> Handler:
+        """Return the handler of a request that was read; raise `RefusedFrameError`."""
         if row.unparsable(exchange.request):
             raise RefusedFrameError(f"{api_name(exchange.header.api_key)} has elements of type UNKNOWN")
-        exchange.frame = frame
         return self._checked_api_versions(exchange) or handle(exchange, row)
 
     def _exchange(self, header: RequestHeader, codec: MessageCodec, request: Message) -> Exchange:
@@ -248,7 +245,6 @@ class Guard:
             self.share_sessions,
             self.subscriptions,
             self.topologies,
-            self.repeated if self.context_authorizer is None and not self.is_shadow else None,
             context_authorizer=self.context_authorizer,
             since_version=None if self.context_authorizer is not None else self.decider.version,
             is_shadow=self.is_shadow and header.api_key not in OWN_APIS,

@@ -154,8 +154,9 @@ class Row:
     large_list: str | None = None
     """The list of upstream's answer that its handler reads in turns, as it may have any number of items."""
     repeatable: bool = False
-    """Whether clients send the same bytes again and again, and its outcome follows from these, the ACLs and
-    upstream's answer: it keeps nothing, and changes no message that it has handed over."""
+    """Whether clients send the same bytes again and again (a Produce, all but its records), and the outcome
+    follows from these, the ACLs and upstream's answer: the handler keeps nothing, and changes no message that
+    it has handed over."""
     revokes: bool = False
     """Whether it may revoke rights: its answer waits for the requests that those rights allowed."""
 

@@ -1,6 +1,5 @@
 """Bytes, no IO: frames, headers, exact message codecs, primitives, record batches, DER."""
 
-from kustos.wire.alike import AlikeFrames
 from kustos.wire.api_keys import ApiKey, api_constant, api_name, names_software
 from kustos.wire.batch_headers import (
     BatchHeader,
@@ -89,7 +88,6 @@ __all__ = [
     "MINIMUM_HEADER_SIZE",
     "NO_TAGS",
     "ZERO_UUID",
-    "AlikeFrames",
     "ApiKey",
     "BatchHeader",
     "CorruptBatchError",

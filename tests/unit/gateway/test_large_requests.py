@@ -102,7 +102,7 @@ async def test_small_requests_with_large_answers_do_not_keep_large_ones_out() ->
     large = queue.place(KafkaPrincipal("User", "large"))
 
     def take(place: QueuePlace) -> None:
-        if place.may_go_on(False, True, partial(take, place)):
+        if place.may_go_on(partial(take, place), goes_first=False):
             turns.append("small")
             take(place)
 

@@ -35,8 +35,9 @@ async def test_a_repeated_request_counts_beside_its_decisions() -> None:
     observer.decided(CONTEXT, items, 5)
     again = observer.recorder(CONTEXT, items)
     assert figure(metrics, "kustos_repeated_requests_total") == 0
-    again(10, 5)()
-    again(11, 5)()
+    for correlation_id in (10, 11):
+        assert again.record(correlation_id, 5)
+        again.count()
     assert figure(metrics, "kustos_repeated_requests_total") == 2
     decisions = "kustos_authorization_decisions_total"
     assert figure(metrics, decisions, api="Metadata", result="ALLOWED") == 6

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Final
 
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, SecurityEventType
@@ -12,7 +11,7 @@ from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.tallies import NO_DECISIONS, DecisionSums
 from kustos.gateway.session.logins import LOG_IS_FULL, Login
 from kustos.gateway.shadow import CandidateTrial
-from kustos.protocol import NOBODY_ASKED, Decided, Record, WrittenAt
+from kustos.protocol import NOBODY_ASKED, Decided, Recorder, WrittenAt
 from kustos.wire import ApiKey
 
 CHANGES_OF_ACLS: Final = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS})
@@ -41,14 +40,9 @@ class GatewayObserver:
         """Whether the audit log takes no more for now; nothing is decided then."""
         return not self.audit.denies and self.audit.is_full
 
-    @property
-    def refuses(self) -> bool:
-        """Whether `refusal` has a reason."""
-        return self.audit.denies and self.audit.is_full
-
     def refusal(self) -> AuthorizerError | None:
         """Return why a new request must be refused, and count it; None if it need not."""
-        if not self.refuses:
+        if not (self.audit.denies and self.audit.is_full):
             return None
         self.audit.refused_requests += 1
         return UnauditedError("the audit log is full")
@@ -67,23 +61,9 @@ class GatewayObserver:
         self.metrics.decided(context.request_type, decided)
         return written_at
 
-    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
-        """Return a callback that records the same decisions for a repetition.
-
-        It returns the callback that counts them, for when the request was sent.
-        """
-        record, sums = self.audit.recorder(context, decided), DecisionSums.of(decided)
-        api_key, metrics, trial = context.request_type, self.metrics, self.trial
-        count = partial(metrics.add, api_key, sums, repeated=1)
-
-        def again(correlation_id: int, latency_us: int) -> Callable[[], None]:
-            if trial.state is None:
-                record(correlation_id, self._acl_offset_of(decided), latency_us)
-                return count
-            self.decided(replace(context, correlation_id=correlation_id), list(decided), latency_us)
-            return partial(metrics.add, api_key, NO_DECISIONS, repeated=1)
-
-        return again
+    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Recorder:
+        """Return what records the same decisions for each request that repeats them."""
+        return RepeatedDecisions(self, context, decided)
 
     def _acl_offset_of(self, decided: Sequence[Decided]) -> int:
         """Return the offset of the ACLs by which it was decided, `NO_OFFSET` if no authorizer was queried."""
@@ -124,3 +104,35 @@ class GatewayObserver:
 def _allowed(decided: list[Decided]) -> bool:
     """Return whether a change follows; a refused request has none to wait for."""
     return all(item.decision.allowed for item in decided)
+
+
+class RepeatedDecisions:
+    """A `Recorder` of the decisions of one plan."""
+
+    def __init__(
+        self, observer: GatewayObserver, context: AuthorizableRequestContext, decided: Sequence[Decided]
+    ) -> None:
+        self._observer: Final = observer
+        self._context: Final = context
+        self._decided: Final = decided
+        self._record: Final = observer.audit.recorder(context, decided)
+        self._sums: Final = DecisionSums.of(decided)
+        self._counted = self._sums
+
+    def record(self, correlation_id: int, latency_us: int) -> bool:
+        """Record them before the request is sent; return False if the request must be opened instead."""
+        observer = self._observer
+        if observer.audit.denies and observer.audit.is_full:
+            return False
+        if observer.trial.state is None:
+            self._counted = self._sums
+            self._record(correlation_id, observer._acl_offset_of(self._decided), latency_us)
+        else:
+            self._counted = NO_DECISIONS
+            context = replace(self._context, correlation_id=correlation_id)
+            observer.decided(context, list(self._decided), latency_us)
+        return True
+
+    def count(self) -> None:
+        """Count them once the request was sent."""
+        self._observer.metrics.add(self._context.request_type, self._counted, repeated=1)

@@ -12,7 +12,8 @@ the link holds back a byte of the next until the first is answered, and then che
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import Enum, auto
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -22,10 +23,15 @@ from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.gateway.session.answer_budget import AnswerShare
 from kustos.gateway.session.answers import LARGE_ANSWER_BYTES, answered_in_turns, read_answer
 from kustos.gateway.session.fetched_stream import FetchedStream
-from kustos.gateway.session.large_turns import API_VERSIONS, PRODUCE, QueuePlace, TurnBudget
+from kustos.gateway.session.large_turns import (
+    API_VERSIONS,
+    BYTES_PER_TURN,
+    PRODUCE,
+    REQUESTS_PER_TURN,
+    QueuePlace,
+)
 from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
-from kustos.gateway.upstream.answers import AnswerStream
 from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
@@ -44,11 +50,12 @@ from kustos.protocol import (
     ListTopics,
     Opened,
     Outcome,
-    Record,
+    PassOn,
+    Plan,
+    Recorder,
     RefusedFrameError,
     RefuseRequestError,
     Relay,
-    Repetition,
     Reply,
     ResolveTopicIds,
     Serve,
@@ -57,15 +64,17 @@ from kustos.protocol import (
     Unwrap,
     WrittenAt,
     limit_answer,
+    pass_any,
 )
-from kustos.runtime import stopwatch_ns
-from kustos.wire import LENGTH_BYTES, ApiKey, Message, WireError, with_length
+from kustos.wire import LENGTH_BYTES, ApiKey, Message, WireError, correlation_id_of
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 
 AUDIT_RETRY_S: Final = 0.01
 """How soon to check again whether a full audit queue has room."""
+
+US_PER_S: Final = 1_000_000
 
 INTERNAL_ERROR: Final = "an internal error, see the log above"
 
@@ -182,10 +191,6 @@ class Observer(Protocol):
     def is_full(self) -> bool:
         """Whether the audit log takes no more for now; then nothing is decided."""
 
-    @property
-    def refuses(self) -> bool:
-        """Whether `refusal` has a reason."""
-
     def refusal(self) -> AuthorizerError | None:
         """Return why a new request must be refused, since it could not be audited; None if it need not."""
 
@@ -197,8 +202,8 @@ class Observer(Protocol):
         `latency_us`: microseconds since the request was read.
         """
 
-    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Record:
-        """Return a callback that records the same decisions, one or more, for a repetition."""
+    def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Recorder:
+        """Return what records the same decisions, one or more, for each request that repeats them."""
 
     def answered(
         self,
@@ -235,38 +240,55 @@ class SessionServices:
     """Returns the answer to an ApiVersions if that is known; None: the guard opens it."""
 
 
+class RequestState(Enum):
+    """What a request in flight waits for."""
+
+    RUNNING = auto()
+    """Nothing: its handler runs within this turn of the event loop."""
+    YIELDED = auto()
+    """The next turn: its handler let others go first, amid a turn of its own."""
+    QUEUED = auto()
+    """A turn to read the large answer that upstream sent."""
+    RESUMED = auto()
+    """Nothing: its handler runs again, and has to check that the ACLs still allow what it decided before."""
+    HELD = auto()
+    """Work that takes time here: a question about the cluster, or a change."""
+    SENT = auto()
+    """Upstream's answer."""
+    DONE = auto()
+    """The answers to the requests before it."""
+
+
 @dataclass(slots=True)
 class Slot:
     """A request in flight, and its place in the order of answers."""
 
     api_key: int
     started_s: float
+    """When it was read, by the event loop's clock."""
     opened: Opened | None = None
+    """The request, once it was opened; a request with a plan is opened only if its answer must be read."""
+    frame: bytes = b""
+    """The client's frame of a request with a plan."""
+    plan: Plan | None = None
+    ask: Ask = OWN_REQUEST
+    """What upstream was asked last."""
+    pass_on: PassOn | None = None
+    """The rule for upstream's answer; None: it must be read."""
+    state: RequestState = RequestState.RUNNING
     envelope: Opened | None = None
     """The Envelope that the request came in, if it did; the answer goes back in one."""
     answer: bytes = b""
     """The frame that answers it, once it is done; empty: none is sent."""
-    is_done: bool = False
     is_large: bool = False
     """Whether work on it waits for turns."""
-    gave_way: bool = False
-    """Whether others had their turn while it was being decided."""
-    is_amid: bool = False
-    """Whether it had a turn of its own and waited for nothing else since."""
-    admits_next: bool = False
-    """Whether another Produce may begin behind it: it is a Produce and was sent."""
+    is_pipelined: bool = False
+    """Whether another such request may begin once it was sent: it is a Produce."""
     stream: FetchedStream | None = None
     """Takes upstream's answer if it may arrive in parts."""
     sent_s: float = 0.0
     upstream_s: float | None = None
     held_s: float = 0.0
-    read_ns: int = field(default_factory=stopwatch_ns)
-    """When it was read, on the stopwatch."""
-
-    @property
-    def latency_us(self) -> int:
-        """Microseconds since it was read."""
-        return (stopwatch_ns() - self.read_ns) // 1000
 
     @property
     def must_be_answered(self) -> bool:
@@ -284,15 +306,19 @@ class Slot:
         """Whether upstream has answered it: then it goes on even while upstream throttles (KIP-219)."""
         return self.upstream_s is not None
 
-    def may_go_on(self, place: QueuePlace, go_on: Callable[[], None]) -> bool:
-        """Return whether its turn to go on has come; if not, `go_on` is called when it may have."""
-        return place.may_go_on(self.is_large, self.gave_way, go_on, is_amid=self.is_amid)
+    @property
+    def admits_next(self) -> bool:
+        """Whether another Produce may begin behind it."""
+        was_sent = self.was_answered or self.state is RequestState.SENT
+        return self.state is RequestState.DONE or (self.is_pipelined and was_sent)
 
     def require_still_allowed(self) -> None:
         """Raise `RefusedFrameError` if the ACLs that allowed it changed while it gave way to others."""
-        if self.gave_way and self.opened is not None and not self.opened.exchange.is_still_allowed():
+        if self.state is not RequestState.RESUMED:
+            return
+        if self.opened is not None and not self.opened.exchange.is_still_allowed():
             raise RefusedFrameError("the ACLs changed while a large request was decided")
-        self.gave_way = False
+        self.state = RequestState.RUNNING
 
     def enveloped(self, answer: bytes) -> bytes:
         """Return the frame with this answer in the answer of the request's Envelope."""
@@ -317,39 +343,24 @@ class Slots:
     @property
     def admits_next(self) -> bool:
         """Whether another Produce may begin behind the last request."""
-        last = self.in_flight[-1]
-        return (last.admits_next or last.is_done) and len(self.in_flight) < PIPELINED_MAX
-
-    def add(self, slot: Slot) -> None:
-        """Take a request, behind the others."""
-        self.in_flight.append(slot)
+        return self.in_flight[-1].admits_next and len(self.in_flight) < PIPELINED_MAX
 
     def answer(self, api_key: int, started_s: float, answer: bytes) -> None:
         """Take a request with its answer."""
-        if self.in_flight:
-            slot = Slot(api_key, started_s)
-            self.in_flight.append(slot)
-            self.finish(slot, answer)
-        else:
-            self._observer.answered(api_key, self._now_s() - started_s)
-            self._write(answer)
+        slot = Slot(api_key, started_s)
+        self.in_flight.append(slot)
+        self.finish(slot, answer)
 
     def finish(self, slot: Slot, answer: bytes) -> None:
-        """Count the answer to a request, and send it when its turn comes."""
+        """Count the answer to a request; send all answers whose turn has come by one system call."""
         slot.answer = answer if slot.envelope is None else slot.enveloped(answer)
-        slot.is_done = True
-        seconds = self._now_s() - slot.started_s
-        self.flush()
+        slot.state = RequestState.DONE
+        seconds, in_flight, answers = self._now_s() - slot.started_s, self.in_flight, []
+        while in_flight and in_flight[0].state is RequestState.DONE:
+            answers.append(in_flight.popleft().answer)
+        if frames := b"".join(answers):
+            self._write(frames)
         self._observer.answered(slot.api_key, seconds, slot.upstream_s, slot.held_s)
-
-    def flush(self) -> None:
-        """Send the answers whose turn it is, by one system call."""
-        answers = []
-        while self.in_flight and self.in_flight[0].is_done:
-            answers.append(self.in_flight.popleft().answer)
-        answer = b"".join(answers)
-        if answer:
-            self._write(answer)
 
     @property
     def must_be_answered(self) -> bool:
@@ -384,7 +395,6 @@ class ClientSession:
         self._slots: Final = Slots(owner.write, services.observer)
         self._learnt: deque[tuple[Slot, Any]] = deque()
         """Requests that waited for a result or for another turn, with the result."""
-        self._turn: Final = TurnBudget()
         self._task: asyncio.Task[Any] | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._closed = self._drains = False
@@ -427,29 +437,35 @@ class ClientSession:
         return self._slots.must_be_answered
 
     def _do_all(self) -> None:
-        self._turn.begin()
-        while (self._learnt or self._frames) and not (self._closed or self._turn.is_spent):
+        """Go on with what can go on, up to the limits of one turn of the event loop."""
+        begun = begun_bytes = 0
+        while (self._learnt or self._frames) and not self._closed:
+            if begun >= REQUESTS_PER_TURN or begun_bytes >= BYTES_PER_TURN:
+                self._look_again(0)
+                break
             if not self._slots.in_flight:
                 self._owner.outgoing.flush()  # later it would give back what the next request reserves
-            if self._learnt and self._may_go_on(self._learnt[0][0]):
+            if self._learnt and self._may_resume(self._learnt[0][0]):
                 slot, result = self._learnt.popleft()
-                self._turn.take(0)
-                self._place.work(slot.is_large, self._advance, slot, result, may_cost=slot.gave_way)
-            elif (
-                self._frames
-                and self._may_begin(frame := self._frames[0], is_login := self._owner.wants(frame))
-                and self._can_decide()
+                begun += 1
+                self._resume(slot, result)
+            elif self._frames and self._may_begin(
+                frame := self._frames[0], is_login := self._owner.wants(frame)
             ):
                 if (is_large := self._place.must_wait(frame)) and not self._place.may_begin(self.go_on):
                     break
-                self._turn.take(len(self._frames.popleft()))
-                if not (is_login and self._owner.take(frame)):
-                    self._place.work(is_large, self._open, frame, is_large)
+                self._frames.popleft()
+                begun += 1
+                if is_login and self._owner.take(frame):
+                    begun_bytes += len(frame)
+                elif is_large:
+                    self._place.work(self._begin, frame, True, is_large=True)
+                    begun_bytes += len(frame)
+                else:
+                    begun_bytes += self._begin(frame, False)
             else:
                 break
         if not self._closed:
-            if self._turn.is_spent and (self._frames or self._learnt):
-                self._look_again(0)
             self._owner.read_more(not self._frames)
 
     def _may_begin(self, frame: bytes, is_login: bool) -> bool:
@@ -458,12 +474,27 @@ class ClientSession:
             return False
         if self.link is None and self._owner.needs_upstream(frame):
             return False
-        if not self._slots.in_flight:
-            return True
-        return frame[:2] == PRODUCE and self._slots.admits_next and not is_login
+        if self._slots.in_flight and (is_login or frame[:2] != PRODUCE or not self._slots.admits_next):
+            return False
+        return self._can_decide()
 
-    def _may_go_on(self, slot: Slot) -> bool:
-        return self._can_decide(slot) and slot.may_go_on(self._place, self.go_on)
+    def _may_resume(self, slot: Slot) -> bool:
+        """Whether a request that waited may go on; a small one that was held needs no turn."""
+        if not self._can_decide(slot):
+            return False
+        if slot.state is RequestState.HELD and not slot.is_large:
+            return True
+        goes_first = slot.is_large and slot.state is RequestState.YIELDED
+        return self._place.may_go_on(self.go_on, goes_first=goes_first)
+
+    def _resume(self, slot: Slot, result: Any) -> None:
+        """Let a request that waited go on with the result."""
+        was_held = slot.state is RequestState.HELD
+        slot.state = RequestState.RUNNING if was_held else RequestState.RESUMED
+        if was_held and not slot.is_large:
+            self._advance(slot, result)
+        else:
+            self._place.work(self._advance, slot, result, is_large=slot.is_large)
 
     def _can_decide(self, slot: Slot | None = None) -> bool:
         """Whether a decision made now can be handed over, and kept for the audit log, at once.
@@ -485,51 +516,46 @@ class ClientSession:
         self._retry = None
         self.go_on()
 
-    def _open(self, frame: bytes, is_large: bool) -> None:
+    def _begin(self, frame: bytes, is_large: bool) -> int:
+        """Begin a request; return how many bytes of it count for this turn: none if it has a plan."""
         started_s = self._loop.time()
         known = self._services.answer_versions(frame) if frame[:2] == API_VERSIONS else None
-        repetition = None if known or is_large or self._observer.refuses else self._guard.repetition(frame)
-        if repetition is not None and self._repeat(repetition, started_s):
-            self._turn.give_back(len(frame))
-            return
+        plan = None if known or is_large else self._guard.plan_of(frame)
+        if plan is not None and self._repeat(plan, frame, started_s):
+            return 0
         try:
             opened = known or (self._guard.open_in_turns(frame) if is_large else self._guard.open(frame))
         except RefusedFrameError as refusal:
             self._fail(str(refusal))
-            return
+            return len(frame)
         if isinstance(opened, bytes):
             self._slots.answer(ApiKey.API_VERSIONS, started_s, opened)
-            return
+            return len(frame)
         limit_answer(opened, self._answers.reserve)
-        slot = Slot(opened.row.api_key, started_s, opened, is_large=is_large)
-        self._slots.add(slot)
+        row = opened.row
+        slot = Slot(row.api_key, started_s, opened, is_large=is_large, is_pipelined=row.pipelined)
+        self._slots.in_flight.append(slot)
         self._advance(slot, None)
+        return len(frame)
 
-    def _repeat(self, repetition: Repetition, started_s: float) -> bool:
-        """Record and send a request that repeats one that passed; False if its topic ids are to be learnt."""
-        known, names, link = repetition.known, repetition.known.topic_names, self.link
+    def _repeat(self, plan: Plan, frame: bytes, started_s: float) -> bool:
+        """Record and send a request by the plan of an earlier one; False if it must be opened."""
+        names, link = plan.topic_names, self.link
         if link is None or (names and self._services.cluster.known_names(names.keys()) != names):
             return False
-        if known.record is None:
-            known.record = self._observer.recorder(known.context, known.decided)
-        slot = Slot(known.api_key, started_s, admits_next=known.acks is not None, sent_s=started_s)
-        count = known.record(repetition.correlation_id, slot.latency_us)
-        self._slots.add(slot)
-        take = self._taking(slot, partial(self._repeated, slot, repetition))
-        link.send(known.sent(repetition.frame), owed_again(repetition, take))
+        if plan.recorder is None:
+            plan.recorder = self._observer.recorder(plan.context, plan.decided)
+        is_produce, pass_on = plan.acks is not None, partial(self._guard.pass_on, plan)
+        slot = Slot(plan.api_key, started_s, None, frame, plan, pass_on=pass_on, is_pipelined=is_produce)
+        correlation_id = correlation_id_of(frame)
+        if not plan.recorder.record(correlation_id, int((self._loop.time() - started_s) * US_PER_S)):
+            return False
+        self._slots.in_flight.append(slot)
+        self._send(slot, plan.upstream_frame(frame), correlation_id, plan.is_still_allowed, plan.acks)
         if not self._frames:
             link.flush()  # the broker works while we count
-        count()
+        plan.recorder.count()
         return True
-
-    def _repeated(self, slot: Slot, repetition: Repetition, answer: bytes) -> None:
-        """Pass the answer of a repetition on if it is like those before; open the request for another."""
-        if (passed := self._guard.pass_on(repetition, answer)) is not None:
-            self._throttle(passed[0])
-            self._slots.finish(slot, passed[1])
-        else:
-            slot.opened, ask = self._guard.reopen(repetition)
-            self._answered(slot, slot.opened, ask, answer)
 
     def _advance(self, slot: Slot, result: Any) -> None:
         """Let a handler go on until it waits for something or is done."""
@@ -544,7 +570,7 @@ class ClientSession:
                     self._conclude(slot, opened, stop.value)
                     return
                 if isinstance(effect, GiveWay):
-                    slot.gave_way = slot.is_amid = True
+                    slot.state = RequestState.YIELDED
                     self._learnt.append((slot, None))
                     return
                 slot.require_still_allowed()
@@ -564,19 +590,19 @@ class ClientSession:
             return opened.handler.send(result)
         finally:
             if decided := (exchange := opened.exchange).decided:
-                exchange.written_at = self._observer.decided(exchange.context, decided, slot.latency_us)
+                latency_us = int((self._loop.time() - slot.started_s) * US_PER_S)
+                exchange.written_at = self._observer.decided(exchange.context, decided, latency_us)
                 exchange.decided = []
 
     def _perform(self, slot: Slot, opened: Opened, effect: Effect) -> tuple[Any] | None:
         """Start what a handler requests; return its result in a tuple if it is known at once."""
         match effect:
             case Ask(message, api_version, api_key):
-                frame = opened.upstream_frame(message, api_version, api_key)
-                self._send(slot, opened, frame, partial(self._answered, slot, opened, effect))
+                slot.ask = effect
+                self._ask(slot, opened, opened.upstream_frame(message, api_version, api_key))
             case AskStreamed(message):
                 slot.stream = FetchedStream(opened, effect, self._owner.write)
-                frame = opened.upstream_frame(message)
-                self._send(slot, opened, frame, partial(self._answered, slot, opened, OWN_REQUEST))
+                self._ask(slot, opened, opened.upstream_frame(message))
             case ResolveTopicIds() | ListTopics() | AllTopics():
                 known, learn = known_of_cluster(self._services.cluster, effect)
                 if known is not None:
@@ -590,7 +616,7 @@ class ClientSession:
         return None
 
     def _hold(self, slot: Slot, question: Coroutine[Any, Any, Any]) -> None:
-        slot.sent_s, slot.is_amid = self._loop.time(), False
+        slot.sent_s, slot.state = self._loop.time(), RequestState.HELD
         self._task = self._loop.create_task(question)
         self._task.add_done_callback(lambda done: self._take_result(slot, done))
 
@@ -610,53 +636,80 @@ class ClientSession:
             self._learnt.append((slot, task.result()))
             self.go_on()
 
-    def _send(self, slot: Slot, opened: Opened, frame: bytes, take: Callable[[bytes], None]) -> None:
-        """Hand a request over; `take` gets the frame that answers it, empty if it went to the stream."""
+    def _ask(self, slot: Slot, opened: Opened, frame: bytes) -> None:
+        """Send what an opened request asks upstream."""
+        exchange = opened.exchange
+        acks = exchange.request.acks if opened.row.pipelined else None
+        self._send(slot, frame, exchange.header.correlation_id, exchange.is_still_allowed, acks)
+
+    def _send(
+        self,
+        slot: Slot,
+        frame: bytes,
+        correlation_id: int,
+        is_still_allowed: Callable[[], bool],
+        acks: int | None,
+    ) -> None:
+        """Hand a frame over to the link; `acks` are those of a Produce."""
         if (link := self.link) is None or self._closed:
             raise UpstreamUnavailableError("upstream is gone")
-        slot.sent_s, slot.is_amid = self._loop.time(), False
-        slot.admits_next = opened.row.pipelined
-        link.send(frame, owed(opened, self._taking(slot, take), slot.stream))
+        slot.sent_s, slot.state = self._loop.time(), RequestState.SENT
+        awaited = Awaited(
+            correlation_id,
+            partial(self._answered, slot),
+            is_still_allowed,
+            answered_at_once=acks in ACKS_OF_THE_LEADER,
+            waits_for_replicas=acks is not None and acks not in ACKS_OF_THE_LEADER,
+            stream=slot.stream,
+        )
+        link.send(frame, awaited)
 
-    def _taking(self, slot: Slot, take: Callable[[bytes], None]) -> Callable[[bytes], None]:
-        """Return what goes on with `take` once upstream has answered; a bug of ours denies."""
+    def _answered(self, slot: Slot, frame: bytes) -> None:
+        """Pass upstream's answer on, or read it; `frame` is empty if it went to the stream. A bug denies."""
+        if self._closed:
+            return
+        slot.upstream_s = (slot.upstream_s or 0.0) + self._loop.time() - slot.sent_s
+        slot.state = RequestState.RUNNING
+        pass_on, slot.pass_on = slot.pass_on, None  # the rule is for one answer
+        try:
+            if pass_on is not None and (passed := pass_on(frame)) is not None:
+                if self.link is not None:
+                    self.link.throttle(passed.throttle_time_ms)
+                self._slots.finish(slot, passed.frame)
+            elif slot.is_large or len(frame) >= LARGE_ANSWER_BYTES:
+                self._place.work(self._open_answered, slot, frame, is_large=slot.is_large)
+            else:
+                self._open_answered(slot, frame)
+        except WireError as error:
+            self._fail(f"upstream's answer cannot be read: {error}")
+        except Exception:
+            LOG.exception("an answer could not be handled", api_key=slot.api_key)
+            self._fail(INTERNAL_ERROR)
+        self.go_on()
 
-        def taken(answer: bytes) -> None:
-            if self._closed:
-                return
-            slot.upstream_s = (slot.upstream_s or 0.0) + self._loop.time() - slot.sent_s
-            try:
-                self._place.work(slot.is_large, take, answer, may_cost=len(answer) >= LARGE_ANSWER_BYTES)
-            except WireError as error:
-                self._fail(f"upstream's answer cannot be read: {error}")
-            except Exception:
-                LOG.exception("an answer could not be handled", api_key=slot.api_key)
-                self._fail(INTERNAL_ERROR)
-            self.go_on()
+    def _open_answered(self, slot: Slot, frame: bytes) -> None:
+        """Read an answer; first open its request if it was sent by a plan. Raise `WireError`."""
+        if slot.opened is None and slot.plan is not None:
+            slot.opened, slot.ask = self._guard.reopen(slot.plan, slot.frame)
+        if slot.opened is not None:
+            self._read(slot, slot.opened, frame)
 
-        return taken
-
-    def _answered(self, slot: Slot, opened: Opened, ask: Ask, frame: bytes) -> None:
+    def _read(self, slot: Slot, opened: Opened, frame: bytes) -> None:
         """Let the handler go on with upstream's answer, a large one in turns; raise `WireError` if none."""
         streamed = None if slot.stream is None else slot.stream.end(frame)
         if streamed is None and len(frame) >= LARGE_ANSWER_BYTES:
-            self._throttle(opened.throttle_time_ms(frame, ask))
-            opened.handler = answered_in_turns(opened, opened.handler, frame, ask)
+            self._throttle(opened.throttle_time_ms(frame, slot.ask))
+            opened.handler = answered_in_turns(opened, opened.handler, frame, slot.ask)
             if slot.stream is None and not self._place.may_begin(self.go_on):
-                slot.gave_way = True
+                slot.state = RequestState.QUEUED
                 self._answers.hold(len(frame))
                 self._learnt.append((slot, None))
             else:
                 self._advance(slot, None)
             return
-        answer = streamed or read_answer(opened, frame, ask)
+        answer = streamed or read_answer(opened, frame, slot.ask)
         self._throttle(answer.message.get("throttle_time"))
         self._advance(slot, answer)
-
-    def _relayed(self, slot: Slot, throttle_time_of: Callable[[bytes], int | None], frame: bytes) -> None:
-        """Relay upstream's answer unchanged; raise `WireError` if it is none."""
-        self._throttle(throttle_time_of(frame))
-        self._slots.finish(slot, with_length(frame))
 
     def _throttle(self, throttle_time_ms: int | None) -> None:
         if self.link is not None:
@@ -667,8 +720,8 @@ class ClientSession:
             case Reply(content):
                 self._slots.finish(slot, opened.client_frame(content))
             case Relay(message):
-                frame = opened.upstream_frame(message)
-                self._send(slot, opened, frame, partial(self._relayed, slot, opened.throttle_time_ms))
+                slot.pass_on = partial(pass_any, opened.row.api_key, opened.answer_codec())
+                self._ask(slot, opened, opened.upstream_frame(message))
             case Silence() | Streamed():
                 self._slots.finish(slot, b"")
             case Unwrap():
@@ -737,33 +790,3 @@ async def answer_after_drain(
         refusal, exchange = opened.row.refusal, opened.exchange
         return refusal.refuse(exchange.response_codec, exchange.request, error.code.value)
     return answer
-
-
-def owed(opened: Opened, take: Callable[[bytes], None], stream: AnswerStream | None = None) -> Awaited:
-    """Return the answer that upstream owes for a request, with what it may wait for."""
-    exchange = opened.exchange
-    number, is_still_allowed = exchange.header.correlation_id, exchange.is_still_allowed
-    if opened.row.pipelined:
-        return _owed_to_producer(number, take, is_still_allowed, exchange.request.acks)
-    return Awaited(number, take, is_still_allowed, stream=stream)
-
-
-def owed_again(repetition: Repetition, take: Callable[[bytes], None]) -> Awaited:
-    """Return the answer that upstream owes for a repetition."""
-    number, is_still_allowed = repetition.correlation_id, repetition.is_still_allowed
-    if (acks := repetition.known.acks) is not None:
-        return _owed_to_producer(number, take, is_still_allowed, acks)
-    return Awaited(number, take, is_still_allowed)
-
-
-def _owed_to_producer(
-    correlation_id: int, take: Callable[[bytes], None], is_still_allowed: Callable[[], bool], acks: int
-) -> Awaited:
-    by_the_leader = acks in ACKS_OF_THE_LEADER
-    return Awaited(
-        correlation_id,
-        take,
-        is_still_allowed,
-        answered_at_once=by_the_leader,
-        waits_for_replicas=not by_the_leader,
-    )

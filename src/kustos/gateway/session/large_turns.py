@@ -87,9 +87,7 @@ class LargeTurns:
         return QueuePlace(self, owner)
 
     def must_wait(self, owner: Hashable, frame: bytes) -> bool:
-        """Return whether a request of the owner waits for turns."""
-        if len(frame) < LARGE_FRAME_BYTES:
-            return False
+        """Return whether a request of at least `LARGE_FRAME_BYTES` waits for turns."""
         if frame[:2] != PRODUCE:
             return True
         return bool(self._costly) and self._now_s() < self._costly.get(owner, 0.0)
@@ -168,32 +166,6 @@ def on_the_loop(delay_s: float, callback: Callable[[], None]) -> object:
     return asyncio.get_running_loop().call_later(delay_s, callback)
 
 
-class TurnBudget:
-    """How much of one connection is begun in one turn of the event loop."""
-
-    __slots__ = ("_bytes", "_requests", "is_spent")
-
-    def __init__(self) -> None:
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin a turn."""
-        self._requests = self._bytes = 0
-        self.is_spent = False
-        """Whether the rest waits for another turn."""
-
-    def take(self, size_bytes: int) -> None:
-        """Count a piece of work on a request, and its bytes if it is begun."""
-        self._requests += 1
-        self._bytes += size_bytes
-        self.is_spent = self._requests >= REQUESTS_PER_TURN or self._bytes >= BYTES_PER_TURN
-
-    def give_back(self, size_bytes: int) -> None:
-        """Count the bytes of a request no longer: it cost little, however large it is."""
-        self._bytes -= size_bytes
-        self.is_spent = self._requests >= REQUESTS_PER_TURN or self._bytes >= BYTES_PER_TURN
-
-
 class QueuePlace:
     """One connection's place in the queue."""
 
@@ -205,30 +177,21 @@ class QueuePlace:
 
     def must_wait(self, frame: bytes) -> bool:
         """Return whether a request waits for turns."""
-        return self._turns.must_wait(self.owner, frame)
+        return len(frame) >= LARGE_FRAME_BYTES and self._turns.must_wait(self.owner, frame)
 
     def may_begin(self, go_on: Callable[[], None]) -> bool:
         """Return whether the turn of a large request has come; if not, `go_on` is called when it may have."""
         return self._turns.has_come(self, go_on, amid=False)
 
-    def may_go_on(
-        self, is_large: bool, gave_way: bool, go_on: Callable[[], None], *, is_amid: bool = True
-    ) -> bool:
-        """Return whether a request may go on: a large one, or one that gave way, only when its turn comes.
+    def may_go_on(self, go_on: Callable[[], None], *, goes_first: bool) -> bool:
+        """Return whether the turn of a request that was begun has come; if not, `go_on` is called then.
 
-        `is_amid`: it had a turn, and waited for nothing else since.
+        `goes_first`: it is large, had a turn, and waited for nothing else since.
         """
-        if not (is_large or gave_way):
-            return True
-        return self._turns.has_come(self, go_on, amid=True, goes_first=is_large and is_amid)
+        return self._turns.has_come(self, go_on, amid=True, goes_first=goes_first)
 
-    def work(
-        self, is_large: bool, work: Callable[..., None], *arguments: Any, may_cost: bool = False
-    ) -> None:
-        """Do a part of the work on a request; after a large one, or if it `may_cost`, others wait."""
-        if not (is_large or may_cost):
-            work(*arguments)
-            return
+    def work(self, work: Callable[..., object], *arguments: Any, is_large: bool) -> None:
+        """Do work on a large request, or on one that may cost as much, and rest afterwards."""
         begun_s = time.perf_counter()
         work(*arguments)
         self.worked(time.perf_counter() - begun_s, is_large=is_large)

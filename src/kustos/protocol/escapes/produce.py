@@ -54,14 +54,8 @@ def produce(exchange: Exchange, row: Row) -> Handler:
         return (yield from write_silently(kept, denied))
     if denied and not kept.topic_data:
         return Reply((yield from merged(exchange, step.items, denied, None)))
-    shape = None
-    if not denied and request.transactional_id is None and exchange.produces is not None and exchange.frame:
-        shape = exchange.produces.keep_shape(exchange.frame, exchange)
     answer: UpstreamAnswer = yield Ask(kept if denied else None)
-    reply = yield from finish(exchange, row, answer, denied)
-    if shape is not None and reply.content is answer.body:
-        shape.learn_answer(exchange, answer)
-    return reply
+    return (yield from finish(exchange, row, answer, denied))
 
 
 def write_silently(kept: Message, denied: dict[int, Message]) -> Handler:

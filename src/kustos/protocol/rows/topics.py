@@ -68,6 +68,7 @@ TOPIC_ROWS: Final[tuple[Row, ...]] = (
         (Strip(PRODUCED, WRITE_TOPIC, "name", counts_inner=True), Rewrite("node_endpoints", "node_id")),
         escape=produce,
         pipelined=True,
+        repeatable=True,
     ),
     Row(
         ApiKey.FETCH,

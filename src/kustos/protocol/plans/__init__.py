@@ -1,0 +1,12 @@
+"""What remains of a request once it is decided: a plan, kept for the requests that repeat it.
+
+One comparison of versions shows that no ACL has changed since. Every decision is audited as always, before
+the request is sent.
+"""
+
+from kustos.protocol.plans.memory import KeptPlans, RecalledDecider
+from kustos.protocol.plans.passed import Passed, PassOn, pass_any
+from kustos.protocol.plans.plan import Plan
+from kustos.protocol.plans.produce import ProduceShape
+
+__all__ = ["KeptPlans", "PassOn", "Passed", "Plan", "ProduceShape", "RecalledDecider", "pass_any"]
