@@ -29,7 +29,7 @@ from kustos.wire import api_name
 from scripts.pages import README, WIDE, page, table
 from testkit.equality.compared import ADMINS, CLIENTS, versions_of
 
-GUARD: Final = ("kustos.protocol.rows.", "kustos.protocol.admin_table", "kustos.protocol.escapes.")
+GUARD: Final = ("kustos.protocol.rows.", "kustos.protocol.admin_table", "kustos.protocol.handlers.")
 ASKS: Final = "refused_by_topic"
 """The function outside of these modules that asks by itself, for handlers that share it."""
 
@@ -78,7 +78,7 @@ def needs(row: Row) -> str:
         found |= dict.fromkeys(words_of(step, set()))
         if isinstance(step, Gate | Strip | Hide) and step.unless_cluster is not None:
             found[f"{step.unless_cluster.name} CLUSTER"] = None
-    found |= dict.fromkeys(words_of(row.escape, set()))
+    found |= dict.fromkeys(words_of(row.custom_handler, set()))
     return "<br>".join(f"`{words}`" for words in found) or "nothing"
 
 
@@ -99,7 +99,7 @@ def consequence(step: Step) -> str:
             return ""
 
 
-ESCAPES: Final = {
+CUSTOM_HANDLERS: Final = {
     "produce": "the topics are refused, the others go on; all are if the transaction of their records is; "
     "without acknowledgement (`acks=0`) the connection is closed once the others went on",
     "fetch": "the partitions are refused, the others go on; checked again at every fetch of a session",
@@ -149,8 +149,8 @@ ESCAPES: Final = {
 
 def denied(row: Row) -> str:
     """Return what becomes of that which is not allowed."""
-    if row.escape is not None:
-        return ESCAPES[row.escape.__name__]
+    if row.custom_handler is not None:
+        return CUSTOM_HANDLERS[row.custom_handler.__name__]
     told = dict.fromkeys(consequence(step) for step in row.steps)
     return "; ".join(each for each in told if each) or "answered to everybody"
 
@@ -213,7 +213,7 @@ def readme() -> str:
 
 
 def _handlers(rows: Sequence[Row]) -> str:
-    return f"{sum(row.escape is not None for row in rows)} of {len(rows)}"
+    return f"{sum(row.custom_handler is not None for row in rows)} of {len(rows)}"
 
 
 def authorization() -> str:

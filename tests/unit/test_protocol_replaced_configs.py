@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kustos.acl import AclBinding
-from kustos.protocol.escapes.configs import DESCRIBED_RESOURCES_MAX
+from kustos.protocol.handlers.configs import DESCRIBED_RESOURCES_MAX
 from testkit.protocol import cluster_model
 from testkit.protocol.driver import Driver, Outcome
 from testkit.protocol.random_requests import ALL_ALLOWED

@@ -10,8 +10,8 @@ from typing import Final
 
 from kustos.protocol.api_versions import common_versions
 from kustos.protocol.common import ALTER_CLUSTER, DESCRIBE_CLUSTER, TOP_WITH_MESSAGE, cluster
-from kustos.protocol.escapes.configs import alter_configs, describe_configs
-from kustos.protocol.escapes.controllers import describe_controllers, envelope
+from kustos.protocol.handlers.configs import alter_configs, describe_configs
+from kustos.protocol.handlers.controllers import describe_controllers, envelope
 from kustos.protocol.rows import TABLE
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import ClusterOperations, Gate, Row, ServeLocally
@@ -43,21 +43,21 @@ SHARED: Final = (
 
 ADMIN_ROWS: Final[tuple[Row, ...]] = (
     *(TABLE[api_key] for api_key in SHARED),
-    replace(TABLE[ApiKey.DESCRIBE_CONFIGS], escape=describe_configs),
+    replace(TABLE[ApiKey.DESCRIBE_CONFIGS], custom_handler=describe_configs),
     Row(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         Refusal(top_field=None, items=ALTERED_CONFIGS),
-        escape=alter_configs,
+        custom_handler=alter_configs,
         revokes=True,
     ),
     Row(ApiKey.DESCRIBE_QUORUM, TOP_WITH_MESSAGE, (Gate(DESCRIBE_CLUSTER, cluster), ServeLocally())),
     Row(ApiKey.UPDATE_FEATURES, TOP_WITH_MESSAGE, (Gate(ALTER_CLUSTER, cluster), ServeLocally())),
-    Row(ApiKey.ENVELOPE, Refusal(extra={"response_data": None}), escape=envelope),
+    Row(ApiKey.ENVELOPE, Refusal(extra={"response_data": None}), custom_handler=envelope),
     Row(
         ApiKey.DESCRIBE_CLUSTER,
         TOP_WITH_MESSAGE,
         (ClusterOperations("cluster_authorized_operations", "include_cluster_authorized_operations"),),
-        escape=describe_controllers,
+        custom_handler=describe_controllers,
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Checks, shapes of refusals and names of resources that rows and escapes of several subjects use."""
+"""Checks, shapes of refusals and names of resources that rows and custom handlers of several subjects use."""
 
 from typing import Any, Final
 

@@ -44,8 +44,8 @@ def handle(exchange: Exchange, row: Row) -> Handler:
 def decide(exchange: Exchange, row: Row) -> Handler:
     """Run a row on a request; return a reply as it is before it is encoded."""
     try:
-        if row.escape is not None:
-            return (yield from row.escape(exchange, row))
+        if row.custom_handler is not None:
+            return (yield from row.custom_handler(exchange, row))
         return (yield from interpret(exchange, row))
     except RefuseRequestError as refusal:
         code = refusal.code

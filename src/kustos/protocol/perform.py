@@ -1,4 +1,4 @@
-"""How each step of the authorization table is performed: by the interpreter, and by escapes.
+"""How each step of the authorization table is performed: by the interpreter, and by custom handlers.
 
 Request steps decide on the request before anything goes upstream; response steps work on upstream's answer.
 Each is a generator, since it gives way after a number of items (`turns`).

@@ -1,7 +1,7 @@
 """The vocabulary of the authorization table.
 
-Each step is a value; the one interpreter executes it. Where steps do not suffice, a row has an escape hatch:
-a named handler in `escapes/`. `docs/reference/authorization.md` counts those rows.
+Each step is a value; the one interpreter executes it. If steps do not suffice, the row names a
+custom handler, a function in `handlers/`. `docs/reference/authorization.md` counts those rows.
 """
 
 from collections.abc import Callable
@@ -144,7 +144,7 @@ class Row:
     api_key: int
     refusal: Refusal
     steps: tuple[Step, ...] = ()
-    escape: Callable[[Exchange, "Row"], Handler] | None = None
+    custom_handler: Callable[[Exchange, "Row"], Handler] | None = None
     versions: tuple[int, int] | None = None
     unparsable: Callable[[Message], bool] = lambda _: False
     """Whether Kafka's request parser throws on a request: the connection is closed without an answer."""
@@ -161,8 +161,8 @@ class Row:
     """Whether it may revoke rights: its answer waits for the requests that those rights allowed."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for steps that the interpreter cannot run; an escape runs its steps itself."""
-        steps = () if self.escape is not None else self.steps
+        """Raise ValueError for steps that the interpreter cannot run; custom handlers run their own steps."""
+        steps = () if self.custom_handler is not None else self.steps
         if sum(isinstance(step, Strip) for step in steps) > 1:
             raise ValueError("a row strips one list: its denied items are merged into one answer")
         serves = any(isinstance(step, ServeLocally) for step in steps)
@@ -173,5 +173,5 @@ class Row:
 
 
 def gates_of(row: Row) -> tuple[Gate, ...]:
-    """Return the gates of a row, in order, for an escape that passes them itself."""
+    """Return the gates of a row, in order, for a custom handler that passes them itself."""
     return tuple(step for step in row.steps if isinstance(step, Gate))

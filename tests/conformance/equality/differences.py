@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kustos.protocol.codes import MESSAGES, TOPIC_AUTHORIZATION_FAILED
-from kustos.protocol.escapes.configs import UPSTREAM_ADDRESSES
+from kustos.protocol.handlers.configs import UPSTREAM_ADDRESSES
 from kustos.protocol.rows import TABLE
 from kustos.protocol.shapes import shortened
 from kustos.wire import ZERO_UUID

@@ -10,8 +10,8 @@ import pytest
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.gateway.session.large_turns import LargeTurns, QueuePlace
-from kustos.protocol.escapes import metadata
 from kustos.protocol.exchange import ITEMS_PER_TURN
+from kustos.protocol.handlers import metadata
 from kustos.protocol.topic_patterns import TopicPattern
 from kustos.wire import (
     Message,

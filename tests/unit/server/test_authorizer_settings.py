@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kustos.protocol.escapes.configs import AUTHORIZER_SETTINGS, DESCRIBED_RESOURCES_MAX
+from kustos.protocol.handlers.configs import AUTHORIZER_SETTINGS, DESCRIBED_RESOURCES_MAX
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.admin_node import Talker, admin_node
 

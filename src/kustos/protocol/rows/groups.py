@@ -19,20 +19,20 @@ from kustos.protocol.common import (
     group_of,
     subscribed_topics,
 )
-from kustos.protocol.escapes.groups import (
+from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.handlers.groups import (
     DESCRIBE_GROUP,
     GROUP_ITEMS,
     consumer_group_describe,
     offset_fetch,
 )
-from kustos.protocol.escapes.streams import (
+from kustos.protocol.handlers.streams import (
     NO_TASKS,
     streams_group_describe,
     streams_group_heartbeat,
     topics_of,
 )
-from kustos.protocol.escapes.subscriptions import consumer_group_heartbeat
-from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.handlers.subscriptions import consumer_group_heartbeat
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, Hide, RefuseRequestError, Rewrite, Row, Strip
 from kustos.wire import ApiKey
@@ -88,7 +88,7 @@ GROUP_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.OFFSET_FETCH,
         Refusal(items=OFFSETS_OF_TOPIC, other_items=UNFETCHED_GROUPS),
         (Strip(OFFSETS_OF_TOPIC, DESCRIBE_TOPIC, "name"),),
-        escape=offset_fetch,
+        custom_handler=offset_fetch,
         repeatable=True,
     ),
     Row(
@@ -132,27 +132,27 @@ GROUP_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
         TOP,
         (Gate(READ_GROUP, group_of), Gate(DESCRIBE_TOPIC, subscribed_topics)),
-        escape=consumer_group_heartbeat,
+        custom_handler=consumer_group_heartbeat,
         versions=(0, 1),
     ),
     Row(
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         Refusal(top_field=None, items=GROUP_ITEMS),
         (GROUP_OPERATIONS,),
-        escape=consumer_group_describe,
+        custom_handler=consumer_group_describe,
     ),
     Row(
         ApiKey.STREAMS_GROUP_HEARTBEAT,
         Refusal(extra=NO_TASKS),
         (Gate(READ_GROUP, group_of), Gate(DESCRIBE_TOPIC, lambda request: topics_of(request.topology))),
-        escape=streams_group_heartbeat,
+        custom_handler=streams_group_heartbeat,
         versions=(0, 0),
     ),
     Row(
         ApiKey.STREAMS_GROUP_DESCRIBE,
         Refusal(top_field=None, items=GROUP_ITEMS),
         (GROUP_OPERATIONS,),
-        escape=streams_group_describe,
+        custom_handler=streams_group_describe,
         versions=(0, 0),
     ),
     Row(

@@ -12,14 +12,14 @@ from kustos.protocol.common import (
     TOP_WITH_MESSAGE,
     cluster,
 )
-from kustos.protocol.escapes.identity import (
+from kustos.protocol.exchange import Check
+from kustos.protocol.handlers.identity import (
     alter_scram,
     change_token,
     create_token,
     describe_tokens,
     refuse_sasl,
 )
-from kustos.protocol.exchange import Check
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, Row, ServeLocally
 from kustos.protocol.token_messages import NO_TIME
@@ -60,7 +60,7 @@ def _has_unknown_element(item: Message) -> bool:
 
 
 IDENTITY_ROWS: Final[tuple[Row, ...]] = (
-    Row(ApiKey.SASL_HANDSHAKE, TOP, escape=refuse_sasl),
+    Row(ApiKey.SASL_HANDSHAKE, TOP, custom_handler=refuse_sasl),
     Row(ApiKey.API_VERSIONS, TOP, (ServeLocally(),)),
     _served(ApiKey.DESCRIBE_ACLS, DESCRIBE_CLUSTER, TOP_WITH_MESSAGE, _has_unknown_filter),
     _served(
@@ -77,16 +77,16 @@ IDENTITY_ROWS: Final[tuple[Row, ...]] = (
         lambda request: any(_has_unknown_filter(item) for item in request.filters),
         revokes=True,
     ),
-    Row(ApiKey.SASL_AUTHENTICATE, TOP_WITH_MESSAGE, escape=refuse_sasl),
-    Row(ApiKey.CREATE_DELEGATION_TOKEN, Refusal(extra=NO_TOKEN), escape=create_token),
-    Row(ApiKey.RENEW_DELEGATION_TOKEN, TOP, escape=change_token),
-    Row(ApiKey.EXPIRE_DELEGATION_TOKEN, TOP, escape=change_token),
-    Row(ApiKey.DESCRIBE_DELEGATION_TOKEN, TOP, escape=describe_tokens),
+    Row(ApiKey.SASL_AUTHENTICATE, TOP_WITH_MESSAGE, custom_handler=refuse_sasl),
+    Row(ApiKey.CREATE_DELEGATION_TOKEN, Refusal(extra=NO_TOKEN), custom_handler=create_token),
+    Row(ApiKey.RENEW_DELEGATION_TOKEN, TOP, custom_handler=change_token),
+    Row(ApiKey.EXPIRE_DELEGATION_TOKEN, TOP, custom_handler=change_token),
+    Row(ApiKey.DESCRIBE_DELEGATION_TOKEN, TOP, custom_handler=describe_tokens),
     _served(
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
         DESCRIBE_CLUSTER,
         # a nameless result for each requested user; if all are (null), Kafka 4.3.1 never answers
         Refusal(extra={"error_message": None}, items=UNDESCRIBED_USERS, both_below=EVERY_VERSION),
     ),
-    Row(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, Refusal(top_field=None), escape=alter_scram),
+    Row(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, Refusal(top_field=None), custom_handler=alter_scram),
 )

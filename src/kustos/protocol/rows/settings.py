@@ -12,14 +12,14 @@ from kustos.protocol.common import (
     TOP,
     cluster,
 )
-from kustos.protocol.escapes.configs import (
+from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.handlers.configs import (
     ALTER_CHECKS,
     ALTER_CLUSTER_CONFIGS,
     UNCHANGED_HERE,
     describe_configs_upstream,
 )
-from kustos.protocol.escapes.replaced_configs import replace_configs_upstream
-from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.handlers.replaced_configs import replace_configs_upstream
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, RefusedItem, RefuseRequestError, Row, Strip
 from kustos.wire import ApiKey, Message
@@ -123,16 +123,16 @@ SETTING_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.DESCRIBE_CONFIGS,
         Refusal(top_field=None, items=CONFIGS),
         (Strip(CONFIGS, describe_question, "resource_name"),),
-        escape=describe_configs_upstream,
+        custom_handler=describe_configs_upstream,
     ),
     *[
         Row(
             api_key,
             Refusal(top_field=None, items=ALTERED_CONFIGS),
             (Strip(ALTERED_CONFIGS, alter_question, "resource_name", repeated=NAMED_TWICE),),
-            escape=escape,
+            custom_handler=handler,
         )
-        for api_key, escape in (
+        for api_key, handler in (
             (ApiKey.ALTER_CONFIGS, replace_configs_upstream),
             (ApiKey.INCREMENTAL_ALTER_CONFIGS, None),
         )

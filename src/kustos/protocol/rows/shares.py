@@ -13,8 +13,8 @@ from kustos.protocol.common import (
     group_of,
     subscribed_topics,
 )
-from kustos.protocol.escapes.groups import GROUP_ITEMS, offset_fetch, share_group_describe
-from kustos.protocol.escapes.shares import share_acknowledge, share_fetch, share_group_heartbeat
+from kustos.protocol.handlers.groups import GROUP_ITEMS, offset_fetch, share_group_describe
+from kustos.protocol.handlers.shares import share_acknowledge, share_fetch, share_group_heartbeat
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, Row, Strip
 from kustos.wire import ApiKey
@@ -52,22 +52,22 @@ SHARE_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.SHARE_GROUP_HEARTBEAT,
         TOP,
         (Gate(READ_GROUP, group_of), Gate(DESCRIBE_TOPIC, subscribed_topics)),
-        escape=share_group_heartbeat,
+        custom_handler=share_group_heartbeat,
         repeatable=True,
     ),
     Row(
         ApiKey.SHARE_GROUP_DESCRIBE,
         Refusal(top_field=None, items=GROUP_ITEMS),
         (GROUP_OPERATIONS,),
-        escape=share_group_describe,
+        custom_handler=share_group_describe,
     ),
-    Row(ApiKey.SHARE_FETCH, TOP, escape=share_fetch),
-    Row(ApiKey.SHARE_ACKNOWLEDGE, TOP, escape=share_acknowledge),
+    Row(ApiKey.SHARE_FETCH, TOP, custom_handler=share_fetch),
+    Row(ApiKey.SHARE_ACKNOWLEDGE, TOP, custom_handler=share_acknowledge),
     Row(
         ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
         Refusal(top_field=None, items=UNSHARED_GROUPS),
         (Strip(SHARE_OFFSETS_OF_TOPIC, DESCRIBE_TOPIC, "topic_name"),),
-        escape=offset_fetch,
+        custom_handler=offset_fetch,
     ),
     Row(
         ApiKey.ALTER_SHARE_GROUP_OFFSETS,

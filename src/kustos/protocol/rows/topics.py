@@ -15,11 +15,11 @@ from kustos.protocol.common import (
     WRITE_TOPIC,
     partitions,
 )
-from kustos.protocol.escapes.fetch import TOPIC_IDS_SINCE_VERSION, fetch
-from kustos.protocol.escapes.metadata import metadata
-from kustos.protocol.escapes.produce import produce
-from kustos.protocol.escapes.topics import create_topics, delete_topics, describe_topic_partitions
 from kustos.protocol.exchange import Check
+from kustos.protocol.handlers.fetch import TOPIC_IDS_SINCE_VERSION, fetch
+from kustos.protocol.handlers.metadata import metadata
+from kustos.protocol.handlers.produce import produce
+from kustos.protocol.handlers.topics import create_topics, delete_topics, describe_topic_partitions
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import RefusedItem, Rewrite, Row, Strip
 from kustos.wire import ApiKey
@@ -66,7 +66,7 @@ TOPIC_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.PRODUCE,
         Refusal(top_field=None, items=PRODUCED),
         (Strip(PRODUCED, WRITE_TOPIC, "name", counts_inner=True), Rewrite("node_endpoints", "node_id")),
-        escape=produce,
+        custom_handler=produce,
         pipelined=True,
         repeatable=True,
     ),
@@ -74,7 +74,7 @@ TOPIC_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.FETCH,
         # clients without the top-level code look for it at the partitions (FetchRequest.getErrorResponse)
         Refusal(items=FETCHED, both_below=TOPIC_IDS_SINCE_VERSION),
-        escape=fetch,
+        custom_handler=fetch,
     ),
     Row(
         ApiKey.LIST_OFFSETS,
@@ -85,7 +85,7 @@ TOPIC_ROWS: Final[tuple[Row, ...]] = (
     Row(
         ApiKey.METADATA,
         Refusal(items=TOPIC_ENTRIES, both_below=EVERY_VERSION),
-        escape=metadata,
+        custom_handler=metadata,
         repeatable=True,
         large_list="topics",
     ),
@@ -100,16 +100,16 @@ TOPIC_ROWS: Final[tuple[Row, ...]] = (
         (Strip(EPOCHS, DESCRIBE_TOPIC, "topic", unless_cluster=AclOperation.CLUSTER_ACTION),),
         repeatable=True,
     ),
-    Row(ApiKey.CREATE_TOPICS, Refusal(top_field=None, items=TOPIC_ENTRIES), escape=create_topics),
+    Row(ApiKey.CREATE_TOPICS, Refusal(top_field=None, items=TOPIC_ENTRIES), custom_handler=create_topics),
     Row(
         ApiKey.DELETE_TOPICS,
         Refusal(top_field=None, items=DELETED, other_items=DELETED_BY_NAME),
-        escape=delete_topics,
+        custom_handler=delete_topics,
     ),
     Row(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         Refusal(top_field=None, items=TOPIC_ENTRIES),
-        escape=describe_topic_partitions,
+        custom_handler=describe_topic_partitions,
     ),
     Row(
         ApiKey.CREATE_PARTITIONS,

@@ -16,8 +16,8 @@ from kustos.protocol.common import (
     cluster,
     group_of,
 )
-from kustos.protocol.escapes.transactions import add_partitions, init_producer_id, list_transactions
 from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.handlers.transactions import add_partitions, init_producer_id, list_transactions
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Gate, Hide, RefusedItem, Row, Strip
 from kustos.protocol.topic_names import TOPIC_NAME, TOPIC_NAME_LENGTH_MAX
@@ -81,9 +81,9 @@ TRANSACTION_ROWS: Final[tuple[Row, ...]] = (
     Row(
         ApiKey.INIT_PRODUCER_ID,
         Refusal(extra={"producer_id": -1, "producer_epoch": -1}),
-        escape=init_producer_id,
+        custom_handler=init_producer_id,
     ),
-    Row(ApiKey.ADD_PARTITIONS_TO_TXN, Refusal(items=ADDED_PARTITIONS), escape=add_partitions),
+    Row(ApiKey.ADD_PARTITIONS_TO_TXN, Refusal(items=ADDED_PARTITIONS), custom_handler=add_partitions),
     Row(
         ApiKey.ADD_OFFSETS_TO_TXN,
         TOP,
@@ -127,6 +127,6 @@ TRANSACTION_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.LIST_TRANSACTIONS,
         TOP,
         (Hide("transaction_states", "transactional_id", DESCRIBE_TRANSACTION),),
-        escape=list_transactions,
+        custom_handler=list_transactions,
     ),
 )

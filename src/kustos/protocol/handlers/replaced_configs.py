@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 from kustos.metadata.control import ConfigResourceType
 from kustos.protocol.codes import INVALID_REQUEST, MESSAGES, UNKNOWN_SERVER_ERROR
 from kustos.protocol.effects import Ask, Effects, Handler, Relay, Reply, UpstreamAnswer
-from kustos.protocol.escapes.configs import DESCRIBED_RESOURCES_MAX, UNCHANGED_HERE
 from kustos.protocol.exchange import Exchange
+from kustos.protocol.handlers.configs import DESCRIBED_RESOURCES_MAX, UNCHANGED_HERE
 from kustos.protocol.perform import merged, strip
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
 from kustos.protocol.turns import begin_item

@@ -21,8 +21,8 @@ from kustos.protocol.codes import (
     UNSUPPORTED_VERSION,
 )
 from kustos.protocol.effects import AllTopics, Ask, Effects, GiveWay, Handler, Relay, Reply, UpstreamAnswer
-from kustos.protocol.escapes.groups import own_description
 from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.handlers.groups import own_description
 from kustos.protocol.perform import pass_again, pass_gate
 from kustos.protocol.quoted_patterns import shown_upstream
 from kustos.protocol.shapes import shortened

@@ -19,8 +19,8 @@ from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import INVALID_REQUEST, NONE, TOPIC_AUTHORIZATION_FAILED
 from kustos.protocol.common import CREATE_TOPIC
 from kustos.protocol.effects import AllTopics, Ask, Effects, Handler, ListTopics, Relay, Reply, UpstreamAnswer
-from kustos.protocol.escapes.groups import describe_members, own_description
 from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.handlers.groups import describe_members, own_description
 from kustos.protocol.perform import pass_again, pass_gate
 from kustos.protocol.shapes import shortened
 from kustos.protocol.steps import Row, gates_of

@@ -1,1 +1,0 @@
-"""Escape hatches: handlers of APIs whose authorization the steps of a row cannot express."""

@@ -1,0 +1,1 @@
+"""Custom handlers: functions for APIs whose authorization the steps of a row cannot express."""
