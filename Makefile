@@ -12,7 +12,7 @@ PYTEST_ARGS ?=
 SEED ?=
 CHECKS ?=
 PROCESSES ?=
-ROOMS ?=
+TARGETS ?=
 SAMPLE ?=
 MINUTES ?= 120
 SHORT ?=
@@ -96,8 +96,8 @@ score-anomalies: setup ## print precision and recall of the anomaly detectors on
 	@$(BIN)/python -m testkit.months.incidents
 	@$(BIN)/python -m testkit.months.score --held-out
 
-mutation: setup ## break the authorizer line by line and ask the tests; ROOMS=acl SAMPLE=n faults a module or SHARE=percent SEED=s
-	@$(BIN)/python scripts/mutation.py $(ROOMS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SHARE),--share $(SHARE)) $(if $(SEED),--seed $(SEED))
+mutation: setup ## break the authorizer line by line and ask the tests; TARGETS=acl SAMPLE=n faults a module or SHARE=percent SEED=s
+	@$(BIN)/python scripts/mutation.py $(TARGETS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SHARE),--share $(SHARE)) $(if $(SEED),--seed $(SEED))
 
 simulation: setup ## crash the metadata log on a simulated disk; POINTS=n SEED=s; adds to soak/simulations.md
 	@$(BIN)/python -m tests.simulation $(if $(POINTS),--points $(POINTS)) $(if $(SEED),--seed $(SEED))

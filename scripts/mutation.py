@@ -1,7 +1,7 @@
 """Breaks the authorizer and its values one line at a time and asks the tests: `make mutation`.
 
-mutmut makes the faults. Each room is copied with the tests that answer for it (none needs Java: Kafka's
-answers come from recorded worlds), and of each module so many faults are drawn, the same for one seed.
+mutmut makes the faults. Each target, a group of modules, is copied with its tests (none needs Java:
+Kafka's answers come from recorded worlds), and of each module so many faults are drawn, the same for one seed.
 A fault that changes nothing anybody could see stands with its reason in `mutation_equivalents.toml`.
 """
 
@@ -84,7 +84,7 @@ METADATA_TOOLS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Target:
     """Which modules are broken, and which tests must notice."""
 
     modules: tuple[str, ...]
@@ -92,17 +92,17 @@ class Room:
     spared: tuple[str, ...] = ()
 
 
-ROOMS: Final = {
-    "acl": Room(
+TARGETS: Final = {
+    "acl": Target(
         ("src/kustos/acl/*",),
         (*VALUES, "tests/unit/test_acl_*.py", "tests/unit/metadata/test_control_acls.py"),
         ("src/kustos/acl/forms/*",),
     ),
-    "forms": Room(
+    "forms": Target(
         ("src/kustos/acl/forms/*",),
         ("tests/unit/test_acl_*.py", "tests/property/test_acl_form_theorems.py"),
     ),
-    "authorizer": Room(
+    "authorizer": Target(
         ("src/kustos/authorizer/*",),
         (
             *VALUES,
@@ -111,11 +111,11 @@ ROOMS: Final = {
             "tests/unit/authorizer/test_standard_plugin.py",
         ),
     ),
-    "bulk": Room(
+    "bulk": Target(
         ("src/kustos/pipeline/bulk/*",),
         ("tests/property/test_bulk_theorems.py", "tests/unit/test_pipeline_bulk.py"),
     ),
-    "metadata": Room(
+    "metadata": Target(
         (
             "src/kustos/metadata/*.py",
             "src/kustos/metadata/directory/*",
@@ -140,11 +140,11 @@ ROOMS: Final = {
             "src/kustos/metadata/quorum/*",
         ),
     ),
-    "metadata-tools": Room(
+    "metadata-tools": Target(
         ("src/kustos/metadata/inspection/*", "src/kustos/metadata/portable/*"),
         tuple(f"tests/unit/metadata/test_{name}.py" for name in METADATA_TOOLS),
     ),
-    "quorum": Room(
+    "quorum": Target(
         (
             "src/kustos/metadata/quorum/*",
             "src/kustos/client/quorum/follower.py",
@@ -156,11 +156,11 @@ ROOMS: Final = {
             "tests/unit/test_quorum_*.py",
         ),
     ),
-    "migrate": Room(
+    "migrate": Target(
         (*(f"src/kustos/cli/migrate/{name}.py" for name in MIGRATE), "src/kustos/metadata/control/copies.py"),
         ("tests/unit/migrate/*.py", "tests/unit/metadata/test_control_copies.py"),
     ),
-    "legacy": Room(("src/kustos/legacy/*",), ("tests/unit/legacy/test_*.py",)),
+    "legacy": Target(("src/kustos/legacy/*",), ("tests/unit/legacy/test_*.py",)),
 }
 DESELECTED: Final = (
     "tests/unit/metadata/test_control_acls.py::test_one_request_deletes_10000_acls_and_no_more",
@@ -216,18 +216,18 @@ def said(folder: Path, *arguments: str, fails: bool = False) -> str:
     return done.stdout
 
 
-def prepare(name: str, room: Room) -> Path:
-    """Copy what the room needs and let mutmut make its faults and learn which test covers what."""
+def prepare(name: str, target: Target) -> Path:
+    """Copy what the target needs and let mutmut make its faults and learn which test covers what."""
     folder = WORK / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for part in COPIED:
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-    tests = [str(path.relative_to(ROOT)) for pattern in room.tests for path in sorted(ROOT.glob(pattern))]
+    tests = [str(path.relative_to(ROOT)) for pattern in target.tests for path in sorted(ROOT.glob(pattern))]
     settings = {
         "source_paths": ["src"],
-        "only_mutate": list(room.modules),
-        "do_not_mutate": list(room.spared),
+        "only_mutate": list(target.modules),
+        "do_not_mutate": list(target.spared),
         "also_copy": [part for part in COPIED if part not in {"src", "tests"}],
         "use_git_change_detection": False,
         "pytest_add_cli_args": ["-p", "no:cacheprovider", "--hypothesis-profile=mutation", "--timeout=0"],
@@ -294,9 +294,9 @@ def is_equivalent(fault: str, diff: str, known: Sequence[dict[str, str]]) -> boo
     )
 
 
-def try_room(name: str, sample: int, share: float | None, seed: int, pattern: str) -> dict[str, Outcome]:
-    """Return what became of the faults drawn in a room, by module."""
-    folder = prepare(name, ROOMS[name])
+def try_target(name: str, sample: int, share: float | None, seed: int, pattern: str) -> dict[str, Outcome]:
+    """Return what became of the faults drawn in a target, by module."""
+    folder = prepare(name, TARGETS[name])
     outcomes: defaultdict[str, Outcome] = defaultdict(Outcome)
     all_names = [fault for fault in faults(folder) if re.search(pattern, fault)]
     drawn = draw(all_names, sample, share, seed)
@@ -318,17 +318,17 @@ def try_room(name: str, sample: int, share: float | None, seed: int, pattern: st
 
 
 def main() -> int:
-    """Try the rooms, print a row a module and every survivor, return 0 if enough were noticed."""
+    """Try the targets, print a row a module and every survivor, return 0 if enough were noticed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("rooms", nargs="*", metavar="room", help=f"of {', '.join(ROOMS)}; all without")
+    parser.add_argument("targets", nargs="*", metavar="target", help=f"of {', '.join(TARGETS)}; all without")
     parser.add_argument("--sample", type=int, default=SAMPLE, help="faults of each module at most")
     parser.add_argument("--share", type=float, help="faults of each module in percent, instead")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="of faults whose name has this regular expression")
     options = parser.parse_args()
     outcomes: dict[str, Outcome] = {}
-    for room in options.rooms or ROOMS:
-        outcomes |= try_room(room, options.sample, options.share, options.seed, options.only)
+    for target in options.targets or TARGETS:
+        outcomes |= try_target(target, options.sample, options.share, options.seed, options.only)
     whole = Outcome()
     sys.stdout.write("| module | faults | drawn | killed | equivalent | survived | score |\n")
     sys.stdout.write("|---|--:|--:|--:|--:|--:|--:|\n")

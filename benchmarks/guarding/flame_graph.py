@@ -44,7 +44,7 @@ COLOURS: Final = {
     "authorizer": "#d98c8c",
     "other": "#cfc3dd",
 }
-"""Rooms by where a file lies; the first that a path has counts."""
+"""Packages by path; the first name that occurs in a path counts."""
 
 OWN: Final = re.compile(r"(?P<name>.+) \(kustos/(?P<path>[^:]+):\d+\)")
 NATIVE: Final = re.compile(r"(?P<name>\S+) \((?P<file>[^:)]+)(:\d+)?\)")
@@ -55,7 +55,7 @@ class Flame:
     """A function as it was called from those above; `samples` in it and in what it called."""
 
     name: str
-    room: str
+    package: str
     samples: int = 0
     below: dict[str, "Flame"] = field(default_factory=dict)
 
@@ -75,24 +75,24 @@ def flame_of(lines: Iterable[str]) -> Flame:
     for line in lines:
         stack, _, count = line.rpartition(" ")
         frames = list(shown_frames(stack.split(";")))
-        if not any(room not in {"kernel", "event loop"} for _, room in frames) and LOOP not in stack:
+        if not any(package not in {"kernel", "event loop"} for _, package in frames) and LOOP not in stack:
             continue
         at = root
         at.samples += int(count)
-        for name, room in frames:
-            at = at.below.setdefault(name, Flame(name, room))
+        for name, package in frames:
+            at = at.below.setdefault(name, Flame(name, package))
             at.samples += int(count)
     return root
 
 
 def shown_frames(frames: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the name and room of each frame that is drawn; one that calls itself is drawn once."""
+    """Yield the name and package of each frame that is drawn; one that calls itself is drawn once."""
     starts = next((at for at, frame in enumerate(frames) if frame.startswith(f"{LOOP} ")), -1)
     before = ""
     for frame in frames[starts + 1 :]:
-        name, room = named(frame)
+        name, package = named(frame)
         if name and name != before:
-            yield name, room
+            yield name, package
             before = name
 
 
@@ -100,7 +100,7 @@ def named(frame: str) -> tuple[str, str]:
     """Return what a frame is called and where it belongs; no name: it is not drawn."""
     if own := OWN.fullmatch(frame):
         parts = own["path"].split("/")
-        return own["name"], next((room for room in COLOURS if room in parts), "other")
+        return own["name"], next((package for package in COLOURS if package in parts), "other")
     native = NATIVE.fullmatch(frame)
     if native is None:
         return "", ""
@@ -119,10 +119,10 @@ def drawing(root: Flame) -> str:
         *boxes(root, root.samples, least, 0.0, 0),
     ]
     x = 0.0
-    for room, colour in COLOURS.items():
+    for package, colour in COLOURS.items():
         parts.append(f'<rect x="{x:.0f}" y="{height - 16}" width="12" height="12" fill="{colour}"/>')
-        parts.append(text(x + 17, height - 6, room, "start"))
-        x += 34 + CHARACTER * len(room)
+        parts.append(text(x + 17, height - 6, package, "start"))
+        x += 34 + CHARACTER * len(package)
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -132,7 +132,7 @@ def boxes(flame: Flame, samples: int, least: float, left: float, row: int) -> It
     told = f"{flame.name}: {100 * flame.samples / samples:.1f} %"
     yield (
         f'<g><title>{escape(told)}</title><rect x="{left:.1f}" y="{top}" width="{max(width - 1, 0.5):.1f}" '
-        f'height="{ROW - 1}" fill="{COLOURS[flame.room]}"/>'
+        f'height="{ROW - 1}" fill="{COLOURS[flame.package]}"/>'
     )
     room = int((width - 6) / CHARACTER)
     if room >= LETTERS_MIN:

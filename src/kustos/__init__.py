@@ -1,7 +1,7 @@
 """kustos: the security plane of Apache Kafka.
 
-The names that a deciding program needs are here. Each is imported from its room on first use, so nothing
-unused is loaded.
+This module exports the names that a program needs for authorization decisions. Each is imported from its
+package on first use, so nothing unused is loaded.
 """
 
 from importlib import import_module
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS: Final = ("kustos.acl", "kustos.authorizer")
+_PACKAGES: Final = ("kustos.acl", "kustos.authorizer")
 
 __all__ = [
     "AccessControlEntry",
@@ -71,11 +71,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name of one of the rooms (PEP 562)."""
+    """Return a public name of one of the packages (PEP 562)."""
     if name in __all__:
-        for room in map(import_module, _ROOMS):
-            if name in room.__all__:
-                return getattr(room, name)
+        for package in map(import_module, _PACKAGES):
+            if name in package.__all__:
+                return getattr(package, name)
     raise AttributeError(f"module `kustos` has no attribute `{name}`")
 
 

@@ -27,11 +27,11 @@ def test_only_what_says_where_time_goes_is_kept() -> None:
     loop = root.below["event loop"]
     assert {each.name: each.samples for each in loop.seen(0)} == {"ClientSession.take": 90, "read": 9}
     take = loop.below["ClientSession.take"]
-    assert {(each.name, each.room) for each in take.seen(0)} == {
+    assert {(each.name, each.package) for each in take.seen(0)} == {
         ("event loop", "event loop"),
         ("<write> &", "wire"),
     }
-    assert take.below["event loop"].below["write"].room == "kernel"
+    assert take.below["event loop"].below["write"].package == "kernel"
 
 
 def test_boxes_are_as_wide_as_their_share_and_inside_those_above() -> None:

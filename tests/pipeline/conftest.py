@@ -33,7 +33,7 @@ from testkit.spark_quick import (
 )
 from tests.pipeline.backends import IS_CONNECT, left_out, runs_here
 
-ROOM = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 # rows of Spark have the local time of the driver, and tests write in UTC what they expect
 os.environ["TZ"] = "UTC"
@@ -145,7 +145,7 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of this room that say nothing about the session of this run."""
-    left = {item for item in items if item.path.is_relative_to(ROOM) and not runs_here(item)}
+    """Leave out the tests of this folder that say nothing about the session of this run."""
+    left = {item for item in items if item.path.is_relative_to(FOLDER) and not runs_here(item)}
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]

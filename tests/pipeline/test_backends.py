@@ -6,13 +6,13 @@ from typing import Final
 
 from tests.pipeline.backends import CLASSIC_ONLY, CONNECT_ONLY, LONG
 
-ROOM: Final = Path(__file__).parent
+FOLDER: Final = Path(__file__).parent
 
 CLASSIC_CALLS: Final = frozenset({"sparkContext", "_jvm", "_jsc", "_jsparkSession"})
 """What a Spark Connect session refuses, as PySpark names it."""
 
 CLASSIC_FIXTURES: Final = frozenset({"near"})
-"""Fixtures of this room that use it."""
+"""Fixtures of this folder that use it."""
 
 OTHER_SESSIONS: Final = CLASSIC_ONLY.keys() | CONNECT_ONLY.keys()
 
@@ -29,12 +29,12 @@ def classic_names_in(text: str) -> frozenset[str]:
 def test_tests_that_need_a_classic_session_are_left_out_over_spark_connect() -> None:
     found = {
         path.name: names
-        for path in sorted(ROOM.rglob("test_*.py"))
+        for path in sorted(FOLDER.rglob("test_*.py"))
         if (names := classic_names_in(path.read_text())) and path.name not in OTHER_SESSIONS
     }
     assert found == {}, "name these files in `tests/pipeline/backends.py`"
 
 
 def test_files_left_out_over_spark_connect_exist() -> None:
-    files = {path.name for path in ROOM.rglob("test_*.py")}
+    files = {path.name for path in FOLDER.rglob("test_*.py")}
     assert OTHER_SESSIONS | LONG.keys() <= files

@@ -114,7 +114,9 @@ def test_a_property_draws_more_than_the_smallest_examples() -> None:
     assert too_few == []
 
 
-def test_every_room_says_what_it_knows() -> None:
-    rooms = tracked("src/kustos/*/__init__.py")
-    assert len(rooms) > 10
-    assert [name(room) for room in rooms if not ast.get_docstring(ast.parse(room.read_text()))] == []
+def test_every_package_has_a_docstring() -> None:
+    packages = tracked("src/kustos/*/__init__.py")
+    assert len(packages) > 10
+    assert [
+        name(package) for package in packages if not ast.get_docstring(ast.parse(package.read_text()))
+    ] == []

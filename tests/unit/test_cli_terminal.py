@@ -85,9 +85,9 @@ def test_an_interrupt_ends_with_its_own_code() -> None:
 
 LONG_WORK = """
 import sys
-import kustos.cli.terminal as room
-room.PATIENCE_SECONDS = float(sys.argv[1])
-with room.progress("reading acls.yaml"):
+import kustos.cli.terminal
+kustos.cli.terminal.PATIENCE_SECONDS = float(sys.argv[1])
+with kustos.cli.terminal.progress("reading acls.yaml"):
     input("working ")
 print("ended")
 """

@@ -1,4 +1,4 @@
-"""What a program that decides loads: the rooms that decide, and Python's own modules."""
+"""What a program that decides loads: the packages that decide, and Python's own modules."""
 
 import json
 import subprocess
@@ -16,14 +16,14 @@ import json, sys
 before = set(sys.modules)
 {program}
 tops = {{name.partition(".")[0] for name in set(sys.modules) - before}}
-rooms = sorted({{name.split(".")[1] for name in sys.modules if name.startswith("kustos.")}})
+packages = sorted({{name.split(".")[1] for name in sys.modules if name.startswith("kustos.")}})
 foreign = sorted(tops - sys.stdlib_module_names - {{"kustos"}})
-print(json.dumps({{"rooms": rooms, "foreign": foreign, "own": sorted(tops & sys.stdlib_module_names)}}))
+print(json.dumps({{"packages": packages, "foreign": foreign, "own": sorted(tops & sys.stdlib_module_names)}}))
 """
 
 
 def loaded_by(program: str) -> dict[str, list[str]]:
-    """Return the rooms of kustos, the packages of others and Python's modules that a program loads."""
+    """Return the packages of kustos, those of other projects, and Python's modules that a program loads."""
     done = subprocess.run(
         [sys.executable, "-c", REPORT.format(program=program)],
         capture_output=True,
@@ -40,8 +40,8 @@ def test_the_front_door_opens_on_every_name_it_lists() -> None:
     assert [getattr(kustos, name).__name__ for name in names] == names
 
 
-def test_the_front_door_by_itself_loads_no_room() -> None:
-    assert loaded_by("import kustos")["rooms"] == []
+def test_import_kustos_loads_no_package() -> None:
+    assert loaded_by("import kustos")["packages"] == []
 
 
 def test_a_program_that_decides_loads_no_package_of_others_and_no_server_client_or_command() -> None:
@@ -51,7 +51,7 @@ def test_a_program_that_decides_loads_no_package_of_others_and_no_server_client_
     ):
         loaded = loaded_by(program)
         assert loaded["foreign"] == []
-        assert loaded["rooms"] == ["acl", "authorizer", "runtime"]
+        assert loaded["packages"] == ["acl", "authorizer", "runtime"]
         assert set(loaded["own"]) & HEAVY == set()
 
 
@@ -62,4 +62,4 @@ def test_a_command_on_a_file_of_acls_loads_no_codecs_and_no_client(tmp_path: Pat
         "resource_type,resource_name,pattern_type,principal,host,operation,permission_type\n"
         "TOPIC,t,LITERAL,User:alice,*,READ,ALLOW\n"
     )
-    assert {"acl", "cli"} <= set(loaded_by(command)["rooms"]) <= {"acl", "cli", "metadata", "runtime"}
+    assert {"acl", "cli"} <= set(loaded_by(command)["packages"]) <= {"acl", "cli", "metadata", "runtime"}

@@ -8,7 +8,7 @@ REFUSAL_MAX_CHARACTERS: Final = 1_000
 
 
 class AuthError(Exception):
-    """The root of this room's errors."""
+    """The base class of this package's errors."""
 
 
 class SaslAuthenticationError(AuthError):

@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 class Completion(Awaitable[None], Protocol):
-    """A future of the event loop, which this room knows nothing of: `loop.create_future` makes them."""
+    """A future of the event loop, made by `loop.create_future`; this package does not import asyncio."""
 
     def set_result(self, result: None, /) -> object:
         """Wake the waiters."""

@@ -28,7 +28,7 @@ AUTHORIZATION_ERRORS: Final = frozenset(
 
 
 class ClientError(Exception):
-    """The root of this room's errors."""
+    """The base class of this package's errors."""
 
 
 class CannotConnectError(ClientError):

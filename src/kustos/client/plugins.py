@@ -55,7 +55,7 @@ class PluginKind:
 
     @property
     def _base(self) -> str:
-        # named by the room, from which a plugin imports it
+        # named by the package, from which a plugin imports it
         base = self.bases[0]
         return f"{'.'.join(base.__module__.split('.')[:2])}.{base.__name__}"
 

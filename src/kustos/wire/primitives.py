@@ -1,4 +1,4 @@
-"""Variable-length integers and UUIDs, and the room's errors; everything else of fixed width is `struct`.
+"""Variable-length integers and UUIDs, and the package's errors; everything else of fixed width is `struct`.
 
 An over-long varint (a final zero byte that adds nothing) reads as the same number in a lenient parser, yet is
 refused: two parsers that read one frame differently open an attack. UUIDs are those of
@@ -14,7 +14,7 @@ from kustos.runtime import Entropy
 
 
 class WireError(Exception):
-    """The root of this room's errors."""
+    """The base class of this package's errors."""
 
 
 class MalformedMessageError(WireError):

@@ -1,4 +1,4 @@
-"""Answers of the analysis room as people read them, and the corners of the theory one by one."""
+"""Answers of the analysis package as people read them, and the corners of the theory one by one."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Words of the legacy room: how resources are written, what errors and its log say."""
+"""Words of the legacy package: how resources are written, what errors and its log say."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""The page on the way of a request names files and functions: a node goes through them in that order."""
+"""The page on processing a request names files and functions: a node runs them in that order."""
 
 import re
 from pathlib import Path

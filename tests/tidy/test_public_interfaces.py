@@ -1,4 +1,4 @@
-"""Rooms meet at their faces: a package that exports what others may use, and never a module behind it."""
+"""Top-level packages import each other by public interfaces: what the `__init__` of a package exports."""
 
 import ast
 import itertools
@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOM_ROOT = ROOT / "src" / "kustos"
+SOURCES = ROOT / "src" / "kustos"
 ONE_BY_ONE = "kustos.pipeline"
 """Each of its modules is loaded by the one command that needs it, since most of them load Spark."""
 
@@ -36,37 +36,37 @@ def is_package(module: str) -> bool:
     return (ROOT / "src" / module.replace(".", "/") / "__init__.py").exists()
 
 
-def room_of(module: str) -> str:
+def top_level_package(module: str) -> str:
     return ".".join(module.split(".")[:2])
 
 
-def behind_a_face(importer: str, module: str, name: str) -> bool:
-    """Whether an import names a module of another room, or something that its face does not export."""
-    room = room_of(module)
-    if room in {importer, ONE_BY_ONE} or module == "kustos":
+def is_internal(importer: str, module: str, name: str) -> bool:
+    """Whether an import names a module of another top-level package, or a name that its package hides."""
+    top_level = top_level_package(module)
+    if top_level in {importer, ONE_BY_ONE} or module == "kustos":
         return False
-    if module == room and not is_package(module):
-        # a module beside the rooms is its own face
+    if module == top_level and not is_package(module):
+        # a top-level module is its own public interface
         return False
     if not is_package(module):
         return True
     return not is_package(f"{module}.{name}") and name not in exported(module)
 
 
-def test_rooms_import_each_other_by_their_faces() -> None:
+def test_packages_import_each_other_by_their_public_interfaces() -> None:
     found = [
         f"{path.relative_to(ROOT)}: `{module}` ({name})"
-        for path in sorted(ROOM_ROOT.rglob("*.py"))
+        for path in sorted(SOURCES.rglob("*.py"))
         for module, name in imported(path)
-        if behind_a_face(f"kustos.{path.relative_to(ROOM_ROOT).parts[0].removesuffix('.py')}", module, name)
+        if is_internal(f"kustos.{path.relative_to(SOURCES).parts[0].removesuffix('.py')}", module, name)
     ]
-    assert not found, "import these from the face of their folder, and export them there:\n" + "\n".join(
+    assert not found, "import these from their package, and export them in its `__init__`:\n" + "\n".join(
         found
     )
 
 
 def bound(tree: ast.Module) -> set[str]:
-    """Return the names that a face imports or defines."""
+    """Return the names that an `__init__` imports or defines."""
     names: set[str] = set()
     blocks = [node.body for node in tree.body if isinstance(node, ast.With)]
     for node in itertools.chain(tree.body, *blocks):
@@ -80,28 +80,28 @@ def bound(tree: ast.Module) -> set[str]:
     return names
 
 
-def test_a_face_has_what_it_exports() -> None:
+def test_a_package_has_what_it_exports() -> None:
     found = []
-    for path in sorted(ROOM_ROOT.rglob("__init__.py")):
-        package = ".".join(path.parent.relative_to(ROOM_ROOT.parent).parts)
+    for path in sorted(SOURCES.rglob("__init__.py")):
+        package = ".".join(path.parent.relative_to(SOURCES.parent).parts)
         tree = ast.parse(path.read_text())
-        # `__getattr__` brings what is loaded only when it is needed
+        # `__getattr__` loads names when they are needed
         if "__getattr__" not in bound(tree):
             found += [f"{package}.{name}" for name in sorted(exported(package) - bound(tree))]
     assert found == []
 
 
-def test_a_module_behind_a_face_is_noticed() -> None:
-    assert behind_a_face("kustos.cli", "kustos.metadata.store.requests", "CreateAcls")
-    assert behind_a_face("kustos.cli", "kustos.metadata", "store_secret")
-    assert not behind_a_face("kustos.cli", "kustos.metadata.store", "CreateAcls")
-    assert not behind_a_face("kustos.metadata", "kustos.metadata.store.requests", "CreateAcls")
+def test_an_internal_module_is_noticed() -> None:
+    assert is_internal("kustos.cli", "kustos.metadata.store.requests", "CreateAcls")
+    assert is_internal("kustos.cli", "kustos.metadata", "store_secret")
+    assert not is_internal("kustos.cli", "kustos.metadata.store", "CreateAcls")
+    assert not is_internal("kustos.metadata", "kustos.metadata.store.requests", "CreateAcls")
 
 
 def test_one_class_has_one_name() -> None:
-    """Whoever searches for a class finds it once: no name is used for two things, also behind the faces."""
+    """A search for a class finds one definition: no two classes have one name, internal ones included."""
     places: dict[str, list[str]] = {}
-    for path in sorted(ROOM_ROOT.rglob("*.py")):
+    for path in sorted(SOURCES.rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
