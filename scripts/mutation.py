@@ -1,7 +1,7 @@
 """Breaks the authorizer and its values one line at a time and asks the tests: `make mutation`.
 
 mutmut makes the faults. Each target, a group of modules, is copied with its tests (none needs Java:
-Kafka's answers come from recorded worlds), and of each module so many faults are drawn, the same for one seed.
+Kafka's answers come from recorded worlds), and of each module so many faults are drawn, the same for a seed.
 A fault that changes nothing anybody could see stands with its reason in `mutation_equivalents.toml`.
 """
 

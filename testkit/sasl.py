@@ -12,7 +12,7 @@ from kustos.auth import (
     Fail,
     PlainServer,
     PlainUsers,
-    RunBeside,
+    RunInThread,
     SaslClientMachine,
     SaslServerMachine,
     SaslServerSettings,
@@ -22,7 +22,7 @@ from kustos.auth import (
     SendFrame,
 )
 from kustos.auth.mechanisms import ClientMechanism, MechanismFactory
-from kustos.auth.mechanisms.base import Beside, MechanismStep
+from kustos.auth.mechanisms.base import BlockingStep, MechanismStep
 from kustos.auth.mechanisms.scram_keys import ServerCredential
 from kustos.runtime import random_text
 from kustos.wire import (
@@ -145,9 +145,9 @@ def only_send(effects: tuple[object, ...]) -> bytes:
     return frames[0]
 
 
-def settled(step: MechanismStep | Beside) -> MechanismStep:
+def settled(step: MechanismStep | BlockingStep) -> MechanismStep:
     """Return the step of an exchange, after what it does off the event loop."""
-    while isinstance(step, Beside):
+    while isinstance(step, BlockingStep):
         step = step.run()
     return step
 
@@ -165,7 +165,7 @@ def log_in(
         effects = server.begin_reauthentication(frame) if first else None
         effects = server.receive(frame) if effects is None else effects
         first = False
-        while isinstance(effects[-1], RunBeside):
+        while isinstance(effects[-1], RunInThread):
             effects = server.resume(effects[-1].step)
         last = effects[-1]
         if isinstance(last, Close | Fail):

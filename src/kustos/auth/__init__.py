@@ -25,7 +25,7 @@ from kustos.auth.effects import (
     Close,
     Fail,
     LoginStep,
-    RunBeside,
+    RunInThread,
     SaslEffect,
     SendFrame,
 )
@@ -54,7 +54,7 @@ from kustos.auth.jaas import (
 from kustos.auth.mechanisms import Challenge, MechanismFactory, ProofRefused, Proven
 from kustos.auth.mechanisms.custom import (
     AuthenticateCallbackHandler,
-    BesideServer,
+    CallbackServer,
     CustomServer,
     SaslServerExchange,
     SaslServerMechanism,
@@ -120,8 +120,8 @@ __all__ = [
     "Authenticated",
     "AuthenticationContext",
     "BearerToken",
-    "BesideServer",
     "CallbackError",
+    "CallbackServer",
     "Challenge",
     "ClientRequest",
     "Close",
@@ -162,7 +162,7 @@ __all__ = [
     "Proven",
     "RefusedToken",
     "ReplaceablePlainUsers",
-    "RunBeside",
+    "RunInThread",
     "SaslAuthenticationContext",
     "SaslAuthenticationError",
     "SaslClientError",

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kustos.acl import KafkaPrincipal
-from kustos.auth.mechanisms.base import Beside, MechanismStep, ProofRefused
+from kustos.auth.mechanisms.base import BlockingStep, MechanismStep, ProofRefused
 
-LoginStep = Callable[[], MechanismStep | Beside]
+LoginStep = Callable[[], MechanismStep | BlockingStep]
 """Returns a step of a login, or raises its refusal."""
 
 
@@ -57,7 +57,7 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
-class RunBeside:
+class RunInThread:
     """Call `step` in a thread, then the machine's `resume` with what returns or raises its outcome.
 
     With a time limit the outcome is a `CallbackError` once that has passed, and the threads are those of
@@ -70,4 +70,4 @@ class RunBeside:
     timeout_ms: int | None = None
 
 
-SaslEffect = RunBeside | SendFrame | Authenticated | ProofRefused | Fail | Close
+SaslEffect = RunInThread | SendFrame | Authenticated | ProofRefused | Fail | Close

@@ -11,11 +11,11 @@ from kustos.auth.errors import (
     SaslAuthenticationError,
     SaslMechanismError,
 )
-from kustos.auth.mechanisms.base import Beside, MechanismStep
+from kustos.auth.mechanisms.base import BlockingStep, MechanismStep
 from kustos.auth.sasl_requests import SaslRequest, token_answer
 from kustos.auth.sasl_table import SaslEvent
 
-AnyStep = Callable[[], MechanismStep | Beside]
+AnyStep = Callable[[], MechanismStep | BlockingStep]
 """Returns a step of a mechanism, or raises its refusal."""
 
 _VERSIONS: Final = SaslEvent.VERSIONS
@@ -27,7 +27,7 @@ class Seen(NamedTuple):
 
     event: SaslEvent
     request: SaslRequest | None = None
-    step: MechanismStep | Beside | None = None
+    step: MechanismStep | BlockingStep | None = None
     principal: KafkaPrincipal | None = None
     text: str = ""
     """For the peer."""

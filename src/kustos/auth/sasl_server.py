@@ -20,12 +20,19 @@ from kustos.auth.effects import (
     Close,
     Fail,
     LoginStep,
-    RunBeside,
+    RunInThread,
     SaslEffect,
     SendFrame,
 )
 from kustos.auth.errors import SaslErrorCode, SaslMechanismError
-from kustos.auth.mechanisms import Beside, Challenge, Claimant, MechanismFactory, Proven, ServerMechanism
+from kustos.auth.mechanisms import (
+    BlockingStep,
+    Challenge,
+    Claimant,
+    MechanismFactory,
+    Proven,
+    ServerMechanism,
+)
 from kustos.auth.mechanisms.base import NOBODY
 from kustos.auth.sasl_requests import (
     NO_REQUEST_HINT,
@@ -156,7 +163,7 @@ class SaslServerMachine:
         return self._follow(understand(self, frame))
 
     def resume(self, outcome: LoginStep) -> tuple[SaslEffect, ...]:
-        """Return what to do now that the step of a `RunBeside` has ended; `outcome` returns or raises it."""
+        """Return the effects after the step of a `RunInThread` has ended; `outcome` returns or raises it."""
         if self._state is not SaslState.VERIFYING or self._exchange is None:
             return ()
         return self._follow(self._judge(self._exchange, self._waiting, outcome))
@@ -247,7 +254,7 @@ class SaslServerMachine:
                 self._claimed_name = (exchange.claimed_name or "")[:CLAIMED_NAME_MAX_CHARACTERS] or None
             if isinstance(step, Challenge):
                 return Seen(_CONTINUES, request, step)
-            if isinstance(step, Beside):
+            if isinstance(step, BlockingStep):
                 return Seen(SaslEvent.PROOF_PENDING, request, step)
             principal = self._principal_of(step)
         except Exception as error:  # noqa: BLE001 - fail closed: a broken credential store must deny
@@ -318,9 +325,9 @@ class SaslServerMachine:
 
     def _wait(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         self._waiting, step = seen.request, seen.step
-        if not isinstance(step, Beside):
+        if not isinstance(step, BlockingStep):
             return self._close(seen, row)
-        return (RunBeside(step.run, step.group, step.timeout_ms),)
+        return (RunInThread(step.run, step.group, step.timeout_ms),)
 
     def _challenge(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if not isinstance(seen.step, Challenge):

@@ -89,7 +89,7 @@ async def _mechanism(settings: SaslClientSettings, host: str) -> ClientMechanism
     if settings.kerberos is not None:
         source = ticket_source(settings.kerberos)
         tickets = await source.tickets()
-        name = await source.beside(partial(host_of, host))
+        name = await source.in_thread(partial(host_of, host))
         return GssapiClient(tickets, settings.kerberos.service_name, name)
     username, password = settings.username, settings.password
     if settings.login is not None:
@@ -112,7 +112,7 @@ async def _drive(
     for _ in range(MAX_ROUNDS):
         answer = await exchange(request.api_key, request.api_version, request.body)
         step = partial(machine.receive, answer)
-        following = step() if kerberos is None else await kerberos.beside(step)
+        following = step() if kerberos is None else await kerberos.in_thread(step)
         if following is None:
             return machine.session_lifetime_ms
         request = following

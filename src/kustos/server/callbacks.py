@@ -11,7 +11,7 @@ import structlog
 
 from kustos.auth import (
     AuthenticateCallbackHandler,
-    BesideServer,
+    CallbackServer,
     CustomServer,
     HandlerCredentials,
     HandlerExtensions,
@@ -103,7 +103,7 @@ class CallbackHandlers:
                 make = lambda: OAuthBearerServer(validate, extensions)  # noqa: E731
             case _:
                 return None
-        return BesideServer.factory(make, around)
+        return CallbackServer.factory(make, around)
 
     async def close(self) -> None:
         """Close all handlers, each even if another one fails or hangs; twice is harmless."""

@@ -20,7 +20,7 @@ from kustos.auth import (
     PlainServerCallbackHandler,
     Proven,
     RefusedToken,
-    RunBeside,
+    RunInThread,
     SaslAuthenticationError,
     SaslServerExchange,
     SaslServerMachine,
@@ -32,7 +32,7 @@ from kustos.auth import (
     configured_handler,
 )
 from kustos.auth.errors import UnverifiedCredentialsError
-from kustos.auth.mechanisms.base import Beside
+from kustos.auth.mechanisms.base import BlockingStep
 from kustos.metadata import ScramMechanism, scram_credential
 from kustos.wire.api_keys import ApiKey
 from testkit.clocks import ManualClock
@@ -202,10 +202,10 @@ class Own(SaslServerMechanism):
 
 
 def step_of(server: CustomServer) -> Any:
-    beside = server.respond(b"token")
-    assert isinstance(beside, Beside)
-    assert (beside.group, beside.timeout_ms) == (AROUND.group, AROUND.timeout_ms)
-    return beside.run()
+    blocking = server.respond(b"token")
+    assert isinstance(blocking, BlockingStep)
+    assert (blocking.group, blocking.timeout_ms) == (AROUND.group, AROUND.timeout_ms)
+    return blocking.run()
 
 
 def test_a_mechanism_of_ones_own_goes_through_its_steps() -> None:
@@ -232,7 +232,7 @@ def test_no_mechanism_makes_a_delegation_token() -> None:
         Proven(b"", "\ud800"),
         Proven(b"", "alice", -1),
         Proven(None, "alice"),  # type: ignore[arg-type]
-        Beside(lambda: Proven(b"", "alice")),
+        BlockingStep(lambda: Proven(b"", "alice")),
     ],
 )
 def test_steps_of_no_use_prove_nothing(answer: object) -> None:
@@ -275,10 +275,10 @@ def test_only_a_judged_login_counts_as_a_guess(end: Any, was_judged: bool, text:
     factories = {"PIN": CustomServer.factory(Own(end), AROUND)}
     machine = SaslServerMachine(SaslServerSettings(), factories, lambda _: b"", ManualClock())
     machine.receive(request(ApiKey.SASL_HANDSHAKE, 1, 1, mechanism="PIN"))
-    (beside,) = machine.receive(request(ApiKey.SASL_AUTHENTICATE, 1, 2, auth_bytes=b"x"))
-    assert isinstance(beside, RunBeside)
-    assert (beside.group, beside.timeout_ms) == ("CLIENTS PIN", 100)
-    (failure,) = machine.resume(beside.step)
+    (blocking,) = machine.receive(request(ApiKey.SASL_AUTHENTICATE, 1, 2, auth_bytes=b"x"))
+    assert isinstance(blocking, RunInThread)
+    assert (blocking.group, blocking.timeout_ms) == ("CLIENTS PIN", 100)
+    (failure,) = machine.resume(blocking.step)
     assert isinstance(failure, Fail)
     assert failure.was_judged is was_judged
     assert text in failure.response

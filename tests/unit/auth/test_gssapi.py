@@ -15,7 +15,7 @@ from kustos.auth import (
     Fail,
     GssapiCredentials,
     GssapiServer,
-    RunBeside,
+    RunInThread,
     SaslEffect,
     SaslMechanismError,
     SaslServerMachine,
@@ -23,7 +23,7 @@ from kustos.auth import (
     SaslState,
     default_realm,
 )
-from kustos.auth.mechanisms import Beside, Challenge, MechanismStep, Proven
+from kustos.auth.mechanisms import BlockingStep, Challenge, MechanismStep, Proven
 from testkit.clocks import ManualClock
 from testkit.kdc import REALM, Kdc, kdc_of_this_process
 from testkit.sasl import (
@@ -68,7 +68,7 @@ def client(creds: Any, service: str = "kafka@localhost") -> Any:
 
 def answered(server: GssapiServer, data: bytes) -> MechanismStep:
     step = server.respond(data)
-    assert isinstance(step, Beside)
+    assert isinstance(step, BlockingStep)
     return settled(step)
 
 
@@ -174,11 +174,11 @@ def machine(credentials: GssapiCredentials) -> SaslServerMachine:
 
 
 def run(server: SaslServerMachine, effects: tuple[SaslEffect, ...]) -> tuple[SaslEffect, ...]:
-    """Do beside the machine what it asks for, and go on."""
-    [beside] = effects
-    assert isinstance(beside, RunBeside)
+    """Run the blocking step that the machine asks for, and go on."""
+    [blocking] = effects
+    assert isinstance(blocking, RunInThread)
     assert server.state is SaslState.VERIFYING
-    return server.resume(beside.step)
+    return server.resume(blocking.step)
 
 
 def token_of(effects: tuple[SaslEffect, ...]) -> bytes:
@@ -206,10 +206,10 @@ def test_nothing_may_come_while_a_step_runs_and_its_end_then_has_no_effect(
 ) -> None:
     server = machine(credentials)
     server.receive(handshake("GSSAPI"))
-    [beside] = server.receive(token(client(alice).step()))
-    assert isinstance(beside, RunBeside)
+    [blocking] = server.receive(token(client(alice).step()))
+    assert isinstance(blocking, RunInThread)
     assert isinstance(server.receive(token(b""))[0], Close)
-    assert server.resume(beside.step) == ()
+    assert server.resume(blocking.step) == ()
     assert server.principal is None
 
 

@@ -14,7 +14,7 @@ from kustos.auth import (
     SaslClientError,
     SaslMechanismError,
 )
-from kustos.auth.mechanisms import Beside, Challenge, Proven
+from kustos.auth.mechanisms import BlockingStep, Challenge, Proven
 from testkit.kdc import REALM, Kdc, kdc_of_this_process
 from testkit.sasl import settled
 
@@ -39,7 +39,7 @@ def tickets(kdc: Kdc) -> GssapiTickets:
 
 def answered(server: GssapiServer, token: bytes) -> Challenge | Proven:
     step = server.respond(token)
-    assert isinstance(step, Beside)
+    assert isinstance(step, BlockingStep)
     return settled(step)
 
 

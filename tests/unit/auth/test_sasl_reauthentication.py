@@ -8,11 +8,11 @@ from kustos.acl import KafkaPrincipal
 from kustos.auth import (
     AcceptedToken,
     Authenticated,
-    BesideServer,
+    CallbackServer,
     Fail,
     GssapiServer,
     OAuthBearerServer,
-    RunBeside,
+    RunInThread,
     SaslServerMachine,
     SaslServerSettings,
     SaslState,
@@ -127,7 +127,7 @@ def test_nothing_renews_what_is_no_session_or_by_a_mechanism_that_does_not_tell(
 
 def test_what_nobody_finds_by_trying_is_no_guess() -> None:
     around = Surroundings("TOKENS", 1000)
-    for factory in (BEARER, BesideServer.factory(BEARER, around)):
+    for factory in (BEARER, CallbackServer.factory(BEARER, around)):
         server = SaslServerMachine(
             SaslServerSettings({"OAUTHBEARER": 60_000}),
             {"OAUTHBEARER": factory},
@@ -136,7 +136,7 @@ def test_what_nobody_finds_by_trying_is_no_guess() -> None:
         )
         server.receive(handshake("OAUTHBEARER"))
         effects = server.receive(token(b"n,,\x01auth=Bearer t\x01\x01"))
-        if isinstance(effects[0], RunBeside):
+        if isinstance(effects[0], RunInThread):
             effects = server.resume(effects[0].step)
         assert isinstance(effects[-1], Authenticated)
         server.begin_reauthentication(handshake("OAUTHBEARER"))

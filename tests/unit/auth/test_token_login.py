@@ -19,8 +19,8 @@ from kustos.auth import (
     Surroundings,
     TokenLogin,
 )
-from kustos.auth.mechanisms.base import HASHING, Beside
-from kustos.auth.mechanisms.custom import BesideServer
+from kustos.auth.mechanisms.base import HASHING, BlockingStep
+from kustos.auth.mechanisms.custom import CallbackServer
 from kustos.auth.mechanisms.scram import TOKEN_ID_MAX_CHARACTERS, ScramClient
 from kustos.auth.mechanisms.scram_keys import ServerCredential
 from kustos.auth.mechanisms.scram_messages import ServerFirst
@@ -103,15 +103,18 @@ def test_a_token_logs_in_as_its_owner_for_as_long_as_it_lasts(scram_hash: ScramH
 
 def test_a_token_logs_in_where_a_callback_handler_knows_the_users() -> None:
     factory = World().mechanisms()[ScramHash.SHA_256.mechanism_name]
-    server, peer = BesideServer.factory(factory, Surroundings("CLIENTS", 1000))(), client(TOKEN_ID, PASSWORD)
+    server, peer = (
+        CallbackServer.factory(factory, Surroundings("CLIENTS", 1000))(),
+        client(TOKEN_ID, PASSWORD),
+    )
     first = server.respond(peer.first())
-    assert isinstance(first, Beside)
+    assert isinstance(first, BlockingStep)
     challenge = first.run()
     assert isinstance(challenge, Challenge)
     second = server.respond(peer.respond(challenge.token) or b"")
-    assert isinstance(second, Beside)
+    assert isinstance(second, BlockingStep)
     hashing = second.run()
-    assert isinstance(hashing, Beside)
+    assert isinstance(hashing, BlockingStep)
     assert (hashing.group, hashing.timeout_ms) == (HASHING, None), "not in the threads of the handler"
     last = hashing.run()
     assert isinstance(last, Proven)
@@ -124,7 +127,7 @@ def test_a_login_by_token_through_a_callback_handler_ends_after_both_steps(
     password: str, kind: type[Authenticated] | type[Fail]
 ) -> None:
     name = ScramHash.SHA_256.mechanism_name
-    factory = BesideServer.factory(World().mechanisms()[name], Surroundings("CLIENTS", 1000))
+    factory = CallbackServer.factory(World().mechanisms()[name], Surroundings("CLIENTS", 1000))
     machine = SaslServerMachine(SaslServerSettings(), {name: factory}, api_versions_body, ManualClock(1))
     assert isinstance(log_in(machine, client(TOKEN_ID, password)), kind)
 
@@ -247,7 +250,7 @@ def test_every_wrong_proof_is_refused_after_hashing_in_the_one_thread_for_that(
     challenge = server.respond(peer.first())
     assert isinstance(challenge, Challenge), "a first message costs no hashing"
     step = server.respond(peer.respond(challenge.token) or b"")
-    assert isinstance(step, Beside)
+    assert isinstance(step, BlockingStep)
     assert step.group == HASHING
     with pytest.raises(SaslMechanismError, match="invalid client credentials"):
         step.run()

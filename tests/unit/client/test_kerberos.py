@@ -173,7 +173,7 @@ async def test_calls_that_nobody_waits_for_keep_their_slots() -> None:
         running.append(1)
         may_end.wait(60)
 
-    waiting = [asyncio.ensure_future(source.beside(step)) for _ in range(3 * STEPS_AT_ONCE)]
+    waiting = [asyncio.ensure_future(source.in_thread(step)) for _ in range(3 * STEPS_AT_ONCE)]
     await until(lambda: len(running) == STEPS_AT_ONCE)
     for each in waiting[:STEPS_AT_ONCE]:
         each.cancel()

@@ -11,13 +11,13 @@ from kustos.acl import KafkaPrincipal
 from kustos.auth import (
     INVALID_TOKEN,
     AcceptedToken,
-    BesideServer,
+    CallbackServer,
     CustomServer,
     MechanismFactory,
     OAuthBearerServer,
     Proven,
     RefusedToken,
-    RunBeside,
+    RunInThread,
     SaslAuthenticationError,
     SaslServerExchange,
     SaslServerMachine,
@@ -25,7 +25,7 @@ from kustos.auth import (
     SaslServerSettings,
     Surroundings,
 )
-from kustos.auth.mechanisms import HASHING, Beside
+from kustos.auth.mechanisms import HASHING, BlockingStep
 from kustos.gateway.listener.handshakes import HandshakeRefusal
 from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.session.logins import Login
@@ -61,8 +61,8 @@ class SlowProof:
     def claim(self, token: bytes) -> None:
         """Say nothing."""
 
-    def respond(self, token: bytes) -> Beside:
-        return Beside(lambda: Exchange().respond(token), HASHING)
+    def respond(self, token: bytes) -> BlockingStep:
+        return BlockingStep(lambda: Exchange().respond(token), HASHING)
 
 
 def bearer(token: str) -> bytes:
@@ -87,7 +87,7 @@ class Scene:
     told: list[str] = field(default_factory=list)
     logins: list[Login] = field(default_factory=list)
     counted: list[bool] = field(default_factory=list)
-    steps: list[RunBeside] = field(default_factory=list)
+    steps: list[RunInThread] = field(default_factory=list)
     cancelled: int = 0
     is_full: bool = False
 
@@ -109,7 +109,7 @@ class Scene:
         )
         self.login = ConnectionLogin(self, port, machine)
 
-    def run(self, work: RunBeside, resume: Any) -> Callable[[], None]:
+    def run(self, work: RunInThread, resume: Any) -> Callable[[], None]:
         self.steps.append(work)
         self.resume = resume
         return self.cancel
@@ -186,7 +186,7 @@ async def test_an_audit_log_that_is_full_turns_a_right_proof_into_a_failed_login
 async def test_a_step_that_another_one_asks_for_runs_in_its_own_thread_and_counts_whoever_waits(
     leaves: bool,
 ) -> None:
-    scene = Scene(mechanism=BesideServer.factory(SlowProof, Surroundings("handler", 1000)))
+    scene = Scene(mechanism=CallbackServer.factory(SlowProof, Surroundings("handler", 1000)))
     scene.begin(b"wrong")
     assert [(work.group, work.timeout_ms) for work in scene.steps] == [("handler", 1000)]
     if leaves:

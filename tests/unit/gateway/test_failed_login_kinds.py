@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from kustos.auth import (
     AcceptedToken,
-    BesideServer,
+    CallbackServer,
     CustomServer,
     GssapiCredentials,
     GssapiServer,
@@ -188,7 +188,7 @@ def alice(kdc: Kdc) -> Any:
 def enabled(credentials: GssapiCredentials) -> dict[str, MechanismFactory]:
     return {
         **mechanisms(),
-        "DIRECTORY": BesideServer.factory(PlainServer.factory(HandlerPasswords(Directory())), AROUND),
+        "DIRECTORY": CallbackServer.factory(PlainServer.factory(HandlerPasswords(Directory())), AROUND),
         "OAUTHBEARER": OAuthBearerServer.factory(validate),
         "PIN": CustomServer.factory(Pins(), AROUND),
         "GSSAPI": GssapiServer.factory(credentials),

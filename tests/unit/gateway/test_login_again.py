@@ -5,7 +5,7 @@ import pytest
 from kustos.auth import (
     INVALID_TOKEN,
     AcceptedToken,
-    BesideServer,
+    CallbackServer,
     OAuthBearerServer,
     PlainServer,
     RefusedToken,
@@ -20,7 +20,7 @@ from tests.unit.gateway.test_client import broker
 
 AGAIN = SaslServerSettings(connections_max_reauth_ms={"PLAIN": 60_000}, failed_authentication_delay_ms=20)
 ONE_GUESS = FailedLoginLimits(burst=1, per_minute=1)
-BESIDE = BesideServer.factory(lambda: PlainServer(USERS), Surroundings("CLIENTS", 60_000))
+CALLBACKS = CallbackServer.factory(lambda: PlainServer(USERS), Surroundings("CLIENTS", 60_000))
 BEARER = OAuthBearerServer.factory(
     lambda text: (
         AcceptedToken("alice", 1_000_000_000) if text == "of-alice" else RefusedToken(INVALID_TOKEN, "forged")
@@ -107,7 +107,7 @@ async def test_a_guess_of_another_password_by_a_session_takes_a_try_right_or_wro
 
 
 async def test_a_request_behind_a_login_again_waits_while_that_is_verified() -> None:
-    async with running_gateway([await broker()], sasl=AGAIN, plain=BESIDE) as served:
+    async with running_gateway([await broker()], sasl=AGAIN, plain=CALLBACKS) as served:
         caller = await Caller.at(served.port)
         assert await caller.log_in() is not None
         caller.send(handshake(1), token(2), heartbeat(3), versions(4))
@@ -117,7 +117,7 @@ async def test_a_request_behind_a_login_again_waits_while_that_is_verified() -> 
 
 
 async def test_a_request_behind_a_refused_login_again_is_never_served() -> None:
-    async with running_gateway([await broker()], sasl=AGAIN, plain=BESIDE) as served:
+    async with running_gateway([await broker()], sasl=AGAIN, plain=CALLBACKS) as served:
         caller = await Caller.at(served.port)
         assert await caller.log_in() is not None
         caller.send(handshake(1), token(2, "wrong"), heartbeat(3))

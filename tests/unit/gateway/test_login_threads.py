@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from kustos.auth import CallbackError, LoginStep, RunBeside, SaslMechanismError
+from kustos.auth import CallbackError, LoginStep, RunInThread, SaslMechanismError
 from kustos.auth.mechanisms import HASHING, MechanismStep, Proven
 from kustos.gateway.listener.login_threads import CALLBACK_THREADS, LOGIN_THREADS, LoginThreads
 
@@ -24,7 +24,7 @@ async def outcomes_of(threads: LoginThreads, *steps: LoginStep) -> list[LoginSte
             all_ended.set_result(None)
 
     for step in steps:
-        threads.run(RunBeside(step), resume)
+        threads.run(RunInThread(step), resume)
     await asyncio.wait_for(all_ended, PATIENCE_S)
     return ended
 
@@ -85,7 +85,7 @@ async def test_what_hashes_takes_one_thread_and_none_of_the_others() -> None:
             ended.set()
 
     for _ in range(left):
-        threads.run(RunBeside(hash_for_long, HASHING), resume)
+        threads.run(RunInThread(hash_for_long, HASHING), resume)
     # steps of every other kind come and go meanwhile
     assert len(await outcomes_of(threads, *[lambda: Proven(b"", "y")] * LOGIN_THREADS)) == LOGIN_THREADS
     assert left == 2 * LOGIN_THREADS
@@ -112,9 +112,9 @@ async def test_steps_that_wait_at_the_end_are_not_started() -> None:
 
     threads = LoginThreads()
     for _ in range(LOGIN_THREADS):
-        threads.run(RunBeside(hold), lambda _: None)
+        threads.run(RunInThread(hold), lambda _: None)
     await asyncio.to_thread(begun.wait, PATIENCE_S)
-    threads.run(RunBeside(begin), resumed.append)
+    threads.run(RunInThread(begin), resumed.append)
     threads.close()
     release.set()
     await asyncio.sleep(0)
@@ -143,13 +143,14 @@ async def test_a_step_that_waits_is_cancelled_and_one_that_runs_is_not(
 
     threads, over = LoginThreads(), asyncio.Event()
     cancels = [
-        threads.run(RunBeside(hold, group, timeout_ms), lambda _: resumed.append("held")) for _ in range(busy)
+        threads.run(RunInThread(hold, group, timeout_ms), lambda _: resumed.append("held"))
+        for _ in range(busy)
     ]
     await asyncio.to_thread(begun.wait, PATIENCE_S)
     cancel_waiting = threads.run(
-        RunBeside(partial(begin, "left"), group, timeout_ms), lambda _: resumed.append("left")
+        RunInThread(partial(begin, "left"), group, timeout_ms), lambda _: resumed.append("left")
     )
-    threads.run(RunBeside(partial(begin, "stayed"), group, timeout_ms), lambda _: over.set())
+    threads.run(RunInThread(partial(begin, "stayed"), group, timeout_ms), lambda _: over.set())
     cancels[0]()
     cancel_waiting()
     release.set()
@@ -163,7 +164,7 @@ async def test_a_step_that_waits_is_cancelled_and_one_that_runs_is_not(
 
 async def ended(threads: LoginThreads, step: LoginStep, group: str, timeout_ms: int) -> LoginStep:
     outcome: asyncio.Future[LoginStep] = asyncio.get_running_loop().create_future()
-    threads.run(RunBeside(step, group, timeout_ms), outcome.set_result)
+    threads.run(RunInThread(step, group, timeout_ms), outcome.set_result)
     return await asyncio.wait_for(outcome, PATIENCE_S)
 
 

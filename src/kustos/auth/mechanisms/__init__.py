@@ -2,7 +2,7 @@
 
 from kustos.auth.mechanisms.base import (
     HASHING,
-    Beside,
+    BlockingStep,
     Challenge,
     Claimant,
     ClientMechanism,
@@ -16,7 +16,7 @@ from kustos.auth.mechanisms.scram_keys import ScramHash
 
 __all__ = [
     "HASHING",
-    "Beside",
+    "BlockingStep",
     "Challenge",
     "Claimant",
     "ClientMechanism",

@@ -53,7 +53,7 @@ HASHING: Final = "hashing"
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class BlockingStep:
     """The step may block, so it runs off the event loop: `run` returns it, or raises as `respond` does.
 
     It is called once, in any thread; the exchange is left alone until it returned, or returned another one,
@@ -62,7 +62,7 @@ class Beside:
     of the group `HASHING` share one thread.
     """
 
-    run: "Callable[[], MechanismStep | Beside]" = field(repr=False)
+    run: "Callable[[], MechanismStep | BlockingStep]" = field(repr=False)
     group: str = ""
     timeout_ms: int | None = None
 
@@ -92,7 +92,7 @@ class ServerMechanism(Protocol):
         `NOBODY` if it tries none.
         """
 
-    def respond(self, token: bytes) -> MechanismStep | Beside:
+    def respond(self, token: bytes) -> MechanismStep | BlockingStep:
         """Return the next step; raise `SaslAuthenticationError` (text is sent) or `SaslMechanismError`."""
 
 

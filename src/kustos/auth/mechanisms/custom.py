@@ -13,7 +13,7 @@ from typing import Final
 
 from kustos.auth.errors import REFUSAL_MAX_CHARACTERS, CallbackError, SaslAuthenticationError
 from kustos.auth.mechanisms.base import (
-    Beside,
+    BlockingStep,
     Challenge,
     Claimant,
     MechanismFactory,
@@ -80,7 +80,7 @@ class Surroundings:
     timeout_ms: int
 
 
-class BesideServer:
+class CallbackServer:
     """A mechanism of kustos whose steps call a callback handler, so that each runs off the loop."""
 
     __slots__ = ("_around", "_inner")
@@ -103,9 +103,9 @@ class BesideServer:
         """Return what the mechanism of kustos reads in the token."""
         return self._inner.claim(token)
 
-    def respond(self, token: bytes) -> Beside:
+    def respond(self, token: bytes) -> BlockingStep:
         """Return the step, to be run in a thread; it returns another one that has to run elsewhere."""
-        return Beside(lambda: self._inner.respond(token), self._around.group, self._around.timeout_ms)
+        return BlockingStep(lambda: self._inner.respond(token), self._around.group, self._around.timeout_ms)
 
 
 class CustomServer:
@@ -132,9 +132,9 @@ class CustomServer:
     def claim(self, token: bytes) -> None:
         """Say nothing: only the mechanism can read its tokens."""
 
-    def respond(self, token: bytes) -> Beside:
+    def respond(self, token: bytes) -> BlockingStep:
         """Return the step, to be run in a thread."""
-        return Beside(lambda: self._step(token), self._around.group, self._around.timeout_ms)
+        return BlockingStep(lambda: self._step(token), self._around.group, self._around.timeout_ms)
 
     def _step(self, token: bytes) -> MechanismStep:
         if self._exchange is None:

@@ -5,7 +5,7 @@ security layers that it has and the size of its buffer; only "no layer" is offer
 answers with its choice, also wrapped, which proves that it has the ticket's key: so a token that somebody
 replays leads nowhere. The authorization id in that answer is ignored, as in Kafka.
 
-The library reads the keytab and may write its replay cache, so each of its calls is a `Beside` for the
+The library reads the keytab and may write its replay cache, so each of its calls is a `BlockingStep` for the
 server. For the client it may contact a KDC, so the driver of a `GssapiClient` calls it off the event loop.
 """
 
@@ -23,7 +23,7 @@ from kustos.auth.errors import (
 )
 from kustos.auth.mechanisms.base import (
     NOBODY,
-    Beside,
+    BlockingStep,
     Challenge,
     Claimant,
     MechanismFactory,
@@ -134,7 +134,7 @@ class GssapiServer:
         del token
         return NOBODY
 
-    def respond(self, token: bytes) -> Beside:
+    def respond(self, token: bytes) -> BlockingStep:
         """Return the call of the library that answers this token; it raises `SaslMechanismError`."""
         answer: dict[_Stage, Callable[[bytes], MechanismStep]] = {
             _Stage.CONTEXT: self._accept,
@@ -143,7 +143,7 @@ class GssapiServer:
         }
         if self._stage not in answer:
             raise SaslMechanismError("GSSAPI has ended", was_judged=False)
-        return Beside(lambda: _checked(answer[self._stage], token))
+        return BlockingStep(lambda: _checked(answer[self._stage], token))
 
     def _accept(self, token: bytes) -> MechanismStep:
         if self._context is None:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from kustos.auth.errors import SaslAuthenticationError, SaslClientError, SaslMechanismError
 from kustos.auth.mechanisms.base import (
     HASHING,
-    Beside,
+    BlockingStep,
     Challenge,
     Claimant,
     MechanismFactory,
@@ -158,7 +158,7 @@ class ScramServer:
             return None
         return Claimant(message.username, message.is_token)
 
-    def respond(self, token: bytes) -> MechanismStep | Beside:
+    def respond(self, token: bytes) -> MechanismStep | BlockingStep:
         """Return the challenge, then the proven user; a delegation token may take hashing off the loop.
 
         Raise `SaslMechanismError` where Kafka answers with its general sentence, and
@@ -208,12 +208,12 @@ class ScramServer:
             raise SaslMechanismError(text, was_judged=False)
         return message
 
-    def _finish_token(self, message: ClientFinal, login: TokenLogin) -> Proven | Beside:
+    def _finish_token(self, message: ClientFinal, login: TokenLogin) -> Proven | BlockingStep:
         """Accept a proof that fits the known credential; hash before anything else is said."""
         try:
             return self._finish(message, login.known)
         except SaslMechanismError:
-            return Beside(lambda: self._finish(message, login.compute()), HASHING)
+            return BlockingStep(lambda: self._finish(message, login.compute()), HASHING)
 
     def _finish(self, message: ClientFinal, credential: ServerCredential) -> Proven:
         signed = auth_message(self._bare, self._sent, message.without_proof)

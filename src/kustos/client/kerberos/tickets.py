@@ -65,7 +65,7 @@ class TicketSource:
         """Return tickets that are valid; raise `AuthenticationFailedError`."""
         return (await self.refreshed.get()).tickets
 
-    async def beside(self, step: Callable[[], T]) -> T:
+    async def in_thread(self, step: Callable[[], T]) -> T:
         """Return what a call of the library returns, or raise what it raises, done in a thread."""
         await self._slots.acquire()
         running = asyncio.ensure_future(in_a_thread(step))
@@ -84,7 +84,7 @@ class TicketSource:
     async def _fetch(self) -> HeldTickets:
         is_renewal = self.refreshed.held is not None
         try:
-            held = await self.beside(lambda: self._once(is_renewal))
+            held = await self.in_thread(lambda: self._once(is_renewal))
         except CredentialsError as error:
             principal = self._settings.principal
             who = "the owner of the ticket cache" if principal is None else f"`{principal}`"

@@ -22,7 +22,7 @@ from kustos.auth import (
     Fail,
     LoginStep,
     ProofRefused,
-    RunBeside,
+    RunInThread,
     SaslEffect,
     SaslServerMachine,
     SaslState,
@@ -187,7 +187,7 @@ class ConnectionLogin:
                 owner.write(effect.data)
             case Authenticated():
                 owner.admitted(effect.principal)
-            case RunBeside():
+            case RunInThread():
                 self._cancel = port.login_threads.run(effect, self._resume)
             case ProofRefused(reason=reason):
                 LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
@@ -210,7 +210,7 @@ class ConnectionLogin:
             # its client did not wait for the refusal, which counts all the same
             self._is_recorded(effects)
             for effect in effects:
-                if isinstance(effect, RunBeside):
+                if isinstance(effect, RunInThread):
                     self._perform(effect)
 
     def _end_failed(self, frame: bytes) -> None:

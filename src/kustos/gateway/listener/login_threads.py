@@ -19,8 +19,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from kustos.auth import CallbackError, LoginStep, RunBeside
-from kustos.auth.mechanisms import HASHING, Beside, MechanismStep
+from kustos.auth import CallbackError, LoginStep, RunInThread
+from kustos.auth.mechanisms import HASHING, BlockingStep, MechanismStep
 
 LOGIN_THREADS: Final = 4
 """How many steps of kustos run at once in one process. A step takes less than a millisecond, unless a disk is
@@ -45,7 +45,7 @@ class LoginThreads:
         self._groups: Final[dict[str, CallbackGroup]] = {}
         self._is_closed = False
 
-    def run(self, work: RunBeside, resume: Resume) -> Cancel:
+    def run(self, work: RunInThread, resume: Resume) -> Cancel:
         """Run the step in a thread; then, on the loop, call `resume` with what returns or raises its end.
 
         Return what cancels the step while it waits for a thread; `resume` is not called then.
@@ -61,7 +61,7 @@ class LoginThreads:
         asyncio.wrap_future(waiting).add_done_callback(lambda done: self._ended(done, resume))
         return waiting.cancel
 
-    def _ended(self, done: asyncio.Future[MechanismStep | Beside], resume: Resume) -> None:
+    def _ended(self, done: asyncio.Future[MechanismStep | BlockingStep], resume: Resume) -> None:
         # afterwards nobody takes the events of logins any more
         if not (done.cancelled() or self._is_closed):
             resume(done.result)
