@@ -1,7 +1,7 @@
 """Writes the pages and lists that come from tables in the code: `python -m scripts.generate_docs`."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client.core import Metric
 from prometheus_client.metrics import MetricWrapperBase
@@ -18,6 +18,7 @@ from kustos.authorizer.audit import (
     AuditField,
 )
 from kustos.gateway.apis import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.life_cycle import LifeCycle
 from kustos.gateway.metrics import (
     GatewayMetrics,
     LoopLag,
@@ -28,7 +29,7 @@ from kustos.gateway.metrics import (
 )
 from kustos.gateway.session import AnswerBudget, RequestBudget
 from kustos.gateway.shadow import CandidateTrial, WatchedTrial
-from kustos.gateway.upstream import TopicIds
+from kustos.gateway.upstream import LINK_LIFE, REQUEST_LIFE, TopicIds
 from kustos.gateway.workers import WatchedWorkerPool
 from kustos.metadata.quorum import NEXT, FollowerPhase
 from kustos.server.settings.page import configuration_page
@@ -118,6 +119,35 @@ def quorum() -> str:
         "Without the arrows that lead back to where they begin.",
         "```mermaid\nstateDiagram-v2\n"
         f"    [*] --> {FollowerPhase.SEEKING.name}\n{arrows}\n    {FollowerPhase.ENDED.name} --> [*]\n```",
+    )
+
+
+LIFE_CYCLES: Final[Mapping[str, LifeCycle[Any, Any]]] = {
+    "An upstream link": LINK_LIFE,
+    "A request in flight": REQUEST_LIFE,
+}
+
+
+def life_cycles() -> str:
+    """Return the page of the life cycles in the gateway."""
+    return page(
+        "# The states of a connection",
+        "<!-- made from the tables of `kustos.gateway.life_cycle.LifeCycle`; do not edit -->",
+        "Each client connection has its own connection to a broker, its *link*, which carries its requests. "
+        "The tables list every transition: an event in a state without a row raises.",
+        *(part for title, life in LIFE_CYCLES.items() for part in life_cycle(title, life)),
+    )
+
+
+def life_cycle(title: str, life: LifeCycle[Any, Any]) -> tuple[str | list[str], ...]:
+    """Return the section of a life cycle."""
+    states = [(f"`{state.name}`", state.value) for state in life.states]
+    rows = [(f"`{state.name}`", event.value, f"`{target.name}`") for (state, event), target in life.items()]
+    return (
+        f"## {title}",
+        table(("State", "Meaning"), states),
+        table(("State", "Event", "Next state"), rows),
+        f"```mermaid\n{life.diagram()}```",
     )
 
 
@@ -249,6 +279,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "configuration.md": configuration_page,
     "sasl-states.md": sasl,
     "quorum-states.md": quorum,
+    "connection-states.md": life_cycles,
     "metrics.md": metrics,
     "lint.md": lint,
     "../../README.md": readme,
