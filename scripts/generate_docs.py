@@ -27,7 +27,7 @@ from kustos.gateway.metrics import (
     WatchedProcess,
     WatchedQuorum,
 )
-from kustos.gateway.session import AnswerBudget, RequestBudget
+from kustos.gateway.session import SLOT_LIFE, AnswerBudget, RequestBudget
 from kustos.gateway.shadow import CandidateTrial, WatchedTrial
 from kustos.gateway.upstream import LINK_LIFE, REQUEST_LIFE, TopicIds
 from kustos.gateway.workers import WatchedWorkerPool
@@ -123,8 +123,9 @@ def quorum() -> str:
 
 
 LIFE_CYCLES: Final[Mapping[str, LifeCycle[Any, Any]]] = {
+    "A client's request": SLOT_LIFE,
     "An upstream link": LINK_LIFE,
-    "A request in flight": REQUEST_LIFE,
+    "A request on a link": REQUEST_LIFE,
 }
 
 

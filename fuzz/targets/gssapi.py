@@ -14,7 +14,7 @@ import gssapi
 
 from fuzz.targets import FoundError, require
 from kustos.auth import GssapiCredentials, GssapiServer, SaslMechanismError
-from kustos.auth.mechanisms.base import Beside, Challenge, MechanismStep, Proven
+from kustos.auth.mechanisms.base import BlockingStep, Challenge, MechanismStep, Proven
 from kustos.auth.mechanisms.gssapi import _Stage
 from testkit.kdc import REALM, Kdc
 
@@ -100,12 +100,12 @@ def changed(token: bytes, data: bytes) -> bytes:
 def said(server: GssapiServer, token: bytes) -> MechanismStep | None:
     """Return the step of a token, None if it is refused as every bad token is."""
     step = server.respond(token)
-    require(isinstance(step, Beside), "a step does not run beside the loop")
+    require(isinstance(step, BlockingStep), "a step does not run beside the loop")
     try:
         found = step.run()
     except SaslMechanismError:
         return None
-    if isinstance(found, Beside):
+    if isinstance(found, BlockingStep):
         raise FoundError("a step beside the loop leads to another")
     return found
 

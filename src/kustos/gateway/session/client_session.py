@@ -13,7 +13,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -30,6 +29,7 @@ from kustos.gateway.session.large_turns import (
     REQUESTS_PER_TURN,
     QueuePlace,
 )
+from kustos.gateway.session.life_cycle import SLOT_LIFE, SlotEvent, SlotState
 from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.bursts import Burst
@@ -240,25 +240,6 @@ class SessionServices:
     """Returns the answer to an ApiVersions if that is known; None: the guard opens it."""
 
 
-class RequestState(Enum):
-    """What a request in flight waits for."""
-
-    RUNNING = auto()
-    """Nothing: its handler runs within this turn of the event loop."""
-    YIELDED = auto()
-    """The next turn: its handler let others go first, amid a turn of its own."""
-    QUEUED = auto()
-    """A turn to read the large answer that upstream sent."""
-    RESUMED = auto()
-    """Nothing: its handler runs again, and has to check that the ACLs still allow what it decided before."""
-    HELD = auto()
-    """Work that takes time here: a question about the cluster, or a change."""
-    SENT = auto()
-    """Upstream's answer."""
-    DONE = auto()
-    """The answers to the requests before it."""
-
-
 @dataclass(slots=True)
 class Slot:
     """A request in flight, and its place in the order of answers."""
@@ -275,7 +256,7 @@ class Slot:
     """What upstream was asked last."""
     pass_on: PassOn | None = None
     """The rule for upstream's answer; None: it must be read."""
-    state: RequestState = RequestState.RUNNING
+    state: SlotState = SLOT_LIFE.initial
     envelope: Opened | None = None
     """The Envelope that the request came in, if it did; the answer goes back in one."""
     answer: bytes = b""
@@ -309,16 +290,16 @@ class Slot:
     @property
     def admits_next(self) -> bool:
         """Whether another Produce may begin behind it."""
-        was_sent = self.was_answered or self.state is RequestState.SENT
-        return self.state is RequestState.DONE or (self.is_pipelined and was_sent)
+        was_sent = self.was_answered or self.state is SlotState.SENT
+        return self.state is SlotState.DONE or (self.is_pipelined and was_sent)
 
     def require_still_allowed(self) -> None:
         """Raise `RefusedFrameError` if the ACLs that allowed it changed while it gave way to others."""
-        if self.state is not RequestState.RESUMED:
+        if self.state is not SlotState.RESUMED:
             return
         if self.opened is not None and not self.opened.exchange.is_still_allowed():
             raise RefusedFrameError("the ACLs changed while a large request was decided")
-        self.state = RequestState.RUNNING
+        self.state = SLOT_LIFE[self.state, SlotEvent.STILL_ALLOWED]
 
     def enveloped(self, answer: bytes) -> bytes:
         """Return the frame with this answer in the answer of the request's Envelope."""
@@ -354,9 +335,9 @@ class Slots:
     def finish(self, slot: Slot, answer: bytes) -> None:
         """Count the answer to a request; send all answers whose turn has come by one system call."""
         slot.answer = answer if slot.envelope is None else slot.enveloped(answer)
-        slot.state = RequestState.DONE
+        slot.state = SLOT_LIFE[slot.state, SlotEvent.ENDS]
         seconds, in_flight, answers = self._now_s() - slot.started_s, self.in_flight, []
-        while in_flight and in_flight[0].state is RequestState.DONE:
+        while in_flight and in_flight[0].state is SlotState.DONE:
             answers.append(in_flight.popleft().answer)
         if frames := b"".join(answers):
             self._write(frames)
@@ -482,15 +463,15 @@ class ClientSession:
         """Whether a request that waited may go on; a small one that was held needs no turn."""
         if not self._can_decide(slot):
             return False
-        if slot.state is RequestState.HELD and not slot.is_large:
+        if slot.state is SlotState.HELD and not slot.is_large:
             return True
-        goes_first = slot.is_large and slot.state is RequestState.YIELDED
+        goes_first = slot.is_large and slot.state is SlotState.YIELDED
         return self._place.may_go_on(self.go_on, goes_first=goes_first)
 
     def _resume(self, slot: Slot, result: Any) -> None:
         """Let a request that waited go on with the result."""
-        was_held = slot.state is RequestState.HELD
-        slot.state = RequestState.RUNNING if was_held else RequestState.RESUMED
+        was_held = slot.state is SlotState.HELD
+        slot.state = SLOT_LIFE[slot.state, SlotEvent.GOES_ON]
         if was_held and not slot.is_large:
             self._advance(slot, result)
         else:
@@ -570,7 +551,7 @@ class ClientSession:
                     self._conclude(slot, opened, stop.value)
                     return
                 if isinstance(effect, GiveWay):
-                    slot.state = RequestState.YIELDED
+                    slot.state = SLOT_LIFE[slot.state, SlotEvent.YIELDS]
                     self._learnt.append((slot, None))
                     return
                 slot.require_still_allowed()
@@ -616,7 +597,8 @@ class ClientSession:
         return None
 
     def _hold(self, slot: Slot, question: Coroutine[Any, Any, Any]) -> None:
-        slot.sent_s, slot.state = self._loop.time(), RequestState.HELD
+        slot.sent_s = self._loop.time()
+        slot.state = SLOT_LIFE[slot.state, SlotEvent.NEEDS_WORK]
         self._task = self._loop.create_task(question)
         self._task.add_done_callback(lambda done: self._take_result(slot, done))
 
@@ -653,7 +635,8 @@ class ClientSession:
         """Hand a frame over to the link; `acks` are those of a Produce."""
         if (link := self.link) is None or self._closed:
             raise UpstreamUnavailableError("upstream is gone")
-        slot.sent_s, slot.state = self._loop.time(), RequestState.SENT
+        slot.sent_s = self._loop.time()
+        slot.state = SLOT_LIFE[slot.state, SlotEvent.ASKS]
         awaited = Awaited(
             correlation_id,
             partial(self._answered, slot),
@@ -669,7 +652,7 @@ class ClientSession:
         if self._closed:
             return
         slot.upstream_s = (slot.upstream_s or 0.0) + self._loop.time() - slot.sent_s
-        slot.state = RequestState.RUNNING
+        slot.state = SLOT_LIFE[slot.state, SlotEvent.ANSWER_COMES]
         pass_on, slot.pass_on = slot.pass_on, None  # the rule is for one answer
         try:
             if pass_on is not None and (passed := pass_on(frame)) is not None:
@@ -701,7 +684,7 @@ class ClientSession:
             self._throttle(opened.throttle_time_ms(frame, slot.ask))
             opened.handler = answered_in_turns(opened, opened.handler, frame, slot.ask)
             if slot.stream is None and not self._place.may_begin(self.go_on):
-                slot.state = RequestState.QUEUED
+                slot.state = SLOT_LIFE[slot.state, SlotEvent.MUST_QUEUE]
                 self._answers.hold(len(frame))
                 self._learnt.append((slot, None))
             else:
