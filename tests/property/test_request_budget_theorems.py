@@ -269,7 +269,7 @@ def test_a_read_beyond_the_limit_is_small_unless_its_frame_goes_on(
     share = budget.share(lambda: None, lambda: None)
     share.belong_to("mallory")
     share.hold(held, is_unfinished=True)
-    room_bytes, was_used_up = len(share.buffer()), budget.used_bytes > budget.max_bytes
+    room_bytes, was_used_up = len(share.scarce_buffer()), budget.used_bytes > budget.max_bytes
     assert 0 < room_bytes <= READ_BYTES
     if share.waits or share is budget.first or not was_used_up:
         return

@@ -172,64 +172,61 @@ class FrameReader:
 
     `feed` returns the whole frames, without their lengths. A negative or too large length raises
     `FrameLengthError`: the limit bounds the memory one peer can take. The bytes after the last whole frame
-    are kept, for a reader with another limit. The large parts of a large frame are joined once, when the last
-    one arrives.
+    are kept; another reader with another limit can continue with them. The large parts of a large frame are
+    joined once, when the last one arrives.
 
-    It may be fed from a buffer that is used again: everything is copied from it, each frame once.
+    The caller may reuse the buffer that it passes: everything is copied from it, each frame once.
 
     `limit_of` returns the limit of an API (None: `limit`), which applies as soon as the API key of a frame is
-    there. A frame that comes whole in one piece is left to whoever reads it.
+    there. A frame that comes whole in one piece is left to its reader.
     """
 
-    __slots__ = ("_is_judged", "_limit_of", "_needed", "_parts", "_size", "limit")
+    __slots__ = ("_is_judged", "_limit_of", "_needed", "_parts", "begun_bytes", "limit")
 
     def __init__(self, limit: int, limit_of: Callable[[int], int | None] | None = None) -> None:
         self._limit_of: Final = limit_of
         self._is_judged = True
         """Whether the incomplete frame is within the limit of its API."""
         self._parts: list[bytes | bytearray] = []
-        self._size = 0
-        self._needed = 4
+        self._needed = LENGTH_BYTES
+        self.begun_bytes = 0
+        """How many bytes there are of an incomplete frame, its length among them."""
         self.limit = limit
 
     def feed(self, data: bytes | memoryview) -> list[bytes]:
         """Return the frames completed by these bytes, in order; raise `FrameLengthError`."""
-        available = len(data)
         if self._parts:
             self._keep(data)
-            self._size += available
-            if self._size < self._needed:
+            self.begun_bytes += len(data)
+            if self.begun_bytes < self._needed:
                 if not self._is_judged:
                     self._judge([])
                 return []
-            if self._size == self._needed > LENGTH_BYTES:
+            if self.begun_bytes == self._needed > LENGTH_BYTES:
                 # nearly every large frame: nothing follows it, and it is joined without its length
                 head = memoryview(self._parts[0])[LENGTH_BYTES:]
                 frame = b"".join((head, *self._parts[1:]))
-                self._parts, self._needed = [], LENGTH_BYTES
+                self._parts, self._needed, self.begun_bytes = [], LENGTH_BYTES, 0
                 return [frame]
-            data = b"".join(self._parts)
-            self._parts = []
-            available = len(data)
+            data = self.take_rest()
+        available = len(data)
         frames: list[bytes] = []
         position = 0
-        self._needed = 4
-        while available - position >= 4:
+        while available - position >= LENGTH_BYTES:
             size = _LENGTH.unpack_from(data, position)[0]
             if not 0 <= size <= self.limit:
-                self._parts, self._size = [bytes(data[position:])], available - position
+                self._parts, self.begun_bytes = [bytes(data[position:])], available - position
                 raise FrameLengthError(size, self.limit, frames)
-            end = position + 4 + size
+            end = position + LENGTH_BYTES + size
             if end > available:
-                self._needed = 4 + size
+                self._needed = LENGTH_BYTES + size
                 break
-            frames.append(bytes(data[position + 4 : end]))
+            frames.append(bytes(data[position + LENGTH_BYTES : end]))
             if end == available:
                 return frames
             position = end
         if position < available:
-            self._parts = [bytes(data[position:])]
-            self._size = available - position
+            self._parts, self.begun_bytes = [bytes(data[position:])], available - position
             if self._limit_of is not None:
                 self._is_judged = False
                 self._judge(frames)
@@ -237,7 +234,7 @@ class FrameReader:
 
     def _judge(self, frames: list[bytes]) -> None:
         """Compare the size of the incomplete frame with the limit of its API, once both are known."""
-        if self._limit_of is None or self._needed == LENGTH_BYTES or self._size < API_KEY_END:
+        if self._limit_of is None or self._needed == LENGTH_BYTES or self.begun_bytes < API_KEY_END:
             return
         self._is_judged = True
         head = bytes(self._parts[0][:API_KEY_END])
@@ -257,16 +254,6 @@ class FrameReader:
         else:
             self._parts[-1] = bytearray(last) + data
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no incomplete frame is buffered."""
-        return not self._parts
-
-    @property
-    def begun_bytes(self) -> int:
-        """How many bytes there are of an incomplete frame, its length among them."""
-        return self._size if self._parts else 0
-
     def peek(self) -> tuple[int, bytes]:
         """Return the size of the incomplete frame, and what there is of it, both without its length.
 
@@ -274,11 +261,10 @@ class FrameReader:
         """
         begun = b"".join(self._parts)
         self._parts = [begun]
-        return self._needed - 4, begun[4:]
+        return self._needed - LENGTH_BYTES, begun[LENGTH_BYTES:]
 
     def take_rest(self) -> bytes:
         """Return and drop the buffered bytes, so that a reader with another limit can continue."""
         rest = b"".join(self._parts)
-        self._parts = []
-        self._needed = 4
+        self._parts, self._needed, self.begun_bytes = [], LENGTH_BYTES, 0
         return rest

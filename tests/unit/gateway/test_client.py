@@ -248,7 +248,8 @@ async def test_a_peer_that_was_gone_at_once_is_no_error() -> None:
         pipe = Pipe(lambda _: None)
         connection.connection_made(pipe)
         assert pipe.closing
-        connection.data_received(b"\0\0\0\1x")
+        connection.get_buffer(5)[:5] = b"\0\0\0\1x"
+        connection.buffer_updated(5)
         connection.connection_lost(None)
         assert served.counted["connections"] == 0
 

@@ -1,10 +1,14 @@
 """Logins over real sockets: what is told of them, what may come with them, and the end of a session."""
 
+import threading
+from typing import Any
+
+from kustos.auth import BesideServer, PlainServer, Surroundings
 from kustos.gateway.listener.plans import ConnectionSettings
 from kustos.wire.api_keys import ApiKey
-from testkit.gateway.gateways import Caller, handshake, running_gateway, token
+from testkit.gateway.gateways import PATIENCE_S, USERS, Caller, handshake, running_gateway, token
 from testkit.gateway.sessions import heartbeat, versions
-from tests.unit.gateway.test_client import REAUTHENTICATING, SASL, broker
+from tests.unit.gateway.test_client import REAUTHENTICATING, SASL, broker, only, until
 
 
 async def test_a_login_is_told_before_its_answer_and_admitted_only_if_that_was_kept() -> None:
@@ -121,4 +125,28 @@ async def test_a_session_that_ran_out_may_still_log_in_again() -> None:
         assert await caller.log_in() is not None
         caller.send(heartbeat(1))
         assert await caller.correlation_ids(1) == [1]
+        caller.close()
+
+
+async def test_requests_of_several_reads_behind_a_login_under_verification_are_all_served() -> None:
+    may_end = threading.Event()
+
+    class SlowServer(PlainServer):
+        def respond(self, token: bytes) -> Any:
+            may_end.wait(PATIENCE_S)
+            return super().respond(token)
+
+    beside = BesideServer.factory(lambda: SlowServer(USERS), Surroundings("CLIENTS", 60_000))
+    async with running_gateway([await broker()], sasl=SASL, plain=beside) as served:
+        caller = await Caller.at(served.port)
+        caller.send(handshake(1), token(2))
+        assert await caller.correlation_ids(1) == [1]
+        await until(lambda: only(served).is_verifying, "the password is verified")
+        # TLS decrypts one read of the socket in several parts
+        for frame in (heartbeat(3), versions(4)):
+            came = len(frame).to_bytes(4, "big") + frame
+            only(served).get_buffer(len(came))[: len(came)] = came
+            only(served).buffer_updated(len(came))
+        may_end.set()
+        assert await caller.correlation_ids(3) == [2, 3, 4]
         caller.close()

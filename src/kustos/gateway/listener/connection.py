@@ -20,7 +20,7 @@ from kustos.gateway.listener.incoming import TOO_SLOW, Incoming
 from kustos.gateway.listener.links import NoLinkError, connected_link
 from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.listener.port import Port
-from kustos.gateway.session.answer_budget import write_sliced
+from kustos.gateway.session.answer_budget import SLICE_BYTES
 from kustos.gateway.session.client_session import INTERNAL_ERROR, STOPS, ClientSession, NoUpstream
 from kustos.gateway.session.large_turns import API_VERSIONS
 from kustos.gateway.upstream.addresses import java_host_address, network_of
@@ -39,10 +39,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._port = port
         self._settings: Final = port.settings
         self._loop: Final = asyncio.get_running_loop()
+        self._requests: Final = port.requests
         self._transport: asyncio.Transport | None = None
         self._session: ClientSession | None = None
         self._login: ConnectionLogin | None = None
-        share = port.requests.share(self._read, lambda: self.close(TOO_SLOW))
+        share = self._requests.share(self._read, lambda: self.close(TOO_SLOW))
         self._incoming: Final = Incoming(share, port.settings.socket_request_max_bytes)
         self._answers: Final = port.answers.share()
         self.host = ""
@@ -93,51 +94,48 @@ class ClientConnection(asyncio.BufferedProtocol):
             self.close(refusal.reason, logged=not self._port.refuse(refusal, self.host))
 
     def get_buffer(self, _sizehint: int) -> memoryview:
-        """Return where the next read arrives."""
-        return self._incoming.share.buffer()
+        """Return the memory for the next read."""
+        requests = self._requests
+        if requests.used_bytes <= requests.max_bytes:
+            return requests.read_buffer
+        return self._incoming.share.scarce_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take the bytes of a read."""
-        self.data_received(self._port.requests.read_buffer[:nbytes])
-
-    def data_received(self, data: bytes | memoryview) -> None:
-        """Split the bytes into frames, and hand them to the SASL machine or the session."""
         self.last_active_s = self._loop.time()
-        self._port.figures.incoming_bytes += len(data)
+        self._port.figures.incoming_bytes += nbytes
         if not (self._deaf or self._closed or self._gone):
-            self._take_bytes(data)
+            self._take_bytes(self._requests.read_buffer[:nbytes])
 
     def _take_bytes(self, data: bytes | memoryview) -> None:
-        reader, refusal = self._incoming.reader, None
+        """Split the bytes into frames, and hand them to the login or the session."""
+        reader, session, refusal = self._incoming.reader, self._session, None
         try:
             frames = reader.feed(data)
         except FrameLengthError as error:
-            # frames before it, such as a login, still get their answers
+            # the frames before it still get their answers
             frames, refusal = error.frames, error
-        self._take_frames(reader, frames, refusal)
-
-    def _take_frames(
-        self, reader: FrameReader, frames: list[bytes], refusal: FrameLengthError | None = None
-    ) -> None:
-        if self._session is not None:
-            self._session.take(frames)
-        else:
-            self._authenticate(frames)
-        if reader is not self._incoming.reader:
-            # a session began within these bytes, and has a limit of its own
-            leftover = reader.take_rest()
-            if leftover and not self._closed:
-                self._take_bytes(leftover)
-        elif refusal is not None and not (self._closed or self._deaf):
-            stranger = stranger_by_length(refusal)
-            if stranger is not None:
-                self.refuse(stranger)
-            elif self._session is None and self._login is not None:
-                self._login.oversized()
-            else:
-                self.close(str(refusal))
-        elif self._incoming.must_be_weighed or (self._session is not None and self._session.waiting_bytes()):
+        if session is None:
+            self._authenticate(reader, frames, refusal)
+            return
+        session.take(frames)
+        if refusal is not None:
+            self._refuse_length(refusal)
+        elif reader.begun_bytes or self._incoming.share.held_bytes or not self._wanted:
+            # a session in which requests wait does not want to read
             self._weigh(has_finished=bool(frames))
+
+    def _refuse_length(self, refusal: FrameLengthError) -> None:
+        """End a connection whose next frame is too long, or the login of its client."""
+        if self._closed or self._deaf:
+            return
+        stranger = stranger_by_length(refusal)
+        if stranger is not None:
+            self.refuse(stranger)
+        elif self._session is None and self._login is not None:
+            self._login.oversized()
+        else:
+            self.close(str(refusal))
 
     def _weigh(self, *, has_finished: bool = False) -> None:
         """Count what is held of requests that have not begun; a stranger that gets no more room ends."""
@@ -145,31 +143,44 @@ class ClientConnection(asyncio.BufferedProtocol):
             waiting_bytes = 0 if self._session is None else self._session.waiting_bytes()
             if not self._incoming.weigh(waiting_bytes, has_finished=has_finished):
                 self.refuse(NO_ROOM)
-            elif self._incoming.waits:
+            elif self._incoming.share.waits:
                 self._read()
 
-    def _authenticate(self, frames: list[bytes]) -> None:
-        for at, frame in enumerate(frames):
-            if self._closed or self._login is None:
+    def _authenticate(
+        self, reader: FrameReader, frames: list[bytes], refusal: FrameLengthError | None = None
+    ) -> None:
+        """Hand frames to the login; those behind it, and what `reader` has, belong to the session."""
+        login, at = self._login, 0
+        while at < len(frames) and self._session is None and not self._deaf:
+            if login is None or self._closed:
                 return
-            if self._session is not None:
-                self._session.take([frame])
-            elif self._login.is_verifying:
+            if login.is_verifying:
                 # after SaslHandshake 0 a client of GSSAPI waits for no answer to its last token
-                self._incoming.held = frames[at:]
+                self._incoming.held += frames[at:]
                 self.read_more(False)
-                self._weigh()
-                return
-            elif not self._deaf:
-                self._login.receive(frame)
+                break
+            login.receive(frames[at])
+            at += 1
+        if self._session is not None:
+            self._session.take(frames[at:])
+            leftover = reader.take_rest()
+            if leftover and not self._closed:
+                self._take_bytes(leftover)
+        elif refusal is not None:
+            self._refuse_length(refusal)
+        elif reader.begun_bytes or self._incoming.held or self._incoming.share.held_bytes:
+            self._weigh(has_finished=bool(frames))
 
     def verified(self, go_on: Callable[[], None]) -> None:
-        """Let a login go on after work off the loop, then take what came meanwhile."""
-        reader, held = self._incoming.reader, self._incoming.held
+        """Let a login go on after work off the loop, then take the frames that came meanwhile."""
+        reader, held, session = self._incoming.reader, self._incoming.held, self._session
         self._incoming.held = []
         go_on()
-        self.read_more(True)
-        self._take_frames(reader, held)
+        if session is None:
+            self.read_more(True)
+            self._authenticate(reader, held)
+        elif self._session is not None:
+            session.go_on()
 
     def wants(self, frame: bytes) -> bool:
         """Whether a frame of a live session may belong to a re-authentication, or came too late."""
@@ -273,7 +284,9 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _send(self, frames: Sequence[bytes]) -> None:
         if (transport := self._transport) is None:
             return
-        write_sliced(transport, frames[0] if len(frames) == 1 else b"".join(frames))
+        answer = frames[0] if len(frames) == 1 else b"".join(frames)
+        for at in range(0, len(answer), SLICE_BYTES):
+            transport.write(answer[at : at + SLICE_BYTES])
         if not self._reads:
             self._answers.hold(transport.get_write_buffer_size())
         elif self._answers.held_bytes:
@@ -281,11 +294,10 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def read_more(self, wanted: bool) -> None:
         """Read the socket, or leave it unread."""
-        is_held = self._incoming.is_held
-        if wanted is self._wanted and not is_held:
+        if wanted is self._wanted:
             return
         self._wanted = wanted
-        if wanted and is_held:
+        if wanted and self._incoming.share.held_bytes:
             self._weigh()
         self._read()
 
@@ -294,7 +306,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if transport is None or self._closed or transport.is_closing():
             return
         # a kernel that still has bytes of the client when the socket is closed resets the connection
-        is_heard = self._wanted and not (self._deaf or self._incoming.waits)
+        is_heard = self._wanted and not (self._deaf or self._incoming.share.waits)
         wanted = self._gone is not None or is_heard
         if wanted and not transport.is_reading():
             transport.resume_reading()

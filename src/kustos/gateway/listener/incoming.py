@@ -28,26 +28,11 @@ class Incoming:
         `owner`: who has what is held, None for a stranger.
         """
         self.share.belong_to(owner)
-        if owner is None and self.reader.is_empty:
+        if owner is None and not self.reader.begun_bytes:
             # nothing has come yet, so one reader is enough until there is a session
             self.reader.limit = limit
         else:
             self.reader = FrameReader(limit, limit_of)
-
-    @property
-    def waits(self) -> bool:
-        """Whether there is no room for more."""
-        return self.share.waits
-
-    @property
-    def is_held(self) -> bool:
-        """Whether anything was held when it was last weighed."""
-        return self.share.held_bytes > 0
-
-    @property
-    def must_be_weighed(self) -> bool:
-        """Whether anything is here, or was when it was last weighed."""
-        return self.share.held_bytes > 0 or not self.reader.is_empty
 
     def weigh(self, waiting_bytes: int, *, has_finished: bool) -> bool:
         """Count what is here, and what waits in the session; return False for a stranger without room.

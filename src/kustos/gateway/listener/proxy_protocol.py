@@ -88,8 +88,12 @@ class ProxyProtocol(asyncio.Protocol):
             return
         transport.set_protocol(self._inner)
         self._inner.connection_made(transport)
-        if rest and not transport.is_closing():
-            self._inner.data_received(rest)
+        while rest and not transport.is_closing():
+            buffer = self._inner.get_buffer(len(rest))
+            size_bytes = min(len(buffer), len(rest))
+            buffer[:size_bytes] = rest[:size_bytes]
+            self._inner.buffer_updated(size_bytes)
+            rest = rest[size_bytes:]
 
     def _refuse(self, reason: str) -> None:
         self._stop_waiting()

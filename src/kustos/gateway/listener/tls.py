@@ -86,13 +86,10 @@ class TlsTransport(asyncio.BufferedProtocol):
         return self._client.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take the bytes of a read."""
-        self.data_received(self._port.requests.read_buffer[:nbytes])
-
-    def data_received(self, data: bytes | memoryview) -> None:
         """Go on with the handshake, or decrypt."""
         if self._is_closing:
             return
+        data = self._port.requests.read_buffer[:nbytes]
         if self._is_established:
             self._decrypt(data)
         elif self._hello is not None:
@@ -195,7 +192,7 @@ class TlsTransport(asyncio.BufferedProtocol):
                 while size_bytes := cast("int", self._object.read(READ_BYTES, buffer[filled_bytes:])):
                     filled_bytes += size_bytes
                     if filled_bytes > len(buffer) - READ_BYTES:
-                        self._client.data_received(buffer[:filled_bytes])
+                        self._client.buffer_updated(filled_bytes)
                         filled_bytes = 0
                     if not (self._incoming.pending or self._object.pending()):
                         # asking in vain costs an exception
@@ -210,7 +207,7 @@ class TlsTransport(asyncio.BufferedProtocol):
                 break
         self._flush()
         if filled_bytes:
-            self._client.data_received(buffer[:filled_bytes])
+            self._client.buffer_updated(filled_bytes)
         if reason is not None:
             self._client.close(reason, logged=not self._is_closing and reason.startswith("TLS"))
         elif self._socket.get_write_buffer_size() > UNREAD_MAX_BYTES:

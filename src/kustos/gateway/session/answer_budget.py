@@ -16,7 +16,7 @@ may read nothing for as long as `max.poll.interval.ms`, and the bytes held for i
 making progress.
 """
 
-from typing import Final, Protocol
+from typing import Final
 
 ANSWERS_MAX_BYTES: Final = 128 * 2**20
 """The default limit, small beside a server's memory. A consumer that is alone gets 32 MiB of it at once, of
@@ -34,19 +34,6 @@ consumers request of a partition (`max.partition.fetch.bytes`). By default no ba
 SLICE_BYTES: Final = 256 * 2**10
 """The pieces in which an answer is handed to the socket, so that each is freed once it was taken: a client
 that leaves the last bytes of an answer keeps one piece at most."""
-
-
-class Writable(Protocol):
-    """The transport of a client."""
-
-    def write(self, data: bytes) -> None:
-        """Send the bytes now or later."""
-
-
-def write_sliced(transport: Writable, answer: bytes) -> None:
-    """Send a whole answer in pieces, however large."""
-    for at in range(0, len(answer), SLICE_BYTES):
-        transport.write(answer[at : at + SLICE_BYTES])
 
 
 class AnswerBudget:

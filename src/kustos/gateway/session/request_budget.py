@@ -329,11 +329,14 @@ class RequestShare:
         self.waits = False
         """Whether the connection must not be read."""
 
-    def buffer(self) -> memoryview:
-        """Return where the next read arrives; a small one where its frame would have to wait."""
+    def scarce_buffer(self) -> memoryview:
+        """Return the memory for the next read once the budget is used up.
+
+        It is small, unless the frame of this connection may go on.
+        """
         budget = self._budget
         buffer = budget.read_buffer
-        if budget.used_bytes <= budget.max_bytes or self is budget.first:
+        if self is budget.first:
             return buffer
         owner = self._found_owner()
         if owner is None:
