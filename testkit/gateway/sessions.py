@@ -167,8 +167,7 @@ class World:
         return Guard(decider, self.context_of, GatewayAddresses(), OFFERED, self.world.auto_creates)
 
     def connect(self) -> None:
-        self.session.link = UpstreamLink(self.pipe, self, 2**20, self.in_flight, ("broker", 9092))
-        self.session.go_on()
+        self.session.connect(UpstreamLink(self.pipe, self, 2**20, self.in_flight, ("broker", 9092)))
 
     # the authorizer
 

@@ -156,8 +156,10 @@ class Watched(World):
                 else:
                     self.link.resume_writing()
             case "client" if not self.closed:
-                self.session.client_reads = not self.session.client_reads
-                self.session.go_on()
+                if self.session.client_reads:
+                    self.session.pause_writing()
+                else:
+                    self.session.resume_writing()
             case "audit" if not self.closed:
                 self.is_full = not self.is_full
                 self.session.go_on()
@@ -167,8 +169,8 @@ class Watched(World):
     def open_all(self) -> None:
         """Remove everything that may block the session."""
         self.is_full = self.upstream_is_full = False
-        self.session.client_reads = True
         if not self.closed:
+            self.session.resume_writing()
             self.link.resume_writing()
             self.session.go_on()
 

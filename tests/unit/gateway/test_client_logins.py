@@ -3,7 +3,7 @@
 import threading
 from typing import Any
 
-from kustos.auth import BesideServer, PlainServer, Surroundings
+from kustos.auth import CallbackServer, PlainServer, Surroundings
 from kustos.gateway.listener.plans import ConnectionSettings
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import PATIENCE_S, USERS, Caller, handshake, running_gateway, token
@@ -136,7 +136,7 @@ async def test_requests_of_several_reads_behind_a_login_under_verification_are_a
             may_end.wait(PATIENCE_S)
             return super().respond(token)
 
-    beside = BesideServer.factory(lambda: SlowServer(USERS), Surroundings("CLIENTS", 60_000))
+    beside = CallbackServer.factory(lambda: SlowServer(USERS), Surroundings("CLIENTS", 60_000))
     async with running_gateway([await broker()], sasl=SASL, plain=beside) as served:
         caller = await Caller.at(served.port)
         caller.send(handshake(1), token(2))

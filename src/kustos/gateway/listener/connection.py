@@ -233,11 +233,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._offered = port.offered()
         guard = port.guard(decider, port.context_of(principal, self.host), self._offered)
         place = port.large_turns.place(owner)
-        self._session = ClientSession(self, guard, port.services, self._answers, place)
-        self._session.client_reads = self._reads
-        if not port.leads_upstream:
-            self._session.link = NoUpstream()
-        elif port.lost_upstream:
+        link = None if port.leads_upstream else NoUpstream()
+        self._session = ClientSession(
+            self, guard, port.services, self._answers, place, link, client_reads=self._reads
+        )
+        if port.leads_upstream and port.lost_upstream:
             self._want_upstream()
 
     def unwrap(self, envelope: Unwrap) -> Opened:
@@ -267,11 +267,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         if (session := self._session) is None:
             link.close()
             return
-        session.link = link
         self._has_link = True
-        if not self._reads:
-            link.pause_reading()
-        session.go_on()
+        session.connect(link)
 
     def write(self, frame: bytes) -> None:
         """Send a frame to the client; bytes that it has not taken are counted."""
@@ -317,19 +314,14 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Take no more requests or answers while the client does not read (backpressure)."""
         self._reads = False
         if self._session is not None:
-            self._session.client_reads = False
-            if self._session.link is not None:
-                self._session.link.pause_reading()
+            self._session.pause_writing()
 
     def resume_writing(self) -> None:
         """Take requests and answers again."""
         self._reads = True
         self._answers.hold(0)
         if self._session is not None:
-            self._session.client_reads = True
-            if self._session.link is not None:
-                self._session.link.resume_reading()
-            self._session.go_on()
+            self._session.resume_writing()
 
     def upstream_writable(self) -> None:
         """Go on with the requests that waited for upstream."""

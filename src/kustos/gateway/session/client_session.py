@@ -354,7 +354,10 @@ class Slots:
 
 
 class ClientSession:
-    """The requests of one client connection; `place` is its own in the queue of large requests."""
+    """The requests of one client connection; `place` is its own in the queue of large requests.
+
+    `link` None: it comes later, with `connect`.
+    """
 
     def __init__(
         self,
@@ -363,9 +366,12 @@ class ClientSession:
         services: SessionServices,
         answers: AnswerShare,
         place: QueuePlace,
+        link: Upstream | None = None,
+        *,
+        client_reads: bool = True,
     ) -> None:
-        self.link: Upstream | None = None
-        self.client_reads = True
+        self.link = link
+        self.client_reads = client_reads
         self._owner: Final = owner
         self._guard: Final = guard
         self._services: Final = services
@@ -384,6 +390,26 @@ class ClientSession:
     def renew(self, context_of: ContextOf) -> None:
         """Make the contexts of later requests with this: the client proved its identity again (KIP-368)."""
         self._guard.renew(context_of)
+
+    def connect(self, link: Upstream) -> None:
+        """Send requests over this link from now on."""
+        self.link = link
+        if not self.client_reads:
+            link.pause_reading()
+        self.go_on()
+
+    def pause_writing(self) -> None:
+        """Take no more requests or answers while the client does not read (backpressure)."""
+        self.client_reads = False
+        if self.link is not None:
+            self.link.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Take requests and answers again."""
+        self.client_reads = True
+        if self.link is not None:
+            self.link.resume_reading()
+        self.go_on()
 
     def waiting_bytes(self) -> int:
         """Return the bytes of requests that have not begun."""
