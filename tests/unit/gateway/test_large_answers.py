@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kustos.acl import KafkaPrincipal
-from kustos.gateway.session import large_turns
+from kustos.gateway.session import client_session, large_turns
 from kustos.gateway.session.large_turns import (
     COSTLY_S,
     LARGE_FRAME_BYTES,
@@ -16,12 +16,21 @@ from kustos.gateway.session.large_turns import (
     REST_PER_WORK,
     LargeTurns,
 )
+from kustos.gateway.session.life_cycle import SLOT_LIFE, SlotEvent, SlotState
 from kustos.gateway.upstream.addresses import AddressRanges
 from kustos.protocol.exchange import ITEMS_PER_TURN
 from kustos.wire import ItemReader, PartReader
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller, running_gateway
-from testkit.gateway.sessions import World, deliver, heartbeat, produce, request, request_struct
+from testkit.gateway.sessions import (
+    World,
+    create_acls,
+    deliver,
+    heartbeat,
+    produce,
+    request,
+    request_struct,
+)
 from testkit.protocol.random_requests import ALL_ALLOWED
 from tests.unit.gateway.test_client import broker
 
@@ -245,3 +254,35 @@ async def test_clients_without_a_name_take_turns_by_address(monkeypatch: pytest.
         assert len(dict.fromkeys(begun())) <= before + 2
         for caller in callers:
             caller.close()
+
+
+class TakenRows(dict[tuple[SlotState, SlotEvent], SlotState]):
+    """A table that keeps which of its rows were taken."""
+
+    def __init__(self) -> None:
+        super().__init__(SLOT_LIFE)
+        self.taken = set[tuple[SlotState, SlotEvent]]()
+
+    def __getitem__(self, key: tuple[SlotState, SlotEvent]) -> SlotState:
+        self.taken.add(key)
+        return super().__getitem__(key)
+
+
+@pytest.mark.usefixtures("any_work_is_costly")
+async def test_requests_take_every_row_of_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_turns, "REST_MAX_S", 0.01)
+    rows = TakenRows()
+    monkeypatch.setattr(client_session, "SLOT_LIFE", rows)
+    world = World(ALL_ALLOWED)
+    world.session.take([create_acls(1)])
+    await world.settle()
+    assert await world.learn()
+    first = listing(World(ALL_ALLOWED))
+    second = listing(World(ALL_ALLOWED, large_turns=first.large_turns))
+    for each in (first, second):
+        assert each.answer_one()
+        await until(lambda each=each: each.answers)
+    large = World(ALL_ALLOWED, large_turns=first.large_turns)
+    large.session.take([request(ApiKey.DESCRIBE_GROUPS, 5, 2, groups=list(MANY))])
+    await until(lambda: large.forwarded)
+    assert rows.taken == set(SLOT_LIFE)
