@@ -1,4 +1,5 @@
-"""Identity, no IO: SASL server and client machines, mechanisms, JAAS texts, principals."""
+"""Authentication without IO: SASL state machines for servers and clients, mechanisms, JAAS configurations,
+principals."""
 
 from kustos.auth.builders import (
     AuthenticationContext,

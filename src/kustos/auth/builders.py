@@ -1,8 +1,8 @@
-"""Principal builders: from what a connection proved to the principal of its session (KIP-189).
+"""Principal builders: they derive the principal of a session from the login of its connection (KIP-189).
 
-`DefaultKafkaPrincipalBuilder` does what Kafka's class of that name does. A class of one's own, named by
-`principal.builder.class`, implements `KafkaPrincipalBuilder`; kustos validates what it returns. Whatever goes
-wrong raises `PrincipalBuilderError`, and the connection is closed without a principal.
+`DefaultKafkaPrincipalBuilder` does what Kafka's class of that name does. A custom class, named by
+`principal.builder.class`, implements `KafkaPrincipalBuilder`; kustos validates its result. Any failure raises
+`PrincipalBuilderError`, and the connection is closed without a principal.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from kustos.auth.mechanisms.base import Proven
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticationContext:
-    """What is known of a connection that has authenticated. `client_address` is written as in Java."""
+    """The facts about an authenticated connection. `client_address` is written as in Java."""
 
     listener_name: str
     client_address: str
@@ -30,7 +30,7 @@ class PlaintextAuthenticationContext(AuthenticationContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SslAuthenticationContext(AuthenticationContext):
-    """A TLS connection. Both fields are None if the client showed no certificate.
+    """A TLS connection. Both fields are None if the client presented no certificate.
 
     `distinguished_name` is the subject's name in RFC 2253's form, `certificate` the certificate's DER.
     """
@@ -52,15 +52,17 @@ class KafkaPrincipalBuilder(ABC):
     """Builds principals. One object serves one listener; it is created without arguments."""
 
     def configure(self, configs: Mapping[str, str]) -> None:  # noqa: B027 - most need no settings
-        """Take the node's settings, once and first; an exception keeps the node from starting."""
+        """Receive the node's settings, once and before other calls; an exception prevents the start of the
+        node."""
 
     @abstractmethod
     def build(self, context: AuthenticationContext) -> KafkaPrincipal:
-        """Return the principal; an exception closes the connection. All clients wait meanwhile."""
+        """Return the principal; an exception closes the connection. All clients wait during this call."""
 
 
 class DefaultKafkaPrincipalBuilder(KafkaPrincipalBuilder):
-    """Kafka's own: ANONYMOUS, the mapped name of a certificate or of Kerberos, or the user of the login."""
+    """Kafka's builder: ANONYMOUS, the mapped name of a certificate or of Kerberos, or the user of the
+    login."""
 
     def __init__(self, map_certificate: Callable[[str], str], shorten_kerberos: Callable[[str], str]) -> None:
         self._map_certificate: Final = map_certificate
@@ -81,7 +83,7 @@ class DefaultKafkaPrincipalBuilder(KafkaPrincipalBuilder):
 
 
 PLAIN_NAMES: Final = DefaultKafkaPrincipalBuilder(str, str)
-"""Without rules: every name stays as it is."""
+"""Without rules, every name is unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ class ListenerPrincipals:
     def of_certificate(
         self, client_address: str, distinguished_name: str | None, certificate: bytes | None
     ) -> KafkaPrincipal:
-        """Return the principal of a TLS client; None and None if it showed no certificate."""
+        """Return the principal of a TLS client; both arguments are None if it presented no certificate."""
         context = SslAuthenticationContext(
             listener_name=self.listener_name,
             client_address=client_address,
@@ -130,11 +132,11 @@ class ListenerPrincipals:
         except (NoMatchingRuleError, PrincipalBuilderError) as error:
             raise PrincipalBuilderError(str(error)) from None
         except Exception as error:
-            # only its type: the text of foreign code may hold what the peer sent
+            # only the type: the exception text of third-party code may contain bytes of the peer
             raise PrincipalBuilderError(
                 f"`{type(self.builder).__name__}` raised {type(error).__name__}"
             ) from error
-        # a subclass could be equal to every other principal
+        # a subclass could compare equal to every other principal
         if type(found) is not KafkaPrincipal:
             raise PrincipalBuilderError(
                 f"`{type(self.builder).__name__}` returned a {type(found).__name__}, not a `KafkaPrincipal`"
@@ -160,7 +162,7 @@ def configured(
         builder = builder_class()
         builder.configure(configs)
     except Exception as error:  # noqa: BLE001 - whatever it raises keeps the node from starting
-        # only its type: the settings of others that it gets may be secrets
+        # only the type: the settings passed to it may contain secrets
         raise PrincipalBuilderError(
             f"`principal.builder.class` names `{builder_class.__name__}`, which cannot be configured: "
             f"it raised {type(error).__name__}"
@@ -175,17 +177,17 @@ def _user(name: str) -> KafkaPrincipal:
 def refuse_wildcard(principal: KafkaPrincipal) -> KafkaPrincipal:
     """Return the principal; raise `PrincipalBuilderError` for `User:*`.
 
-    In an ACL it matches everyone, so no user may have that name: Kafka lets such a user log in and then fails
-    each of its requests.
+    In an ACL, `User:*` matches every user, so no user may have that name. Kafka lets such a user log in and
+    then fails each request.
     """
-    # the name first: it is all that most principals are asked for
+    # compare the name first: it decides for most principals
     if principal.name == "*" and str(principal) == EVERY_PRINCIPAL:
         raise PrincipalBuilderError("a user named `*` may not log in: `User:*` means everybody in ACLs")
     return principal
 
 
 def refuse_change(old: KafkaPrincipal | None, new: KafkaPrincipal) -> None:
-    """Raise `SaslAuthenticationError` if a re-authentication proved to be somebody else (KIP-368)."""
+    """Raise `SaslAuthenticationError` if a re-authentication leads to another principal (KIP-368)."""
     if new != old:
         was = "" if old is None else f"{old.principal_type}.{old.name}"
         raise SaslAuthenticationError(

@@ -1,7 +1,7 @@
-"""Callback handlers: where the credentials of PLAIN, SCRAM and OAUTHBEARER come from, if not from kustos.
+"""Callback handlers: custom sources of credentials for PLAIN, SCRAM and OAUTHBEARER.
 
-Kafka's handlers get a list of callbacks; here each mechanism has an interface of its own, with one question.
-What a handler answers is validated, and what it raises refuses the login.
+Kafka's handlers get a list of callbacks; here each mechanism has its own interface with one method. kustos
+validates the result of a handler, and an exception refuses the login.
 """
 
 import re
@@ -24,12 +24,12 @@ MAX_ITERATIONS: Final = 16_384
 """Most iterations of a credential, as in Kafka: the client pays for them."""
 
 SALT_MAX_BYTES: Final = 1_024
-"""The longest salt, which anybody may request."""
+"""The longest salt, which any client may request."""
 
 THE_HANDLER: Final = "the callback handler"
 _STATUS: Final = re.compile(r"[a-z_]{1,64}")
 _SCOPE: Final = re.compile(r"[!#-\[\]-~ ]{0,1024}")
-"""RFC 6749, section 3.3; nothing that would end a text in JSON."""
+"""The characters of RFC 6749, section 3.3; none of them ends a string in JSON."""
 
 _REASON: Final = re.compile(r"[ -~]{0,200}")
 """A reason that is sent to the client."""
@@ -42,7 +42,7 @@ class PlainServerCallbackHandler(AuthenticateCallbackHandler):
 
     @abstractmethod
     def authenticate(self, username: str, password: str) -> bool:
-        """Return True or False; compare in constant time, and take as long for unknown users."""
+        """Return True or False; compare in constant time, and take the same time for unknown users."""
 
 
 class ScramServerCallbackHandler(AuthenticateCallbackHandler):
@@ -52,8 +52,9 @@ class ScramServerCallbackHandler(AuthenticateCallbackHandler):
     def credential(self, username: str) -> ServerCredential | None:
         """Return salt, keys and iterations, such as a `kustos.metadata.ScramCredential`.
 
-        None if there is no such user: kustos then goes on with a decoy of 4096 iterations and a salt as
-        Kafka's tools make it. Clients can distinguish users with others from unknown ones.
+        None if there is no such user: kustos then continues with a decoy of 4096 iterations and a salt like
+        those of Kafka's tools. If your users have other iterations or salts, clients can find out which users
+        exist.
         """
 
 
@@ -65,9 +66,9 @@ class OAuthBearerValidatorCallbackHandler(AuthenticateCallbackHandler):
         """Return what the token proves, or why it is refused (`INVALID_TOKEN`, `INSUFFICIENT_SCOPE`)."""
 
     def invalid_extensions(self, token: AcceptedToken, extensions: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the SASL extensions that a client may not have beside its token, each with the reason.
+        """Return the SASL extensions that are not allowed with this token, each with the reason.
 
-        The login is refused if there is one. The client gets names and reasons (KIP-342).
+        The login is refused if there are any. The client gets names and reasons (KIP-342).
         """
         del token, extensions
         return {}
@@ -124,7 +125,7 @@ def _checked_credential(answer: object, scram_hash: ScramHash) -> ServerCredenti
 
 
 class _CheckedCredential:
-    """A copy of a credential, which cannot change after it was checked."""
+    """A copy of a credential, so that it cannot change after the check."""
 
     __slots__ = ("iterations", "salt", "server_key", "stored_key")
 
@@ -185,7 +186,7 @@ def configured_handler(
         handler = handler_class()
         handler.configure(configs, mechanism, options)
     except Exception as error:  # noqa: BLE001 - whatever it raises keeps the node from starting
-        # only the type: the options of a login module are secrets
+        # only the type: the options of a login module may be secrets
         raise CallbackError(
             f"`{handler_class.__name__}` for `{mechanism}` cannot be configured: it raised "
             f"{type(error).__name__}"

@@ -38,8 +38,8 @@ class Fail:
 
     The wait is `connection.failed.authentication.delay.ms` and slows guessing. `response` is a whole frame,
     empty where Kafka closes without an answer. `reason` is for the log. `was_judged`: the credentials were
-    checked and are wrong; False if the login failed otherwise, such as by a malformed message or a broken
-    store of users. `was_announced`: a `ProofRefused` reported this failure before.
+    checked and are wrong; False if the login failed for another reason, such as a malformed message or a
+    failed user store. `was_announced`: a `ProofRefused` reported this failure before.
     """
 
     response: bytes = field(repr=False)
@@ -58,11 +58,12 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class RunInThread:
-    """Call `step` in a thread, then the machine's `resume` with what returns or raises its outcome.
+    """Call `step` in a thread, then call the machine's `resume` with a function that returns its result or
+    raises its exception.
 
-    With a time limit the outcome is a `CallbackError` once that has passed, and the threads are those of
-    `group`, so that steps which hang hold up no others. Without one, those of the group `HASHING` run one
-    after the other.
+    With a time limit, the outcome after that time is a `CallbackError`, and the step runs in the threads of
+    `group`, so hanging steps delay only their own group. Without a time limit, steps of the group `HASHING`
+    run one after another.
     """
 
     step: LoginStep = field(repr=False)

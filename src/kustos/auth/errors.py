@@ -1,10 +1,10 @@
-"""Errors of authentication; none of them ever holds a secret."""
+"""Errors of authentication. They never contain a secret."""
 
 from enum import IntEnum, unique
 from typing import Final
 
 REFUSAL_MAX_CHARACTERS: Final = 1_000
-"""How much of a refusal is sent and logged: some quote what the peer sent, half a megabyte of it."""
+"""The maximum length of a refusal that is sent and logged: some quote half a megabyte from the peer."""
 
 
 class AuthError(Exception):
@@ -14,7 +14,7 @@ class AuthError(Exception):
 class SaslAuthenticationError(AuthError):
     """The login is refused and this text is sent to the peer (Kafka's SaslAuthenticationException).
 
-    `reason` is for our log; without it the text is. `was_judged`: credentials were checked and are wrong, so
+    `reason` is for the log; it defaults to the text. `was_judged`: credentials were checked and are wrong, so
     the failure may be a guess and counts against the client's network. False for a message without
     credentials, such as a malformed one.
     """
@@ -26,16 +26,16 @@ class SaslAuthenticationError(AuthError):
 
 
 class AnnouncedRefusalError(SaslAuthenticationError):
-    """The end of an exchange whose `Challenge` has announced the refusal, which was counted then."""
+    """The end of an exchange whose `Challenge` announced the refusal, which was counted at that time."""
 
     def __init__(self, text: str, reason: str) -> None:
         super().__init__(text, reason, was_judged=False)
 
 
 class SaslMechanismError(AuthError):
-    """The login is refused; the text is for our log, the peer gets a general sentence (SaslException).
+    """The login is refused; the text is for the log, the peer gets a general message (SaslException).
 
-    `was_judged` means what it does in `SaslAuthenticationError`.
+    `was_judged` has the same meaning as in `SaslAuthenticationError`.
     """
 
     def __init__(self, text: str, *, was_judged: bool = True) -> None:
@@ -51,12 +51,12 @@ class CallbackError(SaslMechanismError):
 
     @property
     def reason(self) -> str:
-        """The text, for our log."""
+        """The text for the log."""
         return str(self)
 
 
 class UnverifiedCredentialsError(SaslAuthenticationError):
-    """The store of PLAIN's users failed; the text for the peer is Kafka's."""
+    """The user store of PLAIN failed; the peer gets Kafka's text."""
 
     def __init__(self, reason: str) -> None:
         text = "Authentication failed: credentials for user could not be verified"
@@ -64,7 +64,7 @@ class UnverifiedCredentialsError(SaslAuthenticationError):
 
 
 class SaslClientError(AuthError):
-    """The other side refused us or broke the protocol; `error_code` is Kafka's, 0 if it gave none."""
+    """The server refused the login or violated the protocol; `error_code` is Kafka's, 0 if there is none."""
 
     def __init__(self, text: str, error_code: int = 0) -> None:
         super().__init__(text)
@@ -80,15 +80,15 @@ class MappingRuleError(AuthError, ValueError):
 
 
 class NoMatchingRuleError(AuthError):
-    """No rule gives this name a user: the connection must be closed."""
+    """No rule maps this name to a user: the connection must be closed."""
 
 
 class CredentialsError(AuthError):
-    """The node has no usable credentials of its own for a mechanism."""
+    """The node itself has no usable credentials for a mechanism."""
 
 
 class PrincipalBuilderError(SaslMechanismError):
-    """There is no principal for a peer that proved who it is, by SASL or TLS: it is turned away."""
+    """A peer authenticated by SASL or TLS but has no principal, so the connection is refused."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text, was_judged=False)

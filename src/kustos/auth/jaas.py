@@ -1,11 +1,11 @@
-"""The text of `sasl.jaas.config`, read as Kafka's JaasConfig reads it (a Java StreamTokenizer).
+"""Parses `sasl.jaas.config` as Kafka's JaasConfig does (with a Java StreamTokenizer).
 
     <login module class> <control flag> (<option>=<value>)* ;
 
 Unquoted words begin with a letter, `_` or `$` and continue with these, digits, `.` and `-`; a number is not a
 word. `/` begins a comment up to the end of the line or, as `/*`, up to `*/`. Any other value is in single or
-double quotes, with Java's backslash escapes. No error quotes the text: a misplaced quote can make a password
-look like any other token.
+double quotes, with Java's backslash escapes. Errors never quote the text: after a misplaced quote, a password
+can look like any other token.
 """
 
 import re
@@ -38,7 +38,7 @@ _OCTAL: Final = re.compile(r"[0-3][0-7]{0,2}|[4-7][0-7]?")
 
 @unique
 class ControlFlag(Enum):
-    """How a login module's failure counts; irrelevant with one module."""
+    """The effect of a login module's failure; irrelevant with one module."""
 
     REQUIRED = "required"
     REQUISITE = "requisite"
@@ -48,7 +48,8 @@ class ControlFlag(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginModulePolicy:
-    """Which login modules a JAAS config may name; where `allowed` is given, `disallowed` has no say."""
+    """The login modules that a JAAS configuration may name; if `allowed` is given, `disallowed` has no
+    effect."""
 
     allowed: frozenset[str] | None = None
     disallowed: frozenset[str] = DISALLOWED_LOGIN_MODULES
@@ -109,7 +110,7 @@ def parse_jaas_config(
 
 
 def _cause(text: str) -> str:
-    """Return what people often do wrong in a text that cannot be read, empty if it is something else."""
+    """Return a hint for a common mistake in an invalid text, empty if there is none."""
     given = text.strip()
     if given[:1] in {"'", '"'} and given[-1:] == given[0]:
         return "the whole value is in quotes, which belong to it in a properties file; leave them out"

@@ -1,7 +1,8 @@
-"""The SASL client of one connection, without the connection: it makes request bodies and reads answers.
+"""The SASL client of one connection, as a state machine without IO: it builds request bodies and reads
+answers.
 
-The owner of the connection writes the headers: it sends what `start` and `receive` return and hands the
-body of each answer to `receive`, until that returns None.
+The owner of the connection sends the bodies that `start` and `receive` return, with headers, and passes the
+body of each answer to `receive` until that returns None.
 """
 
 from dataclasses import dataclass, field
@@ -49,7 +50,8 @@ def client_mechanism(
 
 
 class SaslClientMachine:
-    """One login; `authenticate_version` is the highest SaslAuthenticate that both sides know (0 to 2).
+    """One login; `authenticate_version` is the highest version of SaslAuthenticate that both sides support (0
+    to 2).
 
     `session_lifetime_ms` is the lifetime of the session, 0 if unlimited (KIP-368).
     """
@@ -67,7 +69,7 @@ class SaslClientMachine:
 
     @property
     def is_complete(self) -> bool:
-        """Whether both sides are satisfied."""
+        """Whether both sides have accepted."""
         return self._step is _Step.COMPLETE
 
     def start(self) -> ClientRequest:
@@ -80,7 +82,7 @@ class SaslClientMachine:
         return ClientRequest(int(ApiKey.SASL_HANDSHAKE), _HANDSHAKE_VERSION, body)
 
     def receive(self, body: bytes) -> ClientRequest | None:
-        """Return what to send after this answer, None when logged in; raise `SaslClientError`."""
+        """Return the request to send after this answer, None when logged in; raise `SaslClientError`."""
         step, self._step = self._step, _Step.FAILED
         if step is _Step.HANDSHAKE_SENT:
             self._read_handshake(body)

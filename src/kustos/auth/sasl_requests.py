@@ -1,4 +1,4 @@
-"""Reading requests from unauthenticated peers, and writing their answers."""
+"""Parses requests of unauthenticated clients, and encodes their answers."""
 
 import struct
 from collections.abc import Callable
@@ -31,27 +31,27 @@ from kustos.wire import (
 _API_VERSIONS_FLEXIBLE_SINCE: Final = 3
 
 ErrorBody = Callable[[int, int, int, str], bytes | None]
-"""(API key, version, error code, text) → the body that refuses an unread request, None if the API has no such
-body."""
+"""(API key, version, error code, text) → the body that refuses an unparsed request, None if the API has no
+such body."""
 
 ITEMS_PER_REQUEST_MAX: Final = 100
-"""Most list elements and tagged fields in a request from an unauthenticated peer. SaslHandshake,
-SaslAuthenticate and ApiVersions have no lists, and no tagged fields so far."""
+"""The maximum number of list elements and tagged fields in a request of an unauthenticated client.
+SaslHandshake, SaslAuthenticate and ApiVersions have no lists, and no tagged fields so far."""
 
 
 HANDSHAKE_ANSWERS_KEPT_MAX: Final = 256
 """Encoded answers to SaslHandshake: two versions and three error codes for each listener's mechanisms."""
 
 CODECS_KEPT_MAX: Final = 64
-"""Codecs of requests, and of answers, that are found without a search: the three APIs of logins have ten."""
+"""Cached codecs of requests and of answers: the three APIs of logins have ten."""
 
 TOKEN_SIZES_KEPT_MAX: Final = 64
-"""Sizes of answered tokens whose surroundings are kept: a mechanism has one or two."""
+"""Sizes of answer tokens whose surrounding bytes are cached: a mechanism has one or two."""
 
 _LIFETIME: Final = struct.Struct(">q")
 
 TOKENS: Final = frozenset({int(ApiKey.SASL_AUTHENTICATE)})
-"""The requests with the tokens of a login."""
+"""The API whose requests contain the tokens of a login."""
 
 SASL_HANDSHAKE: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
 """The first two bytes of a SaslHandshake: its API key."""
@@ -64,23 +64,24 @@ ApiVersionsBody = Callable[[int], bytes]
 """Version of the request (0 to 4) → the encoded body of the listener's ApiVersions response."""
 
 OPENINGS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
-"""The requests before the tokens of a login. Their bodies name a library and a mechanism, so thousands of
-clients send the same few, and none holds a secret."""
+"""The APIs that precede the tokens of a login. Their bodies name a library and a mechanism, so thousands of
+clients send the same few requests, and they contain no secrets."""
 
 OPENINGS_KEPT_MAX: Final = 1_024
-"""Those that are kept as they were read, some 600 bytes each: a library has one for each version and each
-client's id."""
+"""The number of cached requests of this kind, some 600 bytes each: a library has one for each version and
+each client id."""
 
 OPENING_MAX_BYTES: Final = 192
-"""The largest that is kept: names of libraries, mechanisms and clients are short. Strangers choose them."""
+"""The largest cached request: names of libraries, mechanisms and clients are short, but unauthenticated
+clients choose them."""
 
 _OPENING_KEYS: Final = frozenset(api_key.to_bytes(2, "big") for api_key in OPENINGS)
 
 
 class SaslRequest(NamedTuple):
-    """A request as far as it was read; `body` is None if only the header was.
+    """A parsed request; `body` is None if only the header was parsed.
 
-    This is the case for an API that is not allowed here, and for an ApiVersions of an unknown version.
+    This is the case for APIs that are not allowed here, and for an ApiVersions of an unknown version.
     """
 
     api_key: int
@@ -88,7 +89,7 @@ class SaslRequest(NamedTuple):
     correlation_id: int
     body: Message | None
     names_software: bool = True
-    """Whether an ApiVersions names its client's software as it must (KIP-511)."""
+    """Whether an ApiVersions has a valid name of the client software (KIP-511)."""
 
     @property
     def api_name(self) -> str:
@@ -99,8 +100,8 @@ class SaslRequest(NamedTuple):
 def read_request(frame: bytes, only: frozenset[int]) -> SaslRequest:
     """Return the request in a frame without its length; raise `MalformedMessageError`.
 
-    Only bodies of the APIs in `only` are parsed: an unauthenticated peer does not reach the larger schemas
-    and cannot cause expensive work. Other requests are returned without a body.
+    Only bodies of the APIs in `only` are parsed, so an unauthenticated client cannot reach the larger schemas
+    or cause expensive work. Other requests are returned without a body.
     """
     api_key, api_version, _ = peek_api(frame)
     codec = _codec(api_key, api_version)
@@ -133,7 +134,7 @@ def _codec(api_key: int, api_version: int) -> MessageCodec | None:
 
 
 def read_opening(frame: bytes) -> SaslRequest:
-    """Return the request in a frame before the tokens, of which only `OPENINGS` have bodies.
+    """Return the request in a frame before the tokens; only requests in `OPENINGS` have bodies.
 
     Raise `MalformedMessageError`.
     """
@@ -147,18 +148,18 @@ def read_opening(frame: bytes) -> SaslRequest:
 
 @lru_cache(maxsize=OPENINGS_KEPT_MAX)
 def _opening(rest: bytes) -> SaslRequest:
-    """Return one of `OPENINGS`, whose body nobody changes; raise `MalformedMessageError`."""
+    """Return a request in `OPENINGS`, whose body must not be changed; raise `MalformedMessageError`."""
     return _checked(read_request(with_correlation_id(rest), OPENINGS))
 
 
 def _checked(request: SaslRequest) -> SaslRequest:
-    """Return the request, with whether it names its software."""
+    """Return the request, and whether it has a valid software name."""
     is_named = request.api_key != ApiKey.API_VERSIONS or request.body is None or names_software(request.body)
     return request if is_named else request._replace(names_software=False)
 
 
 def token_in(frame: bytes) -> bytes | None:
-    """Return the token of a SaslAuthenticate, None if it is none or cannot be read."""
+    """Return the token of a SaslAuthenticate, None if the frame is another request or malformed."""
     try:
         body = read_request(frame, TOKENS).body
     except MalformedMessageError:
@@ -167,7 +168,7 @@ def token_in(frame: bytes) -> bytes | None:
 
 
 def answer(request: SaslRequest, body: bytes) -> bytes:
-    """Return the whole frame that answers a request with this body."""
+    """Return the complete frame of an answer with this body."""
     codec = _answer_codec(request.api_key, request.api_version)
     return response_frame(request.api_key, codec, request.correlation_id, body)
 
@@ -213,7 +214,8 @@ def token_answer(request: SaslRequest, token: bytes, session_lifetime_ms: int = 
 
 @lru_cache(maxsize=TOKEN_SIZES_KEPT_MAX)
 def _around_token(api_version: int, size: int) -> tuple[bytes, bytes]:
-    """Return what the codec writes before a token of this size, and behind the lifetime that follows it."""
+    """Return the bytes that the codec writes before a token of this size, and after the lifetime that follows
+    it."""
     codec = response_codec(ApiKey.SASL_AUTHENTICATE, api_version)
     body, tags = codec.encode(codec.new(auth_bytes=bytes(size))), NO_TAGS if codec.flexible else b""
     lifetime_bytes = 0 if api_version == 0 else _LIFETIME.size

@@ -1,4 +1,4 @@
-"""Frames of a login, classified: the event, and what its action needs."""
+"""Classifies the frames of a login: the event, and the values that its action needs."""
 
 import struct
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 class Seen(NamedTuple):
-    """A classified frame: its event and what the action needs."""
+    """A classified frame: its event and the values that the action needs."""
 
     event: SaslEvent
     request: SaslRequest | None = None
@@ -34,13 +34,13 @@ class Seen(NamedTuple):
     reason: str = ""
     """For the log."""
     was_judged: bool = False
-    """Whether a refused proof was checked and is wrong."""
+    """Whether the proof was checked and is wrong."""
     was_announced: bool = False
-    """Whether a challenge announced that before."""
+    """Whether a challenge announced the refusal before."""
 
 
 def understand_versions(request: SaslRequest) -> Seen:
-    """Return what an ApiVersions request is."""
+    """Classify an ApiVersions request."""
     if request.body is None:
         return Seen(SaslEvent.VERSIONS_UNSUPPORTED, request)
     if not request.names_software:
@@ -61,7 +61,7 @@ def refused(
         case SaslMechanismError():
             reason, was_judged = str(error), error.was_judged
         case _:
-            # only the type: the text of another library's error may hold what the peer sent
+            # only the type: the text of another library's error may contain bytes of the peer
             reason = f"the {mechanism} mechanism raised {type(error).__name__}"
     return Seen(
         SaslEvent.PROOF_REFUSED,
@@ -74,12 +74,12 @@ def refused(
 
 
 def _cut(text: str) -> str:
-    """Return a text that an answer can hold: short, and without half characters."""
+    """Return a text that an answer can contain: short, and without lone surrogates."""
     return text[:REFUSAL_MAX_CHARACTERS].encode(errors="replace").decode()
 
 
 def carry(request: SaslRequest | None, token: bytes, session_lifetime_ms: int) -> bytes:
-    """Return a token in the form of the handshake's version: in an answer, or bare with its length."""
+    """Return a token in the form of the handshake's version: in an answer, or as a bare frame."""
     if request is None:
         return _LENGTH.pack(len(token)) + token
     return token_answer(request, token, session_lifetime_ms)

@@ -1,12 +1,12 @@
-"""The SASL server of one connection, without the connection.
+"""The SASL server of one connection, as a state machine without IO.
 
-Rules. A whole frame goes in, effects come out; the machine has no socket and never waits. Each frame is first
-classified as one event (`_understand*`), then the table of `sasl_table` names the action and the next state,
-and the action makes the effects. Until a mechanism is agreed on, only ApiVersions and SaslHandshake are read,
-afterwards only SaslAuthenticate; of any other request only the header is read. After SaslHandshake v1 tokens
-travel in SaslAuthenticate (KIP-152); after v0 they are bare frames and a refusal has no text. Every doubt
-ends in FAILED, and FAILED accepts nothing. Every rejected credential, whatever the reason, is answered after
-the same delay.
+The input is a complete frame and the output is effects; the machine has no socket and never waits. It first
+classifies each frame as one event (`_understand*`), then the table in `sasl_table` determines the action and
+the next state, and the action creates the effects. Before the mechanism is negotiated, only ApiVersions and
+SaslHandshake are parsed, afterwards only SaslAuthenticate; for any other request only the header is parsed.
+After SaslHandshake v1, tokens are in SaslAuthenticate (KIP-152); after v0 they are bare frames and a refusal
+has no text. Any error leads to FAILED, and FAILED accepts nothing. Every refused credential is answered after
+the same delay, regardless of the reason.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,21 +63,21 @@ from kustos.auth.settings import (
 from kustos.runtime import Clock
 from kustos.wire import ApiKey, MalformedMessageError
 
-# members are looked up once: in an enumeration that takes longer than to compare them
+# members are looked up once: a look-up in an enumeration takes longer than the comparison
 _API_VERSIONS, _HANDSHAKE = int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)
 _AGREES, _CONTINUES, _ACCEPTED = SaslEvent.HANDSHAKE, SaslEvent.PROOF_CONTINUES, SaslEvent.PROOF_ACCEPTED
 _ENDS: Final = frozenset({SaslState.FAILED, SaslState.COMPLETE})
-"""Where an exchange is over."""
+"""The states in which the exchange is over."""
 
 
 class SaslServerMachine:
     """Turns a connection's first frames into a principal, or closes it.
 
-    `mechanisms` are the enabled ones in the order shown to clients; `api_versions` makes the listener's
-    ApiVersions body; `error_body` makes the body that refuses another API during a login, if its answer has
-    one error code for the whole request. For the rest the connection is closed without an answer, since a
-    refusal would have to name the requested items. `principal_of_login` builds the principal of what a
-    mechanism proved. Raise ValueError if no mechanism is given.
+    `mechanisms` are the enabled ones in the order shown to clients; `api_versions` builds the listener's
+    ApiVersions body. `error_body` builds the body that refuses another API during a login, if its answer has
+    one error code for the whole request; for other APIs the connection is closed without an answer, because a
+    refusal would have to list the requested items. `principal_of_login` builds the principal from the result
+    of a mechanism. Raise ValueError if no mechanism is given.
     """
 
     def __init__(
@@ -120,7 +120,8 @@ class SaslServerMachine:
 
     @property
     def principal(self) -> KafkaPrincipal | None:
-        """The principal of the session, None before login; during a re-authentication still the old one."""
+        """The principal of the session, None before the login; it does not change during a
+        re-authentication."""
         return self._principal if self._state is not SaslState.FAILED else None
 
     @property
@@ -135,11 +136,12 @@ class SaslServerMachine:
 
     @property
     def is_reauthenticating(self) -> bool:
-        """Whether a live session proves its identity again, or failed to."""
+        """Whether a session is re-authenticating, or failed to."""
         return self._reauthenticating
 
     def wants(self, frame: bytes) -> bool:
-        """Return whether a frame of a live session may belong to a re-authentication, or came too late."""
+        """Return whether a frame of a session may belong to a re-authentication, or the session has
+        expired."""
         is_over = self._expires_at_ms is not None and self.is_expired()
         return is_over or self._state is not SaslState.COMPLETE or frame[:2] == SASL_HANDSHAKE
 
@@ -148,7 +150,7 @@ class SaslServerMachine:
         return self._expires_at_ms is not None and self._clock.monotonic_ms() + in_ms >= self._expires_at_ms
 
     def receive(self, frame: bytes) -> tuple[SaslEffect, ...]:
-        """Return what to do about one frame, given without its length prefix; never raise for its bytes.
+        """Return the effects of one frame, given without its length prefix; never raise for its bytes.
 
         Return no effects once the machine has failed. The caller enforces the frame limit
         (`max_receive_size`), see `oversized`.
@@ -169,10 +171,9 @@ class SaslServerMachine:
         return self._follow(self._judge(self._exchange, self._waiting, outcome))
 
     def may_guess(self, frame: bytes) -> bool:
-        """Return whether this frame of a login again may try a password of others. Nothing is judged.
+        """Return whether this frame of a re-authentication may guess a password, without checking it.
 
-        It does not if it shows the credentials, good or bad, by which the session logged in, or such as
-        nobody finds by trying.
+        It cannot if it has the user of the session's own login, or credentials that cannot be guessed.
         """
         token = token_in(frame) if self._in_requests else frame
         if self._exchange is None or self._proven is None or token is None:
@@ -181,18 +182,18 @@ class SaslServerMachine:
         return claimed is not NOBODY and claimed != self._proven
 
     def oversized(self) -> tuple[SaslEffect, ...]:
-        """Return what to do about a frame length that is negative or above `max_receive_size`."""
+        """Return the effects of a frame length that is negative or above `max_receive_size`."""
         if self._state is SaslState.FAILED:
             return ()
         self._state = SaslState.FAILED
         return (self._fail(b"", "invalid receive size"),)
 
     def begin_reauthentication(self, frame: bytes) -> tuple[SaslEffect, ...] | None:
-        """Return what to do about a SaslHandshake on a live session (KIP-368).
+        """Return the effects of a SaslHandshake in a session (KIP-368).
 
-        None if it does not start a re-authentication (the session cannot expire, or the last one began
-        less than a second ago): it is then an ordinary request, answered ILLEGAL_SASL_STATE. Later
-        frames go to `receive` until the state is COMPLETE again.
+        None if it does not start a re-authentication (the session cannot expire, or the last one started less
+        than a second ago): then it is an ordinary request, answered with ILLEGAL_SASL_STATE. Later frames go
+        to `receive` until the state is COMPLETE again.
         """
         if self._state is not SaslState.COMPLETE or self._expires_at_ms is None:
             return None
@@ -246,7 +247,7 @@ class SaslServerMachine:
         return self._judge(exchange, request, partial(exchange.respond, token))
 
     def _judge(self, exchange: ServerMechanism, request: SaslRequest | None, take: AnyStep) -> Seen:
-        """Return what a step of the mechanism means; every kind of refusal is one event."""
+        """Classify a step of the mechanism; every kind of refusal is one event."""
         try:
             try:
                 step = take()
@@ -264,7 +265,7 @@ class SaslServerMachine:
     def _principal_of(self, step: Proven) -> KafkaPrincipal:
         expires_at_ms = step.credential_expires_at_ms
         if expires_at_ms is not None and expires_at_ms <= self._clock.wall_ms():
-            # Kafka admits it with a session that has already expired; we refuse it
+            # Kafka admits it with a session that has already expired; kustos refuses it
             raise SaslMechanismError("the credential has expired")
         principal = self._principal_of_login(self._mechanism, step)
         if self._reauthenticating:

@@ -1,8 +1,8 @@
-"""The SASL server's transitions as data (Kafka's SaslServerAuthenticator, KIP-43, KIP-152, KIP-368).
+"""The transitions of the SASL server as a table (Kafka's SaslServerAuthenticator, KIP-43, KIP-152, KIP-368).
 
-A frame is first classified as one event; the table gives the action and the next state. Any event not in the
-table closes the connection; so does, as in Kafka, a re-authentication with a mechanism that is not enabled.
-The diagram in the docs is drawn from the table.
+The server first classifies a frame as one event; the table determines the action and the next state. Any
+event that is not in the table closes the connection, and so does a re-authentication with a mechanism that is
+not enabled, as in Kafka. The diagram in the documentation is generated from the table.
 """
 
 from dataclasses import dataclass
@@ -18,31 +18,31 @@ class _Singletons(Enum):
 
 @unique
 class SaslState(_Singletons):
-    """The states of a session on its way to a principal."""
+    """The states of a session during its authentication."""
 
     INITIAL = auto()
-    """No readable frame has come yet."""
+    """No valid frame has been received yet."""
     HANDSHAKE_OR_VERSIONS = auto()
     """An ApiVersions was refused; the client may try again or shake hands."""
     HANDSHAKE = auto()
     """ApiVersions was answered; only SaslHandshake may follow."""
     AUTHENTICATE = auto()
-    """A mechanism is agreed on; tokens come, bare or in SaslAuthenticate."""
+    """The mechanism is negotiated; tokens follow, bare or in SaslAuthenticate."""
     VERIFYING = auto()
-    """A token is checked off the event loop; nothing may come meanwhile."""
+    """A token is being checked outside the event loop; no frame may arrive in the meantime."""
     COMPLETE = auto()
-    """There is a principal."""
+    """The client has a principal."""
     REAUTHENTICATION_HANDSHAKE = auto()
-    """A SaslHandshake on a live session is about to be read."""
+    """A SaslHandshake of a session will be read next."""
     REAUTHENTICATION_BAD_MECHANISM = auto()
     """The handshake named another mechanism than the session's; the next frame ends it."""
     FAILED = auto()
-    """Over; nothing is accepted."""
+    """The login failed; nothing is accepted."""
 
 
 @unique
 class SaslEvent(_Singletons):
-    """The meaning of a frame in the state it came in."""
+    """The meaning of a frame in the current state."""
 
     UNREADABLE = "not a readable request"
     OTHER_API = "another API"
@@ -94,7 +94,7 @@ _S, _E, _A = SaslState, SaslEvent, SaslAction
 
 
 def _before_handshake(state: SaslState) -> tuple[Transition, ...]:
-    """Return the rows shared by the two states in which an ApiVersions may still come."""
+    """Return the rows shared by the two states that allow an ApiVersions."""
     return (
         Transition(state, _E.VERSIONS, _A.ANSWER_VERSIONS, _S.HANDSHAKE),
         Transition(state, _E.VERSIONS_UNSUPPORTED, _A.REFUSE_VERSION, _S.HANDSHAKE_OR_VERSIONS),
@@ -105,7 +105,7 @@ def _before_handshake(state: SaslState) -> tuple[Transition, ...]:
 
 
 def _after_a_token(state: SaslState) -> tuple[Transition, ...]:
-    """Return the rows of a token that was checked, at once or off the event loop."""
+    """Return the rows of a checked token, for checks within and outside the event loop."""
     return (
         Transition(state, _E.PROOF_CONTINUES, _A.CHALLENGE, _S.AUTHENTICATE),
         Transition(state, _E.PROOF_ACCEPTED, _A.ADMIT, _S.COMPLETE),
@@ -121,7 +121,7 @@ SASL_SERVER_TRANSITIONS: Final[tuple[Transition, ...]] = (
     *_after_a_token(_S.AUTHENTICATE),
     *_after_a_token(_S.VERIFYING),
     Transition(_S.AUTHENTICATE, _E.PROOF_PENDING, _A.WAIT, _S.VERIFYING),
-    # a callback handler found the credential, and hashing is not for its threads
+    # a callback handler found the credential; its threads must not hash
     Transition(_S.VERIFYING, _E.PROOF_PENDING, _A.WAIT, _S.VERIFYING),
     Transition(_S.AUTHENTICATE, _E.OTHER_API, _A.REFUSE_STATE, _S.FAILED),
     Transition(_S.COMPLETE, _E.REAUTHENTICATION, _A.BEGIN, _S.REAUTHENTICATION_HANDSHAKE),
@@ -139,7 +139,7 @@ _INDEX: Final = {(row.state, row.event): row for row in SASL_SERVER_TRANSITIONS}
 
 
 def transition(state: SaslState, event: SaslEvent) -> Transition:
-    """Return the row for this state and event; the closing one where the table has none."""
+    """Return the row for this state and event, the closing row if the table has none."""
     return _INDEX.get((state, event)) or Transition(state, event, SaslAction.CLOSE, SaslState.FAILED)
 
 

@@ -25,22 +25,22 @@ MAX_RECEIVE_SIZE: Final = Setting(
 )
 
 FRAMES_PER_AUTHENTICATION: Final = 16
-"""Most frames in one login. The longest legitimate one, Kerberos after a refused ApiVersions, takes 6; Kafka
-has no bound and lets an unauthenticated peer request versions for ever."""
+"""The maximum number of frames in one login. The longest legitimate login, Kerberos after a refused
+ApiVersions, takes 6. Kafka has no limit, so an unauthenticated client can request versions for ever."""
 
 MIN_REAUTHENTICATION_INTERVAL_MS: Final = 1000
 """Time between the starts of two re-authentications, as in Kafka (KIP-368)."""
 
 CLAIMED_NAME_MAX_CHARACTERS: Final = 256
-"""Most characters kept of a claimed name, which may fill a frame: one more than is logged, so that a
-truncated name is recognizable."""
+"""The maximum length of a stored claimed name, which may fill a frame: one character more than is logged, so
+that a truncated name is recognizable."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaslServerSettings:
     """One listener's settings, by Kafka's keys.
 
-    `connections_max_reauth_ms` is by mechanism; a missing or non-positive value sets no limit.
+    `connections_max_reauth_ms` is by mechanism; a missing or non-positive value means no limit.
     """
 
     connections_max_reauth_ms: Mapping[str, int] = field(default_factory=dict)
@@ -55,17 +55,18 @@ class SaslServerSettings:
 
 
 class SessionLife(NamedTuple):
-    """The lifetime of a session: as reported to the client, and when we end it (monotonic clock)."""
+    """The lifetime of a session: the value reported to the client, and the time when it expires (monotonic
+    clock)."""
 
     lifetime_ms: int
     expires_at_ms: int | None
 
 
 def session_life(clock: Clock, credential_expires_at_ms: int | None, max_reauth_ms: int) -> SessionLife:
-    """Return the life of a session that begins now (KIP-368).
+    """Return the lifetime of a session that starts now (KIP-368).
 
-    The credential's expiry counts even if `connections.max.reauth.ms` is off; with neither the session is
-    unlimited. Values that would exceed an int64 are clamped to it.
+    The credential's expiry counts even if `connections.max.reauth.ms` is off; without both, the session is
+    unlimited. Values are limited to an int64.
     """
     if credential_expires_at_ms is None and max_reauth_ms <= 0:
         return SessionLife(0, None)

@@ -1,4 +1,4 @@
-"""JSON Web Tokens as bearers of an identity: their parts, the keys that sign them, and their validation."""
+"""JSON Web Tokens as bearer tokens: their parts, the keys that sign them, and their validation."""
 
 from kustos.auth.jwt.keys import (
     JWKS_MAX_BYTES,

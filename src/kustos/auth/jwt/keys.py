@@ -1,7 +1,8 @@
-"""The public keys of a token's issuer: a JSON Web Key Set (RFC 7517) and the choice of the key for a token.
+"""The public keys of a token's issuer: a JSON Web Key Set (RFC 7517), and the selection of the key for a
+token.
 
-A key is used only with the algorithms of its type, so no token can have a public key taken for the secret of
-an HMAC. Symmetric keys, keys for encryption and RSA keys below 2048 bits are left out.
+A key is used only with the algorithms of its type, so a token cannot make kustos use a public key as an HMAC
+secret. Symmetric keys, encryption keys and RSA keys below 2048 bits are ignored.
 """
 
 import base64
@@ -12,13 +13,14 @@ from typing import Any, Final
 from kustos.extras import needs_extra
 
 JWKS_MAX_BYTES: Final = 1_048_576
-"""The largest key set that is read; a set of ten RSA keys with certificates takes 30,000."""
+"""The largest accepted key set; a set of ten RSA keys with certificates has 30,000 bytes."""
 
 KEYS_MAX: Final = 100
 """Most keys of a set. Providers have one to ten."""
 
 KEYS_TRIED_MAX: Final = 4
-"""Most keys tried for a token without a key id: the old and the new one of a rotation, and some room."""
+"""The maximum number of keys tried for a token without a key id: the old and the new key of a rotation, and
+some more."""
 
 RSA_BITS_MIN: Final = 2048
 """As in Kafka; RFC 7518 requires it of RS256."""
@@ -31,14 +33,14 @@ ALGORITHMS: Final = {
     "EdDSA": frozenset({"Ed25519", "Ed448"}),
     "Ed25519": frozenset({"Ed25519"}),
 }
-"""Accepted algorithm -> the kinds of keys that it verifies with."""
+"""Accepted algorithm -> the kinds of its keys."""
 
 _KINDS: Final = frozenset[str]().union(*ALGORITHMS.values())
 _PURPOSE: Final = "a login by OAUTHBEARER"
 
 
 class JwksError(ValueError):
-    """The text is not a key set; the message never holds a part of it."""
+    """The text is not a key set; the message never contains a part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ NO_KEYS: Final = SigningKeys()
 
 
 def load_signatures() -> None:
-    """Import what signatures need, which otherwise the first token would wait for.
+    """Import the modules for signatures, so the first token does not wait for the import.
 
     Raise `ExtraMissingError` if it is not installed.
     """
@@ -103,7 +105,7 @@ def parse_jwks(data: bytes) -> SigningKeys:
 
 
 def _signing_key(entry: dict[str, Any]) -> SigningKey | None:
-    """Return the key of an entry, None if it is not one for signatures, or none that we know."""
+    """Return the key of an entry, None if it is not a supported signature key."""
     with needs_extra("oauth", _PURPOSE):
         from joserfc import jwk
         from joserfc.errors import JoseError
@@ -115,7 +117,7 @@ def _signing_key(entry: dict[str, Any]) -> SigningKey | None:
         kind = entry.get("crv")
     if kind not in _KINDS or entry.get("use") not in {None, "sig"}:
         return None
-    # neither the private half, if somebody published it, nor what else an entry has is needed
+    # other members, such as a private half that was published by mistake, are not needed
     public: dict[str, Any] = {
         name: entry[name] for name in ("kty", "crv", "n", "e", "x", "y") if name in entry
     }
@@ -134,9 +136,10 @@ def _bits(modulus: str) -> int:
 
 
 def is_signed_by(key: SigningKey, token: str, algorithm: str) -> bool:
-    """Return whether the key signed this compact token with this algorithm, one that it `fits`.
+    """Return whether the key signed this compact token with this algorithm, which it `fits`.
 
-    The token was read already (`TokenParts`): its header names the algorithm and has nothing critical.
+    The caller has parsed the token (`TokenParts`): its header names the algorithm and has no critical
+    extension.
     """
     with needs_extra("oauth", _PURPOSE):
         from joserfc.errors import JoseError

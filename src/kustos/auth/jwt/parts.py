@@ -1,6 +1,6 @@
 """The three parts of a compact JWT (RFC 7515, RFC 7519), read strictly.
 
-What two readers could read differently is refused, such as an object with the same name twice.
+Texts that two parsers could read differently are refused, such as an object with a duplicate name.
 """
 
 import base64
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 TOKEN_MAX_CHARACTERS: Final = 65_536
-"""The longest token that is read: tokens with hundreds of groups take some 20,000."""
+"""The longest accepted token: tokens with hundreds of groups have about 20,000 characters."""
 
 SECONDS_MAX: Final = (2**63 - 1) // 1000
 """The latest time that fits an int64 in milliseconds."""
@@ -21,12 +21,12 @@ _PART: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class TokenError(ValueError):
-    """The token is refused; the text is for our log and holds no part of the token."""
+    """The token is refused; the text is for the log and contains no part of the token."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenParts:
-    """A token that was read, but proves nothing yet."""
+    """A parsed token that is not verified yet."""
 
     text: str = field(repr=False)
     header: Mapping[str, Any] = field(repr=False)
@@ -54,7 +54,7 @@ class TokenParts:
         return value
 
     def number_of(self, claim: str) -> int | float | None:
-        """Return a time in seconds, None if there is none; raise `TokenError` for what is not a number."""
+        """Return a time in seconds, None if there is none; raise `TokenError` if it is not a number."""
         value = self.claims.get(claim)
         if value is None:
             return None
@@ -66,7 +66,7 @@ class TokenParts:
         return value
 
     def claimed_name(self, claim: str) -> str | None:
-        """Return the name in the token, proven or not, None if it has none that can be read."""
+        """Return the name in the token, proven or not, None if it has no readable name."""
         value = self.claims.get(claim)
         return value if isinstance(value, str) else None
 
@@ -78,10 +78,11 @@ def _json_object(part: str, what: str) -> Mapping[str, Any]:
         data = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
         found = _STRICT.decode(data.decode())
         if b"\\u" in data:
-            # half a character, which an escape can be (RFC 7493, section 2.1), is none that a log can hold
+            # a lone surrogate, which an escape can produce (RFC 7493, section 2.1), cannot be written to a
+            # log
             json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
-        # Python's own errors hold the text
+        # Python's own errors contain the text
         raise TokenError(f"the {what} is not a JSON object with each name once") from None
     if not isinstance(found, dict):
         raise TokenError(f"the {what} is not a JSON object")

@@ -1,9 +1,9 @@
 """The validation of a signed token, as Kafka's BrokerJwtValidator does it with jose4j.
 
 A pure function of token, keys, rules and time. First the signature, then the claims. It is stricter than
-Kafka in these points: a token issued in the future is refused; a key that names an algorithm verifies no
-other one; keys of an HMAC are never used; nested and encrypted tokens, and those with critical headers, are
-refused. Without an expected audience Kafka refuses every token that has one; here none is then looked at.
+Kafka: it refuses tokens issued in the future, nested and encrypted tokens, and tokens with critical headers;
+it uses a key only with the algorithm that the key names, and never uses HMAC keys. If no audience is
+expected, Kafka refuses every token with an audience; kustos ignores the audience.
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from kustos.auth.mechanisms.oauthbearer import INVALID_TOKEN, AcceptedToken, Ref
 from kustos.settings import INT32_MAX, TEXT, Scope, Setting, list_of, whole_number
 
 KEY_ID_MAX_CHARACTERS: Final = 1000
-"""The longest key id that is looked for, as in Kafka."""
+"""The longest key id that is looked up, as in Kafka."""
 
 BLANKS: Final = "".join(map(chr, range(0x21)))
-"""What Java's `trim` removes."""
+"""The characters that Java's `trim` removes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +77,15 @@ class TokenClaimRules:
 
 @dataclass(frozen=True, slots=True)
 class TokenVerdict:
-    """The outcome, and the id of the key that the token names and the key set lacks, None for a known one."""
+    """The outcome, and the key id of the token if the key set does not contain it, else None."""
 
     outcome: AcceptedToken | RefusedToken
     unknown_key_id: str | None = None
 
 
 def validate_signed(token: str, keys: SigningKeys, rules: TokenClaimRules, now_ms: int) -> TokenVerdict:
-    """Return what the token proves at this wall time, or why it is refused; raise only for our own faults."""
+    """Return the identity that the token proves at this wall time, or the reason why it is refused; raise
+    only for bugs of kustos."""
     parts: TokenParts | None = None
     try:
         parts = TokenParts.parse(token)
@@ -107,12 +108,12 @@ def _header(parts: TokenParts) -> tuple[str, str | None]:
     """Return algorithm and key id; raise `TokenError`."""
     algorithm, key_id = parts.header.get("alg"), parts.header.get("kid")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS or not parts.has_signature:
-        # the algorithm is shown only if it is a known one: the peer wrote it
+        # the message names the algorithm only if it is a known one, because the peer wrote it
         raise TokenError(f"it is not signed with one of the algorithms {', '.join(ALGORITHMS)}")
     if key_id is not None and not isinstance(key_id, str):
         raise TokenError("its key id is not text")
     if "crit" in parts.header or "b64" in parts.header:
-        # RFC 7797 makes `b64` critical: it changes what the signature is of
+        # RFC 7797 makes `b64` critical: it changes the signed content
         raise TokenError("it has critical headers, which are not supported")
     content_type = parts.header.get("cty")
     if isinstance(content_type, str) and content_type.lower().removeprefix("application/") == "jwt":
@@ -144,7 +145,7 @@ def _accepted(parts: TokenParts, rules: TokenClaimRules, now_s: int) -> Accepted
 def _require_times(parts: TokenParts, skew_s: int, now_s: int) -> int:
     """Return when the token expires (seconds, wall time); raise `TokenError` if it is not valid now."""
     times = {claim: parts.number_of(claim) for claim in ("exp", "iat", "nbf")}
-    # as in Kafka fractions of a second are cut off
+    # as in Kafka, fractions of a second are truncated
     seconds = {claim: int(value) for claim, value in times.items() if value is not None}
     for claim in ("exp", "iat"):
         if not 0 <= seconds.get(claim, -1) <= SECONDS_MAX:
@@ -169,7 +170,7 @@ def _require_audience(claim: Any, expected: frozenset[str]) -> None:
 
 
 def _scopes(claim: Any, name: str) -> frozenset[str]:
-    """Return the scopes; a text is one scope, whatever blanks it has, as in Kafka."""
+    """Return the scopes; a string is one scope, even if it contains blanks, as in Kafka."""
     if isinstance(claim, str):
         claim = [claim]
     if not isinstance(claim, list):

@@ -1,8 +1,8 @@
 """The validation of a token without a signature (Kafka's OAuthBearerUnsecuredValidatorCallbackHandler).
 
-Anybody can write such a token: it is for tests of clients, and used only where the settings name it. It is
-stricter than Kafka: it does not turn claims of other types into text, and each name may occur only once. It
-accepts Base64 for URLs, which Kafka 4.3 does not here.
+Any client can write such a token: it is for tests of clients, and used only if the settings enable it. It is
+stricter than Kafka: it does not convert claims of other types to text, and each name may occur only once. It
+accepts URL-safe Base64, which Kafka 4.3 does not accept here.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ class UnsecuredTokenRules:
 
 
 def validate_unsecured(token: str, rules: UnsecuredTokenRules, now_ms: int) -> AcceptedToken | RefusedToken:
-    """Return what the token says of itself at this wall time, or why it is refused."""
+    """Return the identity that the token claims at this wall time, or the reason why it is refused."""
     parts: TokenParts | None = None
     try:
         parts = TokenParts.parse(token)
@@ -93,7 +93,7 @@ def _require_times(parts: TokenParts, skew_ms: int, now_ms: int) -> int:
 
 
 def _scopes(claim: Any, name: str) -> frozenset[str]:
-    """Return the scopes without empty ones; a text is one scope, whatever blanks it has."""
+    """Return the non-empty scopes; a string is one scope, even if it contains blanks."""
     texts = [claim] if isinstance(claim, str) else claim
     if texts is None:
         return frozenset()

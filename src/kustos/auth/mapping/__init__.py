@@ -1,4 +1,4 @@
-"""Rules that turn the name in a certificate or a Kerberos ticket into the name of a user."""
+"""Rules that map the name in a certificate or a Kerberos ticket to the name of a user."""
 
 from kustos.auth.mapping.certificate_rules import ssl_principal_mapper
 from kustos.auth.mapping.distinguished_names import rfc2253_of_der

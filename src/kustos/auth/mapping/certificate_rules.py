@@ -1,9 +1,9 @@
-"""`ssl.principal.mapping.rules`: from the name in a certificate to the name of a user (KIP-371).
+r"""`ssl.principal.mapping.rules`: they map the name in a certificate to the name of a user (KIP-371).
 
     DEFAULT | RULE:<pattern>/<replacement>/[L|U]
 
-Rules are separated by commas, and the first whose pattern matches the whole name gives the user: every match
-in the name is replaced, then the case is changed. Within pattern and replacement a backslash goes before `/`.
+Commas separate rules. The first rule whose pattern matches the whole name applies: it replaces every match in
+the name, then changes the case. Within the pattern and the replacement, `/` is written `\/`.
 """
 
 import re
@@ -25,14 +25,14 @@ from kustos.auth.mapping.replacements import (
 """Kafka's default of `ssl.principal.mapping.rules`: the whole name."""
 
 MAX_RULES_CHARACTERS: Final = 65_536
-"""Most characters of the setting; `MAX_RULES` rules of ordinary length have a tenth of it."""
+"""The maximum length of the setting; `MAX_RULES` rules of usual length have a tenth of it."""
 
 _PART: Final = r"(?:\\[^\n\r\x85\u2028\u2029]|[^\\/])*"
 _RULE: Final = re.compile(rf"RULE:(?P<pattern>{_PART})/(?P<replacement>{_PART})/(?P<case>[LU]?)")
 _BLANKS: Final = re.compile(r"\s+", re.ASCII)
 _SEPARATOR: Final = re.compile(r"\s*(?:,\s*|\Z)", re.ASCII)
 _TRIMMED: Final = "".join(map(chr, range(0x21)))
-"""What Java's `trim` takes away."""
+"""The characters that Java's `trim` removes."""
 
 _CASES: Final[dict[str, Callable[[str], str]]] = {"L": str.lower, "U": str.upper, "": str}
 
@@ -54,8 +54,8 @@ def ssl_principal_mapper(rules: str) -> Callable[[str], str]:
     """Return the function from the name in a certificate, in RFC 2253's form, to the name of the user.
 
     Raise `MappingRuleError` for rules that are not valid. The function raises `NoMatchingRuleError` for a
-    name that no rule matches, that has more than `MAX_NAME_CHARACTERS`, or that has a line break; such a
-    connection must be closed. Empty rules match nothing, as in Kafka.
+    name that no rule matches, that has more than `MAX_NAME_CHARACTERS`, or that has a line break; the caller
+    must close such a connection. Empty rules match nothing, as in Kafka.
     """
     if len(rules) > MAX_RULES_CHARACTERS:
         raise MappingRuleError(f"the rules have more than {MAX_RULES_CHARACTERS} characters, shorten them")

@@ -1,7 +1,7 @@
-"""The name in a certificate as text, letter for letter as Java's `X500Principal.getName()` (RFC 2253).
+"""The name in a certificate as text, exactly as Java's `X500Principal.getName()` writes it (RFC 2253).
 
-The last part of the name comes first. The nine attribute types of RFC 2253 have a keyword; any other is a
-number with the DER of its value as `#hex`, and so is a value that is not text.
+The last part of the name comes first. The nine attribute types of RFC 2253 have a keyword; any other type is
+written as a number, with the DER of its value as `#hex`. A value that is not text is also written as `#hex`.
 """
 
 from typing import Final
@@ -30,8 +30,9 @@ _BLANK: Final = " \r"
 def rfc2253_of_der(data: bytes) -> str:
     """Return the text of a DER-encoded Name; raise `NoMatchingRuleError` for bytes that are not one.
 
-    The attributes of a multi-valued part keep their order. Java reads every text as UTF-8, and replaces what
-    is not by U+FFFD. Here such a name is refused: different names must not become the same user.
+    The attributes of a multi-valued part keep their order. Java decodes every text as UTF-8 and replaces
+    invalid bytes with U+FFFD. kustos refuses such a name, because different names must not become the same
+    user.
     """
     try:
         parts = [_relative(part) for part in der_bodies(der_body(data, DerTag.SEQUENCE), DerTag.SET)]
@@ -58,7 +59,8 @@ def _attribute(body: bytes) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return the text with a backslash before what RFC 2253 reserves, and before blanks at its ends."""
+    """Return the text with a backslash before the reserved characters of RFC 2253, and before blanks at its
+    ends."""
     escaped = "".join(
         f"\\{character}" if character in _ESCAPED else "\\00" if character == "\0" else character
         for character in text

@@ -1,9 +1,10 @@
-"""Regular expressions of Java, translated for RE2, which matches in time linear in the text.
+"""Translates regular expressions of Java for RE2, which matches in linear time.
 
-Java's Pattern and RE2 find the same matches for what this module accepts. It writes out what the two define
-differently, such as `\\s` and `.`, and refuses what RE2 lacks (look-around, references back, possessive
-quantifiers), what Java defines differently from release to release (`\\b`), and what nobody needs in a rule.
-Texts with line breaks match nothing here, so `$` and `.` mean the same, and the flags `s`, `m`, `d` nothing.
+Java's Pattern and RE2 find the same matches for what this module accepts. It rewrites forms that the two
+define differently, such as `\\s` and `.`. It refuses forms that RE2 does not support (look-around,
+back-references, possessive quantifiers), forms whose meaning depends on the Java release (`\\b`), and forms
+that rules do not need. Texts with line breaks never match, so `$` and `.` have the same meaning in both, and
+the flags `s`, `m`, `d` have no effect.
 """
 
 import re
@@ -14,7 +15,8 @@ from typing import Final, NoReturn
 from kustos.auth.errors import MappingRuleError
 
 MAX_PATTERN_CHARACTERS: Final = 1024
-"""Most characters of one pattern: rules in use have less than a hundred. It bounds the compiled program."""
+"""The maximum length of a pattern, which bounds the compiled program. Rules in use have less than a hundred
+characters."""
 
 Range = tuple[int, int]
 
@@ -59,13 +61,13 @@ class TranslatedPattern:
 
 @dataclass(slots=True)
 class _Level:
-    """An open group: whether what was read of it can match nothing, and its flag `i`."""
+    """An open group: whether its content so far can match the empty string, and its flag `i`."""
 
     ignores_case: bool
     can_be_empty: bool = True
-    """Of the alternative that is read."""
+    """The current alternative."""
     alternative_can_be_empty: bool = False
-    """Of any alternative before it."""
+    """Any earlier alternative."""
 
 
 @dataclass(slots=True)
@@ -84,7 +86,7 @@ class _Translation:
 
 
 def translate(pattern: str) -> TranslatedPattern:
-    """Return Java's `pattern` for RE2; raise `MappingRuleError` for what Java or this module refuses."""
+    """Return Java's `pattern` for RE2; raise `MappingRuleError` if Java or this module refuses it."""
     if len(pattern) > MAX_PATTERN_CHARACTERS:
         raise MappingRuleError(f"a pattern is longer than {MAX_PATTERN_CHARACTERS} characters, shorten it")
     state = _Translation(pattern)
@@ -141,7 +143,7 @@ def _atom(state: _Translation, text: str) -> None:
 
 
 def _settle(state: _Translation) -> None:
-    """Count the last atom into its level, once it is known that no quantifier makes it optional."""
+    """Add the last atom to its level when no quantifier can make it optional any more."""
     following = state.pattern[state.position : state.position + 1]
     optional = following in {"*", "?"} or state.pattern.startswith(("{0,", "{0}"), state.position)
     if not (optional or state.atom_can_be_empty):
@@ -249,7 +251,7 @@ def _escape(state: _Translation) -> None:
 
 
 def _escaped(state: _Translation) -> list[Range]:
-    """Return what an escape stands for; the position is then behind it."""
+    """Return the characters that an escape matches, and move the position behind it."""
     start = state.position + 1
     letter = state.pattern[start : start + 1]
     if letter.lower() in _PREDEFINED:
@@ -276,7 +278,7 @@ def _escaped(state: _Translation) -> list[Range]:
 
 
 def _bracketed(state: _Translation) -> str:
-    """Read a class in brackets; the position is then behind it."""
+    """Read a class in brackets, and move the position behind it."""
     state.position += 1
     negated = state.pattern.startswith("^", state.position)
     state.position += negated

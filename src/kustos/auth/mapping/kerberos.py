@@ -1,11 +1,11 @@
-"""`sasl.kerberos.principal.to.local.rules`: from a Kerberos principal to the name of a user.
+"""`sasl.kerberos.principal.to.local.rules`: they map a Kerberos principal to the name of a user.
 
     DEFAULT | RULE:[<n>:<format>](<pattern>)s/<from>/<to>/g/[L|U]
 
-A rule is for names of n components (service, and host if it has one). The format makes a text of them: `$0`
-is the realm, `$1` the service, `$2` the host. If the pattern matches all of that text, `from` is replaced in
-it: once, or everywhere with `g`. `DEFAULT` takes the service of names in the node's own realm. The first rule
-that applies gives the user.
+A rule applies to names of n components (service, and optionally host). The format builds a text from them:
+`$0` is the realm, `$1` the service, `$2` the host. If the pattern matches the whole text, `from` is replaced
+in it: once, or everywhere with `g`. `DEFAULT` returns the service of names in the node's own realm. The first
+rule that applies determines the user.
 """
 
 import re
@@ -30,7 +30,7 @@ _RULE: Final = re.compile(
 )
 _PARAMETER: Final = re.compile(r"([^$]*)(\$[0-9]*)?")
 _MAX_DIGITS: Final = 9
-"""Java's numbers have no more, for sure; components are two at most."""
+"""Java's integers have at most this many digits; a name has at most two components."""
 
 _CASES: Final[dict[str | None, Callable[[str], str]]] = {"L": str.lower, "U": str.upper, None: str}
 
@@ -55,7 +55,7 @@ class KerberosName:
 
     @property
     def components(self) -> tuple[str, ...]:
-        """What `$0`, `$1` and `$2` of a format stand for: realm, service and host."""
+        """The values of `$0`, `$1` and `$2` in a format: realm, service and host."""
         return (self.realm or "", self.service, *(() if self.host is None else (self.host,)))
 
 
@@ -83,9 +83,9 @@ def kerberos_shortener(rules: Sequence[str], default_realm: str) -> Callable[[st
     """Return the function from a principal's text to the name of the user.
 
     `default_realm`: the node's own, empty if it has none. Raise `MappingRuleError` for rules that are not
-    valid. The function raises `NoMatchingRuleError` for a malformed name, one that no rule applies to, one
-    that a rule turns into a text with `/` or `@`, and one that is too long or has a line break in it.
-    A name without realm is the user, whatever the rules, as in Kafka.
+    valid. The function raises `NoMatchingRuleError` for a name that is malformed, too long or contains a line
+    break, for a name that no rule applies to, and if the result contains `/` or `@`. As in Kafka, a name
+    without a realm is always the user itself.
     """
     check_rule_count(len(rules))
     parsed = tuple(_parse(text) for text in rules)

@@ -1,8 +1,8 @@
-"""Matching and replacing as Java's Matcher does, in time that a stranger's name cannot stretch.
+"""Matches and replaces as Java's Matcher does, in a time that no client's name can increase.
 
-Whoever has a certificate or a ticket chooses parts of the name that rules are applied to. So names are short,
-and the engine is RE2: a pattern such as `(a+)+b`, on which engines that backtrack take minutes, takes it
-microseconds. `replace_all` may scan the name once for each of its characters.
+A client with a certificate or a ticket chooses parts of its name. So names are limited, and the engine is
+RE2: a pattern such as `(a+)+b`, which takes a backtracking engine minutes, takes RE2 microseconds.
+`replace_all` may scan the name once for each of its characters.
 """
 
 import re
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 DEFAULT_RULE: Final = "DEFAULT"
 
 MAX_NAME_CHARACTERS: Final = 1024
-"""Most characters of a name that rules are applied to: X.520 allows 64 for most parts of a name. Twenty times
-what names in use have, and 1024 scans of it are done in milliseconds."""
+"""Most characters of a name that rules are applied to: X.520 allows 64 for most parts of a name. Usual names
+have a twentieth of it, and 1024 scans of it take milliseconds."""
 
 MAX_RULES: Final = 128
 """Most rules of one setting: a name that no rule matches is compared with all of them."""
 
 _MAX_PROGRAM_BYTES: Final = 1_048_576
-"""RE2's limit for one compiled pattern; one that needs more is refused at the start."""
+"""RE2's memory limit for one compiled pattern; a pattern that needs more is refused at startup."""
 
 _LINE_BREAK: Final = re.compile("[\n\r\x85\u2028\u2029]")
 _GROUP_REFERENCE: Final = re.compile(r"\$(\d+)", re.ASCII)
@@ -67,7 +67,7 @@ class JavaPattern:
     def replace(self, name: str, template: Template, *, every: bool) -> str:
         """Return the name with its first match replaced, or every one.
 
-        As in Java a match of nothing may follow right behind another match.
+        As in Java, an empty match may directly follow another match.
         """
         out: list[str] = []
         copied = position = 0
@@ -83,7 +83,7 @@ class JavaPattern:
 
 
 def check_name(name: str) -> None:
-    """Raise `NoMatchingRuleError` for a name that no rule may see: too long, or with a line break in it."""
+    """Raise `NoMatchingRuleError` for a name that is too long or contains a line break."""
     if len(name) > MAX_NAME_CHARACTERS:
         raise NoMatchingRuleError(f"the name is longer than {MAX_NAME_CHARACTERS} characters")
     if _LINE_BREAK.search(name):
@@ -93,7 +93,8 @@ def check_name(name: str) -> None:
 def match_rule(expression: re.Pattern[str], text: str, form: str) -> re.Match[str] | None:
     """Return the parts of a rule, None for `DEFAULT`; raise `MappingRuleError`.
 
-    `form`: how rules are written."""
+    `form` is the syntax of a rule, for the message.
+    """
     if text == DEFAULT_RULE:
         return None
     found = expression.match(text)
@@ -112,10 +113,10 @@ def check_rule_count(count: int) -> None:
 
 
 def template_of(replacement: str, pattern: JavaPattern) -> Template:
-    """Return a replacement in Java's notation; raise `MappingRuleError` where Java would fail on a match.
+    """Parse a replacement in Java's notation; raise `MappingRuleError` if Java would fail on a match.
 
-    `$n` is group n, with as many digits as name a group of the pattern; `${name}` is one with a name; a
-    backslash makes the next character ordinary.
+    `$n` is group n, with as many digits as form the number of an existing group; `${name}` is a named group;
+    a backslash quotes the next character.
     """
     parts: list[str | int] = []
     position = 0
@@ -157,10 +158,11 @@ def _group(replacement: str, position: int, pattern: JavaPattern) -> tuple[int, 
 
 
 def escape_missing_groups(replacement: str, group_count: int) -> str:
-    """Return a replacement in which references to groups that are not there are ordinary text.
+    """Return a replacement with a backslash before references to missing groups.
 
-    So Kafka does for rules of certificates: not at all if the pattern has no groups, and for a second such
-    reference at a place that the first one's backslash has shifted, where it does not help.
+    Kafka does this for rules of certificates, and this function has the same flaws: it changes nothing if the
+    pattern has no groups, and the backslash for a second reference is at the wrong position, because the
+    first backslash has shifted it.
     """
     if group_count == 0:
         return replacement

@@ -1,4 +1,4 @@
-"""The interface of a mechanism to the machines that carry its tokens."""
+"""The interface between mechanisms and the state machines that exchange their tokens."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from kustos.auth.errors import SaslClientError
 
 @dataclass(frozen=True, slots=True)
 class ProofRefused:
-    """The login is refused, but the exchange goes on, and the peer may never end it.
+    """The login is refused, but the exchange continues, and the peer may never end it.
 
-    It is a failed login from now on; `reason` is for the log. `was_judged`: credentials were checked and are
-    wrong.
+    It counts as a failed login from now on; `reason` is for the log. `was_judged`: credentials were checked
+    and are wrong.
     """
 
     reason: str
@@ -21,7 +21,7 @@ class ProofRefused:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """The exchange goes on: send this token and wait for the next.
+    """The exchange continues: send this token and wait for the next.
 
     `refusal`: set if the token tells the peer that the login is refused.
     """
@@ -49,17 +49,18 @@ MechanismStep = Challenge | Proven
 
 
 HASHING: Final = "hashing"
-"""The group of steps that take thousands of hash rounds, which strangers may cause."""
+"""The group of steps with thousands of hash rounds, which unauthenticated clients may cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockingStep:
-    """The step may block, so it runs off the event loop: `run` returns it, or raises as `respond` does.
+    """The step may block, so it runs outside the event loop: `run` returns the step, or raises as `respond`
+    does.
 
-    It is called once, in any thread; the exchange is left alone until it returned, or returned another one,
-    which is run likewise. Third-party code has threads
-    of its own `group` and a time limit; the login is refused at its end, even if the step still runs. Steps
-    of the group `HASHING` share one thread.
+    The caller calls `run` once, in any thread, and does not use the exchange until it returns. If `run`
+    returns another `BlockingStep`, the caller runs that too. Third-party code runs in the threads of its own
+    `group` with a time limit; after that time the login is refused, even if the step still runs. Steps of the
+    group `HASHING` share one thread.
     """
 
     run: "Callable[[], MechanismStep | BlockingStep]" = field(repr=False)
@@ -68,15 +69,15 @@ class BlockingStep:
 
 
 class Claimant(NamedTuple):
-    """As whom a peer wants to log in: the name of a user, or the id of a delegation token."""
+    """The identity that a peer claims: the name of a user, or the id of a delegation token."""
 
     name: str
     is_token: bool = False
 
 
 NOBODY: Final = Claimant("")
-"""Who is claimed by what nobody finds by trying: tokens with a signature or enough chance (RFC 6749, section
-10.10), and tickets, which are encrypted under keys of chance (RFC 4120)."""
+"""The claimant of credentials that cannot be guessed: tokens with a signature or enough entropy (RFC 6749,
+section 10.10), and tickets, which are encrypted with random keys (RFC 4120)."""
 
 
 class ServerMechanism(Protocol):
@@ -87,9 +88,9 @@ class ServerMechanism(Protocol):
         """The name that the peer claims (a user, a token's id), proven or not; None before it claims one."""
 
     def claim(self, token: bytes) -> Claimant | None:
-        """Return whose password the next token tries, and judge nothing; None if that cannot be told.
+        """Return whose password the next token tries, without checking it; None if this is unknown.
 
-        `NOBODY` if it tries none.
+        `NOBODY` if the token tries no password.
         """
 
     def respond(self, token: bytes) -> MechanismStep | BlockingStep:
@@ -104,7 +105,7 @@ def password_bytes(password: str) -> bytes:
     try:
         return password.encode()
     except UnicodeEncodeError:
-        # Python's own error holds the whole text
+        # Python's own error contains the whole text
         raise SaslClientError("the password is not Unicode text") from None
 
 

@@ -1,8 +1,9 @@
-"""Third-party code in a login: mechanisms and callback handlers, which may block, raise or return nonsense.
+"""Third-party code in a login: mechanisms and callback handlers, which may block, raise or return invalid
+values.
 
-Each of its steps runs off the event loop, under a time limit that the gateway keeps, and its result is
-validated before anybody acts on it. What goes wrong refuses the login; the log names the type of an
-exception, never its text, which may hold what the peer sent.
+Each step runs outside the event loop, with a time limit that the gateway enforces, and its result is
+validated before use. Any failure refuses the login. The log names the type of an exception, never its text,
+which may contain bytes of the peer.
 """
 
 from abc import ABC, abstractmethod
@@ -23,16 +24,16 @@ from kustos.auth.mechanisms.base import (
 )
 
 TOKEN_MAX_BYTES: Final = 524_288
-"""The longest token of a mechanism's own: as long as a client may send (KIP-938)."""
+"""The longest token of a custom mechanism: as long as a client may send (KIP-938)."""
 
 NAME_MAX_CHARACTERS: Final = 32_767
-"""The longest name that Kafka's messages hold."""
+"""The longest name that Kafka's messages allow."""
 
 INT64_MAX: Final = 2**63 - 1
 
 
 class AuthenticateCallbackHandler(ABC):  # noqa: B024 - what it must answer is for its subclasses to say
-    """What operators bring themselves. One object serves one listener of a process.
+    """The base class of custom handlers and mechanisms. One object serves one listener of a process.
 
     It is created without arguments, then configured. Several threads call it at the same time.
     """
@@ -40,13 +41,13 @@ class AuthenticateCallbackHandler(ABC):  # noqa: B024 - what it must answer is f
     def configure(  # noqa: B027 - most need no settings
         self, configs: Mapping[str, str], mechanism: str, options: Mapping[str, str]
     ) -> None:
-        """Take the node's settings, and the options of the mechanism's `sasl.jaas.config`, once and first.
+        """Receive the node's settings, and the options of the mechanism's `sasl.jaas.config`.
 
-        An exception keeps the node from starting.
+        This is called once, before other calls. An exception prevents the start of the node.
         """
 
     def close(self) -> None:  # noqa: B027 - most hold nothing
-        """Release everything; no login comes any more."""
+        """Release all resources; there are no more logins."""
 
 
 class SaslServerExchange(ABC):
@@ -59,13 +60,13 @@ class SaslServerExchange(ABC):
     def respond(self, token: bytes) -> MechanismStep:
         """Return `Challenge(token)` to go on, or `Proven(token, name)` at the end.
 
-        Raise `SaslAuthenticationError` to refuse the client with this text, and any other exception to refuse
-        it with a general one. The former counts as a guess, unless it says `was_judged=False`.
+        Raise `SaslAuthenticationError` to refuse the client with its text, or any other exception to refuse
+        it with a general text. The former counts as a guess, unless it says `was_judged=False`.
         """
 
 
 class SaslServerMechanism(AuthenticateCallbackHandler):
-    """A SASL mechanism of one's own."""
+    """A custom SASL mechanism."""
 
     @abstractmethod
     def exchange(self) -> SaslServerExchange:
@@ -74,14 +75,14 @@ class SaslServerMechanism(AuthenticateCallbackHandler):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """How foreign code runs: in threads of its own `group`, for at most `timeout_ms`."""
+    """Third-party code runs in the threads of its own `group`, for at most `timeout_ms`."""
 
     group: str
     timeout_ms: int
 
 
 class CallbackServer:
-    """A mechanism of kustos whose steps call a callback handler, so that each runs off the loop."""
+    """A mechanism of kustos whose steps call a callback handler, so each step runs outside the event loop."""
 
     __slots__ = ("_around", "_inner")
 
@@ -100,11 +101,11 @@ class CallbackServer:
         return self._inner.claimed_name
 
     def claim(self, token: bytes) -> Claimant | None:
-        """Return what the mechanism of kustos reads in the token."""
+        """Return the claimant in the token, as the mechanism of kustos reads it."""
         return self._inner.claim(token)
 
     def respond(self, token: bytes) -> BlockingStep:
-        """Return the step, to be run in a thread; it returns another one that has to run elsewhere."""
+        """Return the blocking step; it may return another one that must run in another group."""
         return BlockingStep(lambda: self._inner.respond(token), self._around.group, self._around.timeout_ms)
 
 
@@ -126,14 +127,14 @@ class CustomServer:
 
     @property
     def claimed_name(self) -> str | None:
-        """The name that the exchange says the client claims, None if it says nothing usable."""
+        """The name that the client claims according to the exchange, None if that is not a usable name."""
         return self._claimed_name
 
     def claim(self, token: bytes) -> None:
-        """Say nothing: only the mechanism can read its tokens."""
+        """Return None: only the mechanism can read its tokens."""
 
     def respond(self, token: bytes) -> BlockingStep:
-        """Return the step, to be run in a thread."""
+        """Return the blocking step."""
         return BlockingStep(lambda: self._step(token), self._around.group, self._around.timeout_ms)
 
     def _step(self, token: bytes) -> MechanismStep:
@@ -153,12 +154,12 @@ class CustomServer:
 
 
 def called(whose: str, call: Callable[[], object]) -> object:
-    """Return what foreign code returns; raise `CallbackError` for what it raises, except its refusals."""
+    """Return the result of third-party code; raise `CallbackError` for its exceptions other than refusals."""
     try:
         return call()
     except SaslAuthenticationError as error:
-        # the log need not repeat what foreign code made of the client's words
-        # a class of their own may lack the attribute, or hold anything in it
+        # the log does not repeat the text of third-party code, which may quote the client a custom class may
+        # lack the attribute, or have any value in it
         was_judged = getattr(error, "was_judged", True) is not False
         text, reason = _text_of(error), f"{whose} refused the login"
         raise SaslAuthenticationError(text, reason, was_judged=was_judged) from None
@@ -167,7 +168,7 @@ def called(whose: str, call: Callable[[], object]) -> object:
 
 
 def _text_of(error: Exception) -> str:
-    """Return the words of a refusal, such as a message can hold."""
+    """Return the text of a refusal if a message can contain it, else an empty text."""
     try:
         text = str(error)[:REFUSAL_MAX_CHARACTERS]
         text.encode()
@@ -183,7 +184,7 @@ def nonsense(whose: str, answer: object) -> CallbackError:
 
 def checked_step(step: object) -> MechanismStep:
     """Return a mechanism's step, validated; raise `CallbackError`. Only kustos knows delegation tokens."""
-    # a subclass could change after it was checked
+    # a subclass could change after the check
     if type(step) is Challenge and _is_token(step.token):
         return Challenge(step.token)
     if type(step) is Proven and _is_token(step.token) and is_name(step.authorization_id):

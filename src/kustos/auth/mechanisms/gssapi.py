@@ -1,12 +1,13 @@
-"""GSSAPI (RFC 4752), both sides, as Java's SASL speaks it for Kafka; by MIT's library.
+"""GSSAPI (RFC 4752) for servers and clients, compatible with Java's SASL in Kafka; it uses MIT's library.
 
-First the tokens of Kerberos pass until the context is established. Then the server offers, wrapped, the
-security layers that it has and the size of its buffer; only "no layer" is offered, as in Kafka. The client
-answers with its choice, also wrapped, which proves that it has the ticket's key: so a token that somebody
-replays leads nowhere. The authorization id in that answer is ignored, as in Kafka.
+First, both sides exchange Kerberos tokens until the context is established. Then the server sends, wrapped,
+its security layers and the size of its buffer; as in Kafka, it offers only "no layer". The client answers
+with its choice, also wrapped, which proves that it has the ticket's key: so a replayed token is useless. The
+authorization id in that answer is ignored, as in Kafka.
 
 The library reads the keytab and may write its replay cache, so each of its calls is a `BlockingStep` for the
-server. For the client it may contact a KDC, so the driver of a `GssapiClient` calls it off the event loop.
+server. For the client it may contact a KDC, so the driver of a `GssapiClient` calls it outside the event
+loop.
 """
 
 from collections.abc import Callable
@@ -43,12 +44,12 @@ _CHOSEN: Final = bytes([_NO_SECURITY_LAYER, 0, 0, 0])
 """The client's choice: without a layer the size must be 0. No authorization id: it is the principal's."""
 
 _KRB5_ERRORS_BEGIN: Final = 2**32 - 1_765_328_384
-"""Where the codes of RFC 4120, section 7.5.9, begin in MIT's numbers."""
+"""The offset of the codes of RFC 4120, section 7.5.9, in MIT's numbers."""
 
 _TICKET_REFUSED: Final = frozenset(_KRB5_ERRORS_BEGIN + code for code in (*range(31, 39), 41))
-"""A ticket was read and refused: it does not decrypt, has expired, is not valid yet, was replayed, is for
-another service, client, time or address, or was modified. Other codes are of bytes that are not a ticket, and
-of a keytab that lacks the key (45) or cannot be read."""
+"""The codes for a ticket that was read and refused: it does not decrypt, has expired, is not valid yet, was
+replayed or modified, or is for another service, client, time or address. Other codes mean bytes that are not
+a ticket, or a keytab that lacks the key (45) or cannot be read."""
 
 _CHOICE_BYTES: Final = 4
 """The layer and the size of the client's buffer; an authorization id may follow."""
@@ -56,14 +57,14 @@ _CHOICE_BYTES: Final = 4
 
 @unique
 class _Awaits(Enum):
-    """What the client waits for."""
+    """The next message that the client expects."""
 
     CONTEXT = auto()
     """The server's part of the context."""
     OFFER = auto()
     """The layers that the server has."""
     OUTCOME = auto()
-    """The server's word that it accepts our choice."""
+    """The server's confirmation of the choice."""
     NOTHING = auto()
 
 
@@ -130,12 +131,12 @@ class GssapiServer:
         return self._claimed_name
 
     def claim(self, token: bytes) -> Claimant:
-        """Say that nobody's password is tried: who tries one asks the KDC, not us."""
+        """Return `NOBODY`: a client that guesses a password asks the KDC, not kustos."""
         del token
         return NOBODY
 
     def respond(self, token: bytes) -> BlockingStep:
-        """Return the call of the library that answers this token; it raises `SaslMechanismError`."""
+        """Return the library call that answers this token; it raises `SaslMechanismError`."""
         answer: dict[_Stage, Callable[[bytes], MechanismStep]] = {
             _Stage.CONTEXT: self._accept,
             _Stage.EMPTY: self._offer,
@@ -175,7 +176,7 @@ class GssapiServer:
 
 @dataclass(frozen=True, slots=True)
 class GssapiTickets:
-    """Who we are at a KDC, and how long the ticket lasts that proves it."""
+    """The node's own Kerberos credentials, and the lifetime of their ticket."""
 
     principal: str
     lifetime_s: int
@@ -183,12 +184,13 @@ class GssapiTickets:
 
     @classmethod
     def from_keytab(cls, keytab: str, principal: str, cache: str) -> "GssapiTickets":
-        """Log in at the KDC by a keytab, the ticket into this cache; raise `CredentialsError`."""
+        """Log in at the KDC with a keytab and store the ticket in this cache; raise `CredentialsError`."""
         return cls._acquired({"client_keytab": keytab, "ccache": cache}, principal)
 
     @classmethod
     def from_cache(cls, cache: str | None, principal: str | None) -> "GssapiTickets":
-        """Return the tickets of a cache, None: the default one; raise `CredentialsError` if it has none."""
+        """Return the tickets of a cache (None: the default cache); raise `CredentialsError` if it has
+        none."""
         return cls._acquired({} if cache is None else {"ccache": cache}, principal)
 
     @classmethod
@@ -211,7 +213,7 @@ class GssapiTickets:
         return cls(owner, lifetime_s, found)
 
     def context(self, service: str, host: str) -> Any:
-        """Return a new context towards `service` on `host`; both sides must prove who they are."""
+        """Return a new context to `service` on `host` with mutual authentication."""
         import gssapi
 
         return gssapi.SecurityContext(
@@ -242,7 +244,7 @@ class GssapiClient:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the server proved that it is the service, and accepted our choice."""
+        """Whether the server authenticated itself and accepted the choice."""
         return self._awaits is _Awaits.NOTHING
 
     def first(self) -> bytes:
@@ -315,7 +317,8 @@ def default_realm() -> str:
 
 
 def _checked(answer: Callable[[bytes], MechanismStep], token: bytes) -> MechanismStep:
-    """Return the answer; whatever the library refuses is a refused login. Only a ticket is judged."""
+    """Return the answer; any error of the library refuses the login. Only a refused ticket counts as
+    judged."""
     import gssapi
 
     try:
@@ -327,13 +330,14 @@ def _checked(answer: Callable[[bytes], MechanismStep], token: bytes) -> Mechanis
 
 
 def _name_of(context: Any) -> str:
-    """Return the client's principal; raise `PrincipalBuilderError` for none, or for odd characters."""
+    """Return the client's principal; raise `PrincipalBuilderError` if there is none, or for invalid
+    characters."""
     import gssapi
 
     if context.actual_flags & gssapi.RequirementFlag.anonymity:
         raise PrincipalBuilderError("the GSSAPI client is anonymous")
     name = str(context.initiator_name)
-    # the library writes `\` before a `/` or `@` within a part, which rules would take for a separator
+    # the library writes `\` before a `/` or `@` within a part, which rules would parse as a separator
     if "\\" in name:
         raise PrincipalBuilderError("the GSSAPI client's name has a separator within a part")
     return name

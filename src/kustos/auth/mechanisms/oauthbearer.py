@@ -1,12 +1,12 @@
-"""OAUTHBEARER (RFC 7628, KIP-255) as Kafka's OAuthBearerSaslServer and OAuthBearerSaslClient speak it.
+"""OAUTHBEARER (RFC 7628, KIP-255), compatible with Kafka's OAuthBearerSaslServer and OAuthBearerSaslClient.
 
-A refused token does not end the exchange at once: the server answers a JSON document with the status, the
-client must send the byte 1, and only then comes the refusal, with the JSON as its text. Any other message in
-place of the byte 1 is read as a new initial response. The login has failed with the document, as a client
-that knows it need not send the byte.
+A refused token does not end the exchange at once: the server answers with a JSON document that has the
+status, the client must send the byte 1, and then the server sends the refusal with the JSON as its text. Any
+other message instead of the byte 1 is read as a new initial response. The login counts as failed when the
+document is sent, because a client may omit the byte.
 
-It differs from Kafka's in one point: a scheme other than `Bearer` is refused with the general sentence, while
-Kafka's server fails over it and closes the connection without an answer.
+One difference from Kafka: a scheme other than `Bearer` is refused with the general message, while Kafka's
+server throws an exception and closes the connection without an answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ _CONTROL_A: Final = b"\x01"
 
 @dataclass(frozen=True, slots=True)
 class AcceptedToken:
-    """What a valid token proves: the principal's name, the expiry (wall time), the scopes."""
+    """A valid token: the principal's name, the expiry (wall time), the scopes."""
 
     principal_name: str
     expires_at_ms: int
@@ -48,10 +48,10 @@ class AcceptedToken:
 
 @dataclass(frozen=True, slots=True)
 class RefusedToken:
-    """Why a token is refused: `status` and `scope` for the client, `reason` for the log.
+    """A refused token: `status` and `scope` for the client, `reason` for the log.
 
-    `claimed_name` is the name in the token, proven by nothing; None if it could not be read. `was_judged`:
-    False for text that is not a token at all, so that there was nothing to verify.
+    `claimed_name` is the unproven name in the token, None if it could not be read. `was_judged`: False if the
+    text is not a token, so there was nothing to verify.
     """
 
     status: str
@@ -68,15 +68,15 @@ class RefusedToken:
 
 
 TokenValidator = Callable[[str], AcceptedToken | RefusedToken]
-"""A token → what it proves, or why it is refused; answers from memory, never raises for a token's content."""
+"""A token → accepted or refused; it does no IO and never raises for the content of a token."""
 
 
 ExtensionValidator = Callable[[AcceptedToken, Mapping[str, str]], Mapping[str, str]]
-"""A valid token and the SASL extensions beside it (KIP-342) → those that are not allowed, with the reason."""
+"""A valid token and its SASL extensions (KIP-342) → the extensions that are not allowed, with the reason."""
 
 
 def any_extensions(_token: AcceptedToken, _extensions: Mapping[str, str]) -> Mapping[str, str]:
-    """Allow all extensions, as Kafka's own validators do; nothing here reads them."""
+    """Allow all extensions, as Kafka's own validators do; kustos does not use them."""
     return {}
 
 
@@ -104,12 +104,12 @@ class OAuthBearerServer:
         return self._claimed_name
 
     def claim(self, token: bytes) -> Claimant:
-        """Say that nobody's password is tried: a token that is accepted was issued, not guessed."""
+        """Return `NOBODY`: an accepted token was issued, not guessed."""
         del token
         return NOBODY
 
     def respond(self, token: bytes) -> MechanismStep:
-        """Return the proven principal, or the JSON document that says why the token is refused.
+        """Return the proven principal, or the JSON document with the reason of the refusal.
 
         Raise `SaslAuthenticationError` after the client's byte 1, and for an authorization id other than
         the principal, or an extension that is not allowed; `SaslMechanismError` for a malformed message.
@@ -146,7 +146,7 @@ class OAuthBearerServer:
 
 @dataclass(frozen=True, slots=True)
 class BearerToken:
-    """A token that we send, with its SASL extensions; neither is ever shown."""
+    """A token for a login of kustos, with its SASL extensions; `repr` shows neither."""
 
     value: str = field(repr=False)
     extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -182,7 +182,7 @@ class OAuthBearerClient:
     def respond(self, token: bytes) -> bytes | None:
         """Return the byte 1 after the server's error document, None after its empty token.
 
-        Raise `SaslClientError` if the server goes on after either.
+        Raise `SaslClientError` if the server continues after either.
         """
         if self._complete or self._refused:
             raise SaslClientError("the server goes on after OAUTHBEARER has ended")

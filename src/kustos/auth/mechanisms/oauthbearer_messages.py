@@ -19,13 +19,14 @@ EXTENSIONS_MAX: Final = 64
 """Most SASL extensions of one message; clients send a handful, such as a cluster's id. Kafka has no limit."""
 
 PAIRS_READ_MAX: Final = EXTENSIONS_MAX + 2
-"""How far a message is read to see that it has more than `EXTENSIONS_MAX` beside `auth`."""
+"""The number of parts that are read to find out whether there are more than `EXTENSIONS_MAX` besides
+`auth`."""
 
 AUTH_KEY: Final = "auth"
 
 _SEPARATOR: Final = "\x01"
 _NAME: Final = r"[\x01-\x2b\x2d-\x7f]+"
-"""A name, if `is_escaped` says so, too, as in SCRAM."""
+"""A name, if `is_escaped` also accepts it, as in SCRAM."""
 _KEY: Final = r"[A-Za-z]+"
 _VALUE: Final = r"[\x21-\x7e \t\r\n]+"
 _MESSAGE: Final = re.compile(rf"n,(?:a=({_NAME}))?,\x01((?:{_KEY}={_VALUE}\x01){{0,{PAIRS_READ_MAX}}})\x01")
@@ -36,7 +37,7 @@ _EXTENSION_VALUE: Final = re.compile(_VALUE)
 
 
 class InitialResponseError(ValueError):
-    """The message is not one; the text never holds a part of the token."""
+    """The message is invalid; the text never contains a part of the token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class InitialResponse:
     @classmethod
     def parse(cls, data: bytes) -> "InitialResponse":
         """Return the message; raise `InitialResponseError`."""
-        # invalid UTF-8 becomes characters that no part of a message may have, as in Java
+        # as in Java, invalid UTF-8 becomes characters that no part of a message may contain
         message = _MESSAGE.fullmatch(data.decode(errors="replace"))
         if message is None or not is_escaped((message[1] or "").encode()):
             raise InitialResponseError("Invalid OAUTHBEARER client first message")

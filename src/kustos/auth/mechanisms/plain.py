@@ -1,8 +1,8 @@
-"""PLAIN (RFC 4616) as Kafka's PlainSaslServer speaks it, and its client side.
+"""PLAIN (RFC 4616) for servers and clients, compatible with Kafka's PlainSaslServer.
 
-The refusal texts are Kafka's and are sent to the client. Passwords are kept only as keyed digests, under a
-key that lives as long as the process: a check takes one HMAC and one constant-time comparison, whether or not
-the user exists and whatever the lengths.
+The refusal texts are Kafka's and are sent to the client. Passwords are kept only as keyed digests, with a key
+per process. A check takes one HMAC and one constant-time comparison, regardless of the lengths and of whether
+the user exists.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _MAX_TOKENS: Final = 4  # Kafka stops counting there
 
 
 class PlainUsers:
-    """User names and password digests; immutable, a change makes a new table."""
+    """User names and password digests; immutable, so a change creates a new table."""
 
     __slots__ = ("_decoy", "_digests", "_key")
 
@@ -55,14 +55,14 @@ class PlainUsers:
 
 
 class Passwords(Protocol):
-    """Who the users of PLAIN are."""
+    """The users of PLAIN."""
 
     def verify(self, user: str, password: bytes) -> bool:
         """Return whether this is the user's password; raise `SaslAuthenticationError`."""
 
 
 class ReplaceablePlainUsers:
-    """The users of a listener; `current` is replaced as a whole, also for exchanges that have begun."""
+    """The users of a listener; a replacement of `current` also affects exchanges in progress."""
 
     __slots__ = ("current",)
 
@@ -101,7 +101,7 @@ class PlainServer:
     def respond(self, token: bytes) -> Proven:
         """Return the proven user; raise `SaslAuthenticationError` with Kafka's text.
 
-        A message without a user or a password was not judged: nothing about it was compared.
+        A message without a user or a password does not count as judged, because nothing was compared.
         """
         parts = token.split(b"\0", _MAX_TOKENS)
         if len(parts) != 3:
@@ -112,7 +112,7 @@ class PlainServer:
         if not name:
             text = "Authentication failed: username not specified"
             raise SaslAuthenticationError(text, was_judged=False)
-        # invalid UTF-8 names a user who cannot exist; Java decodes it to replacement characters
+        # no user can have a name with invalid UTF-8; Java decodes it to replacement characters
         user = self._claimed_name = name.decode(errors="replace")
         if not password:
             text = "Authentication failed: password not specified"

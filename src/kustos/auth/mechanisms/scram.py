@@ -1,14 +1,14 @@
-"""SCRAM-SHA-256 and -512 (RFC 5802, RFC 7677) as Kafka's ScramSaslServer and ScramSaslClient speak them.
+"""SCRAM-SHA-256 and -512 (RFC 5802, RFC 7677), compatible with Kafka's ScramSaslServer and ScramSaslClient.
 
-It differs from Kafka's on purpose in one point: in Kafka an unknown user fails at the first token and a wrong
-password at the second, which reveals who exists. Here a user without a credential for the mechanism gets a
-decoy and fails at the same step, time and with the same text as a wrong password. So does a credential below
-4096 iterations, and an unknown delegation token (KIP-48).
+One difference from Kafka is deliberate: in Kafka, an unknown user fails at the first token and a wrong
+password at the second, which reveals which users exist. Here, a user without a credential for the mechanism
+gets a decoy, and fails at the same step, after the same time and with the same text as a wrong password. The
+same is true for a credential below 4096 iterations and for an unknown delegation token (KIP-48).
 
-The credential of a delegation token is computed, not stored. Once it is known, the right proof is accepted at
-once. Any other proof costs the rounds of one credential before it is refused: of a token that logs in all the
-time, of one that never did, and of an id that no token has. So the time of a refusal reveals nothing, only a
-whole exchange costs hashing, and it counts as a failed login of its client's network.
+The credential of a delegation token is computed, not stored. When it is known, a correct proof is accepted at
+once. Any other proof costs the hash rounds of one credential before it is refused, whether the token is in
+use, unused or unknown. So the time of a refusal reveals nothing, only a complete exchange costs hashing, and
+it counts as a failed login of the client's network.
 """
 
 import hmac
@@ -47,11 +47,11 @@ from kustos.auth.mechanisms.scram_messages import (
 from kustos.runtime import Entropy, random_nonce
 
 CredentialLookup = Callable[[str, ScramHash], ServerCredential | None]
-"""(user name, mechanism) → the credential stored at this moment, None if there is none; from memory."""
+"""(user name, mechanism) → the current credential, None if there is none; without IO."""
 
 
 class OwnedToken(NamedTuple):
-    """A delegation token that there is: its owner, and its expiry (wall time)."""
+    """An existing delegation token: its owner and its expiry (wall time)."""
 
     owner_name: str
     expires_at_ms: int
@@ -61,9 +61,9 @@ class OwnedToken(NamedTuple):
 class TokenLogin:
     """A delegation token at login.
 
-    `known` is its credential if that was computed before, else one that nothing proves; both have the salt
-    that clients are shown. `compute` returns the credential in any case, after 4096 hash rounds. `find`
-    returns the token as it is at that moment, None if there is none.
+    `known` is its credential if that was computed before, else a credential that no proof matches; both have
+    the salt that clients see. `compute` always returns the credential, after 4096 hash rounds. `find` returns
+    the current token, None if there is none.
     """
 
     known: ServerCredential = field(repr=False)
@@ -72,10 +72,10 @@ class TokenLogin:
 
 
 TokenLookup = Callable[[str, ScramHash], TokenLogin]
-"""(token id, mechanism) → the token, from memory, after the same work whether or not there is one."""
+"""(token id, mechanism) → the token, without IO, after the same work whether or not it exists."""
 
 TOKEN_ID_MAX_CHARACTERS: Final = 64
-"""Ids of Kafka and kustos have 22; no credential is computed or cached for a longer one."""
+"""Ids of Kafka and kustos have 22 characters; no credential is computed or cached for a longer one."""
 
 MAX_CLIENT_ITERATIONS: Final = 1_000_000
 """Most iterations that a client computes for an unproven server; Kafka stores up to 16384."""
@@ -93,7 +93,7 @@ def scram_login_obstacle(username: str) -> str | None:
 
 
 class ScramServer:
-    """One SCRAM exchange: client-first, client-final, then the end."""
+    """One SCRAM exchange: client-first message, client-final message, end."""
 
     __slots__ = (
         "_bare",
@@ -159,11 +159,11 @@ class ScramServer:
         return Claimant(message.username, message.is_token)
 
     def respond(self, token: bytes) -> MechanismStep | BlockingStep:
-        """Return the challenge, then the proven user; a delegation token may take hashing off the loop.
+        """Return the challenge, then the proven user; for a delegation token, a blocking step may hash first.
 
-        Raise `SaslMechanismError` where Kafka answers with its general sentence, and
-        `SaslAuthenticationError` for an authorization id other than the user. Only a proof is judged: a
-        client that breaks off before it has learned no more than salt and iterations, true ones or a decoy's.
+        Raise `SaslMechanismError` if Kafka answers with its general message, and `SaslAuthenticationError`
+        for an authorization id other than the user. Only a proof counts as judged: a client that stops
+        earlier has learned only the salt and the iterations, which may be a decoy's.
         """
         try:
             if self._first is None or self._credential is None:
@@ -209,7 +209,7 @@ class ScramServer:
         return message
 
     def _finish_token(self, message: ClientFinal, login: TokenLogin) -> Proven | BlockingStep:
-        """Accept a proof that fits the known credential; hash before anything else is said."""
+        """Accept a proof that matches the known credential; otherwise hash before any other answer."""
         try:
             return self._finish(message, login.known)
         except SaslMechanismError:
@@ -228,10 +228,11 @@ class ScramServer:
         return self._admit(ServerFinal(None, server_signature).encode())
 
     def _admit(self, last: bytes) -> Proven:
-        """Return who has proven to know the credential; raise `SaslMechanismError` if it is gone.
+        """Return the user who proved the credential; raise `SaslMechanismError` if it was removed.
 
-        The client chooses when it answers the challenge, and whoever has taken a credential away since then
-        was told that it is. No proof fits a decoy's keys; if one did, it would still be refused here.
+        The client chooses when it answers the challenge. If the credential was removed since then, an
+        administrator has received the answer to that change, so the login must fail. No proof matches a
+        decoy's keys; if one did, this check would still refuse it.
         """
         if self._token is not None:
             token = self._token.find()
@@ -245,9 +246,9 @@ class ScramServer:
 
 
 class ScramClient:
-    """The client side of SCRAM; the server must prove that it knows the password, too.
+    """The client side of SCRAM; the server must also prove that it knows the password.
 
-    `token_authenticated`: name and password are those of a delegation token (KIP-48).
+    `token_authenticated`: name and password are the id and HMAC of a delegation token (KIP-48).
     """
 
     __slots__ = ("_bare", "_complete", "_expected", "_hash", "_nonce", "_password", "_username", "_via_token")

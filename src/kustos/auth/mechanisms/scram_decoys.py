@@ -1,11 +1,12 @@
-"""Credentials of unknown users, indistinguishable in form, frequency and constancy from real ones.
+"""Credentials for unknown users. A client cannot distinguish them from real ones by form, frequency or
+stability.
 
-A SCRAM login shows a salt and an iteration count for any name before any password. So the decoy of a name
-must be the same at each try, on each node with the secret and after each restart. Its form (iteration count
-and spelling of the salt) must be as common among decoys as among users: otherwise users made by another tool,
-or with more iterations, stand out. Forms are assigned by weighted rendezvous hashing (Efraimidis and
-Spirakis' exponential race with hashes as its random numbers): when users come or go, as few names as possible
-change their form.
+In a SCRAM login, the server sends a salt and an iteration count for a name before the client sends a proof.
+So the decoy of a name must be the same at each attempt, on each node with the secret, and after each restart.
+Its form (iteration count and alphabet of the salt) must be as common among decoys as among users: otherwise
+users created by another tool, or with more iterations, are recognizable. Forms are assigned by weighted
+rendezvous hashing (Efraimidis and Spirakis' exponential race with hashes as its random numbers): when users
+are added or removed, as few names as possible change their form.
 """
 
 import hmac
@@ -21,7 +22,7 @@ from kustos.auth.mechanisms.scram_keys import MIN_ITERATIONS, ScramHash, ServerC
 from kustos.runtime import base36_text
 
 FORMS_MAX: Final = 32
-"""Most forms that decoys use, the most common ones first: each costs a hash in every login."""
+"""The maximum number of forms of decoys, the most common ones first: each costs a hash in every login."""
 
 ALPHABETS: Final = (
     b"0123456789abcdef",
@@ -29,13 +30,13 @@ ALPHABETS: Final = (
     bytes(range(0x20, 0x7F)),
     bytes(range(0x100)),
 )
-"""Alphabets of salts; a salt belongs to the first that holds all its bytes. Kafka's tools use the second,
-librdkafka the last."""
+"""Alphabets of salts; the alphabet of a salt is the first one that contains all its bytes. Kafka's tools use
+the second, librdkafka the last."""
 
 _CHANCES: Final = 2**64 + 1
 
 _PAIRS: Final = {each.size: struct.Struct(f">{each.size // 2}H") for each in ScramHash}
-"""Size of a hash → what cuts it into pairs of bytes."""
+"""Size of a hash → the `Struct` that splits it into pairs of bytes."""
 
 KAFKA_TEXT_SIZES: Final = range(20, 27)
 """Sizes in bytes of a salt made by Kafka's tools, 130 random bits in base 36: nearly always 25 or 26, with a
@@ -44,14 +45,14 @@ first digit less random than the others."""
 
 @dataclass(frozen=True, slots=True, order=True)
 class CredentialForm:
-    """What an unauthenticated peer sees of a credential, except for the salt's own bits."""
+    """The properties of a credential that an unauthenticated client sees, without the bytes of the salt."""
 
     iterations: int = MIN_ITERATIONS
     alphabet: int = 1
     salt_size: int = 0
     """In bytes; 0 for a salt in the form of Kafka's tools."""
     text: bytes = field(init=False, repr=False, compare=False)
-    """What its random number is derived from."""
+    """The input of its random number."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", repr(self).encode())
@@ -73,7 +74,7 @@ class CredentialForm:
         count = len(letters)
         while (missing := self.salt_size - len(salt)) > 0:
             block = derived(b"salt %d" % len(salt))
-            # two bytes for each letter, so that all are almost equally likely
+            # two bytes for each letter, so that all letters are almost equally likely
             pairs = _PAIRS[len(block)].unpack(block)
             salt += bytes([letters[pair % count] for pair in pairs[:missing]])
         return salt
@@ -83,7 +84,7 @@ KAFKA_FORM: Final = CredentialForm()
 """The default form of Kafka's tools, which every delegation token has."""
 
 Forms = Mapping[CredentialForm, int]
-"""Form → how many users have it."""
+"""Form → the number of users with it."""
 
 _KAFKA_FORMS: Final[Forms] = {KAFKA_FORM: 1}
 
@@ -119,9 +120,9 @@ def _no_users(_scram_hash: ScramHash) -> Forms:
 class ScramDecoys:
     """Makes credentials for users without one, so that their logins fail like a wrong password.
 
-    Salt and form are derived from `secret`, mechanism and name; `forms` returns the forms of the existing
-    users, and without users decoys have Kafka's form. Nobody sees a key: all decoys of a mechanism have the
-    same, and no password is known for them. Raise ValueError for a secret of less than 32 bytes.
+    Salt and form are derived from `secret`, mechanism and name. `forms` returns the forms of the existing
+    users; without users, decoys have Kafka's form. Clients never see keys: all decoys of a mechanism have the
+    same keys, and their password is unknown. Raise ValueError for a secret of less than 32 bytes.
     """
 
     __slots__ = ("_derivations", "_forms", "_keys")
@@ -166,7 +167,7 @@ class _Derivation:
         self._mechanism = scram_hash.mechanism_name.encode()
         self._forms: Forms = {}
         self._race: list[tuple[hmac.HMAC, int, CredentialForm]] = []
-        """The forms, with what makes their random numbers and how common they are."""
+        """The forms, with the inputs of their random numbers and their frequencies."""
 
     def derived(self, name: bytes, purpose: bytes) -> bytes:
         """Return the hash of a name for a purpose."""
@@ -177,15 +178,16 @@ class _Derivation:
         return _extended(self._secret, b"%b\0%b\0%b\0%b" % (self._kind, purpose, self._mechanism, name))
 
     def form(self, name: bytes, forms: Forms) -> CredentialForm:
-        """Return the form of a name: the first to arrive, with a chance in proportion to how common it is.
+        """Return the form of a name: the winner of the race, with a probability in proportion to its
+        frequency.
 
-        `forms` are replaced whole when users come or go, and never changed.
+        `forms` is immutable and replaced when users are added or removed.
         """
         if forms is not self._forms:
             self._race = [(self._begin(form.text), count, form) for form, count in forms.items()]
             self._forms = forms
         if len(self._race) == 1:
-            # most nodes have one form, which wins every race
+            # most nodes have only one form
             return self._race[0][2]
         arrivals = [
             (-math.log((int.from_bytes(_extended(keyed, name).digest()[:8]) + 1) / _CHANCES) / count, form)
@@ -195,7 +197,7 @@ class _Derivation:
 
 
 def _extended(keyed: hmac.HMAC, text: bytes) -> hmac.HMAC:
-    """Return a copy of a keyed hash that has more text."""
+    """Return a copy of a keyed hash, extended by a text."""
     extended = keyed.copy()
     extended.update(text)
     return extended

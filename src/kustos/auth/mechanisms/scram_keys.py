@@ -1,4 +1,4 @@
-"""The arithmetic of SCRAM (RFC 5802 section 3), and the credential that a server keeps."""
+"""The computations of SCRAM (RFC 5802 section 3), and the credential that a server stores."""
 
 import hashlib
 import hmac
@@ -6,7 +6,7 @@ from enum import Enum, unique
 from typing import Final, Protocol
 
 MIN_ITERATIONS: Final = 4096
-"""RFC 7677 section 4; less is refused on both sides, as in Kafka."""
+"""RFC 7677 section 4; as in Kafka, server and client refuse less."""
 
 
 @unique

@@ -1,9 +1,9 @@
-"""The texts of SCRAM (RFC 5802 section 7) exactly as Kafka reads and writes them.
+"""The messages of SCRAM (RFC 5802 section 7), exactly as Kafka reads and writes them.
 
-Messages are matched as bytes: no production has a character above 0x7F. Only the gs2 header `n` is known. The
-auth message is rebuilt as in Kafka, without the reserved `m=` of the client's first message and the
-extensions of its last, so a client that sends them fails at the proof. The extensions of the first message
-are kept as sent; Kafka puts two or more in a hash map's order.
+Messages are matched as bytes: no production allows a character above 0x7F. Only the gs2 header `n` is
+supported. As in Kafka, the auth message is built without the reserved `m=` of the client's first message and
+without the extensions of its last message, so a client that sends them fails at the proof. The extensions of
+the first message keep their order; Kafka orders two or more by a hash map.
 """
 
 import re
@@ -14,19 +14,20 @@ from typing import Final, NamedTuple
 from kustos.auth.errors import AuthError
 
 MESSAGE_MAX_BYTES: Final = 131_072
-"""The largest message that is read: it has room for the longest name of Kafka's protocol (32,767 bytes) in
-escapes. Strangers send them, and Kafka has no limit."""
+"""The largest accepted message: it can contain the longest name of Kafka's protocol (32,767 bytes),
+completely escaped. Unauthenticated clients send these messages, and Kafka has no limit."""
 
 EXTENSIONS_MAX: Final = 64
-"""Most extensions of one message; clients send one at most, and Kafka has no limit."""
+"""The maximum number of extensions in one message; clients send at most one, and Kafka has no limit."""
 
 _VALUE: Final = rb"[\x01-\x2b\x2d-\x7f]+"
 _VALUE_SAFE: Final = rb"[\x01-\x2b\x2d-\x3c\x3e-\x7f]+"
 _PRINTABLE: Final = rb"[\x21-\x2b\x2d-\x7e]+"
 _SASLNAME: Final = rb"[\x01-\x2b\x2d-\x7f]+"
-"""A name, if `is_escaped` says so, too: a pattern that does reads half a megabyte in 80 ms and 80 MB."""
+"""A name, if `is_escaped` also accepts it: a pattern that checks both takes 80 ms and 80 MB for half a
+megabyte."""
 _BASE64: Final = rb"[a-zA-Z0-9/+]*={0,2}"
-"""Base 64, if its size is a multiple of four: `_decoded` asks for that, many times faster than a pattern."""
+"""Base64, if the size is a multiple of four: `_decoded` checks that, many times faster than a pattern."""
 _RESERVED: Final = rb"(?:m=" + _VALUE + rb",)?"
 _EXTENSIONS: Final = rb"(?:,[A-Za-z]+=" + _VALUE + rb"){0,%d}" % EXTENSIONS_MAX
 
@@ -142,7 +143,8 @@ class ClientFinal:
     @classmethod
     def parse(cls, message: bytes) -> "ClientFinal":
         """Return the parsed message; raise `ScramSyntaxError`."""
-        # an extension may be named `p`, too, and no proof has a comma: cut here, no pattern has to go back
+        # an extension may also be named `p`, and a proof contains no comma: splitting here avoids
+        # backtracking
         before, _, shown = message.rpartition(b",p=")
         match = None if len(message) > MESSAGE_MAX_BYTES else _BEFORE_PROOF.fullmatch(before)
         channel = None if match is None else _decoded(match["channel"])
