@@ -281,7 +281,7 @@ async def test_requests_take_every_row_of_their_table(monkeypatch: pytest.Monkey
     second = listing(World(ALL_ALLOWED, large_turns=first.large_turns))
     for each in (first, second):
         assert each.answer_one()
-        await until(lambda each=each: each.answers)
+    await until(lambda: first.answers and second.answers)
     large = World(ALL_ALLOWED, large_turns=first.large_turns)
     large.session.take([request(ApiKey.DESCRIBE_GROUPS, 5, 2, groups=list(MANY))])
     await until(lambda: large.forwarded)
