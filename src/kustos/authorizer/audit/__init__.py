@@ -19,7 +19,7 @@ from kustos.authorizer.audit.fields import (
     AUDIT_SCHEMA_VERSION,
     AuditField,
 )
-from kustos.authorizer.audit.lines import JsonLines, LineOfRepetition, json_text
+from kustos.authorizer.audit.lines import JsonLines, json_text
 from kustos.authorizer.audit.security import (
     SECURITY_FIELDS,
     SECURITY_SCHEMA_VERSION,
@@ -42,7 +42,6 @@ __all__ = [
     "AuditLevel",
     "AuditRule",
     "JsonLines",
-    "LineOfRepetition",
     "audit_level",
     "audit_line",
     "audited_name",

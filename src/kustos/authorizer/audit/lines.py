@@ -200,27 +200,11 @@ _DECISION: Final = _decision_writer()
 _LINES: Final = _lines_writer()
 
 
-EVENT_ID, TIME_MS, CORRELATION_ID, ACL_OFFSET, LATENCY_US = "\0", "\1", "\2", "\3", "\4"
-"""The marks of what differs in the lines of requests that repeat one, in the order of the fields."""
+EVENT_ID, TIME_MS, CORRELATION_ID, ACL_OFFSET, LATENCY_US = MARKS = "\0", "\1", "\2", "\3", "\4"
+"""Marks of the fields that differ in the lines of requests that repeat one, in the order of the fields. No
+text contains them, because texts have control characters escaped."""
 
-MARKS: Final = re.compile("([\0-\4])")
-
-LineOfRepetition = Callable[[str, int, int, int, int], str]
-"""Returns the line for an event id, a time in milliseconds, a correlation id, the offset of the ACLs, and a
-latency in microseconds."""
-
-
-def _repeatable(marked: str) -> LineOfRepetition:
-    """Return what fills the marks of a line; raise ValueError if they are not the expected ones."""
-    a, *marks_and_texts = MARKS.split(marked)
-    if marks_and_texts[::2] != [EVENT_ID, TIME_MS, CORRELATION_ID, ACL_OFFSET, LATENCY_US]:
-        raise ValueError("an audit line has other changing fields than expected")
-    b, c, d, e, f = marks_and_texts[1::2]
-
-    def line(event_id: str, time_ms: int, correlation_id: int, acl_offset: int, latency_us: int) -> str:
-        return f"{a}{event_id}{b}{time_ms}{c}{correlation_id}{d}{acl_offset}{e}{latency_us}{f}"
-
-    return line
+ANY_MARK: Final = re.compile(f"[{''.join(MARKS)}]")
 
 
 class JsonLines:
@@ -249,16 +233,27 @@ class JsonLines:
         of_request = time_ms, acl_offset, change_offset, latency_us
         return _LINES(context, api_name, decided, event_ids, *of_request, *self._node, self._text_of)
 
-    def repeated(
-        self, context: AuthorizableRequestContext, api_name: str, decided: Sequence[AuditedDecision]
-    ) -> tuple[LineOfRepetition, ...]:
-        """Return what writes the line of each decision for requests that repeat this one.
+    def template(
+        self,
+        context: AuthorizableRequestContext,
+        api_name: str,
+        decided: Sequence[AuditedDecision],
+        event_id: str,
+    ) -> bytes:
+        """Return a `%` format of the lines of requests that repeat this one, each with a line feed.
 
-        Lines with marks in place of what changes show where it belongs. No text has them: they are escaped.
+        `event_id` is the format of an id. The values of each line are the values of `event_id`, the time in
+        milliseconds, the correlation id, the offset of the ACLs, and the latency in microseconds.
         """
         marked: Any = replace(context, correlation_id=CORRELATION_ID)  # type: ignore[arg-type]
         marks: Any = repeat(EVENT_ID), TIME_MS, ACL_OFFSET, None, LATENCY_US
-        return tuple(map(_repeatable, self.lines(marked, api_name, decided, *marks)))
+        text = "".join(f"{line}\n" for line in self.lines(marked, api_name, decided, *marks))
+        if ANY_MARK.findall(text) != [*MARKS] * len(decided):
+            raise ValueError("an audit line has other changing fields than expected")
+        text = text.replace("%", "%%").replace(EVENT_ID, event_id)
+        for mark in MARKS[1:]:
+            text = text.replace(mark, "%d")
+        return text.encode()
 
     def _text_of(self, decision: Decision) -> str:
         known = self._decisions.get(id(decision))

@@ -1,13 +1,14 @@
 """Gives each principal an hourly allowance of bytes in the audit log.
 
 Theory of operation. Each principal has an account, a token bucket of bytes that time refills. The accounts
-are in the order of their last use. So the table makes room in constant time: an account that was not used for
-as long as an empty bucket takes to fill is full, and a new account is equal to it. If no account may be
-forgotten, further principals share one.
+are in the order of their last use, so the table makes room in constant time: an account that was not used for
+the time in which an empty bucket fills is full, and so equal to a new account. If no account may be removed,
+further principals share one.
 
-Requests that repeat one are recorded thousands of times a second. They take from a lease, a part of the
-bucket that costs a subtraction and no look at the clock. A principal can have as much as one lease more than
-its bucket holds at once, because the lease does not count as used until it is.
+Repeated requests are recorded thousands of times a second. They take from a lease, a part of the bucket,
+which costs a subtraction and does not read the clock. A principal can write at most one lease more than its
+bucket holds at once, because the lease counts as used only when it is. An account that was removed keeps its
+lease.
 """
 
 from collections import OrderedDict
@@ -23,28 +24,29 @@ HOUR_S: Final = 3600.0
 
 BURST_SHARE: Final = 0.1
 """The share of its hourly budget that a principal has at once: a flood must not fill the queue of the log,
-for which all clients wait in mode `block`. By default some 13,000 events, of the 65,536 that may wait."""
+for which all clients wait in mode `block`. By default 13,000 events or so; 65,536 may wait."""
 
 LEASE_SHARE: Final = 1 / 60
-"""The share of the hourly budget that repeated requests take before they look at the clock again."""
+"""The share of the hourly budget that a lease has."""
 
 EVENT_BYTES: Final = 800
 """The approximate size of an event as JSON without its name and client id, which clients choose."""
 
 LOGGED_NAME_CHARACTERS_MAX: Final = AUDITED_NAME_CHARACTERS_MAX + 128
-"""Of a name that is truncated, with its length and digest."""
+"""The length of a name that is truncated, with its length and digest."""
 
 ESCAPED_BYTES: Final = 6
-"""Bytes of a character in JSON at most: of an escaped one, as `\\u2028`; in UTF-8 it has four at most."""
+"""The most bytes of a character in JSON: an escaped one such as `\\u2028` has six; UTF-8 needs four at
+most."""
 
 PRINCIPALS_MAX: Final = 10_000
-"""Principals with an account of their own, some 3 MB. All others share one."""
+"""Principals that have their own account, some 3 MB. All others share one."""
 
 PrincipalKey = tuple[str, str]
 
 
 def written_bytes(text: str) -> int:
-    """Return about how many bytes a text takes in a line at most."""
+    """Return about how many bytes a text takes in a line, at most."""
     return len(text) if text.isascii() and text.isprintable() else ESCAPED_BYTES * len(text)
 
 
@@ -64,7 +66,7 @@ def key_of(principal: KafkaPrincipal) -> PrincipalKey:
 
 
 class Account:
-    """The bytes that a principal may still write."""
+    """The bytes that a principal may write now."""
 
     __slots__ = ("at_s", "lease_bytes", "room_bytes")
 
@@ -97,7 +99,7 @@ class AuditBudget:
         self, bytes_per_hour: int, monotonic_ms: Callable[[], int], burst_share: float = BURST_SHARE
     ) -> None:
         self.bytes_per_hour = bytes_per_hour
-        """May be changed at any time."""
+        """May change at any time."""
         self._burst_share: Final = burst_share
         self._monotonic_ms: Final = monotonic_ms
         # an OrderedDict: to find the first key of a dict takes longer the more keys before it were removed
@@ -109,7 +111,7 @@ class AuditBudget:
         return self.bytes_per_hour * self._burst_share
 
     def account(self, principal: KafkaPrincipal) -> Account:
-        """Return the refilled account of a principal; a lease has come back to its room."""
+        """Return the refilled account of a principal, to which its lease has returned."""
         now_s = self._monotonic_ms() / 1000
         key = key_of(principal)
         account = self._accounts.get(key)
@@ -136,13 +138,11 @@ class AuditBudget:
         """Lend a part of an account to the principal's repeated requests."""
         account.lend(self.bytes_per_hour * LEASE_SHARE)
 
-    def takes_lease(self, key: PrincipalKey, cost_bytes: int) -> bool:
-        """Return whether the lease of a principal has room for a repeated request, and take it."""
-        account = self._accounts.get(key)
-        if account is None or account.lease_bytes < cost_bytes:
-            return False
-        account.lease_bytes -= cost_bytes
-        return True
+    def lent(self, principal: KafkaPrincipal) -> Account:
+        """Return the refilled account of a principal, with a new lease."""
+        account = self.account(principal)
+        self.lend(account)
+        return account
 
     def admit_one(self, principal: KafkaPrincipal) -> bool:
         """Return whether one event of the principal has room, and take it; if False the caller counts it."""

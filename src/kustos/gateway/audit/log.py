@@ -1,38 +1,38 @@
-"""The audit log: takes each decision at once, writes it soon, and loses none in mode `block`.
+"""The audit log: takes each decision at once, has it written soon, and loses none in mode `block`.
 
 Theory of operation. `record` runs on the event loop within each request. It formats the decisions and puts
-them into the ring (`AuditRing`), which in the modes that fail closed outlives the process. One task for each
-sink writes what the ring has for it (`SinkWriter`). In the modes `block` and `deny` (fail closed) the log is
-full as soon as `queue_max_events` wait for a sink, a sink fails, or half of the ring is in use. That is its
-backpressure: until there is room again, the gateway decides nothing more (`block`), or refuses every new
-request (`deny`). In mode `drop` the oldest events of a sink that is too slow or fails make room for new ones,
-and are counted. Delivery is at least once: after a failure a sink may see events again, with the same ids.
+them into the ring (`AuditRing`), which outlives the process in the modes that fail closed. One task for each
+sink writes the events of the ring (`SinkWriter`). In the modes `block` and `deny` (fail closed) the log is
+full when `queue_max_events` wait for a sink, a sink fails, or half of the ring is in use. Until there is room
+again, the gateway decides nothing more (`block`), or refuses every new request (`deny`). In mode `drop` the
+oldest events of a sink that is too slow or fails make room for new ones, and the log counts them. Delivery is
+at least once: after a failure a sink may get events again, with the same ids.
 
-Each principal has budgets of events (`DecisionBudgets`); beyond them equal decisions become one event a
+Each principal has budgets of events (`DecisionBudgets`). Beyond them, equal decisions become one event a
 minute.
 
-A killed process leaves its ring to the next process of its name, which goes on in it. Rings of processes
-that will not return are copied into it, a piece at a time.
+A killed process leaves its ring to the next process of its name, which continues in it. Rings of processes
+that will not return are copied into the ring, a piece at a time.
 
-`hold` is for changes of ACLs: their event waits until the offset of the change in the metadata log is known.
-The event is written in any case: when the offset is reported, after `HELD_MAX_S`, or when the log is closed.
-`security` takes security events, in the same order.
+`hold` is for changes of ACLs: their event waits for the offset of the change in the metadata log. The event
+is written in any case: when the offset is reported, after `HELD_MAX_S`, or when the log is closed. `security`
+takes security events, in the same order.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import Final
 
 from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
 from kustos.client import supervised
-from kustos.gateway.audit.budget import AuditBudget, PrincipalKey, key_of
+from kustos.gateway.audit.budget import Account, AuditBudget
 from kustos.gateway.audit.errors import AuditLogClosedError, AuditSinkError, EventsLostError
 from kustos.gateway.audit.events import AuditEvents, RepeatedRequest, RequestEvents
-from kustos.gateway.audit.ring import AuditRingError
+from kustos.gateway.audit.ring import AuditRingError, RingCursor
 from kustos.gateway.audit.rings import AuditRings
 from kustos.gateway.audit.security import FULL_RETRY_S, OutcomeReport, SecurityLog
 from kustos.gateway.audit.sink_writer import BATCH_MAX_EVENTS, MANY_EVENTS, AuditSink, OnFull, SinkWriter
@@ -41,16 +41,29 @@ from kustos.protocol import Decided
 from kustos.runtime import Clock, SystemClock
 
 CLOSE_TIMEOUT_S: Final = 15.0
-"""How long closing waits for sinks: longer than one failed attempt, shorter than supervisors wait."""
+"""How long `close` waits for sinks: longer than one failed attempt, shorter than supervisors wait."""
 
 HELD_MAX_S: Final = 5.0
-"""How long an event waits for its change: a hanging disk must not keep a request out of the log."""
+"""How long an event waits for its change: a disk that hangs must not keep a request out of the log."""
 
 HELD_MAX: Final = 10_000
-"""Requests whose events may wait, as many as changes may; beyond that they are written at once."""
+"""Requests whose events may wait, as many as changes may wait; more are written at once."""
 
 SUMMARIES_PER_TURN: Final = 256
 """Summaries that one turn of the event loop writes, in some 3 ms."""
+
+
+@dataclass(slots=True)
+class RepeatedDecisions:
+    """The decisions of a request, to be recorded again for the requests that repeat it."""
+
+    context: AuthorizableRequestContext
+    decided: tuple[Decided, ...]
+    request: RepeatedRequest
+    size_bytes: int
+    """The size of its events, which counts against the budget of the principal."""
+    account: Account
+    """The account of the principal, with the lease of repeated requests."""
 
 
 class AuditLog:
@@ -71,26 +84,31 @@ class AuditLog:
         self._rings: Final = rings or AuditRings()
         self._ring: Final = self._rings.own
         self._progress: Final = asyncio.Event()
-        """Set whenever a sink has written a batch."""
+        """Set when a sink has written a batch."""
         self.writers: Final = tuple(
             SinkWriter(sink, self._ring, on_full, queue_max_events, self._progress.set) for sink in sinks
         )
         self.refused_requests = 0
-        """Requests refused since the log was full, since the start; only in mode `deny`."""
+        """Requests refused because the log was full, since the start; only in mode `deny`."""
         self.denies: Final = on_full is OnFull.DENY
         """Whether requests are refused while the log is full."""
-        self._drops: Final = on_full is OnFull.DROP
+        self._blocks: Final = bool(sinks) and on_full is not OnFull.DROP
+        """Whether the log can be full."""
+        self._limit: Final = queue_max_events
+        self._put: Final[Callable[[bytes, int], object]] = (
+            self._put_or_drop if on_full is OnFull.DROP else self._ring.put
+        )
+        """Takes JSON lines and their number; raises `AuditRingError`."""
         clock = clock or SystemClock()
         self.budgets: Final = DecisionBudgets(
             denied_bytes_per_hour, allowed_bytes_per_hour, clock.monotonic_ms
         )
-        self._takes_lease: Final = self.budgets.use.takes_lease
         self._summaries: asyncio.TimerHandle | None = None
         self._wall_ms: Final = clock.wall_ms
         self._events: Final = events
         self._number = 0
         self._is_open = True
-        self._held: dict[int, tuple[RequestEvents, asyncio.TimerHandle, Callable[[bytes, int], None]]] = {}
+        self._held: dict[int, tuple[RequestEvents, asyncio.TimerHandle, Callable[[bytes, int], object]]] = {}
         self._loop: Final = asyncio.get_running_loop()
         self.security: Final = SecurityLog(
             self._put_security,
@@ -100,19 +118,19 @@ class AuditLog:
         )
         self._tasks: Final = [supervised("audit-sink", each.run) for each in self.writers]
         self._recovering: asyncio.Task[None] | None = None
-        self._left: Final = [(each, each.cursor()) for each in self._rings.left]
-        if self.writers and self._left:
+        if self.writers and self._rings.left:
             self._recovering = supervised("audit-recovery", self._recover)
 
     @property
     def is_full(self) -> bool:
         """Whether nothing more may be decided now; never in mode `drop`."""
-        if self._drops or not self.writers:
+        if not self._blocks:
             return False
+        ring = self._ring
         for each in self.writers:
-            if each.is_full:
+            if each.is_failing or ring.events - each.cursor.events >= self._limit:
                 return True
-        return self._ring.is_full
+        return ring.head >= ring.full_from
 
     @property
     def is_ready(self) -> bool:
@@ -126,11 +144,12 @@ class AuditLog:
         acl_offset: int,
         latency_us: int | None = None,
     ) -> None:
-        """Take the decisions of a request, made on the ACLs at this offset; never waits.
+        """Take the decisions of a request, made on the ACLs at this offset; never wait.
 
-        In the modes that fail closed it takes them even when full: every decision must be written. Callers
-        check `is_full` before they decide, which keeps the excess small. Raise `AuditLogClosedError` after
-        `close`, and `AuditRingError` if the ring has no room: then the decisions must not take effect.
+        In the modes that fail closed the log takes them even if it is full, because every decision must be
+        written. Callers check `is_full` before they decide, which keeps the excess small. Raise
+        `AuditLogClosedError` after `close`, and `AuditRingError` if the ring has no room: then the decisions
+        must not take effect.
         """
         if not self._is_open:
             raise _closed()
@@ -148,39 +167,42 @@ class AuditLog:
     ) -> Callable[[int, int, int], None]:
         """Return a callback that takes the same decisions again, as `record` does.
 
-        It gets the correlation id of the request, the offset of the ACLs, and the latency in microseconds.
+        Its arguments are the correlation id of the request, the offset of the ACLs, and the latency in
+        microseconds.
         """
         decided = tuple(decided)
-
-        def by_decision(correlation_id: int, acl_offset: int, latency_us: int) -> None:
-            self.record(replace(context, correlation_id=correlation_id), decided, acl_offset, latency_us)
-
         size_bytes = self.budgets.repeated_bytes(context, decided)
         if size_bytes is None or not self.writers:
-            return by_decision
-        owner = key_of(context.principal)
-        return partial(
-            self._record_again, self._events.repeated(context, decided), owner, size_bytes, by_decision
-        )
+            return partial(self._record_by_decision, context, decided)
+        account, request = self.budgets.use.lent(context.principal), self._events.repeated(context, decided)
+        return partial(self._record_again, RepeatedDecisions(context, decided, request, size_bytes, account))
 
-    def _record_again(
+    def _record_by_decision(
         self,
-        repeated: RepeatedRequest,
-        owner: PrincipalKey,
-        size_bytes: int,
-        by_decision: Callable[[int, int, int], None],
+        context: AuthorizableRequestContext,
+        decided: Sequence[Decided],
         correlation_id: int,
         acl_offset: int,
         latency_us: int,
     ) -> None:
-        if not self._takes_lease(owner, size_bytes):
-            by_decision(correlation_id, acl_offset, latency_us)
-            return
+        self.record(replace(context, correlation_id=correlation_id), decided, acl_offset, latency_us)
+
+    def _record_again(
+        self, again: RepeatedDecisions, correlation_id: int, acl_offset: int, latency_us: int
+    ) -> None:
+        """Record the events of a repeated request from the principal's lease, or by decision without one."""
+        if again.account.lease_bytes < again.size_bytes:
+            again.account = self.budgets.use.lent(again.context.principal)
+            if again.account.lease_bytes < again.size_bytes:
+                self._record_by_decision(again.context, again.decided, correlation_id, acl_offset, latency_us)
+                return
         if not self._is_open:
             raise _closed()
-        number, count = self._number, len(repeated.of_decision)
-        self._number += count
-        self._put(repeated.lines(number, self._wall_ms(), correlation_id, acl_offset, latency_us), count)
+        again.account.lease_bytes -= again.size_bytes
+        request, number = again.request, self._number
+        self._number = number + request.events
+        lines = request.lines(number, self._wall_ms(), correlation_id, acl_offset, latency_us)
+        self._put(lines, request.events)
 
     def hold(
         self,
@@ -198,7 +220,7 @@ class AuditLog:
             raise _closed()
         if not self.writers or not decided or len(self._held) >= HELD_MAX:
             self.record(context, decided, acl_offset, latency_us)
-            return _nobody_listens
+            return _ignore_outcome
         number = self._take_numbers(len(decided))
         request = RequestEvents(
             number, self._wall_ms(), context, tuple(decided), acl_offset, latency_us=latency_us
@@ -214,25 +236,25 @@ class AuditLog:
             timer.cancel()
             settle(self._events.lines(request._replace(change_offset=change_offset)), len(request.decided))
 
-    def _hold(self, lines: bytes) -> Callable[[bytes, int], None]:
+    def _hold(self, lines: bytes) -> Callable[[bytes, int], object]:
         """Keep lines that wait for their outcome in a ring that outlives the process.
 
-        Return the callback that puts the lines with the outcome, so many events.
+        Return the callback that puts the lines with the outcome, and their number.
         """
         if self._ring.is_durable and lines:
-            return partial(self._settle, self._ring.hold(lines))
+            return partial(self._ring.settle, self._ring.hold(lines))
         return self._put
-
-    def _settle(self, held: int, lines: bytes, events: int) -> None:
-        self._ring.settle(held, lines, events)
-        self._notify()
 
     def _hold_security(self, events: Sequence[SecurityEvent]) -> OutcomeReport:
         """Keep the events of a change that begins, as they are written if no outcome is reported."""
         if not self.writers:
-            return _nobody_listens
+            return _ignore_outcome
         settle = self._hold(self._security_lines(events))
-        return lambda outcomes: settle(self._security_lines(outcomes), len(outcomes))
+
+        def report_outcome(outcomes: Sequence[SecurityEvent]) -> None:
+            settle(self._security_lines(outcomes), len(outcomes))
+
+        return report_outcome
 
     def _security_lines(self, events: Sequence[SecurityEvent]) -> bytes:
         first = self._take_numbers(len(events))
@@ -288,59 +310,50 @@ class AuditLog:
         """The wall time by which events are stamped."""
         return self._wall_ms()
 
-    def _put(self, lines: bytes, events: int) -> None:
-        if self._drops and not self._has_made_room(len(lines), events):
-            for each in self.writers:
-                each.dropped += events
-            return
+    def _put_or_drop(self, lines: bytes, events: int) -> None:
+        """Put lines in mode `drop`: the oldest events of the slowest sinks make room for them."""
+        for each in self.writers:
+            excess = self._ring.events - each.cursor.events + events - self._limit
+            if excess > 0:
+                each.drop_oldest(excess)
+        while not self._ring.has_room(len(lines)):
+            slowest = min(self.writers, key=lambda each: each.cursor.events)
+            if not slowest.drop_oldest(1):
+                for each in self.writers:
+                    each.dropped += events
+                return
         self._ring.put(lines, events)
-        self._notify()
-
-    def _notify(self) -> None:
-        for each in self.writers:
-            each.notify()
-
-    def _has_made_room(self, size_bytes: int, events: int) -> bool:
-        """Drop the oldest events of sinks that are too slow; return whether new ones have room."""
-        for each in self.writers:
-            each.make_room(events)
-        while not self._ring.has_room(size_bytes):
-            if not max(self.writers, key=lambda each: each.waiting).drop_oldest(1):
-                return False
-        return True
 
     async def _recover(self) -> None:
-        """Copy the rings of earlier processes into this one's, a piece at a time, and remove them.
+        """Copy the rings of earlier processes into the ring of this one, a piece at a time, and remove them.
 
-        A piece is freed when every sink has written it. After an exception it begins again with the first
+        A piece is freed when every sink has written it. After an exception the copy continues with the first
         piece that is not freed.
         """
-        while self._left:
-            ring, cursor = self._left[0]
+        while self._rings.left:
+            ring = self._rings.left[0]
             while not ring.is_empty:
+                cursor = RingCursor(ring.tail)
                 piece = ring.read(cursor, BATCH_MAX_EVENTS)
-                end = self._ring.tail
                 for at, line in enumerate(piece.lines.splitlines(keepends=True)):
                     if at % MANY_EVENTS == 0:
-                        # a large request's piece has tens of thousands: others have their turn
+                        # the record of a large request has tens of thousands: other tasks have their turn
                         await asyncio.sleep(0)
                     await self._wait_for(partial(self._may_copy, len(line)))
-                    end = self._ring.put(line, 1)
-                    self._notify()
-                await self._wait_for(partial(self._has_freed, end))
+                    self._ring.put(line, 1)
+                await self._wait_for(partial(self._has_freed, self._ring.head))
                 ring.advance(cursor, piece)
-            del self._left[0]
             self._rings.remove(ring)
 
     def _may_copy(self, size_bytes: int) -> bool:
-        # the rest of the ring is for requests that were begun
+        # the rest of the ring is for requests that have begun
         return not self._ring.is_full and self._ring.has_room(size_bytes)
 
     def _has_freed(self, end: int) -> bool:
         return self._ring.tail >= end
 
     async def _wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait for what a sink's progress brings."""
+        """Wait until a condition holds that the progress of a sink changes."""
         while not condition():
             self._progress.clear()
             await self._progress.wait()
@@ -348,7 +361,7 @@ class AuditLog:
     async def close(self) -> None:
         """Return when everything is written and the sinks are closed.
 
-        Raise `EventsLostError` where a sink did not take everything in time, or does not close.
+        Raise `EventsLostError` if a sink did not take everything in time, or does not close.
         """
         if not self._is_open:
             return
@@ -379,9 +392,9 @@ class AuditLog:
             raise EventsLostError("; ".join(lost))
 
     async def _finish_within(self, timeout_s: float) -> None:
-        """Put what was counted, and recover what earlier processes left, as far as there is time.
+        """Put the last summaries, and recover the rings of earlier processes, as far as there is time.
 
-        What is not recovered is left to the next start: the sinks need time for the other events.
+        The next start recovers the rest: the sinks need time for the other events.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -393,7 +406,7 @@ class AuditLog:
 
     async def _put_last_summaries(self) -> None:
         while len(self.budgets.summaries):
-            if not self._drops:
+            if self._blocks:
                 await self._wait_for(lambda: not self._ring.is_full)
             self._put_summaries(self.budgets.summaries.take(1, is_end=True))
 
@@ -401,7 +414,7 @@ class AuditLog:
 async def _closed_with(writer: SinkWriter) -> str | None:
     """Close a sink; return why events may be lost."""
     if writer.depth:
-        # its file or connection may still be in use, so it is left to the end of the process
+        # its file or connection may still be in use, so the end of the process closes it
         return f"`{writer.sink.name}` did not take {writer.depth} events"
     try:
         await writer.sink.close()
@@ -411,8 +424,8 @@ async def _closed_with(writer: SinkWriter) -> str | None:
 
 
 def _closed() -> AuditLogClosedError:
-    return AuditLogClosedError("the audit log is closed, nothing can be decided any more")
+    return AuditLogClosedError("the audit log is closed, so nothing more can be decided")
 
 
-def _nobody_listens(_outcome: object) -> None:
+def _ignore_outcome(_outcome: object) -> None:
     """Ignore the outcome of a change whose event does not wait for it."""

@@ -1,35 +1,37 @@
-"""The audit ring: the events of one process, each once, until every sink has written them.
+"""The audit ring: the queue of one process's events, each of which it holds once, until every sink wrote it.
 
-Theory of operation. The ring is a mapped file, so its bytes belong to the kernel as soon as they are stored:
-no system call is needed, and a killed process loses none. The decisions of a request become JSON lines, and
-those one record of the ring, before the request is handed over. Each sink reads with a cursor of its own and
-moves it once the lines are durable. Space is free again behind the slowest cursor. A killed process leaves
-the other records in the file; the cursors of the next process begin there.
+Theory of operation. The ring is a mapped file. Bytes belong to the kernel as soon as they are stored, so a
+put takes no system call, and a killed process loses none. The decisions of a request become JSON lines, and
+these lines become one record of the ring before the request is handed over. Each sink reads with its own
+cursor and advances it once the lines are durable. The space behind the slowest cursor is free again. A killed
+process leaves the other records in the file; the cursors of the next process begin there.
 
-`tail` is where the oldest record begins, `head` where the next one will. A record is its length and its bytes
-in one piece; if the rest of the file is too short for one, the length `WRAP` says that the ring goes on at
-the beginning. `head` moves last, so only whole records count. A process may be killed between any two
-instructions, so each position changes by one store of eight bytes (`struct.pack_into` writes zeros first),
-and every pair of positions that is ever there is a valid ring. The kernel writes the pages back when it
-likes: docs/how-to/audit.md says what a power cut loses.
+`tail` is the position of the oldest record, `head` the position of the next one. A record is its length and
+its bytes in one piece. If the rest of the file is too short for a record, the length `WRAP` says that the
+ring continues at the beginning of the file. `head` moves last, so only whole records count. A process may be
+killed between any two instructions. Therefore each position changes by one store of eight bytes
+(`struct.pack_into` writes zeros first), and every pair of positions that is ever in the file is a valid ring.
+The kernel writes the pages back at a time of its choice: docs/how-to/audit.md says what a power cut loses.
 
-The event of a change is held: its record is in the ring before the change takes effect, but no cursor stops
-at it, and its space is not free until the event with the outcome is there; one byte then marks it as
-released. If a killed process came to neither, the cursors of the next process stop at the held record. As
-much space stays free for the outcome: otherwise a full ring could never be freed behind the held record.
+The event of a change is held. Its record is in the ring before the change takes effect, but no cursor reads
+it, and its space is not free until the event with the outcome is in the ring. Then one byte marks the held
+record as released. If the process is killed before that, the next process reads the held record. The ring
+reserves space for the outcome, because a full ring could not be freed behind the held record.
 
-A store into a mapped page for which the disk has no room ends the process (SIGBUS), so the space is reserved
-when the file is opened. The header says which node the file belongs to and how large the ring is: a file
-without such a header is never written to, and a ring of another size is read by its own size.
+A store into a mapped page for which the disk has no space ends the process (SIGBUS), so `open` reserves the
+space. The header says which node the file belongs to and how large the ring is. A file without such a header
+is never written to, and a ring of another size is read by its own size.
 
 In memory, positions only grow: the place in the file is the position modulo the capacity.
 """
 
+import asyncio
 import fcntl
 import json
 import mmap
 import os
 import struct
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,39 +51,45 @@ _LENGTH: Final = struct.Struct("<I")
 WRAP: Final = 0xFFFF_FFFF
 HELD: Final = 0x8000_0000
 RELEASED: Final = 0x4000_0000
-"""The bits of a length that mark a held record, and one whose outcome was put."""
+"""The bits of a length that mark a held record and a released one."""
 
 _FLAGS: Final = HELD | RELEASED
 
 HEAD_BYTES: Final = _HEADER.size
-"""The header, on a cache line of its own."""
+"""The size of the header: one cache line."""
 
 SIZE_BYTES: Final = 64 * 1024 * 1024
 """The size of a new ring: 65,536 events of 0.6 KB, and the events of a large request."""
 
 FULL_AT: Final = 0.5
-"""The fraction from which nothing more is decided in mode `block`: a turn that began adds 5 MB at most. In
-mode `deny` requests that were begun go on, and end with their connections if they find no room."""
+"""The fraction in use from which nothing more is decided in mode `block`: a turn that has begun adds 5 MB at
+most. In mode `deny` requests that have begun continue; if the ring has no room for one, its connection
+ends."""
 
 FILE_MODE: Final = 0o600
 
 
 class AuditRingError(AuditError):
-    """The ring cannot be used, or has no room for what was decided; then nothing may be handed over."""
+    """The ring cannot be used, or has no room; decisions that it does not take must not take effect."""
 
 
 class RingCursor:
-    """How far one sink has come: the position of its next record, and the number of events before it."""
+    """The progress of one sink: the position of its next record, and the number of events before it.
 
-    __slots__ = ("events", "position")
+    `put` sets `wake` once when `AuditRing.events` reaches `wake_at`.
+    """
+
+    __slots__ = ("events", "position", "wake", "wake_at")
 
     def __init__(self, position: int) -> None:
         self.position = position
         self.events = 0
+        self.wake: Final = asyncio.Event()
+        self.wake_at = sys.maxsize
 
 
 class Batch(NamedTuple):
-    """Some consecutive events: their JSON lines, each with a line feed, their number, and where they end."""
+    """Consecutive events: JSON lines, each with a line feed, their number, and the position after them."""
 
     lines: bytes
     events: int
@@ -95,11 +103,10 @@ class AuditRing:
         self.path: Final = path
         """Its file; None if the ring ends with the process."""
         self.events = 0
-        """Events put since the ring was opened, with those that an earlier process left."""
+        """Events put since the ring was opened, and events that an earlier process left."""
         self._descriptor: Final = descriptor
         self._size: Final = size_bytes
         self._capacity: Final = size_bytes - HEAD_BYTES
-        self._full_bytes: Final = FULL_AT * size_bytes
         self._map: Final = mmap.mmap(descriptor, size_bytes)
         self._positions: Final = memoryview(self._map)[_POSITIONS].cast("q")
         self._cursors: Final[list[RingCursor]] = []
@@ -108,7 +115,7 @@ class AuditRing:
         self._kept_bytes = 0
         """The sum of these bytes."""
         self._without_outcome: Final[set[int]] = set()
-        """Positions of records that an earlier process held and did not put again: they are read."""
+        """Positions of records that an earlier process held and did not release: cursors read them."""
         if path is None:
             self._positions[_TAIL] = self._positions[_HEAD] = HEAD_BYTES
         tail, head = self._positions
@@ -117,7 +124,11 @@ class AuditRing:
             tail = self._positions[_TAIL] = HEAD_BYTES
         self.tail = tail - HEAD_BYTES
         """The position of the oldest record."""
-        self._head = head - HEAD_BYTES + (self._capacity if head < tail else 0)
+        self.head = head - HEAD_BYTES + (self._capacity if head < tail else 0)
+        """The position of the next record."""
+        self._full_bytes: Final = int(FULL_AT * size_bytes)
+        self.full_from = self.tail + self._full_bytes
+        """The position of the head from which the ring is full."""
 
     @classmethod
     def open(cls, path: Path, owner: bytes, size_bytes: int = SIZE_BYTES) -> Self:
@@ -172,8 +183,8 @@ class AuditRing:
         """
         held: dict[int, set[str]] = {}
         written: set[str] = set()
-        for position, length, flags in self._records(self.tail):
-            ids = _event_ids(self._data(position, length), path)
+        for position, flags, lines in self._records(self.tail):
+            ids = _event_ids(lines, path)
             if flags == HELD:
                 held[position] = ids
             elif not flags:
@@ -192,32 +203,51 @@ class AuditRing:
 
     @property
     def used_bytes(self) -> int:
-        """How much of the ring is in use."""
-        return self._head - self.tail
+        """The number of bytes in use."""
+        return self.head - self.tail
 
     @property
     def is_full(self) -> bool:
         """Whether nothing more may be decided now."""
-        return self._head - self.tail + self._kept_bytes >= self._full_bytes
+        return self.head >= self.full_from
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits to be written."""
-        return self.tail == self._head
+        """Whether no record waits to be written or released."""
+        return self.tail == self.head
 
     @property
     def is_durable(self) -> bool:
-        """Whether it outlives the process."""
+        """Whether the ring outlives the process."""
         return self.path is not None
 
-    def put(self, lines: bytes, events: int) -> int:
-        """Take JSON lines, each with a line feed, as one record; return where it ends.
+    def put(self, lines: bytes, events: int, outcome_bytes: int = 0) -> int:
+        """Take JSON lines, each with a line feed, as one record; return its position.
 
-        Raise `AuditRingError` if there is no room for them.
+        A record with `outcome_bytes` is held, and as much space stays free for its outcome. Raise
+        `AuditRingError` if there is no room.
         """
-        self._append(lines, len(lines))
+        needed = _LENGTH.size + len(lines)
+        position = self.head
+        rest = self._capacity - position % self._capacity
+        if needed + _LENGTH.size > rest:
+            position += rest
+        # one byte stays free behind the head: a full ring must not look like an empty one
+        if position + needed + self._kept_bytes + outcome_bytes - self.tail >= self._capacity:
+            raise AuditRingError(f"the audit journal has no room for {needed} bytes of one request")
+        if position != self.head:
+            _LENGTH.pack_into(self._map, self._size - rest, WRAP)
+        at = HEAD_BYTES + position % self._capacity
+        self._map[at + _LENGTH.size : at + needed] = lines
+        _LENGTH.pack_into(self._map, at, len(lines) | HELD if outcome_bytes else len(lines))
+        self.head = position + needed
+        self._positions[_HEAD] = at + needed
         self.events += events
-        return self._head
+        for cursor in self._cursors:
+            if self.events >= cursor.wake_at:
+                cursor.wake_at = sys.maxsize
+                cursor.wake.set()
+        return position
 
     def hold(self, lines: bytes) -> int:
         """Take lines that are to be put again with their outcome; return the argument of `settle`.
@@ -225,127 +255,92 @@ class AuditRing:
         Raise `AuditRingError` if there is no room for both.
         """
         outcome_bytes = _room_bytes(len(lines))
-        position = self._append(lines, len(lines) | HELD, outcome_bytes)
+        position = self.put(lines, 0, outcome_bytes)
         self._held[position] = outcome_bytes
+        self._keep(outcome_bytes)
         return position
 
     def settle(self, held: int, lines: bytes, events: int) -> None:
-        """Put the lines with the outcome of held ones, or those again if these have no room."""
-        self._kept_bytes -= self._held[held]
+        """Put the lines with the outcome of held ones, or the held lines again if these have no room."""
+        self._keep(-self._held[held])
         try:
             self.put(lines, events)
         except AuditRingError:
-            (word,) = _LENGTH.unpack_from(self._map, self._place(held))
-            lines = self._data(held, word & ~_FLAGS)
+            _, _, lines = next(self._records(held))
             self.put(lines, lines.count(b"\n"))
         del self._held[held]
         # the highest byte alone, as one store, so that a kill leaves the length as it is
-        self._map[self._place(held) + _LENGTH.size - 1] |= RELEASED >> 24
-        self._free()
+        self._map[HEAD_BYTES + held % self._capacity + _LENGTH.size - 1] |= RELEASED >> 24
 
-    def _append(self, data: bytes, word: int, outcome_bytes: int = 0) -> int:
-        """Store a record, and keep so many bytes free for its outcome; return its position."""
-        needed = _LENGTH.size + len(data)
-        position = self._head
-        rest = self._capacity - position % self._capacity
-        if needed + _LENGTH.size > rest:
-            position += rest
-        # one byte stays free behind the head: a full ring must not look like an empty one
-        kept_bytes = self._kept_bytes + outcome_bytes
-        if position + needed + kept_bytes - self.tail >= self._capacity:
-            raise AuditRingError(f"the audit journal has no room for {needed} bytes of one request")
-        if position != self._head:
-            _LENGTH.pack_into(self._map, self._place(self._head), WRAP)
-        at = self._place(position)
-        self._map[at + _LENGTH.size : at + needed] = data
-        _LENGTH.pack_into(self._map, at, word)
-        self._head, self._kept_bytes = position + needed, kept_bytes
-        self._positions[_HEAD] = at + needed
-        return position
+    def _keep(self, more_bytes: int) -> None:
+        """Keep so many bytes more free for outcomes."""
+        self._kept_bytes += more_bytes
+        self.full_from -= more_bytes
 
     def has_room(self, size_bytes: int) -> bool:
         """Return whether lines of this size have room wherever the head is."""
         return self.used_bytes + self._kept_bytes + _room_bytes(size_bytes) < self._capacity
 
     def read(self, cursor: RingCursor, events_max: int) -> Batch:
-        """Return the events behind a cursor, `events_max` or those of one record more; `advance` takes them.
+        """Return the next events of a cursor: `events_max`, or more if the last record has more.
 
-        Raise `AuditRingError` if another program changed the file.
+        `advance` moves the cursor behind them. Raise `AuditRingError` if another program changed the file.
         """
         pieces: list[bytes] = []
         events, end = 0, cursor.position
-        for position, length, flags in self._records(cursor.position):
+        for position, flags, lines in self._records(cursor.position):
             if events >= events_max:
                 break
-            end = position + _LENGTH.size + length
+            end = position + _LENGTH.size + len(lines)
             if not flags or position in self._without_outcome:
-                data = self._data(position, length)
-                pieces.append(data)
-                events += data.count(b"\n")
+                pieces.append(lines)
+                events += lines.count(b"\n")
         return Batch(b"".join(pieces), events, end)
 
     def advance(self, cursor: RingCursor, batch: Batch) -> None:
-        """Move a cursor behind a batch, and free what no cursor needs any more."""
-        cursor.position = batch.end
+        """Move a cursor behind a batch, and free the space that no cursor and no held record needs."""
+        cursor.position = tail = batch.end
         cursor.events += batch.events
-        self._free()
-
-    def _free(self) -> None:
-        tail = min((each.position for each in self._cursors), default=self.tail)
+        for each in self._cursors:
+            tail = min(tail, each.position)
         if self._held:
             tail = min(tail, next(iter(self._held)))
-        if tail == self.tail:
-            return
         self.tail = tail
-        self._positions[_TAIL] = self._place(tail)
-        if self.is_empty:
-            self._start_again()
+        self._positions[_TAIL] = HEAD_BYTES + tail % self._capacity
+        if tail == self.head:
+            # an empty ring goes back to the start of the file, so that few pages stay in use; each store
+            # leaves it empty
+            self._positions[_HEAD] = HEAD_BYTES
+            self._positions[_TAIL] = HEAD_BYTES
+            self.head = self.tail = tail + -tail % self._capacity
+            for each in self._cursors:
+                each.position = self.head
+        self.full_from = self.tail + self._full_bytes - self._kept_bytes
 
-    def _start_again(self) -> None:
-        """Move an empty ring to the file's start, so few pages stay in use. Each store leaves it empty."""
-        rest = self._capacity - self._head % self._capacity
-        if rest == self._capacity:
-            return
-        _LENGTH.pack_into(self._map, self._place(self._head), WRAP)
-        self._positions[_HEAD] = HEAD_BYTES
-        self._positions[_TAIL] = HEAD_BYTES
-        self._head += rest
-        self.tail = self._head
-        for cursor in self._cursors:
-            cursor.position = self._head
-
-    def _records(self, position: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the records from a position on: the position, the length, and its flags.
+    def _records(self, position: int) -> Iterator[tuple[int, int, bytes]]:
+        """Yield the records from a position on: the position, the flags and the lines.
 
         Raise `AuditRingError` if the file is not a ring.
         """
-        while position != self._head:
-            at = self._place(position)
+        while position != self.head:
+            at = HEAD_BYTES + position % self._capacity
             rest = self._size - at
             if rest < _LENGTH.size:
                 raise _damaged(self.path)
             (word,) = _LENGTH.unpack_from(self._map, at)
             if word == WRAP:
                 position += rest
-                if position >= self._head:
+                if position >= self.head:
                     raise _damaged(self.path)
                 continue
-            length = word & ~_FLAGS
-            end = position + _LENGTH.size + length
-            if end > self._head or _LENGTH.size + length > rest:
+            needed = _LENGTH.size + (word & ~_FLAGS)
+            if position + needed > self.head or needed > rest:
                 raise _damaged(self.path)
-            yield position, length, word & _FLAGS
-            position = end
-
-    def _place(self, position: int) -> int:
-        return HEAD_BYTES + position % self._capacity
-
-    def _data(self, position: int, length: int) -> bytes:
-        at = self._place(position) + _LENGTH.size
-        return self._map[at : at + length]
+            yield position, word & _FLAGS, self._map[at + _LENGTH.size : at + needed]
+            position += needed
 
     def close(self) -> None:
-        """Close the file; what is in it stays."""
+        """Close the file, which keeps its content."""
         self._positions.release()
         self._map.close()
         if self._descriptor >= 0:
@@ -361,7 +356,7 @@ class AuditRing:
 
 
 def _room_bytes(size_bytes: int) -> int:
-    """Return how much must be free for lines of this size wherever the head is."""
+    """Return how many bytes must be free so that lines of this size have room wherever the head is."""
     return 2 * (size_bytes + 2 * _LENGTH.size)
 
 
@@ -376,7 +371,7 @@ def _event_ids(lines: bytes, path: Path) -> set[str]:
 def _prepared(path: Path, descriptor: int, owner: bytes, size_bytes: int | None) -> int:
     """Return the size of the ring in a file, with its space reserved.
 
-    A ring without records is begun anew with `size_bytes`, unless that is None. Raise OSError or
+    A ring without records starts again with `size_bytes`, unless that is None. Raise OSError or
     `AuditRingError`.
     """
     header = os.pread(descriptor, HEAD_BYTES, 0)
@@ -393,7 +388,7 @@ def _prepared(path: Path, descriptor: int, owner: bytes, size_bytes: int | None)
     try:
         os.posix_fallocate(descriptor, 0, size)
     except OSError as error:
-        # what was reserved in part would keep the disk full
+        # a partial reservation would keep the disk full
         os.ftruncate(descriptor, before_bytes)
         raise AuditRingError(
             f"cannot reserve {size} bytes for the audit journal `{path}`: {words_of(error).lower()}; make "

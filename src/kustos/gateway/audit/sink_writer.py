@@ -1,8 +1,8 @@
 """Writes the events of the ring to one sink.
 
 One task for each sink reads the ring with a cursor and has the sink write, off the event loop. If the sink
-fails, the task retries until the batch is written. In mode `drop` the ring gives the space of the batch to
-new events meanwhile, and a log that ends does not wait for a sink that fails.
+fails, the task retries until the batch is written. In mode `drop` the space of the batch is free for new
+events before it is written, and the end of the log does not wait for a sink that fails.
 """
 
 import asyncio
@@ -18,18 +18,18 @@ from kustos.gateway.audit.ring import AuditRing, Batch
 from kustos.runtime import short_switch_interval
 
 BATCH_MAX_EVENTS: Final = 1000
-"""Events handed to a sink at once, some 0.6 MB of JSON: bounds what a repeated write costs."""
+"""Events handed to a sink at once, some 0.6 MB of JSON: bounds the cost of a retry."""
 
 MANY_EVENTS: Final = 100
-"""Beyond this many events formatting takes long enough for the event loop to notice."""
+"""More events than this take so long to format that the event loop has to share the interpreter's lock."""
 
 LINGER_S: Final = 0.05
-"""How long events gather before they are written: one hop between threads then serves many requests. A full
-batch, or a full log, is written at once: else only twenty of these could be written in a second."""
+"""How long events gather before they are written, so that one hop between threads serves many requests. A
+full batch and a full log are written at once: otherwise a sink would write only twenty batches a second."""
 
 FIRST_RETRY_S: Final = 0.1
 LAST_RETRY_S: Final = 5.0
-"""How long a failed sink is left alone; doubles from the first to the last."""
+"""The delay before a failed sink is tried again; it doubles from the first to the last."""
 
 LOG: Final = structlog.get_logger("kustos.audit")
 
@@ -43,7 +43,7 @@ class OnFull(Enum):
     DENY = "deny"
     """Each new request is refused."""
     DROP = "drop"
-    """Requests go on, and the oldest events are lost."""
+    """Requests are served, and the oldest events are lost."""
 
 
 _CONSEQUENCES: Final = {
@@ -54,7 +54,7 @@ _CONSEQUENCES: Final = {
 
 
 class AuditSink(Protocol):
-    """Where events are written. One task calls it, one call at a time."""
+    """A destination of events. One task calls it, one call at a time."""
 
     @property
     def name(self) -> str:
@@ -62,10 +62,10 @@ class AuditSink(Protocol):
 
     @property
     def shortened_events(self) -> int:
-        """Events that it wrote with their long texts cut, since they were too large."""
+        """Events written with their long texts cut, because they were too large."""
 
     async def open(self) -> None:
-        """Return when it can be written to, harmless if it already is; raise `AuditSinkError`."""
+        """Return when the sink can write; do nothing if it is open. Raise `AuditSinkError`."""
 
     async def write(self, lines: bytes) -> None:
         """Return when all events are durable, as far as the sink can tell; raise `AuditSinkError`.
@@ -79,10 +79,7 @@ class AuditSink(Protocol):
 
 
 class SinkWriter:
-    """One sink, and how far it has come in the ring.
-
-    `on_written` is called after each batch that left the ring.
-    """
+    """One sink, and its progress in the ring. `on_written` is called after each batch that left the ring."""
 
     def __init__(
         self,
@@ -93,140 +90,95 @@ class SinkWriter:
         on_written: Callable[[], None],
     ) -> None:
         self.sink: Final = sink
+        self.cursor: Final = ring.cursor()
         self.written = 0
         self.dropped = 0
         self.failures = 0
         self.is_failing = False
         self._ring: Final = ring
-        self._cursor: Final = ring.cursor()
         self._on_full: Final = on_full
         self._drops: Final = on_full is OnFull.DROP
-        self._limit: Final = queue_max_events
         self._enough_events: Final = min(BATCH_MAX_EVENTS, queue_max_events)
         self._on_written: Final = on_written
-        self._wake: Final = asyncio.Event()
-        self._has_enough: Final = asyncio.Event()
         self._closing: Final = asyncio.Event()
+        self._retry_s = FIRST_RETRY_S
         self._taken: Batch | None = None
         """In mode `drop`: the batch that has left the ring and is being written."""
-        self.notify()
-
-    @property
-    def waiting(self) -> int:
-        """Events that are in the ring for it."""
-        return self._ring.events - self._cursor.events
 
     @property
     def depth(self) -> int:
-        """Events that wait or are being written."""
-        return self.waiting + (0 if self._taken is None else self._taken.events)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it has as many events to write as it may, or its sink fails."""
-        return self.is_failing or self.depth >= self._limit
-
-    def notify(self) -> None:
-        """Note that there may be events to write."""
-        depth = self.depth
-        if depth:
-            self._wake.set()
-            if depth >= self._enough_events:
-                self._has_enough.set()
-
-    def make_room(self, events: int) -> None:
-        """Drop the oldest events that wait, as far as so many more exceed the queue. For mode `drop`."""
-        excess = self.waiting + events - self._limit
-        if excess > 0:
-            self.drop_oldest(excess)
+        """The number of events that wait or are being written."""
+        waiting = self._ring.events - self.cursor.events
+        return waiting + (0 if self._taken is None else self._taken.events)
 
     def drop_oldest(self, events: int) -> bool:
-        """Drop so many events that wait, or those of one record more; return False if there were none.
+        """Drop so many waiting events, or more if the last record has more; return False if none waited.
 
         For mode `drop`.
         """
-        batch = self._ring.read(self._cursor, events)
-        self._ring.advance(self._cursor, batch)
+        batch = self._ring.read(self.cursor, events)
+        self._ring.advance(self.cursor, batch)
         self.dropped += batch.events
         return batch.events > 0
 
     def end(self) -> None:
-        """Have `run` return once everything is written."""
+        """Let `run` return once everything is written."""
         self._closing.set()
-        self._wake.set()
-        self._has_enough.set()
+        self.cursor.wake.set()
 
     async def run(self) -> None:
-        """Write what comes until `end` was called and nothing waits; after an exception it can run again."""
+        """Write events until `end` was called and none waits.
+
+        May be called again after an exception, and then starts with the batch that was not written.
+        """
+        ring, cursor = self._ring, self.cursor
         while True:
-            await self._wake.wait()
-            if not self.depth:
-                if self._closing.is_set():
-                    return
-                self._wake.clear()
+            waiting = ring.events - cursor.events
+            if self._taken is None and waiting < self._enough_events and not self._closing.is_set():
+                cursor.wake.clear()
+                cursor.wake_at = cursor.events + (self._enough_events if waiting else 1)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LINGER_S if waiting else None):
+                        await cursor.wake.wait()
+                if not waiting:
+                    continue
+            elif not (waiting or self._taken):
+                return
+            # other tasks have their turn between two batches
+            await asyncio.sleep(0)
+            batch = self._taken or ring.read(cursor, BATCH_MAX_EVENTS)
+            if self._drops and self._taken is None:
+                self._taken = batch
+                ring.advance(cursor, batch)
+            may_drop = self._drops and self._closing.is_set()
+            try:
+                # a sink formats events on another thread, for which the loop would wait at each system call
+                with short_switch_interval() if batch.events > MANY_EVENTS else nullcontext():
+                    await self.sink.write(batch.lines)
+            except AuditSinkError as error:
+                is_done = self._failed(batch, str(error), may_drop=may_drop)
+            except Exception:
+                # the boundary where a bug in a sink must stop the traffic rather than the writing
+                LOG.exception("an audit sink broke", sink=self.sink.name)
+                # in mode `drop` no event may block the events behind it
+                is_done = self._failed(batch, "an internal error, see the log above", may_drop=self._drops)
+            else:
+                is_done = True
+                self.written += batch.events
+                if self.is_failing:
+                    self.is_failing = False
+                    LOG.info("the audit sink works again", sink=self.sink.name)
+            if not is_done:
+                await self._pause()
                 continue
-            await self._gather()
-            await self._write()
+            self._retry_s = FIRST_RETRY_S
+            if self._taken is None:
+                ring.advance(cursor, batch)
+            self._taken = None
             self._on_written()
 
-    async def _gather(self) -> None:
-        """Let events gather until there are enough, or for a while."""
-        if not self._closing.is_set() and self.depth < self._enough_events:
-            self._has_enough.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LINGER_S):
-                    await self._has_enough.wait()
-        # also where nothing is waited for, others have their turn between two batches
-        await asyncio.sleep(0)
-
-    async def _write(self) -> None:
-        """Write a batch; after an exception the next call writes the same one."""
-        batch = self._taken or self._ring.read(self._cursor, BATCH_MAX_EVENTS)
-        if self._drops and self._taken is None:
-            self._taken = batch
-            self._ring.advance(self._cursor, batch)
-        delay_s = FIRST_RETRY_S
-        while not await self._is_done_with(batch):
-            await self._pause(delay_s)
-            delay_s = min(2 * delay_s, LAST_RETRY_S)
-        if self._taken is None:
-            self._ring.advance(self._cursor, batch)
-        self._taken = None
-
-    async def _pause(self, delay_s: float) -> None:
-        """Leave a failed sink alone for a while; in mode `drop` the end of the log comes first."""
-        if not self._drops:
-            await asyncio.sleep(delay_s)
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(delay_s):
-                await self._closing.wait()
-
-    async def _is_done_with(self, batch: Batch) -> bool:
-        """Return whether a batch is written, or dropped."""
-        may_drop = self._drops and self._closing.is_set()
-        try:
-            # a sink formats events on another thread, for which the loop would wait at each system call
-            with short_switch_interval() if batch.events > MANY_EVENTS else nullcontext():
-                await self.sink.write(batch.lines)
-        except AuditSinkError as error:
-            self._failed(str(error))
-        except Exception:
-            # the boundary where a bug in a sink must stop the traffic rather than the writing
-            LOG.exception("an audit sink broke", sink=self.sink.name)
-            self._failed("an internal error, see the log above")
-            # in mode `drop` no event may keep out all those behind it
-            may_drop = self._drops
-        else:
-            self.written += batch.events
-            if self.is_failing:
-                self.is_failing = False
-                LOG.info("the audit sink works again", sink=self.sink.name)
-            return True
-        self.dropped += batch.events if may_drop else 0
-        return may_drop
-
-    def _failed(self, reason: str) -> None:
+    def _failed(self, batch: Batch, reason: str, *, may_drop: bool) -> bool:
+        """Report a failure, and drop the batch if that is allowed; return whether it was dropped."""
         self.failures += 1
         self.is_failing = True
         LOG.error(
@@ -235,3 +187,16 @@ class SinkWriter:
             reason=reason,
             consequence=_CONSEQUENCES[self._on_full],
         )
+        if may_drop:
+            self.dropped += batch.events
+        return may_drop
+
+    async def _pause(self) -> None:
+        """Wait before the next attempt; in mode `drop` at most until the log ends."""
+        delay_s, self._retry_s = self._retry_s, min(2 * self._retry_s, LAST_RETRY_S)
+        if not self._drops:
+            await asyncio.sleep(delay_s)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(delay_s):
+                await self._closing.wait()
