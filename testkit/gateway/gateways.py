@@ -29,6 +29,7 @@ from kustos.runtime import SystemEntropy
 from kustos.wire import Message
 from kustos.wire.api_keys import ApiKey
 from testkit.clocks import ManualClock
+from testkit.gateway.recorders import NotedRecorder
 from testkit.gateway.scripted_brokers import ScriptedBroker, connect
 from testkit.gateway.sessions import request
 from testkit.ports import LOOPBACK, free_port, free_port_range
@@ -60,21 +61,6 @@ class CountedFigures:
 
     def __setattr__(self, figure: str, value: int) -> None:
         self.__dict__["counted"][self.NAMES[figure]] = value
-
-
-@dataclass(frozen=True)
-class KeptRecorder:
-    """Keeps the context of each request that was recorded again."""
-
-    contexts: list[AuthorizableRequestContext]
-    context: AuthorizableRequestContext
-
-    def record(self, correlation_id: int, latency_us: int) -> bool:
-        self.contexts.append(replace(self.context, correlation_id=correlation_id))
-        return True
-
-    def count(self) -> None:
-        """Nobody counts here."""
 
 
 @dataclass
@@ -189,7 +175,11 @@ class RunningGateway:
         self.expired.append(login)
 
     def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Recorder:
-        return KeptRecorder(self.contexts, context)
+        def note(correlation_id: int) -> bool:
+            self.contexts.append(replace(context, correlation_id=correlation_id))
+            return True
+
+        return NotedRecorder(note)
 
     def answered(
         self,

@@ -24,6 +24,7 @@ from kustos.protocol import Decided, Decider, Guard, Opened, Recorder, Unwrap
 from kustos.protocol.exchange import WrittenAt
 from kustos.wire import FrameReader, Message, RequestHeader, request_codec, request_frame
 from kustos.wire.api_keys import ApiKey
+from testkit.gateway.recorders import NotedRecorder
 from testkit.protocol.cluster_model import PARTITIONS, Model
 from testkit.protocol.driver import HOST, OFFERED, PIECE_SIZES, PRINCIPAL, GatewayAddresses, served
 from testkit.protocol.random_requests import batch, model
@@ -137,6 +138,8 @@ class World:
     part: bytes = b""
     """What came upstream of a frame that is not whole yet."""
     is_full: bool = False
+    refuses: bool = False
+    """Whether the audit log is full in mode `deny`."""
     reads: bool = True
     swallowed: list[bytes] = field(default_factory=list)
     wanted: Callable[[bytes], bool] = lambda _: False
@@ -226,15 +229,13 @@ class World:
         return None
 
     def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Recorder:
-        return self
+        def note(correlation_id: int) -> bool:
+            if not self.refuses:
+                self.decided_by.append(correlation_id)
+                self.repeated += 1
+            return not self.refuses
 
-    def record(self, correlation_id: int, latency_us: int) -> bool:
-        self.decided_by.append(correlation_id)
-        self.repeated += 1
-        return True
-
-    def count(self) -> None:
-        """Nobody counts here."""
+        return NotedRecorder(note)
 
     def answered(
         self,

@@ -1,7 +1,7 @@
-"""Rates of decisions per minute, as counted by Kafka's StandardAuthorizer.
+"""Rates of decisions per minute, as Kafka's StandardAuthorizer counts them.
 
 A rate is Kafka's `Rate(MINUTES, WindowedCount)` with its defaults: the events within two samples of 30
-seconds, plus the sample that overlaps their beginning. So it moves in steps.
+seconds, and the sample that overlaps their beginning. Therefore it moves in steps.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class RatePerMinute:
             self._samples.append(_Sample(now_ms, now_ms))
         sample = self._samples[self._at]
         if now_ms - sample.began_ms >= SAMPLE_MS:
-            # one more than measured, for the overlapping sample
+            # one more than a rate covers, for the sample that overlaps its beginning
             self._at = (self._at + 1) % (SAMPLES + 1)
             sample = _Sample(now_ms, now_ms)
             self._samples[self._at : self._at + 1] = [sample]
@@ -65,7 +65,7 @@ class RatePerMinute:
 
 
 class AuthorizerMetrics:
-    """The metrics of Kafka's StandardAuthorizer, except for the number of ACLs, kept elsewhere."""
+    """The metrics of Kafka's StandardAuthorizer, except for the number of ACLs."""
 
     __slots__ = ("_now_ms", "allowed", "denied", "requests")
 
@@ -76,7 +76,7 @@ class AuthorizerMetrics:
         self.requests: Final = RatePerMinute()
 
     def record(self, allowed: int, denied: int) -> None:
-        """Count decisions."""
+        """Count decisions that were made now."""
         now_ms = self._now_ms()
         if allowed:
             self.allowed.record(allowed, now_ms)

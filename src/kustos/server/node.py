@@ -97,7 +97,7 @@ class Node:
         self._requests: Final = RequestBudget(settings.requests_max_bytes // settings.workers.count)
         self.upstream: Final = UpstreamSide(settings, self.metrics)
         self.cluster: Final = self.upstream.cluster
-        self._lag: Final = LoopLag(asyncio.get_running_loop().time)
+        self._lag: Final = LoopLag(asyncio.get_running_loop().time, self.metrics.sample_rates)
         self.offered: Final = OfferedApis(lambda: self.cluster.versions, lambda: self.cluster.features)
         self.in_flight: Final = self.upstream.in_flight(sees_all_changes=self._changes_own_log)
         self.tls: Final = TlsSide(settings.listeners, settings.node_id)
@@ -123,7 +123,7 @@ class Node:
         metrics, register = self.metrics, self.metrics.registry.register
         metrics.watch(
             acl_count=self.acl_count,
-            metadata_offset=lambda: self.authorization.acl_offset,
+            metadata_offset=lambda: self.authorization.position.offset,
             audit=self.audit,
         )
         if isinstance(self.authorization, StandardAuthorization):
@@ -232,7 +232,7 @@ class Node:
             observer=GatewayObserver(
                 self.audit,
                 self.metrics,
-                lambda: self.authorization.acl_offset,
+                self.authorization.position,
                 # controllers do not report the offset of a change
                 changes_own_log=self._changes_own_log,
                 trial=self.candidate.trial,
@@ -332,7 +332,7 @@ class Node:
 
     def _acl_offset(self) -> int | None:
         is_standard = isinstance(self.authorization, StandardAuthorization)
-        return self.authorization.acl_offset if is_standard else None
+        return self.authorization.position.offset if is_standard else None
 
     def hurry(self) -> None:
         """End all connections at once, while `stop` waits for answers."""

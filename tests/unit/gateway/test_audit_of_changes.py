@@ -22,7 +22,7 @@ from kustos.gateway.audit import log as audit_log
 from kustos.gateway.audit.errors import AuditLogClosedError
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
-from kustos.gateway.metrics.observer import GatewayObserver
+from kustos.gateway.metrics.observer import FixedPosition, GatewayObserver
 from kustos.gateway.store import large_work
 from kustos.protocol import Decided, admin
 from kustos.wire import Message
@@ -128,7 +128,7 @@ async def test_only_allowed_changes_of_a_log_of_ones_own_wait(
 ) -> None:
     kept = sink()
     log = AuditLog(EVENTS, [kept])
-    observer = GatewayObserver(log, GatewayMetrics(), lambda: 5, own_log)
+    observer = GatewayObserver(log, GatewayMetrics(), FixedPosition(5), own_log)
     written_at = observer.decided(context_of(api_key), decisions, 5)
     assert (written_at is not None) is waits
     if written_at is None:

@@ -11,7 +11,7 @@ from kustos.gateway.audit.errors import AuditLogClosedError
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.rings import AuditRings
 from kustos.gateway.metrics.counters import GatewayMetrics
-from kustos.gateway.metrics.observer import GatewayObserver
+from kustos.gateway.metrics.observer import FixedPosition, GatewayObserver
 from kustos.gateway.session.logins import LOG_IS_FULL, Login
 from testkit.gateway.audit import CONTEXT, EVENTS, ControlledSink, decided, failure, until, willing
 
@@ -41,7 +41,7 @@ async def test_a_window_that_ends_tells_what_was_counted(monkeypatch: pytest.Mon
 async def test_while_the_log_is_full_nobody_is_admitted_and_failures_only_count() -> None:
     sink = ControlledSink()
     log = AuditLog(EVENTS, [sink], queue_max_events=1)
-    observer = GatewayObserver(log, GatewayMetrics(), lambda: 1)
+    observer = GatewayObserver(log, GatewayMetrics(), FixedPosition(1))
     assert observer.login_ended(SUCCESS)
     observer.decided(CONTEXT, [decided("a")], 5)
     assert log.is_full

@@ -13,7 +13,7 @@ from kustos.gateway.audit.budget import BURST_SHARE, EVENT_BYTES, AuditBudget
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.repeated_logins import FrequentLogins
 from kustos.gateway.metrics.counters import GatewayMetrics
-from kustos.gateway.metrics.observer import GatewayObserver
+from kustos.gateway.metrics.observer import FixedPosition, GatewayObserver
 from testkit.gateway.audit import EVENTS, ControlledSink, failure
 from tests.unit.gateway.test_audit_security import SUCCESS
 
@@ -86,7 +86,7 @@ async def test_a_flood_of_logins_is_few_events_and_takes_no_room_from_failures()
     log = AuditLog(EVENTS, [sink], denied_bytes_per_hour=10 * 3 * (EVENT_BYTES + 5))
     metrics = GatewayMetrics()
     metrics.watch(acl_count=lambda: 0, metadata_offset=lambda: 0, audit=log)
-    observer = GatewayObserver(log, metrics, lambda: 1)
+    observer = GatewayObserver(log, metrics, FixedPosition(1))
     for _ in range(1000):
         assert observer.login_ended(SUCCESS)
     log.security.count(failure())

@@ -17,7 +17,7 @@ from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.audit import OnFull
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import LISTENERS_MAX, GatewayMetrics
-from kustos.gateway.metrics.observer import GatewayObserver
+from kustos.gateway.metrics.observer import FixedPosition, GatewayObserver
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.server.http import HttpEndpoint
 from kustos.wire.api_keys import ApiKey
@@ -177,7 +177,7 @@ async def test_the_observer_tells_log_and_metrics_which_show_the_state_of_the_lo
     audit = AuditLog(EVENTS, [sink], on_full=OnFull.DROP)
     metrics = GatewayMetrics()
     metrics.watch(acl_count=lambda: 12, metadata_offset=lambda: 345, audit=audit)
-    observer = GatewayObserver(audit, metrics, lambda: 345)
+    observer = GatewayObserver(audit, metrics, FixedPosition(345))
     observer.decided(CONTEXT, [decided("a"), decided("b")], 5)
     observer.answered(ApiKey.METADATA, 0.1)
     assert not observer.is_full

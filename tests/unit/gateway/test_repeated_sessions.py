@@ -71,6 +71,17 @@ async def test_after_a_change_it_is_decided_anew() -> None:
     assert world.answers[-1][-2:] == (30).to_bytes(2, "big"), "GROUP_AUTHORIZATION_FAILED"
 
 
+async def test_a_repetition_that_is_not_recorded_is_opened_like_a_new_request() -> None:
+    world = World(ALL_ALLOWED)
+    told(world, metadata(1, TOPIC))
+    world.refuses = True
+    told(world, metadata(2, TOPIC))
+    assert (world.decided_by, world.repeated) == ([1, 2], 0)
+    world.refuses = False
+    told(world, metadata(3, TOPIC))
+    assert (world.decided_by, world.repeated) == ([1, 2, 3], 1)
+
+
 async def test_a_bug_where_an_answer_is_read_denies(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_guard: Guard, _repetition: Any) -> Any:
         raise ZeroDivisionError

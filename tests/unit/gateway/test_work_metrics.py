@@ -3,16 +3,20 @@
 import asyncio
 from uuid import UUID
 
+import pytest
+
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import AuthorizerMetrics, StandardAuthorizer
 from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.audit.sink_writer import OnFull
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.loop_lag import SAMPLE_EVERY_S, WINDOW_S, LoopLag
-from kustos.gateway.metrics.observer import GatewayObserver
+from kustos.gateway.metrics.observer import FixedPosition, GatewayObserver
 from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.topic_ids import TopicIds
 from kustos.gateway.workers.figures import NodeFigures
-from testkit.gateway.audit import CONTEXT, EVENTS, decided
+from kustos.wire.api_keys import ApiKey
+from testkit.gateway.audit import CONTEXT, EVENTS, ControlledSink, decided
 from testkit.protocol.random_requests import allow
 from tests.unit.gateway.test_metrics import samples, value
 from tests.unit.gateway.test_topic_ids import TOPICS, Upstream, topic_id
@@ -29,23 +33,59 @@ def figure(metrics: GatewayMetrics, name: str, **labels: str) -> float | None:
 
 async def test_a_repeated_request_counts_beside_its_decisions() -> None:
     metrics = GatewayMetrics()
-    observer = GatewayObserver(AuditLog(EVENTS, []), metrics, lambda: 1)
+    observer = GatewayObserver(AuditLog(EVENTS, []), metrics, FixedPosition(1))
     assert figure(metrics, "kustos_repeated_requests_total") == 0
     items = [decided("a"), decided("b")]
     observer.decided(CONTEXT, items, 5)
-    again = observer.recorder(CONTEXT, items)
+    recorder = observer.recorder(CONTEXT, items)
     assert figure(metrics, "kustos_repeated_requests_total") == 0
     for correlation_id in (10, 11):
-        assert again.record(correlation_id, 5)
-        again.count()
+        assert recorder.record(correlation_id, 5)
+        recorder.count()
     assert figure(metrics, "kustos_repeated_requests_total") == 2
     decisions = "kustos_authorization_decisions_total"
     assert figure(metrics, decisions, api="Metadata", result="ALLOWED") == 6
 
 
+@pytest.mark.parametrize("on_full", [OnFull.BLOCK, OnFull.DENY])
+async def test_a_full_log_takes_no_repetition_in_mode_deny(on_full: OnFull) -> None:
+    sink = ControlledSink()
+    log = AuditLog(EVENTS, [sink], queue_max_events=2, on_full=on_full)
+    observer = GatewayObserver(log, GatewayMetrics(), FixedPosition(1))
+    recorder = observer.recorder(CONTEXT, [decided("a")])
+    assert recorder.record(1, 5)
+    assert recorder.record(2, 5)
+    assert observer.is_full is (on_full is OnFull.BLOCK)
+    assert (observer.refusal() is not None) is (on_full is OnFull.DENY)
+    assert recorder.record(3, 5) is (on_full is OnFull.BLOCK), "decided before anybody could ask"
+    sink.may_write.set()
+    await log.close()
+    assert len(sink.names) == 2 + (on_full is OnFull.BLOCK)
+
+
+async def test_decisions_count_in_the_rates_when_the_loop_is_sampled() -> None:
+    now_ms = 0
+    metrics, sampled = GatewayMetrics(), asyncio.Event()
+    metrics.watch_authorizer(lambda: 0, lambda: 0, AuthorizerMetrics(lambda: now_ms))
+    metrics.decided(ApiKey.METADATA, [decided("a")] * 3)
+
+    def sample() -> None:
+        metrics.sample_rates()
+        sampled.set()
+
+    lag = LoopLag(asyncio.get_running_loop().time, sample)
+    lag.start()
+    await sampled.wait()
+    lag.stop()
+    now_ms = 61_000
+    metrics.decided(ApiKey.METADATA, [decided("a")])
+    rates = [each for (name, _), each in samples(metrics.text().decode()).items() if "_rate_per" in name]
+    assert sorted(rates) == [0, 2, 2], "without the three, which are older than a minute"
+
+
 async def test_a_session_that_expired_counts_for_its_listener() -> None:
     metrics = GatewayMetrics()
-    observer = GatewayObserver(AuditLog(EVENTS, []), metrics, lambda: 1)
+    observer = GatewayObserver(AuditLog(EVENTS, []), metrics, FixedPosition(1))
     metrics.listener("CLIENTS")
     name = "kafka_server_socket_server_metrics_expired_connections_killed_total"
     assert figure(metrics, name, listener="CLIENTS") == 0

@@ -1,9 +1,9 @@
-"""What the gateway counts, in Prometheus' form; Kafka's JMX names where Kafka has the figure.
+"""The counters of the gateway, in Prometheus' form; with Kafka's JMX names where Kafka has the figure.
 
-A JMX name such as `kafka.server:type=socket-server-metrics, connection-count` is written as the usual
-exporters write it: `kafka_server_socket_server_metrics_connection_count`. No label ever holds what a
-client chooses (principal, client id, topic): labels are APIs of our table, listeners and mechanisms of
-the settings, so the number of series is bounded.
+A JMX name such as `kafka.server:type=socket-server-metrics, connection-count` has the form in which the usual
+exporters write it: `kafka_server_socket_server_metrics_connection_count`. No label holds a text that a client
+chooses (principal, client id, topic). Labels are APIs of our table, and listeners and mechanisms of the
+settings, so the number of series is bounded.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -39,13 +39,13 @@ from kustos.protocol import ADMIN_TABLE, TABLE, Decided
 from kustos.wire import api_name
 
 OTHER: Final = "other"
-"""The label of everything outside our tables."""
+"""The label of APIs, listeners and mechanisms that are not in our tables."""
 
 MECHANISMS: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "SSL"})
-"""SSL: a certificate of the client."""
+"""SSL: the client authenticates with a certificate."""
 
 LISTENERS_MAX: Final = 64
-"""Listeners with series of their own; the settings allow fewer."""
+"""Listeners that have their own series; the settings allow fewer."""
 
 
 def _token_counter(registry: CollectorRegistry) -> Counter:
@@ -59,9 +59,9 @@ def _token_counter(registry: CollectorRegistry) -> Counter:
 
 
 class GatewayMetrics:
-    """Counts what happens; nothing here is global, so two gateways in a process count apart.
+    """The counters of one gateway. Nothing here is global, so two gateways in a process count separately.
 
-    `mechanisms`: those of the settings that are not kustos's own.
+    `mechanisms`: the mechanisms of the settings that kustos does not implement itself.
     """
 
     def __init__(self, mechanisms: frozenset[str] = frozenset()) -> None:
@@ -86,7 +86,7 @@ class GatewayMetrics:
             ("listener", "kind"),
             registry=registry,
         )
-        self._rates: AuthorizerMetrics | None = None
+        self._authorizer: WatchedAuthorizer | None = None
         self._apis: Final[dict[str, ApiTally]] = {}
         self._sockets: Final[dict[str, SocketTally]] = {}
         self._logins: Final[dict[str, LoginTally]] = {}
@@ -97,23 +97,10 @@ class GatewayMetrics:
 
     def decided(self, api_key: int, decided: Iterable[Decided]) -> None:
         """Count the decisions of a request."""
-        self.add(api_key, DecisionSums.of(decided))
-
-    def add(self, api_key: int, sums: DecisionSums, repeated: int = 0) -> None:
-        """Count so many decisions, and whether the request took them over from an earlier one."""
-        tally = self._by_api.get(api_key) or self._tally(api_key)
-        tally.repeated += repeated
-        tally.allowed += sums.allowed
-        tally.denied += sums.denied
-        tally.probed += sums.probed
-        tally.filtered += sums.filtered
-        tally.shadowed += sums.shadowed
-        if self._rates is not None:
-            # Kafka's own rates count each answer of the authorizer, logged or not
-            self._rates.record(sums.allowed, sums.refused)
+        self.tally(api_key).add(DecisionSums.of(decided))
 
     def session_expired(self, listener: str) -> None:
-        """Count a connection that is closed as the session of its login has ended."""
+        """Count a connection that is closed because the session of its login has expired."""
         self.listener(listener).expired += 1
 
     def answered(
@@ -123,23 +110,21 @@ class GatewayMetrics:
         upstream_seconds: float | None = None,
         held_seconds: float = 0.0,
     ) -> None:
-        """Count an answered request; `upstream_seconds` None if upstream was not queried or not timed.
+        """Count an answered request; `upstream_seconds` is None if upstream was not queried or not timed.
 
         `held_seconds`: how long it waited for kustos itself, for example for a change of ACLs.
         """
-        tally = self._by_api.get(api_key) or self._tally(api_key)
+        tally = self._by_api.get(api_key) or self.tally(api_key)
         tally.total.observe(seconds)
-        split, remote_seconds = tally.split, (upstream_seconds or 0.0) + held_seconds
-        split.count += 1
-        split.local_s += seconds - remote_seconds
-        split.remote_s += remote_seconds
+        tally.remote_s += held_seconds
         if upstream_seconds is not None:
             tally.upstream.observe(upstream_seconds)
+            tally.remote_s += upstream_seconds
 
     def authenticated(self, mechanism: str, succeeded: bool, is_reauthentication: bool = False) -> None:
         """Count a finished login; one without a known mechanism counts under `other`.
 
-        Those of live sessions are counted apart (KIP-368).
+        Logins of live sessions have their own counters (KIP-368).
         """
         name = mechanism if mechanism in self._mechanisms else OTHER
         tally = self._logins.get(name) or self._logins.setdefault(name, LoginTally())
@@ -163,7 +148,7 @@ class GatewayMetrics:
         self._turned_away.inc()
 
     def handshake_failed(self, listener: str, kind: str) -> None:
-        """Count a connection that ended before anybody could log in; the kinds are few."""
+        """Count a connection that ended before the client could log in; the kinds are few."""
         name = listener if listener in self._listeners else OTHER
         self._handshakes.labels(name, kind).inc()
 
@@ -178,36 +163,48 @@ class GatewayMetrics:
             self._listeners.add(listener)
         return listener
 
-    def _tally(self, api_key: int) -> ApiTally:
+    def tally(self, api_key: int) -> ApiTally:
+        """Return the figures of an API."""
+        if (known := self._by_api.get(api_key)) is not None:
+            return known
         is_known = api_key in TABLE or api_key in ADMIN_TABLE
         tally = self._apis.setdefault(api_name(api_key) if is_known else OTHER, ApiTally())
         if is_known:
             self._by_api[api_key] = tally
         return tally
 
+    def sample_rates(self) -> None:
+        """Pass the decisions since the last call on to Kafka's rates per minute.
+
+        The timer of the event loop's lag calls it ten times a second, so no request reads a clock for the
+        rates.
+        """
+        if self._authorizer is not None:
+            self._authorizer.sample()
+
     def watch(
         self, *, acl_count: Callable[[], int], metadata_offset: Callable[[], int], audit: AuditLog
     ) -> None:
-        """Export these figures too, looked up whenever the metrics are read; call it once."""
+        """Export these figures too, read whenever the metrics are; call it once."""
         self.registry.register(Watched(acl_count, metadata_offset, audit))
 
     def watch_authorizer(
         self, acl_count: Callable[[], int], searches: Callable[[], int], rates: AuthorizerMetrics
     ) -> None:
         """Export StandardAuthorizer's own figures too, and count decisions in `rates`; call it once."""
-        self._rates = rates
-        self.registry.register(WatchedAuthorizer(acl_count, searches, rates))
+        self._authorizer = WatchedAuthorizer(acl_count, searches, rates, self._apis)
+        self.registry.register(self._authorizer)
 
     def watch_topic_ids(self, topic_ids: TopicIds) -> None:
-        """Export how often topic ids were known, too; call it once."""
+        """Export how many topic ids were known too; call it once."""
         self.registry.register(WatchedTopicIds(topic_ids))
 
     def watch_loop(self, lag: LoopLag) -> None:
-        """Export how late the event loop is, too; call it once."""
+        """Export the lag of the event loop too; call it once."""
         self.registry.register(WatchedLoop(lag))
 
     def watch_listeners(self, enforces: Mapping[str, bool]) -> None:
-        """Export which listeners are guards, too; call it once."""
+        """Export which listeners enforce decisions too; call it once."""
         self.registry.register(WatchedListeners(enforces))
 
     def watch_answers(self, answers: AnswerBudget) -> None:

@@ -1,7 +1,7 @@
-"""How late the event loop runs what is due: one timer that is set again and again.
+"""The lag of the event loop: how late it runs a timer that is set again and again.
 
-Whatever holds the loop up holds up every client of the process, and no figure of one request shows that: the
-time that a request waits before it is read is in none of them.
+Work that blocks the loop delays every client of the process. No figure of a single request shows that,
+because the time that a request waits before it is read is in none of them.
 """
 
 import asyncio
@@ -14,18 +14,20 @@ from prometheus_client.registry import Collector
 from kustos.gateway.metrics.tallies import Times
 
 SAMPLE_EVERY_S: Final = 0.1
-"""Ten samples a second take a few hundred microseconds, and find a loop that stands still for as long."""
+"""Ten samples a second take a few hundred microseconds, and find a loop that is blocked for 0.1 s."""
 
 WINDOW_S: Final = 60.0
-"""How long the highest lag is shown at least, twice that at most: a scrape every minute misses none."""
+"""How long the highest lag is exported: at least this time, at most twice. A scrape every minute misses
+none."""
 
 
 class LoopLag:
-    """The lag of the running event loop; `now_s` is its clock."""
+    """The lag of the running event loop; `now_s` is its clock. `on_sample` is called with each sample."""
 
-    def __init__(self, now_s: Callable[[], float]) -> None:
+    def __init__(self, now_s: Callable[[], float], on_sample: Callable[[], None] = lambda: None) -> None:
         self.times: Final = Times()
         self._now_s: Final = now_s
+        self._on_sample: Final = on_sample
         self._timer: asyncio.TimerHandle | None = None
         self._window_began_s = now_s()
         self._highest_s = self._highest_before_s = 0.0
@@ -36,16 +38,17 @@ class LoopLag:
         self._timer = loop.call_later(SAMPLE_EVERY_S, self._sample, due_s)
 
     def stop(self) -> None:
-        """Take no more samples; twice is harmless."""
+        """Take no more samples; may be called twice."""
         if self._timer is not None:
             self._timer.cancel()
 
     def _sample(self, due_s: float) -> None:
         lag_s = self._now_s() - due_s
-        # before anything that could fail
+        # before any step that could fail
         self.start()
         # a timer may be early by the resolution of the clock
         self.late(max(0.0, lag_s))
+        self._on_sample()
 
     def late(self, lag_s: float) -> None:
         """Count a sample."""
@@ -73,7 +76,7 @@ class WatchedLoop(Collector):
         self._lag: Final = lag
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present figures."""
         times = HistogramMetricFamily(
             "kustos_event_loop_lag_seconds",
             "How late the event loop came to a timer, ten times a second in each process.",

@@ -1,14 +1,15 @@
 """Reports what sessions decide and answer to the audit log and the metrics."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Protocol
 
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError, SecurityEventType
 from kustos.authorizer.audit import NO_OFFSET
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
-from kustos.gateway.metrics.tallies import NO_DECISIONS, DecisionSums
+from kustos.gateway.metrics.tallies import DecisionSums
 from kustos.gateway.session.logins import LOG_IS_FULL, Login
 from kustos.gateway.shadow import CandidateTrial
 from kustos.protocol import NOBODY_ASKED, Decided, Recorder, WrittenAt
@@ -21,27 +22,50 @@ class UnauditedError(AuthorizerError):
     """A decision could not be recorded now, so none is made."""
 
 
+class AclPosition(Protocol):
+    """The position in the metadata log whose ACLs decide."""
+
+    @property
+    def offset(self) -> int:
+        """The offset; `NO_OFFSET` if the decisions do not come from the log."""
+
+
 @dataclass(frozen=True, slots=True)
+class FixedPosition:
+    """A position that never changes."""
+
+    offset: int = NO_OFFSET
+
+
 class GatewayObserver:
-    """An `Observer` of sessions. `acl_offset` gives the metadata offset whose ACLs decide now.
+    """An `Observer` of sessions. `position` is the position of the ACLs that decide now.
 
     With `changes_own_log` the event of an ACL change waits until the offset of the change is known. `trial`
-    adds to the decisions what candidate ACLs say.
+    adds the decisions of candidate ACLs.
     """
 
-    audit: AuditLog
-    metrics: GatewayMetrics
-    acl_offset: Callable[[], int]
-    changes_own_log: bool = False
-    trial: CandidateTrial = field(default_factory=CandidateTrial)
+    def __init__(
+        self,
+        audit: AuditLog,
+        metrics: GatewayMetrics,
+        position: AclPosition,
+        changes_own_log: bool = False,
+        trial: CandidateTrial | None = None,
+    ) -> None:
+        self.audit: Final = audit
+        self.metrics: Final = metrics
+        self.position: Final = position
+        self.trial: Final = trial or CandidateTrial()
+        self.answered: Final = metrics.answered
+        self._changes_own_log: Final = changes_own_log
 
     @property
     def is_full(self) -> bool:
-        """Whether the audit log takes no more for now; nothing is decided then."""
+        """Whether the audit log takes no more for now, so that nothing may be decided (mode `block`)."""
         return not self.audit.denies and self.audit.is_full
 
     def refusal(self) -> AuthorizerError | None:
-        """Return why a new request must be refused, and count it; None if it need not."""
+        """Return why a new request must be refused, and count it; None if it may be decided (mode `deny`)."""
         if not (self.audit.denies and self.audit.is_full):
             return None
         self.audit.refused_requests += 1
@@ -53,8 +77,8 @@ class GatewayObserver:
         """Record the decisions of a request, one or more; return the callback for its change's offset."""
         written_at = None
         decided = self.trial.compare(context, decided)
-        acl_offset = self._acl_offset_of(decided)
-        if self.changes_own_log and context.request_type in CHANGES_OF_ACLS and _allowed(decided):
+        acl_offset = NO_OFFSET if decided[0].decision is NOBODY_ASKED else self.position.offset
+        if self._changes_own_log and context.request_type in CHANGES_OF_ACLS and _allowed(decided):
             written_at = self.audit.hold(context, decided, acl_offset, latency_us)
         else:
             self.audit.record(context, decided, acl_offset, latency_us)
@@ -62,12 +86,8 @@ class GatewayObserver:
         return written_at
 
     def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Recorder:
-        """Return what records the same decisions for each request that repeats them."""
-        return RepeatedDecisions(self, context, decided)
-
-    def _acl_offset_of(self, decided: Sequence[Decided]) -> int:
-        """Return the offset of the ACLs by which it was decided, `NO_OFFSET` if no authorizer was queried."""
-        return NO_OFFSET if decided[0].decision is NOBODY_ASKED else self.acl_offset()
+        """Return what records and counts the same decisions, one or more, for a repetition."""
+        return RepeatedRecorder(self, context, decided)
 
     def login_ended(self, login: Login) -> bool:
         """Record the event of a login; return whether it may take effect: no login goes unaudited."""
@@ -90,49 +110,40 @@ class GatewayObserver:
         event = login.event(self.audit.now_ms)
         self.audit.security.admit(replace(event, event_type=SecurityEventType.SESSION_EXPIRY))
 
-    def answered(
-        self,
-        api_key: int,
-        seconds: float,
-        upstream_seconds: float | None = None,
-        held_seconds: float = 0.0,
+
+class RepeatedRecorder:
+    """Records and counts the decisions of one request for each request that repeats it."""
+
+    __slots__ = ("_audit", "_context", "_decided", "_position", "_record", "_trial", "count")
+
+    def __init__(
+        self, observer: GatewayObserver, context: AuthorizableRequestContext, decided: Sequence[Decided]
     ) -> None:
-        """Count an answered request."""
-        self.metrics.answered(api_key, seconds, upstream_seconds, held_seconds)
+        self._audit: Final = observer.audit
+        self._trial: Final = observer.trial
+        self._position: Final = FixedPosition() if decided[0].decision is NOBODY_ASKED else observer.position
+        self._context: Final = context
+        self._decided: Final = decided
+        self._record: Final = observer.audit.recorder(context, decided)
+        tally = observer.metrics.tally(context.request_type)
+        self.count: Final[Callable[[], None]] = partial(tally.add, DecisionSums.of(decided), repeated=1)
+
+    def record(self, correlation_id: int, latency_us: int) -> bool:
+        """Record the decisions; return False if the request must be opened: the log is full (mode `deny`).
+
+        `latency_us`: microseconds since the request was read. Raises as `GatewayObserver.decided` does.
+        """
+        if self._audit.denies and self._audit.is_full:
+            return False
+        if self._trial.state is None:
+            self._record(correlation_id, self._position.offset, latency_us)
+        else:
+            context = replace(self._context, correlation_id=correlation_id)
+            compared = self._trial.compare(context, list(self._decided))
+            self._audit.record(context, compared, self._position.offset, latency_us)
+        return True
 
 
 def _allowed(decided: list[Decided]) -> bool:
     """Return whether a change follows; a refused request has none to wait for."""
     return all(item.decision.allowed for item in decided)
-
-
-class RepeatedDecisions:
-    """A `Recorder` of the decisions of one plan."""
-
-    def __init__(
-        self, observer: GatewayObserver, context: AuthorizableRequestContext, decided: Sequence[Decided]
-    ) -> None:
-        self._observer: Final = observer
-        self._context: Final = context
-        self._decided: Final = decided
-        self._record: Final = observer.audit.recorder(context, decided)
-        self._sums: Final = DecisionSums.of(decided)
-        self._counted = self._sums
-
-    def record(self, correlation_id: int, latency_us: int) -> bool:
-        """Record them before the request is sent; return False if the request must be opened instead."""
-        observer = self._observer
-        if observer.audit.denies and observer.audit.is_full:
-            return False
-        if observer.trial.state is None:
-            self._counted = self._sums
-            self._record(correlation_id, observer._acl_offset_of(self._decided), latency_us)
-        else:
-            self._counted = NO_DECISIONS
-            context = replace(self._context, correlation_id=correlation_id)
-            observer.decided(context, list(self._decided), latency_us)
-        return True
-
-    def count(self) -> None:
-        """Count them once the request was sent."""
-        self._observer.metrics.add(self._context.request_type, self._counted, repeated=1)

@@ -1,7 +1,7 @@
 """The figures that each request changes: plain numbers, made into Prometheus' series when they are read.
 
-A series of `prometheus_client` takes a lock and half a dozen calls for each event, a fifth of what a small
-request costs here. One event loop counts, and the same one reads.
+A series of `prometheus_client` takes a lock and half a dozen calls for each event, a fifth of the cost of a
+small request here. One event loop counts and reads.
 """
 
 from bisect import bisect_left
@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from kustos.protocol import Decided
 
 BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
-"""From a request that passes through to one that waits for a group to form."""
+"""From a request that only passes through to one that waits for a group to form."""
 
 SOCKETS: Final = "kafka_server_socket_server_metrics_"
 
@@ -29,44 +29,33 @@ SOCKETS: Final = "kafka_server_socket_server_metrics_"
 class Times:
     """A histogram of seconds over `BUCKETS_S`."""
 
-    __slots__ = ("_counts", "_sum_s")
+    __slots__ = ("counts", "sum_s")
 
     def __init__(self) -> None:
-        self._counts: Final = [0] * (len(BUCKETS_S) + 1)
-        self._sum_s = 0.0
+        self.counts: Final = [0] * (len(BUCKETS_S) + 1)
+        """One for each bucket, and one for longer times."""
+        self.sum_s = 0.0
 
     def observe(self, seconds: float) -> None:
         """Count one."""
-        self._counts[bisect_left(BUCKETS_S, seconds)] += 1
-        self._sum_s += seconds
+        self.counts[bisect_left(BUCKETS_S, seconds)] += 1
+        self.sum_s += seconds
 
     def add_to(self, family: HistogramMetricFamily, *labels: str) -> None:
         """Add this series to its family."""
         limits = (*map(str, map(float, BUCKETS_S)), "+Inf")
-        buckets = list(zip(limits, accumulate(self._counts), strict=True))
-        family.add_metric(labels, buckets, self._sum_s)
-
-
-class TimeSplit:
-    """How long the requests of one API took here, and how long they waited elsewhere. Times in seconds."""
-
-    __slots__ = ("count", "local_s", "remote_s")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.local_s = self.remote_s = 0.0
+        buckets = list(zip(limits, accumulate(self.counts), strict=True))
+        family.add_metric(labels, buckets, self.sum_s)
 
 
 class DecisionSums(NamedTuple):
-    """How many decisions of a request there are of each kind."""
+    """The number of a request's decisions of each kind."""
 
     allowed: int
     denied: int
     probed: int
     filtered: int
     shadowed: int
-    refused: int
-    """How many are not allowed."""
 
     @classmethod
     def of(cls, decided: Iterable[Decided]) -> Self:
@@ -83,23 +72,20 @@ class DecisionSums(NamedTuple):
                 filtered += 1
             else:
                 denied += 1
-        return cls(allowed, denied, probed, filtered, shadowed, denied + probed + filtered + shadowed)
-
-
-NO_DECISIONS: Final = DecisionSums.of(())
+        return cls(allowed, denied, probed, filtered, shadowed)
 
 
 class ApiTally:
-    """The figures of one API."""
+    """The figures of one API. `remote_s`: the time that its requests waited elsewhere, of `total`."""
 
     __slots__ = (
         "allowed",
         "denied",
         "filtered",
         "probed",
+        "remote_s",
         "repeated",
         "shadowed",
-        "split",
         "total",
         "upstream",
     )
@@ -108,11 +94,21 @@ class ApiTally:
         self.allowed = self.denied = self.probed = self.filtered = self.shadowed = self.repeated = 0
         self.total: Final = Times()
         self.upstream: Final = Times()
-        self.split: Final = TimeSplit()
+        self.remote_s = 0.0
+
+    def add(self, sums: DecisionSums, repeated: int = 0) -> None:
+        """Count the decisions of a request; `repeated`: 1 if the request took them over from an earlier
+        one."""
+        self.repeated += repeated
+        self.allowed += sums.allowed
+        self.denied += sums.denied
+        self.probed += sums.probed
+        self.filtered += sums.filtered
+        self.shadowed += sums.shadowed
 
 
 class SocketTally:
-    """The bytes and connections of one listener; `expired`: closed as their sessions had."""
+    """The bytes and connections of one listener; `expired`: closed because their sessions had expired."""
 
     __slots__ = ("created", "expired", "incoming_bytes", "open", "outgoing_bytes", "unauthenticated")
 
@@ -122,7 +118,7 @@ class SocketTally:
 
 
 class LoginTally:
-    """The logins of one mechanism; `renewed` and `unrenewed` are those of live sessions."""
+    """The logins of one mechanism; `renewed` and `unrenewed` count the logins of live sessions (KIP-368)."""
 
     __slots__ = ("failed", "renewed", "succeeded", "unrenewed")
 
@@ -131,7 +127,7 @@ class LoginTally:
 
 
 class Tallied(Collector):
-    """Shows the tallies."""
+    """Exports the tallies."""
 
     def __init__(
         self,
@@ -144,7 +140,7 @@ class Tallied(Collector):
         self._logins: Final = logins
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present figures."""
         decisions = CounterMetricFamily(
             "kustos_authorization_decisions",
             "Decisions by API and result; counted once for each item of a request. Three kinds of denials "
@@ -234,13 +230,13 @@ class Tallied(Collector):
 
 
 class WatchedTimes(Collector):
-    """Where the time of requests went (`kafka.network:type=RequestMetrics`): sums and counts."""
+    """The time of requests here and elsewhere (`kafka.network:type=RequestMetrics`): sums and counts."""
 
     def __init__(self, apis: Mapping[str, ApiTally]) -> None:
         self._apis: Final = apis
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present figures."""
         local = SummaryMetricFamily(
             "kafka_network_request_metrics_local_time_ms",
             "Milliseconds that requests were worked on here.",
@@ -252,7 +248,7 @@ class WatchedTimes(Collector):
             labels=("request",),
         )
         for request, api in self._apis.items():
-            split = api.split
-            local.add_metric((request,), split.count, split.local_s * 1000)
-            remote.add_metric((request,), split.count, split.remote_s * 1000)
+            count = sum(api.total.counts)
+            local.add_metric((request,), count, (api.total.sum_s - api.remote_s) * 1000)
+            remote.add_metric((request,), count, api.remote_s * 1000)
         yield from (local, remote)

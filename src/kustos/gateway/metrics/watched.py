@@ -1,4 +1,4 @@
-"""Figures that others keep, looked up whenever the metrics are read."""
+"""Figures that other parts of the node keep, read whenever the metrics are."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +12,7 @@ from kustos.authorizer import AuthorizerMetrics
 from kustos.client import FAILURES
 from kustos.gateway.apis.purgatory import ACL_UPDATE, DelayedFuturePurgatory
 from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.metrics.tallies import ApiTally
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.request_budget import RequestBudget
 from kustos.gateway.upstream.topic_ids import TopicIds
@@ -42,7 +43,7 @@ class Watched(Collector):
         self._audit: Final = audit
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present figures."""
         count = self._acl_count()
         yield GaugeMetricFamily(
             "kafka_server_authorizer_acl_count",
@@ -124,7 +125,7 @@ class WatchedAnswers(Collector):
         self._answers: Final = answers
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present figures."""
         yield GaugeMetricFamily(
             "kustos_answers_held_bytes",
             "Bytes of answers that are held or reserved for clients.",
@@ -144,7 +145,7 @@ class WatchedRequests(Collector):
         self._requests: Final = requests
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present figures."""
         requests = self._requests
         yield GaugeMetricFamily(
             "kustos_requests_held_bytes",
@@ -202,14 +203,31 @@ class WatchedAuthorizer(Collector):
     """What Kafka's StandardAuthorizer registers (`kafka.server:type=plugins`, Kafka 4.4); searches."""
 
     def __init__(
-        self, acl_count: Callable[[], int], searches: Callable[[], int], rates: AuthorizerMetrics
+        self,
+        acl_count: Callable[[], int],
+        searches: Callable[[], int],
+        rates: AuthorizerMetrics,
+        apis: Mapping[str, ApiTally],
     ) -> None:
         self._acl_count: Final = acl_count
         self._searches: Final = searches
         self._rates: Final = rates
+        self._apis: Final = apis
+        self._allowed = self._refused = 0
+        """The decisions that `rates` has."""
+
+    def sample(self) -> None:
+        """Count the decisions since the last call in the rates: each answer of the authorizer, logged or
+        not."""
+        apis = self._apis.values()
+        allowed = sum(api.allowed for api in apis)
+        refused = sum(api.denied + api.probed + api.filtered + api.shadowed for api in apis)
+        self._rates.record(allowed - self._allowed, refused - self._refused)
+        self._allowed, self._refused = allowed, refused
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present figures."""
+        self.sample()
         figures = {"acls-total-count": float(self._acl_count())} | self._rates.rates()
         for name, figure in figures.items():
             family = GaugeMetricFamily(
@@ -234,7 +252,7 @@ class WatchedTopicIds(Collector):
         self._topic_ids: Final = topic_ids
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present figures."""
         family = CounterMetricFamily(
             "kustos_topic_ids",
             "Topic ids by outcome: KNOWN had a name when a request named it, QUERIED was looked up "
@@ -253,7 +271,7 @@ class WatchedPurgatory(Collector):
         self._purgatory: Final = purgatory
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present figures."""
         purgatory = self._purgatory
         for name, meaning, figure in (
             ("num_delayed_operations", "Operations that wait.", purgatory.num_delayed_operations),
@@ -274,7 +292,7 @@ class WatchedProcess(Collector):
         self._lost_lines: Final = lost_lines
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present figures."""
         failures = CounterMetricFamily(
             "kustos_background_failures",
             "Failures of background tasks, by task; a task that serves the node runs again afterwards.",
@@ -308,7 +326,7 @@ class WatchedQuorum(Collector):
         self._figures: Final = figures
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present figures."""
         now = self._figures()
         yield GaugeMetricFamily(
             "kustos_metadata_staleness_seconds",

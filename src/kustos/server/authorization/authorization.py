@@ -15,8 +15,8 @@ from kustos.authorizer import (
     SharedRules,
     StandardAuthorizerPlugin,
 )
-from kustos.authorizer.audit import NO_OFFSET
 from kustos.gateway.apis import CustomContextAuthorizer, NobodyDecides, WriterMutator, discard
+from kustos.gateway.metrics import AclPosition, FixedPosition
 from kustos.gateway.quorum import StalenessGate
 from kustos.gateway.store import AuthorizerPublisher, MetadataWriter
 from kustos.metadata.store import MetadataStore
@@ -41,8 +41,8 @@ class Authorization(Protocol):
         """Whether requests can be decided now, as far as that depends on the metadata log."""
 
     @property
-    def acl_offset(self) -> int:
-        """The metadata offset whose ACLs decide now; -1: the decisions do not come from the log."""
+    def position(self) -> AclPosition:
+        """The position in the metadata log whose ACLs decide."""
 
     @property
     def rules(self) -> SharedRules | None:
@@ -62,7 +62,7 @@ class NoAuthorization:
     context_authorizer: None = None
     rules: None = None
     is_ready = True
-    acl_offset = NO_OFFSET
+    position = FixedPosition()
 
     def decider(self, _principal: KafkaPrincipal, _host: str) -> Decider:
         """Return a decider that allows everything."""
@@ -111,9 +111,9 @@ class StandardAuthorization:
         return SharedRules(standard.super_users, standard.allow_everyone_if_no_acl_found)
 
     @property
-    def acl_offset(self) -> int:
-        """The metadata offset whose ACLs decide now."""
-        return self.publisher.offset
+    def position(self) -> AclPosition:
+        """The position in the metadata log whose ACLs decide."""
+        return self.publisher
 
     def load(self) -> None:
         """Follow the log from its present state."""
@@ -125,7 +125,7 @@ class CustomAuthorization:
 
     rules: None = None
     is_ready = True
-    acl_offset = NO_OFFSET
+    position = FixedPosition()
 
     def __init__(self, authorizer: Authorizer) -> None:
         self.authorizer: Final = authorizer

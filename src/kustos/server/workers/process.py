@@ -100,7 +100,7 @@ class WorkerNode:
     def _applied(self) -> int:
         authorization = self.node.authorization
         is_standard = isinstance(authorization, StandardAuthorization)
-        return authorization.acl_offset if is_standard else self.node.store.last_offset
+        return authorization.position.offset if is_standard else self.node.store.last_offset
 
     def _seen(self, wants_metrics: bool) -> tuple[Mapping[str, bool], bytes]:
         return self.node.readiness(), self.node.metrics.text() if wants_metrics else b""
