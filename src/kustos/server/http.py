@@ -404,7 +404,7 @@ class HttpEndpoint:
         self._socket = None
 
     async def _respond(self, request: h11.Request) -> Answer:
-        answer = self._answers().get(request.target.partition(b"?")[0])
+        answer = self._answers().get(request.target.partition(b"?")[0].removesuffix(b"/"))
         if answer is None:
             return Answer.of_status(HTTPStatus.NOT_FOUND)
         if request.method not in {b"GET", b"HEAD"}:

@@ -211,6 +211,9 @@ async def test_an_answer_that_fails_is_an_error_and_the_next_request_is_served()
         (b"HEAD /health", (b"200", 0)),
         (b"HEAD /other", (b"404", 0)),
         (b"GET /health?verbose=1", (b"200", 1)),
+        (b"GET /metrics/", (b"200", 1)),
+        (b"GET /", (b"404", 1)),
+        (b"GET /metrics//", (b"404", 1)),
         (b"POST /ready", (b"405", 1)),
     ],
 )
