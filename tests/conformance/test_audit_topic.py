@@ -20,13 +20,13 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.authorizer import AuthorizationResult, Decision, Rule, RuleKind
-from kustos.authorizer.audit.events import AuditEvent
 from kustos.client import ClientSettings, connect
 from kustos.gateway.audit import batches as audit_batches
 from kustos.gateway.audit.errors import AuditSinkError
 from kustos.gateway.audit.events import RequestEvents
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.topic import KafkaTopicSink, partition_of
+from testkit.audit_events import AuditEvent
 from testkit.gateway.audit import EVENTS, context_of, decided, lines_of, until
 from testkit.kafka import KafkaNode, KafkaTools, make_topics
 

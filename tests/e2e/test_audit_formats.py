@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.cimpl import NewTopic
 from jsonschema import Draft202012Validator
 
-from kustos.authorizer import AuditEvent
+from testkit.audit_events import AuditEvent
 from testkit.guarded.raw_client import RawClient
 from testkit.kafka import KafkaNode, make_topics
 from testkit.kustos import KustosNode, KustosSettings

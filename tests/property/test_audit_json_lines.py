@@ -27,12 +27,13 @@ from kustos.authorizer import (
     ShadowDecision,
 )
 from kustos.authorizer.audit import AUDIT_FIELDS, audit_level, audit_line, visible
-from kustos.authorizer.audit.events import AUDITED_NAME_CHARACTERS_MAX, AuditEvent
+from kustos.authorizer.audit.events import AUDITED_NAME_CHARACTERS_MAX
 from kustos.authorizer.index import PROBED_NAME
 from kustos.gateway.audit.events import AuditEvents, RequestEvents, text_lines
 from kustos.gateway.audit.log4j import LOGGER, KafkaLinesSink, log4j_time
 from kustos.protocol import Decided
 from kustos.wire import api_name
+from testkit.audit_events import AuditEvent
 from tests.property.audit_spec import event_of, line_of
 
 UNSEEN = "\n\x1b\x7f\x85\u061c\u200b\u200e\u2028\u2029\u202e\u2066\ufeff"

@@ -22,9 +22,6 @@ from kustos.authorizer import (
     AUDIT_SCHEMA_VERSION,
     PASSED,
     Action,
-    AuditEvent,
-    AuditFormatError,
-    AuditRule,
     AuthorizableRequestContext,
     AuthorizationResult,
     Decision,
@@ -35,6 +32,7 @@ from kustos.authorizer import (
 from kustos.authorizer.audit import AuditLevel, JsonLines, audit_level
 from kustos.authorizer.audit.events import AUDITED_NAME_CHARACTERS_MAX, audit_line, audited_name
 from kustos.protocol import Decided
+from testkit.audit_events import AuditEvent, AuditFormatError, AuditRule
 
 BINDING = AclBinding(
     ResourcePattern(ResourceType.TRANSACTIONAL_ID, 'tx-"1"', PatternType.PREFIXED),

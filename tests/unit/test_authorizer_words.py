@@ -19,8 +19,6 @@ from kustos.acl import (
 )
 from kustos.authorizer import (
     Action,
-    AuditEvent,
-    AuditFormatError,
     AuditLevel,
     AuthorizableRequestContext,
     AuthorizationResult,
@@ -40,6 +38,7 @@ from kustos.authorizer import (
 )
 from kustos.authorizer.audit import JsonLines
 from kustos.protocol import Decided
+from testkit.audit_events import AuditEvent, AuditFormatError
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 ALICE = KafkaPrincipal("User", "alice")

@@ -9,13 +9,12 @@ from kustos.acl import KafkaPrincipal
 from kustos.authorizer import (
     SECURITY_FIELDS,
     SECURITY_SCHEMA_VERSION,
-    AuditEvent,
-    AuditFormatError,
     SecurityEvent,
     SecurityEventType,
     SecurityResult,
     security_json_schema,
 )
+from testkit.audit_events import AuditEvent, AuditFormatError
 
 
 def login(**changes: Any) -> SecurityEvent:

@@ -2,10 +2,7 @@
 
 from kustos.authorizer.audit.events import (
     Access,
-    AuditEvent,
-    AuditFormatError,
     AuditLevel,
-    AuditRule,
     audit_json_schema,
     audit_level,
     audit_line,
@@ -99,11 +96,8 @@ __all__ = [
     "AclMutator",
     "Action",
     "Answer",
-    "AuditEvent",
     "AuditField",
-    "AuditFormatError",
     "AuditLevel",
-    "AuditRule",
     "AuthorizableRequestContext",
     "AuthorizationResult",
     "Authorizer",

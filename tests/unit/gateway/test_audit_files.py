@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from kustos.authorizer.audit.events import AuditEvent
 from kustos.gateway.audit.errors import AuditSinkError
 from kustos.gateway.audit.events import RequestEvents
 from kustos.gateway.audit.json_files import JsonFilesSink
 from kustos.gateway.audit.log4j import KafkaLinesSink, log4j_time
+from testkit.audit_events import AuditEvent
 from testkit.gateway.audit import CONTEXT, DENIED, EVENTS, decided, lines_of, request
 from testkit.waiting import wait_until
 

@@ -1,5 +1,6 @@
 """A file that could not be synced takes no more events: they are written again elsewhere, then forgotten."""
 
+import asyncio
 import errno
 import os
 import re
@@ -9,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from kustos.authorizer.audit.events import AuditEvent
 from kustos.gateway.audit.errors import AuditSinkError
 from kustos.gateway.audit.events import AuditEvents
 from kustos.gateway.audit.json_files import JsonFilesSink
@@ -18,6 +19,7 @@ from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.log4j import KafkaLinesSink
 from kustos.gateway.audit.rings import AuditRings
 from kustos.runtime import AppendFile, FileSystemStorage, SystemEntropy
+from testkit.audit_events import AuditEvent
 from testkit.gateway.audit import CONTEXT, EVENTS, decided, lines_of, request
 from testkit.waiting import wait_until
 
@@ -301,6 +303,10 @@ async def test_a_file_whose_new_name_is_refused_is_continued(tmp_path: Path) -> 
     sink = JsonFilesSink(tmp_path, max_bytes=10**6, max_files=9, roll_ms=40, storage=storage)
     await sink.write(lines_of(request(0, "a")))
     await sink.open()
+    with capture_logs() as said:
+        await asyncio.to_thread(wait_until, lambda: said, what="the age of the file is checked")
+    assert said[0]["event"] == "an audit file cannot be finished"
+    assert said[0]["reason"] == "input/output error"
     await sink.write(lines_of(request(1, "b")))
     storage.refuses = False
     await sink.close()

@@ -1,11 +1,11 @@
-"""The formats in which a sink writes an event: kustos' own line, or the same in an envelope that others read.
+"""The formats in which a sink writes an event: kustos' own line, or an envelope that other tools read.
 
-CloudEvents 1.0 in JSON, structured mode: the event is the `data`. OCSF: see `ocsf`. Each is made from the
-event's own line, so it says nothing else, and also what a killed process left can be written.
+CloudEvents 1.0 in JSON, structured mode: the event is the `data`. OCSF: see `ocsf`. Each format is made from
+the event's own line and has the same content, so events that a killed process left can be written in any
+format.
 """
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import Enum, unique
 from typing import Any, Final
@@ -15,7 +15,7 @@ from kustos.authorizer.audit.lines import json_text
 from kustos.authorizer.audit.ocsf import ocsf_of
 
 CLOUDEVENTS_TYPES: Final = "kustos.audit."
-"""What the types of events begin with."""
+"""The prefix of the types of events."""
 
 SUBJECT_CHARACTERS_MAX: Final = 512
 
@@ -34,14 +34,17 @@ class AuditFormat(Enum):
         return "application/cloudevents+json" if self is AuditFormat.CLOUDEVENTS else "application/json"
 
 
-def formatter(name: AuditFormat) -> Callable[[str], str]:
-    """Return what makes a line of this format from an event's own line; both are one line of JSON."""
+Formatter = Callable[[str, dict[str, Any]], str]
+"""Returns a line of JSON from an event's own line and the object in that line."""
+
+
+def formatter(name: AuditFormat) -> Formatter:
+    """Return the function that makes the lines of a format."""
     return _FORMATTERS[name]
 
 
-def cloudevent(line: str) -> str:
+def cloudevent(line: str, event: Mapping[str, Any]) -> str:
     """Return an event in an envelope of CloudEvents 1.0."""
-    event = json.loads(line)
     attributes = {
         "specversion": "1.0",
         "id": event["event_id"],
@@ -57,10 +60,10 @@ def cloudevent(line: str) -> str:
     return f'{head},"data":{line}}}'
 
 
-def _subject(event: dict[str, Any]) -> str:
-    """Return what an event is about; empty for a login, which is about nothing but who logs in.
+def _subject(event: Mapping[str, Any]) -> str:
+    """Return the subject of an event; empty for a login, whose only subject is the client.
 
-    CloudEvents allows neither control characters nor lone surrogates in it: they become escapes.
+    CloudEvents allows neither control characters nor lone surrogates in a subject: they become escapes.
     """
     if "event_type" in event:
         text = event["subject"] or ""
@@ -71,22 +74,22 @@ def _subject(event: dict[str, Any]) -> str:
 
 
 def rfc3339(time_ms: int) -> str:
-    """Return a time as RFC 3339 has it, in UTC, to the millisecond."""
+    """Return a time in the form of RFC 3339, in UTC, with milliseconds."""
     return (
         datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{time_ms % 1000:03}Z"
     )
 
 
-def _ocsf(line: str) -> str:
-    return json_text(ocsf_of(json.loads(line)))
+def _ocsf(_line: str, event: dict[str, Any]) -> str:
+    return json_text(ocsf_of(event))
 
 
-def _as_it_is(line: str) -> str:
+def _own_line(line: str, _event: dict[str, Any]) -> str:
     return line
 
 
-_FORMATTERS: Final[dict[AuditFormat, Callable[[str], str]]] = {
-    AuditFormat.KUSTOS: _as_it_is,
+_FORMATTERS: Final[dict[AuditFormat, Formatter]] = {
+    AuditFormat.KUSTOS: _own_line,
     AuditFormat.CLOUDEVENTS: cloudevent,
     AuditFormat.OCSF: _ocsf,
 }

@@ -10,6 +10,7 @@ before, and the others are written again, into a new file.
 """
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import Sequence
@@ -42,7 +43,9 @@ TAIL_BYTES: Final = 64 * 1024
 """How much of a crashed file is read at once to find its last whole line."""
 
 ROLL_CHECKS: Final = 4
-"""How often within `roll_ms` the file's age is checked."""
+"""The number of checks of the file's age within `roll_ms`."""
+
+UNFINISHED: Final = "an audit file cannot be finished"
 
 
 class JsonFilesSink:
@@ -116,12 +119,14 @@ class JsonFilesSink:
             raise _failure(f"cannot close `{self._path}`", error) from error
 
     async def _roll(self) -> None:
-        """Finish the file when it is old enough; what fails here fails again, loudly, at the next write."""
+        """Finish the file when it is old enough; after an error the next check tries again."""
         while True:
             await asyncio.sleep(self._roll_ms / ROLL_CHECKS / 1000)
-            with suppress(OSError):
+            try:
                 async with self._turn:
                     await asyncio.to_thread(self._finish_if_old)
+            except OSError as error:
+                LOG.error(UNFINISHED, file=self._path.name, reason=words_of(error))
 
     def _finish_if_old(self) -> None:
         if self._size_bytes and self._clock.wall_ms() - self._first_ms >= self._roll_ms:
@@ -214,7 +219,7 @@ class JsonFilesSink:
             try:
                 self._recover(path, size_bytes)
             except OSError as error:
-                LOG.error("an audit file cannot be finished", file=path.name, reason=words_of(error))
+                LOG.error(UNFINISHED, file=path.name, reason=words_of(error))
             else:
                 del self._suspects[path]
 
@@ -298,7 +303,7 @@ def formatted(lines: bytes, line_format: AuditFormat) -> bytes:
     if line_format is AuditFormat.KUSTOS:
         return lines
     in_format = formatter(line_format)
-    return "".join(f"{in_format(line)}\n" for line in text_lines(lines)).encode()
+    return "".join(f"{in_format(line, json.loads(line))}\n" for line in text_lines(lines)).encode()
 
 
 def utc_stamp(time_ms: int) -> str:

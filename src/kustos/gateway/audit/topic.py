@@ -107,7 +107,7 @@ class KafkaTopicSink:
             key = _key_of(event)
             if key not in partitions:
                 partitions[key] = partition_of(key.encode(), partition_count)
-            record = EventRecord.of(key, in_format(line), event["time_ms"])
+            record = EventRecord.of(key, in_format(line, event), event["time_ms"])
             records.setdefault(partitions[key], []).append(record)
         headers = HEADERS.get(self._format, ())
         return {partition: deque(batches_of(items, headers)) for partition, items in records.items()}

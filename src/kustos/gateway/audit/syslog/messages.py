@@ -64,13 +64,13 @@ class SyslogMessages:
 
     def _message(self, line: str) -> SyslogMessage:
         event: dict[str, Any] = json.loads(line)
-        header = self._header(event)
-        message = header + _ascii(formatter(self.line_format)(line))
+        header, in_format = self._header(event), formatter(self.line_format)
+        message = header + _ascii(in_format(line, event))
         for characters in TEXT_CHARACTERS:
             if len(message) <= self.max_bytes:
                 break
-            shorter = json.dumps(cut_texts(event, characters))
-            message = header + _ascii(formatter(self.line_format)(shorter))
+            shorter = cut_texts(event, characters)
+            message = header + _ascii(in_format(json.dumps(shorter), shorter))
         else:
             return SyslogMessage(message, is_shortened=True)
         return SyslogMessage(message, is_shortened=characters != TEXT_CHARACTERS[0])
