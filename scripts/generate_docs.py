@@ -19,6 +19,7 @@ from kustos.authorizer.audit import (
 )
 from kustos.gateway.apis import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.life_cycle import LifeCycle
+from kustos.gateway.listener import CONNECTION_LIFE
 from kustos.gateway.metrics import (
     GatewayMetrics,
     LoopLag,
@@ -123,6 +124,7 @@ def quorum() -> str:
 
 
 LIFE_CYCLES: Final[Mapping[str, LifeCycle[Any, Any]]] = {
+    "A client connection": CONNECTION_LIFE,
     "A client's request": SLOT_LIFE,
     "An upstream link": LINK_LIFE,
     "A request on a link": REQUEST_LIFE,

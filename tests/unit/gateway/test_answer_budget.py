@@ -84,7 +84,7 @@ def buffered(made: RunningGateway) -> int:
 
 def are_stuck(made: RunningGateway, count: int) -> bool:
     """Return whether so many clients do not take their answers."""
-    return sum(not each._reads for each in made.connections) == count
+    return sum(not each._client_reads for each in made.connections) == count
 
 
 async def silent_caller(made: RunningGateway) -> Caller:

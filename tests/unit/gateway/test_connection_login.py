@@ -137,7 +137,7 @@ class Scene:
         self.told.append("verified")
         go_on()
 
-    def listen_no_more(self) -> None:
+    def login_failed(self) -> None:
         self.told.append("deaf")
 
     def begin(self, *tokens: bytes) -> None:

@@ -1,7 +1,7 @@
-"""One client connection: bytes from a socket, first an identity, then requests.
+"""One client connection: performs the IO, and follows the states of `life_cycle`.
 
-Until there is a principal, frames go to its login and nowhere else, and the connection has a deadline. Then
-the session takes over. Everything ends in `close`.
+Until the principal is known, frames go to the login and nowhere else, and the connection has a deadline.
+Then they go to the session. The connection ends by `close`, `drain` or `connection_lost`.
 """
 
 import asyncio
@@ -14,9 +14,17 @@ from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
 from kustos.client import as_transport, one_shot
-from kustos.gateway.listener.drain import LAST_ANSWERS_S, DrainingConnection, half_close, has_unsent
+from kustos.gateway.listener.drain import LAST_ANSWERS_S, half_close, has_unsent
 from kustos.gateway.listener.handshakes import NO_ROOM, HandshakeRefusal, stranger_by_length
 from kustos.gateway.listener.incoming import TOO_SLOW, Incoming
+from kustos.gateway.listener.life_cycle import (
+    CONNECTION_LIFE,
+    DROPPING,
+    ENDED,
+    TAKING,
+    ConnectionEvent,
+    ConnectionState,
+)
 from kustos.gateway.listener.links import NoLinkError, connected_link
 from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.listener.port import Port
@@ -26,6 +34,7 @@ from kustos.gateway.session.large_turns import API_VERSIONS
 from kustos.gateway.upstream.addresses import java_host_address, network_of
 from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.cluster import Versions
+from kustos.gateway.upstream.link import UpstreamLink
 from kustos.protocol import Opened, Unwrap, frame_bytes_max
 from kustos.wire import FrameLengthError, FrameReader
 
@@ -51,14 +60,22 @@ class ClientConnection(asyncio.BufferedProtocol):
         """The client's address in a PROXY protocol header, None if there is none."""
         self._principal = ANONYMOUS
         self._offered: Versions = {}
-        self._closed = self._has_link = self._deaf = self._lingers = False
-        self._gone: Callable[[DrainingConnection], object] | None = None
-        """Called at the end of a connection that drains; None: it does not."""
-        self._reads = self._wanted = True
+        self._client_reads = True
+        """Whether the client takes what is written."""
+        self._wants_more = True
+        """Whether the login or the session takes more frames."""
         self.outgoing: Final = Burst(self._send)
         self._connecting: asyncio.Task[None] | None = None
+        self._link: UpstreamLink | None = None
+        """The connection to the broker, until it is closed."""
         self._abort: asyncio.TimerHandle | None = None
+        self.state = CONNECTION_LIFE.initial
         self.last_active_s = self._loop.time()
+
+    def _follow(self, event: ConnectionEvent) -> ConnectionState:
+        """Enter the next state, and return it; raise `IllegalTransitionError`."""
+        self.state = CONNECTION_LIFE[self.state, event]
+        return self.state
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Admit the client, or turn it away if there are too many."""
@@ -74,6 +91,8 @@ class ClientConnection(asyncio.BufferedProtocol):
             return
         if self._port.tls is None:
             self.begin()
+        else:
+            self._follow(ConnectionEvent.HANDSHAKE_BEGINS)
 
     def choose(self, port: Port) -> None:
         """Go on at another way in of the same listener: the client named its host. Before `begin`."""
@@ -85,12 +104,13 @@ class ClientConnection(asyncio.BufferedProtocol):
         if machine is None:
             self._begin_session(principal)
         else:
+            self._follow(ConnectionEvent.LOGIN_BEGINS)
             self._login = ConnectionLogin(self, self._port, machine)
             self._incoming.begin(self._settings.sasl_server_max_receive_size, owner=None)
 
     def refuse(self, refusal: HandshakeRefusal) -> None:
         """Count the client among those that never came to a login, and end it."""
-        if not self._closed:
+        if self.state not in ENDED:
             self.close(refusal.reason, logged=not self._port.refuse(refusal, self.host))
 
     def get_buffer(self, _sizehint: int) -> memoryview:
@@ -104,7 +124,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Take the bytes of a read."""
         self.last_active_s = self._loop.time()
         self._port.figures.incoming_bytes += nbytes
-        if not (self._deaf or self._closed or self._gone):
+        if self.state in TAKING:
             self._take_bytes(self._requests.read_buffer[:nbytes])
 
     def _take_bytes(self, data: bytes | memoryview) -> None:
@@ -121,13 +141,13 @@ class ClientConnection(asyncio.BufferedProtocol):
         session.take(frames)
         if refusal is not None:
             self._refuse_length(refusal)
-        elif reader.begun_bytes or self._incoming.share.held_bytes or not self._wanted:
+        elif reader.begun_bytes or self._incoming.share.held_bytes or not self._wants_more:
             # a session in which requests wait does not want to read
             self._weigh(has_finished=bool(frames))
 
     def _refuse_length(self, refusal: FrameLengthError) -> None:
         """End a connection whose next frame is too long, or the login of its client."""
-        if self._closed or self._deaf:
+        if self.state not in TAKING:
             return
         stranger = stranger_by_length(refusal)
         if stranger is not None:
@@ -139,21 +159,18 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _weigh(self, *, has_finished: bool = False) -> None:
         """Count what is held of requests that have not begun; a stranger that gets no more room ends."""
-        if not (self._closed or self._gone):
-            waiting_bytes = 0 if self._session is None else self._session.waiting_bytes()
-            if not self._incoming.weigh(waiting_bytes, has_finished=has_finished):
-                self.refuse(NO_ROOM)
-            elif self._incoming.share.waits:
-                self._read()
+        waiting_bytes = 0 if self._session is None else self._session.waiting_bytes()
+        if not self._incoming.weigh(waiting_bytes, has_finished=has_finished):
+            self.refuse(NO_ROOM)
+        elif self._incoming.share.waits:
+            self._read()
 
     def _authenticate(
         self, reader: FrameReader, frames: list[bytes], refusal: FrameLengthError | None = None
     ) -> None:
         """Hand frames to the login; those behind it, and what `reader` has, belong to the session."""
         login, at = self._login, 0
-        while at < len(frames) and self._session is None and not self._deaf:
-            if login is None or self._closed:
-                return
+        while at < len(frames) and self.state is ConnectionState.AUTHENTICATING and login is not None:
             if login.is_verifying:
                 # after SaslHandshake 0 a client of GSSAPI waits for no answer to its last token
                 self._incoming.held += frames[at:]
@@ -164,7 +181,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._session is not None:
             self._session.take(frames[at:])
             leftover = reader.take_rest()
-            if leftover and not self._closed:
+            if leftover and self.state in TAKING:
                 self._take_bytes(leftover)
         elif refusal is not None:
             self._refuse_length(refusal)
@@ -209,10 +226,10 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._principal = principal
             self._session.renew(self._port.context_of(principal, self.host))
 
-    def listen_no_more(self) -> None:
-        """Read nothing more, and let the refusal of the login end the connection."""
-        self._deaf = True
-        self.read_more(False)
+    def login_failed(self) -> None:
+        """Read nothing more: the refusal of the login ends the connection."""
+        self._follow(ConnectionEvent.LOGIN_FAILS)
+        self._read()
         self._port.excuse(self)
 
     def _begin_session(self, principal: KafkaPrincipal | None) -> None:
@@ -235,8 +252,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         place = port.large_turns.place(owner)
         link = None if port.leads_upstream else NoUpstream()
         self._session = ClientSession(
-            self, guard, port.services, self._answers, place, link, client_reads=self._reads
+            self, guard, port.services, self._answers, place, link, client_reads=self._client_reads
         )
+        self._follow(ConnectionEvent.AUTHENTICATED)
         if port.leads_upstream and port.lost_upstream:
             self._want_upstream()
 
@@ -252,7 +270,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         return True
 
     def _want_upstream(self) -> None:
-        if self._connecting is None and not self._closed:
+        if self._connecting is None and self.state not in ENDED:
             self._connecting = one_shot(
                 "upstream-connect", self._connect(), lambda _: self.close(INTERNAL_ERROR)
             )
@@ -267,12 +285,12 @@ class ClientConnection(asyncio.BufferedProtocol):
         if (session := self._session) is None:
             link.close()
             return
-        self._has_link = True
+        self._link = link
         session.connect(link)
 
     def write(self, frame: bytes) -> None:
         """Send a frame to the client; bytes that it has not taken are counted."""
-        if self._transport is None or self._closed:
+        if self.state in ENDED:
             return
         self.last_active_s = self._loop.time()
         self._port.figures.outgoing_bytes += len(frame)
@@ -284,27 +302,26 @@ class ClientConnection(asyncio.BufferedProtocol):
         answer = frames[0] if len(frames) == 1 else b"".join(frames)
         for at in range(0, len(answer), SLICE_BYTES):
             transport.write(answer[at : at + SLICE_BYTES])
-        if not self._reads:
+        if not self._client_reads:
             self._answers.hold(transport.get_write_buffer_size())
         elif self._answers.held_bytes:
             self._answers.hold(0)
 
     def read_more(self, wanted: bool) -> None:
         """Read the socket, or leave it unread."""
-        if wanted is self._wanted:
+        if wanted is self._wants_more:
             return
-        self._wanted = wanted
+        self._wants_more = wanted
         if wanted and self._incoming.share.held_bytes:
             self._weigh()
         self._read()
 
     def _read(self) -> None:
         transport = self._transport
-        if transport is None or self._closed or transport.is_closing():
+        if transport is None or transport.is_closing():
             return
-        # a kernel that still has bytes of the client when the socket is closed resets the connection
-        is_heard = self._wanted and not (self._deaf or self._incoming.share.waits)
-        wanted = self._gone is not None or is_heard
+        takes = self.state in TAKING and self._wants_more and not self._incoming.share.waits
+        wanted = takes or self.state in DROPPING
         if wanted and not transport.is_reading():
             transport.resume_reading()
         elif not wanted and transport.is_reading():
@@ -312,13 +329,13 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """Take no more requests or answers while the client does not read (backpressure)."""
-        self._reads = False
+        self._client_reads = False
         if self._session is not None:
             self._session.pause_writing()
 
     def resume_writing(self) -> None:
         """Take requests and answers again."""
-        self._reads = True
+        self._client_reads = True
         self._answers.hold(0)
         if self._session is not None:
             self._session.resume_writing()
@@ -330,7 +347,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def upstream_lost(self, reason: str) -> None:
         """End the client's connection with its upstream half."""
-        if not self._closed:
+        if self.state not in ENDED:
             self._port.lost_upstream = True
             self._port.metrics.upstream_failed()
         self.close(reason, logged=not reason.startswith("upstream closed"))
@@ -341,59 +358,67 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def upstream_ended(self) -> None:
         """Count the client out once nothing of it is left at the broker."""
-        self._has_link = False
+        self._link = None
         self._give_back()
-        if self._closed:
+        if self.state in ENDED:
             self._port.dismiss(self)
 
-    def drain(self, gone: Callable[[DrainingConnection], object]) -> None:
-        """Begin no more requests, and end once those begun are answered; `gone` is called at the end.
-
-        What the client still sends is read and dropped.
-        """
-        self._gone, session = gone, self._session
-        if self._transport is None:
-            gone(self)
-            return
+    def drain(self) -> bool:
+        """Begin no more requests, and end once those begun are answered; return whether a socket is open."""
+        transport = self._transport
+        if transport is None or self.state in ENDED:
+            return transport is not None
         self._incoming.drop()
-        self._lingers = has_unsent(self._transport)
-        self._read()
-        if session is None or not session.drain():
-            self.close(STOPS)
+        if self._session is not None and self._session.drain():
+            self._follow(ConnectionEvent.NODE_STOPS_OWING)
+            self._read()
         else:
-            self._lingers = True
+            event = ConnectionEvent.NODE_STOPS_UNSENT if has_unsent(transport) else ConnectionEvent.ENDS
+            self._end(event, STOPS)
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything."""
+        del exc
+        was_open = self.state not in ENDED
+        self._follow(ConnectionEvent.SOCKET_LOST)
         self._transport = None
         self.outgoing.drop()
         if self._abort is not None:
             self._abort.cancel()
-        self.close("the client closed the connection" if exc is None else str(exc), logged=False)
+        if was_open:
+            self._release()
         self._give_back()
-        if self._gone is not None:
-            self._gone(self)
+        self._port.lost(self)
 
     def _give_back(self) -> None:
-        """Hold no bytes once both halves are gone: until then either may have a part of an answer."""
-        if self._transport is None and not self._has_link:
+        """Hold no bytes once both sockets are gone: until then either may have a part of an answer."""
+        if self._transport is None and self._link is None:
             self._answers.hold(0)
 
     def close(self, reason: str, *, logged: bool = True) -> None:
-        """End both halves; one line in the log says why."""
-        if self._closed:
-            return
-        if logged:
+        """End both halves; one line in the log says why. Do nothing if the connection has ended."""
+        if self.state not in ENDED:
+            self._end(ConnectionEvent.ENDS, reason if logged else None)
+
+    def _end(self, event: ConnectionEvent, reason: str | None) -> None:
+        """Send what was gathered and the end of the stream, and release the rest; None: nothing is logged."""
+        if reason is not None:
             LOG.info("connection closed", listener=self._port.name, host=self.host, reason=reason)
-        if self._transport is not None:
+        state = self._follow(event)
+        if (transport := self._transport) is not None:
             self.outgoing.flush()
-            if self._lingers:
-                half_close(self._transport)
+            if state is ConnectionState.HALF_CLOSED:
+                self._read()
+                half_close(transport)
             else:
-                self._transport.close()
+                transport.close()
             # a client that does not read its last answers must not keep the socket for ever
-            self._abort = self._loop.call_later(LAST_ANSWERS_S, self._transport.abort)
-        self._closed = True
+            self._abort = self._loop.call_later(LAST_ANSWERS_S, transport.abort)
+        self._release()
+
+    def _release(self) -> None:
+        """End the login and the session, and hold nothing."""
         if self._login is not None:
             self._login.end()
             self._login = None
@@ -403,5 +428,5 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._session is not None:
             self._session.close()
             self._session = None
-        if not self._has_link:
+        if self._link is None:
             self._port.dismiss(self)

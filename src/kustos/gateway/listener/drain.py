@@ -10,7 +10,7 @@ import asyncio
 import fcntl
 import sys
 import termios
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -43,8 +43,8 @@ def half_close(transport: asyncio.Transport) -> None:
 class DrainingConnection(Protocol):
     """A connection that may owe answers."""
 
-    def drain(self, gone: Callable[["DrainingConnection"], object]) -> None:
-        """Begin no more requests, and end once those begun are answered; `gone` is called at the end."""
+    def drain(self) -> bool:
+        """Begin no more requests, and end once those begun are answered; return whether a socket is open."""
 
 
 class ConnectionDrain:
@@ -56,9 +56,7 @@ class ConnectionDrain:
 
     async def run(self, connections: Sequence[DrainingConnection], timeout_ms: int) -> int:
         """Return when the connections have ended, `end` was called, or time is up; how many are left."""
-        self._left.update(connections)
-        for connection in connections:
-            connection.drain(self._ended)
+        self._left.update(connection for connection in connections if connection.drain())
         if self._left:
             try:
                 async with asyncio.timeout(timeout_ms / 1000):
@@ -67,10 +65,12 @@ class ConnectionDrain:
                 pass
         return len(self._left)
 
-    def _ended(self, connection: DrainingConnection) -> None:
-        self._left.discard(connection)
-        if not self._left:
-            self.end()
+    def lost(self, connection: DrainingConnection) -> None:
+        """Note that the socket of a connection is gone."""
+        if connection in self._left:
+            self._left.remove(connection)
+            if not self._left:
+                self.end()
 
     def end(self) -> None:
         """Wait no longer."""

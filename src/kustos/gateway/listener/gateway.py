@@ -232,6 +232,10 @@ class Gateway:
         """Count a connection out; one that was never counted in is ignored."""
         self.admission.dismiss(port, connection)
 
+    def lost(self, connection: AdmittedConnection) -> None:
+        """Note that the socket of a connection is gone."""
+        self._drain.lost(connection)
+
     def login_failed(self, host: str) -> None:
         """Count a failed login against the network of its client, in all processes of the node."""
         self.admission.login_failed(host)

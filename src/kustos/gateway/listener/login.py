@@ -65,8 +65,8 @@ class LoginOwner(Protocol):
     def verified(self, go_on: Callable[[], None]) -> None:
         """Let the login go on after work off the loop, then take what came meanwhile."""
 
-    def listen_no_more(self) -> None:
-        """Read nothing more: the connection ends soon."""
+    def login_failed(self) -> None:
+        """Read nothing more: the refusal follows after a delay and ends the connection."""
 
 
 class ConnectionLogin:
@@ -193,7 +193,7 @@ class ConnectionLogin:
                 LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
             case Fail(response=frame, reason=reason, delay_ms=delay_ms, was_announced=was_announced):
                 # answer and close are both delayed: guessing is slow and reveals nothing (KIP-306)
-                owner.listen_no_more()
+                owner.login_failed()
                 if not was_announced:
                     LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
                 loop = asyncio.get_running_loop()

@@ -93,6 +93,9 @@ class PortOwner(Protocol):
     def dismiss(self, port: "Port", connection: AdmittedConnection) -> None:
         """Count a connection out."""
 
+    def lost(self, connection: AdmittedConnection) -> None:
+        """Note that the socket of a connection is gone."""
+
     def login_failed(self, host: str) -> None:
         """Count a failed login against the network of its client."""
 
@@ -250,6 +253,10 @@ class Port:
     def dismiss(self, connection: AdmittedConnection) -> None:
         """Count a connection out."""
         self._gateway.dismiss(self, connection)
+
+    def lost(self, connection: AdmittedConnection) -> None:
+        """Note that the socket of a connection is gone."""
+        self._gateway.lost(connection)
 
     def context_of(
         self, principal: KafkaPrincipal, host: str, forwarded_by: KafkaPrincipal | None = None
