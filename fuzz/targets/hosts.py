@@ -66,7 +66,7 @@ def client_hello(data: bytes) -> None:
     incoming = ssl.MemoryBIO()
     half = _context().wrap_bio(incoming, ssl.MemoryBIO(), server_side=True)
     require(isinstance(half, HostAskingObject), "the context does not ask for hosts")
-    half.choose = told.append  # type: ignore[attr-defined]
+    half.ask(told.append)  # type: ignore[attr-defined]
     incoming.write(data)
     with suppress(ssl.SSLError):
         half.do_handshake()

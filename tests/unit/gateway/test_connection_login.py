@@ -101,11 +101,17 @@ class Scene:
         port: Any = SimpleNamespace(
             name="CLIENTS",
             security_protocol="SASL_PLAINTEXT",
-            is_throttled=lambda _: False,
-            login_failed=lambda host: self.told.append(f"failed {host}"),
-            login_threads=SimpleNamespace(run=self.run),
-            metrics=SimpleNamespace(authenticated=lambda _, succeeded, __: self.counted.append(succeeded)),
-            observer=SimpleNamespace(login_ended=self.login_ended),
+            gateway=SimpleNamespace(
+                admission=SimpleNamespace(is_throttled=lambda _: False),
+                login_failed=lambda host: self.told.append(f"failed {host}"),
+                login_threads=SimpleNamespace(run=self.run),
+            ),
+            parts=SimpleNamespace(
+                metrics=SimpleNamespace(
+                    authenticated=lambda _, succeeded, __: self.counted.append(succeeded)
+                ),
+                observer=SimpleNamespace(login_ended=self.login_ended),
+            ),
         )
         self.login = ConnectionLogin(self, port, machine)
 

@@ -42,22 +42,25 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 
 
 class ClientConnection(asyncio.BufferedProtocol):
-    """The protocol of an accepted socket; made by its `Port`."""
+    """The protocol of an accepted socket.
 
-    def __init__(self, port: Port) -> None:
+    `peer` is the client's address in a PROXY protocol header; None: the client has the socket's address.
+    """
+
+    def __init__(self, port: Port, peer: tuple[str, int] | None = None) -> None:
         self._port = port
+        self._gateway: Final = port.gateway
+        self._peer: Final = peer
         self._settings: Final = port.settings
         self._loop: Final = asyncio.get_running_loop()
-        self._requests: Final = port.requests
+        self._requests: Final = port.parts.requests
         self._transport: asyncio.Transport | None = None
         self._session: ClientSession | None = None
         self._login: ConnectionLogin | None = None
         share = self._requests.share(self._read, lambda: self.close(TOO_SLOW))
         self._incoming: Final = Incoming(share, port.settings.socket_request_max_bytes)
-        self._answers: Final = port.answers.share()
+        self._answers: Final = port.parts.answers.share()
         self.host = ""
-        self.peer: tuple[str, int] | None = None
-        """The client's address in a PROXY protocol header, None if there is none."""
         self._principal = ANONYMOUS
         self._offered: Versions = {}
         self._client_reads = True
@@ -80,13 +83,13 @@ class ClientConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Admit the client, or turn it away if there are too many."""
         self._transport = as_transport(transport)
-        peer = self.peer or transport.get_extra_info("peername")
+        peer = self._peer or transport.get_extra_info("peername")
         if peer is None:
             # it was gone before its address could be read
             self.close("the client closed the connection", logged=False)
             return
         self.host = java_host_address(peer)
-        if (refusal := self._port.admit(self, self.host)) is not None:
+        if (refusal := self._gateway.admit(self._port, self, self.host)) is not None:
             self.close(refusal, logged=False)
             return
         if self._port.tls is None:
@@ -95,12 +98,12 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._follow(ConnectionEvent.HANDSHAKE_BEGINS)
 
     def choose(self, port: Port) -> None:
-        """Go on at another way in of the same listener: the client named its host. Before `begin`."""
+        """Move to another port of the listener, whose host the client named; called before `begin`."""
         self._port = port
 
     def begin(self, principal: KafkaPrincipal | None = None) -> None:
         """Let the client log in; without logins, serve the principal of its certificate."""
-        machine = self._port.sasl_machine(self.host)
+        machine = self._port.plan.sasl_machine(self.host)
         if machine is None:
             self._begin_session(principal)
         else:
@@ -230,16 +233,16 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Read nothing more: the refusal of the login ends the connection."""
         self._follow(ConnectionEvent.LOGIN_FAILS)
         self._read()
-        self._port.excuse(self)
+        self._gateway.admission.excuse(self._port, self)
 
     def _begin_session(self, principal: KafkaPrincipal | None) -> None:
         """Serve requests from now on; without a login (None) the listener says for whom."""
         port, settings = self._port, self._settings
-        if (refusal := port.authenticated(self)) is not None:
+        if (refusal := self._gateway.admission.authenticated(port, self)) is not None:
             self.close(refusal, logged=False)
             return
         try:
-            principal = principal or port.principal_without_login(self.host)
+            principal = principal or port.plan.principal_without_login(self.host)
             decider = port.decider(principal, self.host)
         except (AuthError, AuthorizerError) as error:
             self.close(str(error))
@@ -249,13 +252,19 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._incoming.begin(settings.socket_request_max_bytes, frame_bytes_max, owner=owner)
         self._offered = port.offered()
         guard = port.guard(decider, port.context_of(principal, self.host), self._offered)
-        place = port.large_turns.place(owner)
-        link = None if port.leads_upstream else NoUpstream()
+        place = port.parts.large_turns.place(owner)
+        leads_upstream = port.plan.admin is None
         self._session = ClientSession(
-            self, guard, port.services, self._answers, place, link, client_reads=self._client_reads
+            self,
+            guard,
+            port.services,
+            self._answers,
+            place,
+            None if leads_upstream else NoUpstream(),
+            client_reads=self._client_reads,
         )
         self._follow(ConnectionEvent.AUTHENTICATED)
-        if port.leads_upstream and port.lost_upstream:
+        if leads_upstream and port.route.is_lost:
             self._want_upstream()
 
     def unwrap(self, envelope: Unwrap) -> Opened:
@@ -348,8 +357,8 @@ class ClientConnection(asyncio.BufferedProtocol):
     def upstream_lost(self, reason: str) -> None:
         """End the client's connection with its upstream half."""
         if self.state not in ENDED:
-            self._port.lost_upstream = True
-            self._port.metrics.upstream_failed()
+            self._port.route.lose()
+            self._port.parts.metrics.upstream_failed()
         self.close(reason, logged=not reason.startswith("upstream closed"))
 
     def has_expired(self, in_ms: int = 0) -> bool:
@@ -361,7 +370,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._link = None
         self._give_back()
         if self.state in ENDED:
-            self._port.dismiss(self)
+            self._gateway.dismiss(self._port, self)
 
     def drain(self) -> bool:
         """Begin no more requests, and end once those begun are answered; return whether a socket is open."""
@@ -389,7 +398,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if was_open:
             self._release()
         self._give_back()
-        self._port.lost(self)
+        self._gateway.lost(self)
 
     def _give_back(self) -> None:
         """Hold no bytes once both sockets are gone: until then either may have a part of an answer."""
@@ -429,4 +438,4 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._session.close()
             self._session = None
         if self._link is None:
-            self._port.dismiss(self)
+            self._gateway.dismiss(self._port, self)

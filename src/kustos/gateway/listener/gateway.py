@@ -45,11 +45,16 @@ IDLE_CHECKS: Final = 4
 
 
 def protocol_of(port: Port) -> asyncio.BaseProtocol:
-    """Return the protocol of an accepted socket: the connection, behind TLS and a PROXY header if need be."""
-    client = ClientConnection(port)
-    inner = client if port.tls is None else TlsTransport(client, port, port.tls)
-    proxies = port.plan.proxies
-    return inner if proxies is None else ProxyProtocol(port, proxies, client, inner)
+    """Return the protocol of an accepted socket."""
+    if port.plan.proxies is None:
+        return _client_at(port, None)
+    return ProxyProtocol(port, port.plan.proxies, partial(_client_at, port))
+
+
+def _client_at(port: Port, peer: tuple[str, int] | None) -> asyncio.BufferedProtocol:
+    """Return the protocol of a client, behind TLS if its port has it; see `ClientConnection` for `peer`."""
+    client = ClientConnection(port, peer)
+    return client if port.tls is None else TlsTransport(client, port, port.tls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +76,30 @@ class _Addresses:
 
 
 class Gateway:
-    """All listeners of a node. `start` binds them, `stop` ends every connection."""
+    """All listeners of a node. `start` binds them, `stop` ends every connection.
+
+    `on_failed_login` gets the address of each client that failed to log in, for the node's other processes.
+    """
 
     shares_ports = False
     """Whether the node's other processes listen on the same ports (SO_REUSEPORT)."""
 
-    def __init__(self, plans: list[ListenerPlan], parts: GatewayParts, refresh_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        plans: list[ListenerPlan],
+        parts: GatewayParts,
+        refresh_s: float = 30.0,
+        on_failed_login: Callable[[str], object] = lambda _: None,
+    ) -> None:
         self.parts: Final = parts
         self._plans: Final = plans
         self._open_plans: Final[list[ListenerPlan]] = []
         self._refresh_s: Final = refresh_s
         self._ports: dict[tuple[str, int | None], Port] = {}
+        self._servers: Final[list[asyncio.Server]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self.admission: Final = Admission(parts)
-        self.on_failed_login: Callable[[str], object] = lambda _: None
-        """Called with the client's address, for the node's other processes."""
+        self._on_failed_login: Final = on_failed_login
         self.login_threads: Final = LoginThreads()
         self.is_open = False
         self._stopped = False
@@ -128,22 +142,23 @@ class Gateway:
         if plan.admin is None:
             self._open_plans.append(plan)
             await self._bind_brokers()
-        port = Port(self, plan, None)
-        await port.bind(plan.port, partial(protocol_of, port))
+        port = Port.of(self, plan, None)
+        self._servers.append(await port.bind(plan.port, partial(protocol_of, port)))
         self._ports[plan.name, None] = port
         LOG.info("listening", listener=plan.name, protocol=plan.security_protocol, port=plan.port)
 
     async def _bind_brokers(self) -> None:
-        """Make the missing ways in; try to bind all ports, then raise the first error."""
+        """Make the missing ports of brokers; try to bind all, then raise the first error."""
         failure: OSError | NoPortForBrokerError | None = None
         for plan in tuple(self._open_plans):
             for node_id in self.parts.cluster.brokers:
                 if (plan.name, node_id) not in self._ports:
-                    port = self._ports[plan.name, node_id] = Port(self, plan, node_id)
+                    port = self._ports[plan.name, node_id] = Port.of(self, plan, node_id)
                     if isinstance(plan.brokers, BrokerHosts):
                         continue
                     try:
-                        await port.bind(plan.brokers.port_of(node_id), partial(protocol_of, port))
+                        number = plan.brokers.port_of(node_id)
+                        self._servers.append(await port.bind(number, partial(protocol_of, port)))
                     except (OSError, NoPortForBrokerError) as error:
                         del self._ports[plan.name, node_id]
                         failure = failure or error
@@ -151,14 +166,14 @@ class Gateway:
             raise failure
 
     async def _bind_new_brokers(self) -> None:
-        """Make the missing ways in; without a port for a broker the others still serve."""
+        """Make the missing ports of brokers; if one cannot be bound, the others still serve."""
         try:
             await self._bind_brokers()
         except (OSError, NoPortForBrokerError) as error:
             LOG.error("a broker has no port here", reason=words_of(error))
 
     def learn_brokers(self, named: Iterable[NamedBroker]) -> None:
-        """Record brokers that an answer of upstream named; a new one gets its way in."""
+        """Record brokers that an answer of upstream named; a new one gets its port."""
         known = self.parts.cluster.brokers
         new = {each.node_id: each for each in starmap(Broker, named) if known.get(each.node_id) != each}
         if new:
@@ -166,8 +181,8 @@ class Gateway:
             self.parts.cluster.brokers = known | new
             self._spawn("broker-ports", self._bind_new_brokers())
 
-    def way_to(self, plan: ListenerPlan, node_id: int) -> Port | HandshakeRefusal:
-        """Return the way in to a broker of a listener with host names, or why there is none.
+    def port_of_broker(self, plan: ListenerPlan, node_id: int) -> Port | HandshakeRefusal:
+        """Return the port of a broker of a listener with host names, or why there is none.
 
         Another process of the node may know a new broker already, so upstream is queried for it.
         """
@@ -239,7 +254,7 @@ class Gateway:
     def login_failed(self, host: str) -> None:
         """Count a failed login against the network of its client, in all processes of the node."""
         self.admission.login_failed(host)
-        self.on_failed_login(host)
+        self._on_failed_login(host)
 
     async def stop(self) -> None:
         """Take no more connections and end the open ones, first those that wait for nothing."""
@@ -263,9 +278,8 @@ class Gateway:
         self._stopped = True
         for task in self._tasks:
             task.cancel()
-        for port in self._ports.values():
-            if port.server is not None:
-                port.server.close()
+        for server in self._servers:
+            server.close()
 
     def close(self) -> None:
         """End everything at once; twice is harmless."""

@@ -31,10 +31,10 @@ async def connected_link(
     Raise `NoLinkError`; the client is disconnected then.
     """
     try:
-        connection = await port.connect_upstream(principal)
+        connection = await port.route.connect(principal)
         transport = connection.release()
     except ClientError as error:
-        port.metrics.upstream_failed()
+        port.parts.metrics.upstream_failed()
         is_unnamed = isinstance(error, IdentityError)
         raise NoLinkError(str(error) if is_unnamed else f"upstream is not reachable: {error}") from error
     except Exception as error:

@@ -75,6 +75,7 @@ class ConnectionLogin:
     def __init__(self, owner: LoginOwner, port: Port, machine: SaslServerMachine) -> None:
         self._owner: Final = owner
         self._port: Final = port
+        self._admission: Final = port.gateway.admission
         self._machine: Final = machine
         self.wants: Final = machine.wants
         """Returns whether a frame of a live session may belong to a re-authentication, or came too late."""
@@ -86,7 +87,7 @@ class ConnectionLogin:
     def receive(self, frame: bytes) -> None:
         """Take a frame of the first login."""
         owner = self._owner
-        if self._port.is_throttled(owner.host):
+        if self._admission.is_throttled(owner.host):
             owner.refuse(THROTTLED)
             return
         effects = self._machine.receive(frame)
@@ -118,7 +119,7 @@ class ConnectionLogin:
             self._answer_handshake(effects)
         else:
             login = live_login(machine, principal, port.name, port.security_protocol, self._owner.host)
-            port.observer.session_expired(login)
+            port.parts.observer.session_expired(login)
             self._owner.close("the session has expired (KIP-368)")
         return True
 
@@ -146,7 +147,7 @@ class ConnectionLogin:
             self._owner.verified(lambda: None)
 
     def _is_throttled_guess(self, frame: bytes) -> bool:
-        return self._port.is_throttled(self._owner.host) and self._machine.may_guess(frame)
+        return self._admission.is_throttled(self._owner.host) and self._machine.may_guess(frame)
 
     def is_expired(self, in_ms: int = 0) -> bool:
         """Return whether the session will have expired in `in_ms`, so that only a login is taken."""
@@ -173,10 +174,10 @@ class ConnectionLogin:
         if login is None:
             return True
         if login.failure is not None and any(map(_is_guess, effects)):
-            port.login_failed(host)
-        is_recorded = port.observer.login_ended(login)
+            port.gateway.login_failed(host)
+        is_recorded = port.parts.observer.login_ended(login)
         succeeded = is_recorded and login.failure is None
-        port.metrics.authenticated(login.mechanism, succeeded, login.is_reauthentication)
+        port.parts.metrics.authenticated(login.mechanism, succeeded, login.is_reauthentication)
         return is_recorded
 
     def _perform(self, effect: SaslEffect) -> None:
@@ -188,7 +189,7 @@ class ConnectionLogin:
             case Authenticated():
                 owner.admitted(effect.principal)
             case RunInThread():
-                self._cancel = port.login_threads.run(effect, self._resume)
+                self._cancel = port.gateway.login_threads.run(effect, self._resume)
             case ProofRefused(reason=reason):
                 LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
             case Fail(response=frame, reason=reason, delay_ms=delay_ms, was_announced=was_announced):

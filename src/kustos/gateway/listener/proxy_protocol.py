@@ -6,14 +6,13 @@ connection is admitted when its header is complete, so all limits by address cou
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from kustos.client import as_transport
-from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.handshakes import HandshakeFailure, HandshakeRefusal
 from kustos.gateway.listener.port import Port
 from kustos.gateway.listener.proxy_header import ProxyHeaderError, read_header
-from kustos.gateway.listener.tls import TlsTransport
 from kustos.gateway.upstream.addresses import AddressRanges, java_host_address
 
 HEADER_TIMEOUT_S: Final = 5.0
@@ -25,22 +24,20 @@ that send nothing."""
 
 
 class ProxyProtocol(asyncio.Protocol):
-    """The protocol of an accepted socket until its header is read; then `inner` takes over.
+    """The protocol of an accepted socket until its header is read; then the client's own takes over.
 
-    `client` is the connection that gets the address; it is `inner`, or above its TLS.
+    `client_at` makes it for the client's address, None if that is the address of the socket.
     """
 
     def __init__(
         self,
         port: Port,
         listed: AddressRanges,
-        client: ClientConnection,
-        inner: ClientConnection | TlsTransport,
+        client_at: Callable[[tuple[str, int] | None], asyncio.BufferedProtocol],
     ) -> None:
         self._port: Final = port
         self._listed: Final = listed
-        self._client: Final = client
-        self._inner: Final = inner
+        self._client_at: Final = client_at
         self._host = ""
         self._data = bytearray()
         self._transport: asyncio.Transport | None = None
@@ -52,12 +49,13 @@ class ProxyProtocol(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._host = "" if peer is None else java_host_address(peer)
         if peer is None or not self._listed.holds(self._host):
-            self._pass_on(b"")
-        elif self._port.headers_awaited >= AWAITED_MAX:
-            self._port.turn_away("too many connections wait for a header of the PROXY protocol", self._host)
+            self._pass_on(None, b"")
+        elif len(self._port.headers_awaited) >= AWAITED_MAX:
+            reason = "too many connections wait for a header of the PROXY protocol"
+            self._port.gateway.admission.note_refusal(reason, self._host)
             self._transport.abort()
         else:
-            self._port.headers_awaited += 1
+            self._port.headers_awaited.add(self)
             reason = f"no header of the PROXY protocol within {HEADER_TIMEOUT_S:g} s"
             self._deadline = asyncio.get_running_loop().call_later(HEADER_TIMEOUT_S, self._refuse, reason)
 
@@ -73,8 +71,7 @@ class ProxyProtocol(asyncio.Protocol):
             return
         if header is not None:
             self._stop_waiting()
-            self._client.peer = header.source
-            self._pass_on(bytes(self._data[header.size :]))
+            self._pass_on(header.source, bytes(self._data[header.size :]))
 
     def connection_lost(self, _exc: Exception | None) -> None:
         """Count an end within the header; one before it is a balancer's health check."""
@@ -82,17 +79,18 @@ class ProxyProtocol(asyncio.Protocol):
             self._refuse("the peer closed the connection within its header of the PROXY protocol")
         self._stop_waiting()
 
-    def _pass_on(self, rest: bytes) -> None:
+    def _pass_on(self, source: tuple[str, int] | None, rest: bytes) -> None:
         transport = self._transport
         if transport is None:
             return
-        transport.set_protocol(self._inner)
-        self._inner.connection_made(transport)
+        client = self._client_at(source)
+        transport.set_protocol(client)
+        client.connection_made(transport)
         while rest and not transport.is_closing():
-            buffer = self._inner.get_buffer(len(rest))
+            buffer = memoryview(client.get_buffer(len(rest)))
             size_bytes = min(len(buffer), len(rest))
             buffer[:size_bytes] = rest[:size_bytes]
-            self._inner.buffer_updated(size_bytes)
+            client.buffer_updated(size_bytes)
             rest = rest[size_bytes:]
 
     def _refuse(self, reason: str) -> None:
@@ -105,4 +103,4 @@ class ProxyProtocol(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-            self._port.headers_awaited -= 1
+            self._port.headers_awaited.discard(self)

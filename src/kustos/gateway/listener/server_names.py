@@ -34,12 +34,21 @@ _HOST_NAME: Final = b"\0"
 
 
 class HostAskingObject(ssl.SSLObject):
-    """The server's half of a connection. `choose` takes the name, None if there is none.
+    """The server's half of a connection.
 
-    It returns None, or the alert by which the handshake ends. It must not raise.
+    The function of `ask` gets the name, None if there is none. It returns None, or the alert that ends the
+    handshake, and must not raise.
     """
 
-    choose: Callable[[str | None], int | None] | None = None
+    _choose: Callable[[str | None], int | None] | None = None
+
+    def ask(self, choose: Callable[[str | None], int | None]) -> None:
+        """Pass the name to this function: OpenSSL makes the object, so its constructor cannot take it."""
+        self._choose = choose
+
+    def alert_for(self, name: str | None) -> int | None:
+        """Return the alert for this name, None if the handshake goes on."""
+        return None if self._choose is None else self._choose(name)
 
     def do_handshake(self) -> None:
         """Go on with the handshake; raise `ssl.SSLError`, `NAME_REFUSED` for a name that is not ASCII."""
@@ -51,16 +60,16 @@ def ask_for_hosts(context: ssl.SSLContext) -> None:
     """Let the objects of a server's context be `HostAskingObject`s; again is harmless."""
     if context.sslobject_class is not HostAskingObject:
         context.sslobject_class = HostAskingObject
-        context.sni_callback = _told
+        context.sni_callback = _alert_for
 
 
-def _told(half: Any, name: str | None, _context: ssl.SSLContext) -> int | None:
-    alert: int | None = None if half.choose is None else half.choose(name)
+def _alert_for(half: Any, name: str | None, _context: ssl.SSLContext) -> int | None:
+    alert: int | None = half.alert_for(name)
     return alert
 
 
 class HostSelection:
-    """The way in that one client chooses, among those of the port that it came to."""
+    """The port that one client chooses by a host name, of those that share the port of its socket."""
 
     def __init__(self, half: HostAskingObject, port: Port, hosts: BrokerHosts) -> None:
         self._half: Final = half
@@ -69,11 +78,11 @@ class HostSelection:
         self._hello: Final = bytearray()
         self._name: str | None = None
         self._chosen: Port | HandshakeRefusal | None = None
-        half.choose = self._choose
+        half.ask(self._choose)
 
     def _choose(self, name: str | None) -> int | None:
         self._name = name
-        self._chosen = self._port.way_to_host(self._hosts, name)
+        self._chosen = self._port.port_of_host(self._hosts, name)
         is_refused = isinstance(self._chosen, HandshakeRefusal)
         return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME if is_refused else None
 
@@ -88,7 +97,7 @@ class HostSelection:
         return self._chosen if isinstance(self._chosen, HandshakeRefusal) else None
 
     def result(self) -> Port | HandshakeRefusal:
-        """Return the way in after the handshake, or why there is none."""
+        """Return the chosen port after the handshake, or why there is none."""
         has_old_name = self._half.session_reused and self._half.version() == "TLSv1.2"
         if has_old_name and not names_host(bytes(self._hello), self._name):
             return OTHER_HOST

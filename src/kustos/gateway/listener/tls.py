@@ -89,7 +89,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         """Go on with the handshake, or decrypt."""
         if self._is_closing:
             return
-        data = self._port.requests.read_buffer[:nbytes]
+        data = self._port.parts.requests.read_buffer[:nbytes]
         if self._is_established:
             self._decrypt(data)
         elif self._hello is not None:
@@ -110,7 +110,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             return
         if not is_whole:
             return
-        if self._port.handshake_turns.begin(self, self._client.host, self._begin_handshake):
+        if self._port.gateway.admission.handshake_turns.begin(self, self._client.host, self._begin_handshake):
             self._begin_handshake()
         else:
             self._socket.pause_reading()
@@ -183,7 +183,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         if len(data) > piece_bytes:
             # its place is used for what is decrypted
             data = bytes(data)
-        buffer, filled_bytes, fed_bytes = self._port.requests.read_buffer, 0, 0
+        buffer, filled_bytes, fed_bytes = self._port.parts.requests.read_buffer, 0, 0
         reason = None
         while reason is None:
             self._incoming.write(data[fed_bytes : fed_bytes + piece_bytes])
@@ -249,7 +249,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         """Stop the clock of the handshake, and let the next client begin."""
         if self._deadline is not None:
             self._deadline.cancel()
-        self._port.handshake_turns.end(self, self._client.host)
+        self._port.gateway.admission.handshake_turns.end(self, self._client.host)
 
     def fail(self, refusal: HandshakeRefusal) -> None:
         """End the connection, and count it."""

@@ -28,14 +28,13 @@ class WorkerGateway(Gateway):
     def __init__(
         self, service: Service, plans: list[ListenerPlan], parts: GatewayParts, refresh_s: float
     ) -> None:
-        super().__init__(plans, parts, refresh_s)
+        super().__init__(plans, parts, refresh_s, service.login_failed)
         self._service: Final = service
         self._numbers: Final = count()
         self._number_of: Final[dict[AdmittedConnection, int]] = {}
         self._by_number: Final[dict[int, AdmittedConnection]] = {}
         service.on_turn_away = self._turn_away
         service.on_login_failed = self.admission.login_failed
-        self.on_failed_login = service.login_failed
 
     def admit(self, port: Port, connection: AdmittedConnection, host: str) -> str | None:
         """Count a new connection in; return why it is turned away, if it is."""

@@ -3,12 +3,13 @@
 import asyncio
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from kustos.gateway.listener import listening_socket
+from kustos.gateway.listener import Gateway, listening_socket
 from kustos.gateway.workers import (
     Levels,
     NodeFigures,
@@ -52,7 +53,6 @@ class WorkerPoolNode:
         writer.drain = node.in_flight.drain
         self.pool.on_died = node.in_flight.doubt
         self.pool.on_login_failed = node.gateway.admission.login_failed
-        node.gateway.on_failed_login = self.pool.tell_login_failed
         LOG_LEVELS.on_change = lambda levels: self.pool.broadcast(Levels(levels))
 
     @classmethod
@@ -74,6 +74,7 @@ class WorkerPoolNode:
         writer = WorkerPoolWriter(embedded_store(settings), lambda store: WorkerPool(pool_settings, store))
         part = NodePart(
             serves=lambda listener: listener.is_controller,
+            make_gateway=partial(Gateway, on_failed_login=writer.pool.tell_login_failed),
             make_http=lambda listener, metrics, readiness, details: WorkerPoolEndpoint(
                 listener, metrics, readiness, details, pool=writer.pool
             ),
