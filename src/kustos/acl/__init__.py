@@ -1,6 +1,6 @@
 """Values of access control: operations, resources, patterns, entries, bindings, filters, principals.
 
-Pure and frozen; Kafka's nouns and codes. All of kustos uses these values.
+All values are immutable, and have Kafka's names and codes. All packages of kustos use them.
 """
 
 from kustos.acl.enums import (

@@ -1,7 +1,7 @@
-"""Kafka's access-control vocabulary with its stable wire codes.
+"""Kafka's enumerations for access control, with their stable wire codes.
 
-Source: `org.apache.kafka.common.acl` and `.resource` of Kafka 4.4.0. An unassigned code means `UNKNOWN`, as
-in Kafka; the text forms are the enum names, and the audit log prints resource types in camel case
+Source: `org.apache.kafka.common.acl` and `.resource` of Kafka 4.4.0. As in Kafka, an unassigned code is
+`UNKNOWN`. The text forms are the names of the members, and the audit log prints resource types in camel case
 (`TransactionalId`).
 """
 
@@ -18,7 +18,7 @@ class _CodedEnum(IntEnum):
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Return the member that a text names, or `UNKNOWN`.
+        """Return the member with the name in a text, or `UNKNOWN`.
 
         Kafka's tools and other tools write `DESCRIBE_CONFIGS`, `DescribeConfigs` or `describe-configs`.
         """

@@ -1,4 +1,4 @@
-"""Filters over bindings, with the matching rules of `ResourcePatternFilter` and its siblings."""
+"""Filters over bindings, with the matching rules of `ResourcePatternFilter` and Kafka's other filters."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ class AclBindingFilter:
     def among(self, bindings: Iterable[AclBinding]) -> list[AclBinding]:
         """Return the bindings for which `matches` is true, in their order.
 
-        Texts of the filter rule out most bindings, so they are compared first.
+        The texts of a filter exclude most bindings, so they are compared first.
         """
         principal, host, name = self.entry_filter.principal, self.entry_filter.host, self.pattern_filter.name
         if principal is not None:

@@ -1,10 +1,10 @@
 """Hosts of entries: `*`, one address as text, or (Kafka 4.4, KIP-1235) an address range in CIDR notation.
 
 Addresses are compared as texts in Java's `getHostAddress()` form: IPv4 dotted, IPv6 uncompressed
-(`0:0:0:0:0:0:0:1`). A host is a range exactly when it holds a `/`. Kafka parses ranges with
-commons-net; its quirks are kept: host bits are ignored, `0.0.0.0` is in no IPv4 range, an IPv4 client is in
-no IPv6 range, and an unparsable range matches nobody. One quirk is not kept: where a zone is a name, Kafka
-checks that the machine has that interface; here it only has to look like one.
+(`0:0:0:0:0:0:0:1`). A host is a range exactly if it contains a `/`. Kafka parses ranges with commons-net, and
+kustos behaves in the same manner: host bits are ignored, `0.0.0.0` is in no IPv4 range, an IPv4 client is in
+no IPv6 range, and an unparsable range matches no client. One difference: if a zone is a name, Kafka checks
+that the machine has that interface; kustos only checks the syntax.
 """
 
 import re
@@ -26,7 +26,7 @@ _ZONE_NAME: Final = re.compile(r"[A-Za-z0-9_.@-]{1,15}")
 _INT_MAX: Final = 2**31 - 1
 
 PARSED_HOSTS_MAX: Final = 65_536
-"""Parsed addresses and ranges cached: about 10 MB, and more distinct hosts than one node's clients have."""
+"""The number of cached addresses and ranges: about 10 MB, and more distinct hosts than a node has clients."""
 
 
 def _ipv4(text: str) -> int | None:
@@ -42,12 +42,12 @@ def _ipv4(text: str) -> int | None:
 
 
 def java_int(text: str) -> int | None:
-    """Return what Java's `Integer.parseInt` reads: decimal digits of any script, one sign, 32 bits."""
+    """Parse an integer as Java's `Integer.parseInt` does: decimal digits of any script, one sign, 32 bits."""
     sign = text[:1]
     digits = text[1:] if sign in {"+", "-"} else text
     if not digits.isdecimal() or max(digits) > "\uffff":
         return None
-    # Python refuses to convert thousands of digits with an error of its own
+    # Python raises a different error for thousands of digits
     significant = "".join([str(int(digit)) for digit in digits]).lstrip("0")
     if len(significant) > len(str(_INT_MAX)):
         return None
@@ -62,7 +62,7 @@ def _is_zone(text: str) -> bool:
 
 
 def java_ipv6(text: str) -> IPv6Address | None:
-    """Read as Java's `InetAddress`: brackets, any number of leading zeros, a zone."""
+    """Parse an address as Java's `InetAddress` does: brackets, any number of leading zeros, a zone."""
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
     digits, percent, zone = text.partition("%")
@@ -80,7 +80,7 @@ def java_ipv6(text: str) -> IPv6Address | None:
 
 def _ipv6(text: str) -> int | None:
     address = java_ipv6(text)
-    # Java turns a v4-mapped address into an IPv4 one, which is in no IPv6 range
+    # Java converts a v4-mapped address to an IPv4 address, which is in no IPv6 range
     return None if address is None or address.ipv4_mapped is not None else int(address)
 
 
@@ -156,7 +156,8 @@ def host_matches(pattern: str, host: str) -> bool:
 def host_holds(outer: str, inner: str) -> bool:
     """Return whether the host `outer` of an entry matches every client address that `inner` matches.
 
-    False in doubt: where `inner` is a range of one address, `10.0.0.1/32`, or a range that matches nobody.
+    False in uncertain cases: if `inner` is a range of one address, `10.0.0.1/32`, or a range that matches no
+    client.
     """
     if host_matches(outer, inner):
         return True

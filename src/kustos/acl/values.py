@@ -1,7 +1,7 @@
-"""Principals, patterns, entries, bindings: frozen, and only those that Kafka accepts.
+"""Principals, patterns, entries and bindings: immutable, and limited to values that Kafka accepts.
 
-ACLs read from a log have their own texts, patterns and entries, though a thousand of them may name one topic
-and ten thousand one principal. Equal parts can be shared, since they never change.
+Each ACL that is read from a log has its own texts, pattern and entry, though a thousand ACLs may name one
+topic and ten thousand one principal. Equal parts can be shared because they are immutable.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class AclValueError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class KafkaPrincipal:
-    """Who acts: a type and a name; the token flag is not part of the identity (as in Kafka)."""
+    """A principal: a type and a name. As in Kafka, the token flag is not part of the identity."""
 
     USER_TYPE: ClassVar[str] = "User"
 
@@ -33,7 +33,7 @@ class KafkaPrincipal:
             raise AclValueError(
                 f"could not parse principal from `{text}`, write it as `User:name` (no colon is present)"
             )
-        # intern the type: principals are looked up by it, and it takes as much memory as a name
+        # intern the type: it is used for look-ups, and it takes as much memory as a name
         return cls(intern(principal_type), name)
 
     def __str__(self) -> str:
@@ -64,7 +64,8 @@ class ResourcePattern:
 
 @dataclass(frozen=True, slots=True)
 class AccessControlEntry:
-    """Who, from where, may or may not do what. Host and principal are texts, as in Kafka's records."""
+    """A permission for a principal, a host and an operation. Host and principal are texts, as in Kafka's
+    records."""
 
     principal: str
     host: str
@@ -80,7 +81,7 @@ class AccessControlEntry:
 
 @dataclass(frozen=True, slots=True)
 class AclBinding:
-    """An entry bound to a pattern, as `kafka-acls` lists and a log record holds it."""
+    """An entry bound to a pattern: the unit that `kafka-acls` lists and that a log record contains."""
 
     pattern: ResourcePattern
     entry: AccessControlEntry
@@ -95,12 +96,12 @@ class AclBinding:
         )
 
 
-# the values are frozen; replacing a part with an equal one changes no value
+# the values are immutable; replacing a part with an equal one changes no value
 _put: Final = object.__setattr__
 
 
 class SharedParts:
-    """Interns the parts of bindings; created for one load and dropped after it."""
+    """Interns the parts of bindings during one load."""
 
     __slots__ = ("_entries", "_patterns")
 

@@ -1,4 +1,5 @@
-"""Outgoing Kafka connections that drive the sans-IO machines; `admin`, `quorum` and `topics` use them."""
+"""Outgoing Kafka connections, which drive the state machines without IO; `admin`, `quorum` and `topics` use
+them."""
 
 from kustos.client.connection import ConnectionLimits, KafkaConnection, as_transport
 from kustos.client.errors import (

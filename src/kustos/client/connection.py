@@ -1,9 +1,9 @@
-"""One outgoing connection to a Kafka node: frames out, answers matched to their requests.
+"""One outgoing connection to a Kafka node: it sends frames and matches answers to requests.
 
-Kafka answers the requests of a connection in order, so requests in flight form a queue and each answer must
-carry the correlation id at its head; with any other id the peer is broken, and the connection ends. A request
-that times out ends it too (as in Kafka's own client): a late answer looks like a stalled peer. Whatever ends
-a connection fails all requests in flight with one typed error.
+Kafka answers the requests of a connection in order, so requests in flight form a queue, and each answer must
+have the correlation id of the first one; any other id is a protocol violation and closes the connection. A
+request that times out also closes it, as in Kafka's own client, because the client cannot distinguish a late
+answer from a stalled peer. When a connection ends, all requests in flight fail with one typed error.
 """
 
 import asyncio
@@ -46,7 +46,8 @@ from kustos.wire import (
 MAX_CORRELATION_ID: Final = 2**31 - 1
 
 ELEMENTS_PER_TURN: Final = 1000
-"""List elements of an answer read in one turn of the event loop, some 3 ms: a gateway's clients share it."""
+"""The number of list elements of an answer that are parsed in one turn of the event loop, some 3 ms: all
+clients of a gateway share the loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +66,11 @@ class ConnectionLimits:
     ).field()
 
     max_response_bytes: int = 100 * 1024 * 1024
-    """No answer to an administrative request is larger; Kafka's `socket.request.max.bytes` has this value."""
+    """Answers to administrative requests are smaller; Kafka's `socket.request.max.bytes` has this value."""
 
     max_in_flight: int = 64
-    """Most requests in flight; further ones wait. Bounds memory against a slow peer."""
+    """The maximum number of requests in flight; further requests wait. It bounds the memory for a slow
+    peer."""
 
 
 def _check_protocol(tls: ssl.SSLContext | None) -> str:
@@ -77,7 +79,7 @@ def _check_protocol(tls: ssl.SSLContext | None) -> str:
 
 
 _Answer = tuple[bytes, int]
-"""A frame, and where its body begins: what is decoded from there need not be copied before."""
+"""A frame and the offset of its body: the body is decoded without a copy."""
 
 
 @dataclass(slots=True)
@@ -90,8 +92,9 @@ class _Pending:
 class KafkaConnection(asyncio.Protocol):
     """A Kafka connection; opened by `kustos.client.connect`, or `open` without SASL.
 
-    It prolongs its session when a request comes that finds it due; requests wait for that, answers do not.
-    Safe for many tasks of one event loop. `versions` holds what the peer supports, once open.
+    If a session is due for re-authentication, the next request triggers it; requests wait for that, answers
+    do not. Many tasks of one event loop can share a connection. `versions` has the versions of the peer after
+    `open`.
     """
 
     def __init__(self, host: str, port: int, client_id: str | None, limits: ConnectionLimits) -> None:
@@ -122,10 +125,10 @@ class KafkaConnection(asyncio.Protocol):
         client_id: str | None = "kustos",
         limits: ConnectionLimits | None = None,
     ) -> Self:
-        """Return a connection that knows the peer's versions and has not authenticated.
+        """Return an unauthenticated connection that knows the peer's versions.
 
-        Raise `UnreachableError` where nobody answers in time, `CannotConnectError` where somebody does
-        otherwise than in Kafka's protocol.
+        Raise `UnreachableError` if there is no answer in time, `CannotConnectError` if the answer is not in
+        Kafka's protocol.
         """
         limits = limits or ConnectionLimits()
         loop = asyncio.get_running_loop()
@@ -249,7 +252,7 @@ class KafkaConnection(asyncio.Protocol):
     async def _prolong(self, session: SaslSession) -> None:
         """Log in again, once for all requests that wait; the connection does not survive a failure."""
         if self._prolonging is None or self._prolonging.done():
-            # a request that gives up waiting must not leave half a login
+            # a request that stops waiting must not leave an incomplete login
             self._prolonging = asyncio.get_running_loop().create_task(self._log_in_again(session))
         await asyncio.shield(self._prolonging)
 
@@ -263,7 +266,7 @@ class KafkaConnection(asyncio.Protocol):
             raise
 
     async def _decode(self, api_key: int, version: int, frame: bytes, body_at: int) -> Message:
-        """Return the message of an answer; a large one leaves the event loop to others in between."""
+        """Return the message of an answer; parsing a large one yields the event loop in between."""
         try:
             reader = PartReader(response_codec(api_key, version), frame, body_at)
             reader.read(ELEMENTS_PER_TURN)
@@ -280,11 +283,12 @@ class KafkaConnection(asyncio.Protocol):
         return violation
 
     def close(self) -> None:
-        """Close now; requests in flight fail with `ConnectionClosedError`. Closing twice is harmless."""
+        """Close now; requests in flight fail with `ConnectionClosedError`. Further calls have no effect."""
         self._fail(ConnectionClosedError(f"the connection to `{self.host}:{self.port}` was closed by us"))
 
     def release(self) -> asyncio.Transport:
-        """Hand the transport over to another protocol; nothing may be in flight, and this object is done.
+        """Detach the transport for another protocol. No request may be in flight, and this object must not be
+        used afterwards.
 
         Raise `ConnectionClosedError` if the connection is closed.
         """
@@ -324,7 +328,8 @@ class KafkaConnection(asyncio.Protocol):
         return pending
 
     async def _negotiate(self) -> None:
-        """Request the peer's versions: highest version first, then the one that it requires (KIP-511)."""
+        """Request the peer's versions: with the highest version first, then with the version that the peer
+        requires (KIP-511)."""
         api_key = ApiKey.API_VERSIONS
         version = 4
         while True:
@@ -349,7 +354,7 @@ class KafkaConnection(asyncio.Protocol):
         self._transport = as_transport(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Split the data into frames and hand each answer to its request."""
+        """Split the data into frames and pass each answer to its request."""
         try:
             for frame in self._reader.feed(data):
                 self._answer(frame)
@@ -404,10 +409,10 @@ _UNSUPPORTED: Final = UNSUPPORTED_VERSION.to_bytes(2, "big", signed=True)
 
 
 def _again(failure: ClientError) -> ClientError:
-    # every waiter gets its own: a shared exception would collect all their tracebacks
+    # every waiter gets its own exception: a shared one would collect all tracebacks
     return type(failure)(str(failure))
 
 
 def as_transport(transport: asyncio.BaseTransport) -> asyncio.Transport:
-    """Return the transport as the type that it has; asyncio declares a more general one."""
+    """Return the transport with its actual type; asyncio declares a more general one."""
     return cast("asyncio.Transport", transport)

@@ -1,7 +1,7 @@
-"""Errors of our connections to a cluster.
+"""Errors of outgoing connections.
 
-`KafkaError` is the cluster's own answer; all others mean that there was no answer. No text holds a
-credential.
+`KafkaError` is an answer of the cluster; all other errors mean that there was no answer. Messages never
+contain credentials.
 """
 
 import os
@@ -32,31 +32,32 @@ class ClientError(Exception):
 
 
 class CannotConnectError(ClientError):
-    """Nobody answers at this address, or not in Kafka's protocol."""
+    """No peer answers at this address, or it does not use Kafka's protocol."""
 
 
 class UnreachableError(CannotConnectError):
-    """The connection was refused, or nothing came in time, or the host has no address now: it may pass."""
+    """The connection was refused or timed out, or the host has no address at the moment: a retry may
+    succeed."""
 
 
 class ConnectionClosedError(ClientError):
-    """The connection ended before the answer came; the request may or may not have taken effect."""
+    """The connection ended before the answer; the request may or may not have taken effect."""
 
 
 class RequestTimedOutError(ConnectionClosedError):
-    """No answer came in time; the connection is closed, since answers come in order."""
+    """The answer did not arrive in time; the connection is closed, because answers arrive in order."""
 
 
 class ProtocolViolationError(ConnectionClosedError):
-    """The peer answered something that is not Kafka's protocol; the connection is closed."""
+    """The peer violated Kafka's protocol; the connection is closed."""
 
 
 class AuthenticationFailedError(ClientError):
-    """The cluster rejected our identity, or could not prove its own."""
+    """The cluster refused the client's identity, or could not prove its own."""
 
 
 class UnsupportedVersionError(ClientError):
-    """We and the cluster have no version of an API in common."""
+    """Client and cluster have no version of an API in common."""
 
 
 class SettingsError(ClientError, ValueError):
@@ -67,7 +68,7 @@ class SettingsError(ClientError, ValueError):
 class Requester:
     """The sender of a request on the cluster resource, and the operation that the request needs.
 
-    `principal` is None where only the cluster knows it; `who` then describes the sender.
+    `principal` is None if only the cluster knows it; `who` then describes the sender.
     """
 
     principal: str | None
@@ -111,9 +112,9 @@ def raise_for(code: int, message: str | None = None) -> None:
 
 
 def reason_in_words(error: BaseException) -> str:
-    """Return why a connection failed, without its address."""
+    """Return the reason why a connection failed, without its address."""
     number = getattr(error, "errno", None)
-    # asyncio puts the address into the text; the number gives the system's wording
+    # asyncio puts the address into the text; the error number leads to the system's message
     plain = os.strerror(number) if isinstance(number, int) and number > 0 else None
     text = plain or getattr(error, "strerror", None) or str(error) or "the connection was lost"
     if "[Errno " in text:

@@ -1,7 +1,7 @@
-"""Keys of other programs in a file for Kafka's clients, and the keys that Kafka has in their place.
+"""Detects keys of other programs in a properties file for Kafka's clients, with Kafka's equivalent keys.
 
-Kafka ignores unknown keys, since one file often serves several programs. So a foreign key is a mistake only
-where it sets what Kafka's own key leaves open: then we would log in otherwise than the file says.
+Kafka ignores unknown keys, because one file is often used by several programs. So a foreign key is a mistake
+only if Kafka's equivalent key is not set: then the login would differ from the intention of the file.
 """
 
 import re
@@ -24,13 +24,15 @@ _OF_LIBRDKAFKA: Final = {
 _OF_SPRING: Final = re.compile(r"spring\.kafka\.(?:(?:admin|consumer|producer|streams)\.)?(?:properties\.)?")
 _ABOUT_LOGIN: Final = ("security.", "sasl.", "ssl.")
 _DECISIVE: Final = ("security.protocol", "sasl.mechanism", "sasl.jaas.config")
-"""The keys without which a client logs in otherwise than its file means: misspelled ones are refused."""
+"""The keys that determine the login: misspelled ones are refused, because the login would differ from the
+intention of the file."""
 
 _SPELLINGS: Final = ("key-store", "keystore"), ("trust-store", "truststore"), ("-", ".")
 
 
 def kafkas_key(key: str) -> tuple[str, str] | None:
-    """Return whose key this is and Kafka's key for it, None for a key of Kafka and an unknown one."""
+    """Return the program that the key belongs to, and Kafka's equivalent; None for keys of Kafka and unknown
+    keys."""
     if key in _OF_LIBRDKAFKA:
         return "librdkafka", _OF_LIBRDKAFKA[key]
     spring = _OF_SPRING.match(key)
@@ -43,7 +45,7 @@ def kafkas_key(key: str) -> tuple[str, str] | None:
 
 
 def refuse_foreign_keys(properties: Mapping[str, str]) -> None:
-    """Raise `SettingsError` naming each foreign or misspelled key that takes the place of an unset one."""
+    """Raise `SettingsError` naming each foreign or misspelled key whose equivalent is not set."""
     problems: list[str] = []
     unset = [key for key in _DECISIVE if key not in properties]
     for key in properties:
@@ -57,7 +59,7 @@ def refuse_foreign_keys(properties: Mapping[str, str]) -> None:
 
 
 def refuse_quoted(properties: Mapping[str, str]) -> None:
-    """Raise `SettingsError` for a value about the login that is in quotes; passwords may have them."""
+    """Raise `SettingsError` for a login setting with a quoted value; passwords may be quoted."""
     for key, value in properties.items():
         text = value.strip()
         if not key.startswith(_ABOUT_LOGIN) or key.endswith(("password", "secret", "passphrase")):

@@ -1,7 +1,7 @@
-"""Our own logins by a class of the operator's: each connection gets its credentials from it.
+"""Custom login classes: each connection gets its credentials from such a class.
 
-In Kafka `sasl.login.class` replaces the login as a whole, and `sasl.login.callback.handler.class` the source
-of its credentials. Here only the latter exists: nothing stands between it and the mechanism.
+In Kafka, `sasl.login.class` replaces the whole login, and `sasl.login.callback.handler.class` the source of
+its credentials. kustos supports only the latter.
 """
 
 from abc import abstractmethod
@@ -29,7 +29,7 @@ KAFKAS_LOGINS: Final = (
     "org.apache.kafka.common.security.kerberos.KerberosLogin",
     "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerRefreshingLogin",
 )
-"""Kafka's own, which do in Java what is done here without a class."""
+"""Kafka's own classes: kustos needs no class for their function."""
 
 KAFKAS_HANDLERS: Final = (
     "org.apache.kafka.common.security.authenticator.AbstractLogin$DefaultLoginCallbackHandler",
@@ -37,7 +37,8 @@ KAFKAS_HANDLERS: Final = (
 )
 
 HANDLERS_MAX: Final = 16
-"""Handlers of a process: a node has one for each cluster that it logs in to, a command has one."""
+"""The maximum number of handlers in a process: a node has one for each cluster that it logs in to, a command
+has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,13 @@ class UserPassword:
 
 
 class LoginCallbackHandler(AuthenticateCallbackHandler):
-    """Gets our credentials, from a vault or a file that changes; `close` is not called."""
+    """Gets credentials, for example from a vault; `close` is not called."""
 
     @abstractmethod
     def credentials(self) -> UserPassword | BearerToken:
         """Return a user and password, or with OAUTHBEARER a token; called for each connection, in a thread.
 
-        It must return within `socket.connection.setup.timeout.ms`. What it raises fails the login.
+        It must return within `socket.connection.setup.timeout.ms`. An exception fails the login.
         """
 
 
@@ -66,7 +67,7 @@ HANDLERS: Final = PluginKind(
 
 @dataclass(frozen=True, slots=True)
 class LoginHandlerSettings:
-    """The class, and what it is configured with."""
+    """The class and its configuration."""
 
     handler_class: type[LoginCallbackHandler]
     mechanism: str
@@ -101,19 +102,19 @@ def _credentials(settings: LoginHandlerSettings) -> object:
         # configured in the thread, too: it may have to contact a service
         return _handler_of(settings).credentials()
     except SystemExit:
-        # it would end this thread, and nobody would hear of it
+        # the exception would end this thread silently
         raise CallbackError(f"`{settings.handler_class.__name__}` raised SystemExit") from None
 
 
 async def credentials_of(settings: LoginHandlerSettings) -> UserPassword | BearerToken:
-    """Return our credentials of this moment, validated; raise `AuthenticationFailedError`."""
+    """Return the current credentials, validated; raise `AuthenticationFailedError`."""
     name = settings.handler_class.__name__
     try:
         found = await in_a_thread(lambda: _credentials(settings))
     except CallbackError as error:
         raise AuthenticationFailedError(str(error)) from None
     except Exception as error:  # noqa: BLE001 - whatever foreign code raises fails the login
-        # only the type: the text may hold a secret
+        # only the type: the text may contain a secret
         raise AuthenticationFailedError(f"`{name}` raised {type(error).__name__}") from None
     if settings.mechanism == OAUTHBEARER:
         if type(found) is BearerToken and type(found.value) is str:

@@ -1,7 +1,7 @@
-"""Finds the Python class that a setting names.
+"""Loads the Python class that a setting names.
 
-Loading runs the code of the module, as Kafka does with its class. A name with a dot or a colon is a Python
-path, any other an entry point: so no installed package can shadow a path.
+Loading runs the code of the module, as in Kafka. A name with a dot or a colon is a Python path, any other
+name is an entry point, so an installed package cannot shadow a path.
 """
 
 import importlib
@@ -12,12 +12,12 @@ from typing import Final
 from kustos.client.errors import SettingsError
 
 JAVA_PACKAGES: Final = ("kafka.", "org.apache.kafka.")
-"""Kafka's own packages; a Python package of the same name must not be imported for them."""
+"""Kafka's own packages; a Python package with the same name must not be imported instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginKind:
-    """What a setting may name. `standard`: Kafka's own class, which needs no loading."""
+    """The classes that a setting may name. `standard`: Kafka's own class, which is not loaded."""
 
     setting: str
     entry_point_group: str
@@ -27,7 +27,7 @@ class PluginKind:
     def find(self, name: str) -> type:
         """Return the class of this name: `package.module.Class`, `package.module:Class`, or an entry point.
 
-        Raise `SettingsError` for what cannot be loaded, or is not a complete subclass of one of the bases.
+        Raise `SettingsError` if it cannot be loaded or is not a concrete subclass of one of the bases.
         """
         if name.startswith(JAVA_PACKAGES):
             raise self.unusable(name, "it is a class of Java")
@@ -37,7 +37,7 @@ class PluginKind:
         except SettingsError:
             raise
         except Exception as error:
-            # whatever its code raises on import, the node does not start, and says why
+            # any exception of the import prevents the start and is reported
             raise self.unusable(name, f"loading it failed, {type(error).__name__}: {error}") from error
         if not (isinstance(found, type) and issubclass(found, self.bases)):
             raise self.unusable(name, f"it is not a subclass of `{self._base}`")

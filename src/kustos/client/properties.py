@@ -1,8 +1,8 @@
-r"""Java's `.properties` text, as `java.util.Properties.load` reads it.
+r"""Parses Java's `.properties` format as `java.util.Properties.load` does.
 
 `#` and `!` begin comments; a key ends at the first unescaped `=`, `:` or blank; a backslash at the end of a
-line joins the next one without its leading blanks; `\t \n \r \f \uXXXX` are escapes and any other escaped
-character stands for itself. The last of several equal keys wins.
+line joins the next one without its leading blanks; `\t \n \r \f \uXXXX` are escapes, and a backslash before
+any other character is dropped. The last of several equal keys counts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from kustos.runtime import reason_of
 from kustos.settings import settings_of
 
 MAX_FILE_BYTES: Final = 1024 * 1024
-"""Configurations are hand-written; a larger file is the wrong file."""
+"""The limit of a file's size: people write these files, so a larger one is a mistake."""
 
 BYTE_ORDER_MARK: Final = "\ufeff"
 
@@ -82,7 +82,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 def whole_number(properties: Mapping[str, str], key: str, unit: str, least: int = 1) -> int | None:
     """Return the number of a key, None if it is not set; raise `SettingsError` for one below 0 or 1.
 
-    It has 31 bits, as Kafka's type INT. `unit` is for the message.
+    The number has 31 bits, like Kafka's type INT. `unit` is for the message.
     """
     text = properties.get(key, "").strip()
     if not text:

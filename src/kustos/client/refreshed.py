@@ -1,9 +1,10 @@
-"""Our own credentials that expire: fetched when first needed, and again before they end.
+"""Credentials of kustos itself that expire: they are fetched at first use, and again before they expire.
 
-One is fetched at a time, however many wait for it. While the last one is valid nobody waits: the next is
-fetched off the loop at its time, and after a failure again ten seconds later. Bearer tokens, refreshed as by
-Kafka's ExpiringCredentialRefreshingLogin, and Kerberos tickets are such credentials. Work that blocks has a
-thread: requests to identity providers, calls of Kerberos' library and of classes of the operator's.
+Only one fetch runs at a time, for any number of callers. Callers do not wait while the current credential is
+valid: the next one is fetched outside the event loop, and after a failure again ten seconds later. Such
+credentials are bearer tokens, refreshed like in Kafka's ExpiringCredentialRefreshingLogin, and Kerberos
+tickets. Blocking work runs in threads: requests to identity providers, calls of the Kerberos library and of
+custom classes.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from kustos.runtime import Clock, Entropy
 from kustos.settings import Setting, number, whole_number
 
 RETRY_MS: Final = 10_000
-"""The pause after a refresh that failed, as in Kafka."""
+"""The pause after a failed refresh, as in Kafka."""
 
 TIMER_MAX_MS: Final = 86_400_000
 """The longest pause before the time is calculated again: a day."""
@@ -30,7 +31,7 @@ _CHANCE_BYTES: Final = 4
 
 
 class Expiring(Protocol):
-    """Something that we hold until a time (ms, wall time)."""
+    """A credential that expires at a time (ms, wall time)."""
 
     @property
     def expires_at_ms(self) -> int:
@@ -43,19 +44,19 @@ K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 RefreshAt = Callable[[T, int, float], int]
-"""What is held, the wall time and a number from 0 to 1 → the wall time at which to get the next (ms)."""
+"""The credential, the wall time and a number from 0 to 1 → the wall time of the next fetch (ms)."""
 
 
 def chance(entropy: Entropy) -> float:
-    """Return a random number from 0 to 1, by which nodes do not do the same at once."""
+    """Return a random number from 0 to 1, so that nodes do not act at the same time."""
     return int.from_bytes(entropy.token_bytes(_CHANCE_BYTES)) / float(256**_CHANCE_BYTES)
 
 
 class Refreshed(Generic[T]):
     """The current credential; used within one event loop.
 
-    `fetch` gets one, and raises `ClientError`. `is_wanted`: whether to get the next while nobody waits; if
-    not, the current one is forgotten then.
+    `fetch` returns a credential or raises `ClientError`. `is_wanted`: whether to fetch the next one without a
+    caller; otherwise the current one is dropped at that time.
     """
 
     def __init__(
@@ -77,17 +78,17 @@ class Refreshed(Generic[T]):
         self.timer: asyncio.TimerHandle | None = None
 
     async def get(self) -> T:
-        """Return a valid one; raise what `fetch` raises if there is none."""
+        """Return a valid credential; raise the error of `fetch` if there is none."""
         held = self.held
         if held is None or held.expires_at_ms <= self._clock.wall_ms():
-            # one that gives up waiting must not take it from the others
+            # a cancelled caller must not cancel the fetch for the others
             held = await asyncio.shield(self._begin())
         return held
 
     def _begin(self) -> asyncio.Task[T]:
         if self._fetching is None or self._fetching.done():
             self._fetching = asyncio.get_running_loop().create_task(self._next())
-            # whoever waits gets the error; if nobody does, `fetch` has logged it
+            # callers get the error; without callers, `fetch` has logged it
             self._fetching.add_done_callback(_mark_retrieved)
         return self._fetching
 
@@ -117,7 +118,7 @@ class Refreshed(Generic[T]):
             self.held = None
 
     def stop(self) -> None:
-        """Get no more while nobody waits."""
+        """Stop background fetches."""
         self._is_stopped = True
         if self.timer is not None:
             self.timer.cancel()
@@ -135,7 +136,7 @@ def _mark_retrieved(task: "asyncio.Task[T]") -> None:
 class PerLoop(Generic[K, S]):
     """The sources of a process by their settings, for each event loop: equal settings share one, as in Kafka.
 
-    There are as many as the process has identities: those of a node, one of a command.
+    A process has one for each of its identities: a node has several, a command one.
     """
 
     def __init__(self, make: Callable[[K], S]) -> None:
@@ -154,7 +155,7 @@ class PerLoop(Generic[K, S]):
 
 @dataclass(frozen=True, slots=True)
 class RefreshRules:
-    """When to get the next token: parts of the life of the present one, and seconds."""
+    """The time of the next token: fractions of the lifetime of the current one, and seconds."""
 
     window_factor: float = Setting(
         "sasl.login.refresh.window.factor",
@@ -193,8 +194,9 @@ class RefreshRules:
 def refresh_at_ms(rules: RefreshRules, chance: float, now_ms: int, issued_ms: int, expires_ms: int) -> int:
     """Return the wall time at which to refresh a token; `chance` is from 0 to 1.
 
-    At `window_factor` plus a part of `window_jitter` of its life, but `buffer_seconds` before its end, and
-    `min_period_seconds` from now. A life too short for both is divided by factor and jitter alone.
+    This is at `window_factor` plus a random part of `window_jitter` of its lifetime, but at least
+    `buffer_seconds` before its end and `min_period_seconds` from now. If the lifetime is too short for both,
+    only factor and jitter count.
     """
     part = rules.window_factor + rules.window_jitter * chance
     least_ms, buffer_ms = rules.min_period_seconds * 1000, rules.buffer_seconds * 1000
@@ -205,7 +207,8 @@ def refresh_at_ms(rules: RefreshRules, chance: float, now_ms: int, issued_ms: in
 
 
 def retry_pauses_ms(backoff_ms: int, backoff_max_ms: int) -> tuple[int, ...]:
-    """Return the pauses between attempts: doubled each time, in sum at most `backoff_max_ms`, as in Kafka."""
+    """Return the pauses between attempts, as in Kafka: they double each time, and their sum is at most
+    `backoff_max_ms`."""
     pauses: list[int] = []
     pause_ms = max(1, backoff_ms)
     while sum(pauses) + pause_ms <= backoff_max_ms:
@@ -215,9 +218,9 @@ def retry_pauses_ms(backoff_ms: int, backoff_max_ms: int) -> tuple[int, ...]:
 
 
 async def in_a_thread(work: Callable[[], R]) -> R:
-    """Return what the work returns, or raise what it raises, done in a thread of its own.
+    """Run the work in its own thread; return its result or raise its exception.
 
-    If the loop or the process ends first, nothing waits for the thread.
+    The end of the event loop or the process does not wait for the thread.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[R] = loop.create_future()

@@ -1,7 +1,7 @@
-"""Open a connection by its settings: TCP, TLS, ApiVersions, then SASL inside Kafka's requests.
+"""Opens a connection by its settings: TCP, TLS, ApiVersions, then SASL in Kafka's requests.
 
-The machine of `kustos.auth` decides what to send and judges the answers; this module only does the IO
-(KIP-43, KIP-152).
+The state machine of `kustos.auth` builds requests and checks answers; this module only does the IO (KIP-43,
+KIP-152).
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,19 +28,19 @@ from kustos.runtime import SystemEntropy
 from kustos.wire import ApiKey
 
 MAX_ROUNDS: Final = 10
-"""Most SaslAuthenticate exchanges before the login is given up as endless; SCRAM needs two, GSSAPI three."""
+"""The maximum number of SaslAuthenticate exchanges in one login; SCRAM needs two, GSSAPI three."""
 
 Identity = Callable[[], Awaitable[SaslClientSettings]]
-"""Returns who we log in as, at each login of a connection; raises `ClientError`."""
+"""Returns the identity for each login of a connection; raises `ClientError`."""
 
 
 async def connect(
     address: NodeAddress, settings: ClientSettings, identity: Identity | None = None
 ) -> KafkaConnection:
-    """Return an authenticated connection, as the identity of the settings or as another one.
+    """Return an authenticated connection, with the identity of the settings or another one.
 
-    It prolongs its session by itself. Raise `CannotConnectError`, or `AuthenticationFailedError` if either
-    side rejects the other.
+    The connection prolongs its session by itself. Raise `CannotConnectError`, or `AuthenticationFailedError`
+    if either side refuses the other.
     """
     connection = await KafkaConnection.open(
         address.host,
@@ -58,7 +58,7 @@ async def connect(
 
     try:
         version = connection.choose_version(ApiKey.SASL_AUTHENTICATE)
-        # a session outlives the connection's object where its transport is handed over
+        # a session outlives the connection object if its transport is detached
         log_in = partial(_log_in, address, version, identity or own_identity)
         await connection.authenticate(SaslSession(log_in, str(address), settings.limits.connect_timeout_ms))
     except UnsupportedVersionError as error:
@@ -71,7 +71,7 @@ async def connect(
 
 
 async def _log_in(address: NodeAddress, version: int, identity: Identity, exchange: Exchange) -> int:
-    """Log in by these exchanges; return the session's lifetime in milliseconds."""
+    """Log in with these exchanges; return the session's lifetime in milliseconds."""
     settings = await identity()
     try:
         mechanism = await _mechanism(settings, address.host)
@@ -83,7 +83,7 @@ async def _log_in(address: NodeAddress, version: int, identity: Identity, exchan
 
 
 async def _mechanism(settings: SaslClientSettings, host: str) -> ClientMechanism:
-    """Return our side of the mechanism; it may contact a provider or a KDC, or call an operator's class."""
+    """Return the client side of the mechanism; it may contact a provider or a KDC, or call a custom class."""
     if settings.oauth is not None:
         return OAuthBearerClient(await token_source(settings.oauth).token())
     if settings.kerberos is not None:

@@ -1,8 +1,8 @@
-"""Our session at a server, prolonged before it ends (KIP-368).
+"""The client's session at a server, prolonged before it expires (KIP-368).
 
-A server that limits sessions announces their lifetime at the login. As in Kafka's clients a session is due
-after 85 to 95 % of it, and is prolonged when the next request is to be sent, by another login of the same
-identity on the same connection: a connection without requests needs no login. The owner of the connection
+A server with limited sessions returns their lifetime at the login. As in Kafka's clients, a session is due
+after 85 to 95 % of its lifetime, and is prolonged before the next request by another login with the same
+identity on the same connection; a connection without requests needs no login. The owner of the connection
 sends the requests of this login in order with its own.
 """
 
@@ -16,13 +16,15 @@ from kustos.runtime import Entropy, SystemEntropy
 
 DUE_FROM: Final = 0.85
 DUE_WITHIN: Final = 0.10
-"""The part of a session's lifetime after which it is due, and the random part that is added, as in Kafka."""
+"""The fraction of a session's lifetime after which it is due, and the random fraction that is added, as in
+Kafka."""
 
 Exchange = Callable[[int, int, bytes], Awaitable[bytes]]
 """API key, version and body of a request → the body of its answer. Raises `ClientError`."""
 
 LogIn = Callable[[Exchange], Awaitable[int]]
-"""Logs in by such requests → the session's lifetime in milliseconds, 0 if unlimited. Raises `ClientError`."""
+"""Logs in with such requests → the session's lifetime in milliseconds, 0 if unlimited. Raises
+`ClientError`."""
 
 
 class SaslSession:

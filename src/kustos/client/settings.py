@@ -1,7 +1,7 @@
-"""Client settings as Kafka's tools take them: addresses of nodes, and the file of `--command-config`.
+"""Client settings, as in Kafka's tools: addresses of nodes, and the file of `--command-config`.
 
-The security keys of Kafka's clients and a few timeouts are known; unknown keys are ignored, as in Kafka,
-since the same file often serves producers and consumers too.
+kustos uses the security keys of Kafka's clients and a few timeouts. As in Kafka, it ignores unknown keys,
+because producers and consumers often use the same file.
 """
 
 import re
@@ -30,7 +30,8 @@ PORT_MAX: Final = 65_535
 _NOT_IN_A_HOST: Final = re.compile(r"[\s/;|:\[\]]")
 
 MAX_BOOTSTRAP_ADDRESSES: Final = 100
-"""Each is tried in turn, so the limit bounds the time spent on an unreachable cluster."""
+"""The maximum number of addresses: each is tried in turn, so this bounds the time for an unreachable
+cluster."""
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -56,7 +57,7 @@ LOGIN_GROUPS: Final = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class NodeAddress:
-    """Where a node listens."""
+    """The address of a node."""
 
     host: str
     port: int
@@ -113,11 +114,12 @@ def parse_bootstrap_servers(text: str) -> tuple[NodeAddress, ...]:
 
 @dataclass(frozen=True, slots=True)
 class SaslClientSettings:
-    """Our SASL identity. `token_authenticated`: name and password are those of a delegation token.
+    """The SASL identity of a client. `token_authenticated`: name and password are the id and HMAC of a
+    delegation token.
 
-    `oauth`: where our bearer tokens come from; then the name is the client's id, and there is no password.
-    `kerberos`: where our tickets come from; then the name is our principal, empty if only the tickets say it.
-    `login`: the class that gets the credentials; then name and password are empty.
+    `oauth`: the source of bearer tokens; then the name is the client id, and there is no password.
+    `kerberos`: the source of tickets; then the name is the Kerberos principal, empty if only the tickets
+    contain it. `login`: the class that returns the credentials; then name and password are empty.
     """
 
     mechanism: str
@@ -130,7 +132,7 @@ class SaslClientSettings:
 
     @property
     def shown_name(self) -> str:
-        """Who logs in, for a message."""
+        """The identity, for a message."""
         if self.login is not None:
             return f"`{self.login.handler_class.__name__}`"
         return f"`{self.username}`" if self.username else "the ticket cache"
@@ -149,7 +151,8 @@ class ClientSettings:
 
     @property
     def principal(self) -> str | None:
-        """Our principal under Kafka's default principal builder; None where only the cluster knows it."""
+        """The client's principal with Kafka's default principal builder; None if only the cluster knows
+        it."""
         if self.sasl is not None:
             sasl = self.sasl
             others = (sasl.oauth, sasl.kerberos, sasl.login)
@@ -159,7 +162,7 @@ class ClientSettings:
 
     @property
     def who(self) -> str:
-        """A description of our identity on a cluster."""
+        """A description of the client's identity on a cluster."""
         if self.principal is not None:
             return f"`{self.principal}`"
         if self.sasl is not None and self.sasl.oauth is not None:
@@ -258,13 +261,13 @@ SECRET_KEYS: Final = frozenset(
         "sasl.oauthbearer.assertion.private.key.passphrase",
     }
 )
-"""The keys that no class of the operator's is handed; it gets the options of the login module."""
+"""The keys that a custom class does not get; it gets the options of the login module."""
 
 
 def _of_handler(
     handler_class: type[LoginCallbackHandler], mechanism: str, properties: Mapping[str, str], text: str | None
 ) -> SaslClientSettings:
-    """Return the identity that a class gets the credentials of; its login module may have any name."""
+    """Return the identity for a custom login class; its login module may have any name."""
     options: Mapping[str, str] = {}
     if text:
         try:

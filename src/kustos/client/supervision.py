@@ -1,8 +1,8 @@
-"""Background tasks: the one way to start work that no caller waits for.
+"""Background tasks: all work that no caller awaits is started by this module.
 
-An exception in such a task would end it silently: asyncio reports it when the task is collected, if at all.
-Here each failure is counted by the name of the task and logged, and the task runs again after a pause. A task
-that must not run twice has a handler of its failure instead.
+By default an exception would end such a task silently: asyncio reports it only when the task is
+garbage-collected. This module counts each failure by the name of the task, logs it, and runs the task again
+after a pause. A task that must not run twice has a failure handler instead.
 """
 
 import asyncio
@@ -20,20 +20,20 @@ R = TypeVar("R")
 
 FIRST_RESTART_S: Final = 0.1
 LAST_RESTART_S: Final = 10.0
-"""The pause before a failed task runs again; doubles from the first to the last. A task that ran for longer
-than the last begins with the first again."""
+"""The pause before a failed task runs again; it doubles from the first to the last value. After a run that
+was longer than the last value, the pause is the first value again."""
 
 CALLBACK: Final = "callback"
 """The name of failures in callbacks of the event loop, such as timers."""
 
 FAILURES: Final = Counter({CALLBACK: 0})
-"""Name of a task → how often it failed in this process, since the start."""
+"""Name of a task → the number of its failures since the start of the process."""
 
 
 def supervised(name: str, body: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
     """Run `body` in a task until it returns or the task is cancelled; after an exception run it again.
 
-    `body` must be able to begin again wherever it failed.
+    `body` must be able to start again after any failure.
     """
     return asyncio.get_running_loop().create_task(_run_again(name, body), name=name)
 
@@ -48,7 +48,7 @@ async def _run_again(name: str, body: Callable[[], Awaitable[None]]) -> None:
         except asyncio.CancelledError as error:
             if task is None or task.cancelling():
                 raise
-            # something that the body waited for was cancelled, not the task
+            # a future that the body awaited was cancelled, not the task
             failed(name, error)
         except Exception as error:  # noqa: BLE001 - the boundary where any fault must not end the task
             failed(name, error)
@@ -72,7 +72,7 @@ def one_shot(
 def _ended(name: str, on_failure: Callable[[BaseException], object], task: asyncio.Task[Any]) -> None:
     error: BaseException | None
     if task.cancelled():
-        # unless it was cancelled itself, something that the work waited for was
+        # unless the task itself was cancelled, a future that the work awaited was
         error = None if task.cancelling() else asyncio.CancelledError()
     else:
         error = task.exception()
@@ -93,6 +93,6 @@ def callback_failed(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) ->
     FAILURES[CALLBACK] += 1
     with suppress(Exception):
         error = context.get("exception")
-        # beside an error the loop's message holds the arguments of the callback, such as what a client sent
+        # the loop's message also contains the arguments of the callback, such as bytes of a client
         reason = context.get("message") if error is None else type(error).__name__
         LOG.error("a callback of the event loop failed", reason=reason, exc_info=error)

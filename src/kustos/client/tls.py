@@ -1,5 +1,5 @@
-"""TLS of outgoing connections: the stores of Kafka's `ssl.*` keys, read at the first connection and when they
-change.
+"""TLS of outgoing connections: the stores of Kafka's `ssl.*` keys are read at the first connection and when
+they change.
 """
 
 import ssl
@@ -14,7 +14,7 @@ from kustos.tls import Side, TlsContexts, TlsError, TlsSettings, tls_settings
 
 ENGINE_FACTORY_KEY: Final = "ssl.engine.factory.class"
 ENGINE_FACTORIES: Final = ("", "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory")
-"""What stands for TLS as the other keys describe it."""
+"""The value for TLS with the settings of the other keys."""
 
 NO_ENGINES: Final = (
     "TLS here is that of OpenSSL, and no factory of Java can make it; leave the key out, and say by the "
@@ -28,7 +28,7 @@ LOG = structlog.get_logger("kustos.client")
 class ClientTls:
     """The settings, and the context made of them; equal, and hashed alike, if the settings are.
 
-    `settings` never changes. Key sets and tokens are shared by equal settings, which it is a part of.
+    `settings` never changes. It is part of the settings by which key sets and tokens are shared.
     """
 
     settings: TlsSettings
@@ -36,7 +36,8 @@ class ClientTls:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
-        """Return the TLS of these keys; raise `SettingsError` naming a wrong one. No file is read yet."""
+        """Return the TLS settings of these keys; raise `SettingsError` naming a wrong one. No file is read
+        yet."""
         factory = properties.get(ENGINE_FACTORY_KEY, "").strip()
         if factory not in ENGINE_FACTORIES:
             raise SettingsError(f"`{ENGINE_FACTORY_KEY}` is `{factory}`: {NO_ENGINES}")
@@ -48,7 +49,7 @@ class ClientTls:
     def context(self) -> ssl.SSLContext:
         """Return the context for the next connection; raise `SettingsError` for unusable stores.
 
-        Once stores were usable, worse ones that replace them are reported and not used.
+        If usable stores are replaced by unusable ones, this is logged and the usable ones remain.
         """
         if self._contexts is None:
             try:
@@ -66,7 +67,7 @@ _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYE
 
 
 def tls_reason(error: ssl.SSLError) -> str:
-    """Return why TLS failed, in words: what is wrong with a certificate, or OpenSSL's name for it."""
+    """Return the reason why TLS failed: the error of a certificate, or OpenSSL's name of the error."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message}"
     if error.reason in _NO_TLS:

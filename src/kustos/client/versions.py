@@ -1,4 +1,4 @@
-"""Which version of an API to use: the highest that the peer, our codecs and the caller all allow."""
+"""Selects the version of an API: the highest that the peer, the codecs of kustos and the caller allow."""
 
 from collections.abc import Mapping
 from functools import cache, lru_cache
@@ -12,12 +12,12 @@ ApiVersions = Mapping[int, tuple[int, int]]
 """API key -> (lowest, highest version), as reported by a peer."""
 
 ANSWERS_KEPT_MAX: Final = 64
-"""Answers to ApiVersions kept as they were read, some 10 KB each: a broker gives the same each time."""
+"""The number of cached ApiVersions answers, some 10 KB each: a broker always gives the same answer."""
 
 
 @cache
 def versions_request(version: int) -> bytes:
-    """Return the body of an ApiVersions of one of its few versions."""
+    """Return the body of an ApiVersions request of this version."""
     codec = request_codec(ApiKey.API_VERSIONS, version)
     names = {"client_software_name": "kustos", "client_software_version": __version__}
     return codec.encode(codec.root.fit(**names))
@@ -31,7 +31,7 @@ def read_versions(version: int, body: bytes) -> tuple[int, ApiVersions]:
 
 
 def choose_version(upstream: ApiVersions, api_key: int, cap: int | None = None, floor: int = 0) -> int:
-    """Return the highest version in `upstream`, in our codecs, and within `floor`..`cap`.
+    """Return the highest version in `upstream`, in the codecs of kustos, and within `floor`..`cap`.
 
     Raise `UnsupportedVersionError` where there is none.
     """

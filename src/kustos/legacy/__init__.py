@@ -1,4 +1,4 @@
-"""The legacy interface of KIP-11, for migration; its vocabulary stays in this package."""
+"""The legacy interface of KIP-11, for migration. No other package uses its types."""
 
 from kustos.legacy.conversion import acls_of_bindings, all_bindings_of, bindings_of, single_of
 from kustos.legacy.documents import (

@@ -1,7 +1,7 @@
-"""Converts between legacy ACLs and today's bindings of equal meaning; a typed refusal otherwise.
+"""Converts between legacy ACLs and equivalent current bindings, or raises a typed error.
 
-A text without effect in one format must not gain one in the other: a host such as `10.0.0.0/8` was a text
-that no client's address equals, and is a range now.
+A text without effect in one format must not have an effect in the other: a host such as `10.0.0.0/8` was a
+text that equals no client address, and is a range now.
 """
 
 from collections.abc import Iterable
@@ -21,8 +21,8 @@ from kustos.legacy.vocabulary import LegacyRefusalError
 def bindings_of(resource: Resource, acls: Iterable[Acl]) -> frozenset[AclBinding]:
     """Return the bindings with the same meaning as these ACLs; raise `LegacyRefusalError`.
 
-    An empty name, a cluster name other than Kafka's, a host with a `/`, and a principal that would be read
-    back as another one are refused.
+    Refuses an empty name, a cluster name other than Kafka's, a host with a `/`, and a principal that would be
+    read back as another one.
     """
     if not resource.name:
         raise LegacyRefusalError(f"the {resource.resource_type.camel_case} of an ACL has an empty name")
@@ -57,7 +57,7 @@ def all_bindings_of(acls: Acls) -> frozenset[AclBinding]:
 def single_of(binding: AclBinding) -> tuple[Resource, Acl]:
     """Return the resource and the statement of a binding; raise `LegacyRefusalError`.
 
-    Unknown types and operations, a principal without a type, and a host with a `/` are refused.
+    Refuses unknown types and operations, a principal without a type, and a host with a `/`.
     """
     entry, pattern = binding.entry, binding.pattern
     _check_host(entry.host, f"{pattern.resource_type}:{pattern.pattern_type}:{pattern.name}")

@@ -1,10 +1,11 @@
-"""The JSON in which ACLs of one resource were stored: as releases wrote it, and as KIP-11 specified it.
+"""The JSON documents with the ACLs of one resource, as Kafka releases wrote them and as KIP-11 specified
+them.
 
 Both have `"version": 1`. Kafka 0.9 to 3.9 wrote one statement per entry:
 `{"principal":"User:alice","permissionType":"Allow","operation":"Read","host":"*"}`. KIP-11 and the previews
 that vendors shipped wrote sets: `{"principal":"alice","permissionType":"ALLOW","operations":["READ"],
-"hosts":["host1"]}`, or `"principals"` with a list. An entry must be entirely one or the other. Kafka skips
-unknown fields, but a lost Deny would grant access, so everything unknown is refused here.
+"hosts":["host1"]}`, or `"principals"` with a list. An entry must have only fields of one form. Kafka skips
+unknown fields, but a lost Deny would grant access, so kustos refuses them.
 """
 
 import json
@@ -23,10 +24,11 @@ from kustos.legacy.vocabulary import (
 )
 
 VERSION: Final = 1
-"""The version of the document; there never was another."""
+"""The only version of the document."""
 
 DOCUMENT_CHARACTERS_MAX: Final = 64 * 1024 * 1024
-"""Longest text read: a whole tree of about 500,000 ACLs, 16 times what one ZooKeeper node may hold."""
+"""The longest accepted text: a whole tree of about 500,000 ACLs, 16 times the maximum size of a ZooKeeper
+node."""
 
 _RELEASED_KEYS: Final = frozenset(("principal", "permissionType", "operation", "host"))
 _KIP_11_KEYS: Final = frozenset(("principal", "permissionType", "operations", "hosts"))
@@ -48,7 +50,7 @@ def parse_json(text: str) -> Any:
     except LegacyFormatError:
         raise
     except ValueError:
-        # Python limits the number of digits that it converts
+        # Python limits the number of digits of an integer
         raise LegacyFormatError("the document has a number with too many digits") from None
 
 
@@ -64,7 +66,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def read_acls(text: str, where: str = "the document") -> frozenset[Acl]:
     """Return the ACLs of a ZooKeeper node's text; none for an empty text, as in Kafka.
 
-    `where` names the place in the message of a `LegacyFormatError`.
+    `where` is the place in the message of a `LegacyFormatError`.
     """
     return acls_of(parse_json(text), where) if text else frozenset()
 
@@ -94,7 +96,7 @@ def entries_of(document: Any, where: str) -> list[Any]:
 
 
 def acls_of_entry(entry: Any) -> Iterator[Acl]:
-    """Yield the ACLs of one entry, several where it names several principals; raise `LegacyFormatError`."""
+    """Yield the ACLs of one entry, one for each principal; raise `LegacyFormatError`."""
     if not isinstance(entry, dict):
         raise LegacyFormatError("an ACL is an object")
     keys = frozenset(entry)
@@ -134,7 +136,7 @@ def _texts(entry: dict[str, Any], key: str) -> list[str]:
 
 
 def _is_text(value: object) -> bool:
-    """A lone surrogate, which JSON can spell, is not a text: it could never be written again."""
+    """JSON can express a lone surrogate, which is not a valid text: it could not be written again."""
     return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
 
 

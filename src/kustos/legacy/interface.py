@@ -1,7 +1,7 @@
-"""The legacy interface: a yes or no for one operation on one resource (KIP-11, `kafka.security.auth`).
+"""The legacy interface: allow or deny one operation on one resource (KIP-11, `kafka.security.auth`).
 
-An implementation answers from memory, like one of today's interface; `AuthorizerWrapper` adapts it to that.
-Every method may raise: callers treat an exception as a denial.
+An implementation must not block, like one of the current interface; `AuthorizerWrapper` adapts it. Every
+method may raise: callers treat an exception as a denial.
 """
 
 from abc import ABC, abstractmethod
@@ -16,11 +16,12 @@ Acls = Mapping[Resource, frozenset[Acl]]
 
 
 class LegacyAuthorizer(ABC):
-    """Decides, and keeps ACLs by resource."""
+    """Makes decisions, and stores ACLs by resource."""
 
     @abstractmethod
     def configure(self, configs: Mapping[str, object]) -> None:
-        """Accept the node's settings, before any other call; raise `AuthorizerError` to refuse to start."""
+        """Receive the node's settings, before any other call; raise `AuthorizerError` to prevent the
+        start."""
 
     @abstractmethod
     def authorize(self, session: Session, operation: AclOperation, resource: Resource) -> bool:
@@ -51,7 +52,7 @@ class LegacyAuthorizer(ABC):
 
     @abstractmethod
     def get_acls(self, key: Resource | KafkaPrincipal | None = None, /) -> Acls | frozenset[Acl]:
-        """Return the ACLs of a resource, those that name a principal by resource, or all by resource."""
+        """Return the ACLs of a resource, or by resource the ACLs of a principal or all ACLs."""
 
     def close(self) -> None:  # noqa: B027 - most have nothing to release
         """Release all resources; no call follows."""

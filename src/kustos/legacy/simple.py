@@ -7,8 +7,8 @@
 5. else any matching Allow allows; Read, Write, Delete, Alter imply Describe, AlterConfigs DescribeConfigs
 6. else the request is denied
 
-KIP-11's own draft differed; `kustos.legacy.rules=kip-11` selects it: only the resource's own ACLs
-count, nothing is implied, and a resource without ACLs is open. Hosts are compared as texts, never as ranges.
+The draft in KIP-11 differs; `kustos.legacy.rules=kip-11` selects it: only the resource's own ACLs count, no
+operation implies another, and a resource without ACLs is open. Hosts are compared as texts, never as ranges.
 """
 
 import logging
@@ -72,7 +72,7 @@ RULES: Final = {"released": RELEASED, "kip-11": KIP_11}
 
 
 def audit_line(session: Session, operation: AclOperation, resource: Resource, *, allowed: bool) -> str:
-    """Return the line that this authorizer logs, byte for byte as the old class did."""
+    """Return the log line of this authorizer, byte for byte as Kafka's class wrote it."""
     return (
         f"Principal = {session.principal} is {'Allowed' if allowed else 'Denied'}"
         f" Operation = {OPERATION_NAMES[operation]} from host = {session.host} on resource = {resource}"
@@ -80,10 +80,10 @@ def audit_line(session: Session, operation: AclOperation, resource: Resource, *,
 
 
 class SimpleAclAuthorizer(LegacyAuthorizer):
-    """Decides by the ACLs in its store; used by one event loop.
+    """Decides with the ACLs in its store; used by one event loop.
 
-    Without a store `configure` opens the file that `kustos.legacy.acl.file` names. ACLs are stored, and
-    returned, as single statements, however they were grouped.
+    Without a store `configure` opens the file that `kustos.legacy.acl.file` names. ACLs are stored and
+    returned as single statements, regardless of their grouping.
     """
 
     def __init__(self, store: AclStore | None = None, rules: LegacyRules = RELEASED) -> None:
@@ -161,7 +161,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
         return found
 
     def add_acls(self, acls: Iterable[Acl], resource: Resource) -> None:
-        """Add these; raise `UnsupportedChangeError` for an empty name, or what the store raises."""
+        """Add these; raise `UnsupportedChangeError` for an empty name, or an error of the store."""
         if not resource.name:
             raise UnsupportedChangeError("the resource to add ACLs to has no name")
         added = singles_of(acls)
@@ -230,7 +230,8 @@ def _any(acls: list[Acl], permission: AclPermissionType, session: Session, opera
 
 
 def _super_users(text: str) -> frozenset[KafkaPrincipal]:
-    """Return the principals of a semicolon list, parsed as by the old class: blank ones only at the end."""
+    """Return the principals of a list separated by semicolons, parsed like Kafka's class: it ignores empty
+    ones only at the end."""
     listed = text.rstrip(";").split(";") if text.rstrip(";") else []
     try:
         found = frozenset(KafkaPrincipal.parse(part.strip()) for part in listed)

@@ -1,4 +1,4 @@
-"""Storage of a legacy authorizer's ACLs: one file in place of ZooKeeper's tree."""
+"""Storage of a legacy authorizer's ACLs: one file instead of ZooKeeper's tree."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,10 +20,10 @@ class AclStore(Protocol):
         """Return the stored ACLs; raise `LegacySettingsError` if they cannot be read."""
 
     def update(self, change: Callable[[Statements], Statements]) -> Statements:
-        """Apply a change to the ACLs stored now, by any writer, and return the result.
+        """Apply a change to the current ACLs, including changes of other writers, and return the result.
 
-        Raises `LegacySettingsError` if they cannot be read, `OSError` if they cannot be written; then nothing
-        has changed.
+        Raises `LegacySettingsError` if the ACLs cannot be read, `OSError` if they cannot be written; then
+        nothing has changed.
         """
 
 
@@ -48,8 +48,8 @@ class MemoryAclStore:
 class FileAclStore:
     """Stores ACLs in a file in the form of `kustos.legacy.tree`; a missing file is empty.
 
-    A change rereads and rewrites the whole file, under a lock beside it, so that a node and a command that
-    use one file lose nothing. A concurrent change gets a `StorageLockedError`.
+    A change rereads and rewrites the whole file, under a lock file next to it, so that a node and a command
+    can use one file without losing changes. A concurrent change gets a `StorageLockedError`.
     """
 
     __slots__ = ("_storage", "path")

@@ -1,8 +1,8 @@
 """ACLs of many resources in one JSON object, by their paths in ZooKeeper.
 
-`{"/kafka-acl/Topic/orders": {"version": 1, "acls": [...]}, ...}`. Releases kept literal resources under
-`/kafka-acl/<Type>/<name>` and prefixes under `/kafka-acl-extended/prefixed/<Type>/<name>`; KIP-11 put all
-under `/kafka-acls/<name>`, where `kafka-cluster` is the cluster and every other name a topic.
+`{"/kafka-acl/Topic/orders": {"version": 1, "acls": [...]}, ...}`. Kafka releases stored literal resources
+under `/kafka-acl/<Type>/<name>` and prefixes under `/kafka-acl-extended/prefixed/<Type>/<name>`; KIP-11 put
+all under `/kafka-acls/<name>`, where `kafka-cluster` is the cluster and every other name a topic.
 """
 
 import json
@@ -44,7 +44,7 @@ def resource_of(path: str) -> Resource:
 
 
 def path_of(resource: Resource) -> str:
-    """Return the path at which releases kept the ACLs of a resource."""
+    """Return the path at which Kafka releases stored the ACLs of a resource."""
     root = next(root for root, pattern_type in _ROOTS.items() if pattern_type is resource.pattern_type)
     return f"{root}{RESOURCE_TYPE_NAMES[resource.resource_type]}/{resource.name}"
 
@@ -62,7 +62,7 @@ def kip_11_path_of(resource: Resource) -> str:
 def read_tree(text: str) -> dict[Resource, frozenset[Acl]]:
     """Return the ACLs of a text by resource; raise `LegacyFormatError` naming the path.
 
-    Two paths may name one resource (`Group` and a preview's `CONSUMER_GROUP`); then both count.
+    If two paths name one resource (`Group` and a preview's `CONSUMER_GROUP`), both count.
     """
     tree = parse_json(text)
     if not isinstance(tree, dict):
@@ -77,7 +77,7 @@ def read_tree(text: str) -> dict[Resource, frozenset[Acl]]:
 
 
 def write_tree(acls: Acls, *, kip_11: bool = False) -> str:
-    """Return a text that reads back as the same statements, for people: indented, in a fixed order.
+    """Return a readable text of the same statements, indented and in a fixed order.
 
     With `kip_11` in the form of KIP-11, which raises `LegacyRefusalError` for groups and prefixes.
     """

@@ -1,8 +1,8 @@
 """Session, resource and ACL of the legacy interface.
 
 KIP-11's ACL has sets: one principal, one permission, some operations, some hosts. Every release stored it as
-single statements, one operation from one host, and `Acl.singles` returns those. A set means exactly what its
-singles mean together.
+single statements, one operation from one host; `Acl.singles` returns these. A set is equivalent to its
+singles together.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,8 @@ from kustos.legacy.vocabulary import (
 )
 
 STATEMENTS_PER_ACL_MAX: Final = 10_000
-"""Most operations times hosts of one ACL; Kafka accepts no more ACLs in one change either."""
+"""The maximum number of operations times hosts of one ACL; Kafka has the same limit for the ACLs of one
+change."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""The vocabulary of KIP-11 and of Kafka 0.9 to 3.9's ZooKeeper, as tables and parsers; its errors.
+"""The names of KIP-11 and of ZooKeeper in Kafka 0.9 to 3.9, as tables and parsers, and their errors.
 
 Releases wrote names in camel case (`ClusterAction`) and read them in any case. KIP-11 and the previews that
-vendors shipped wrote upper case (`CLUSTER_ACTION`) and a few names that changed later; those are read, never
-written. Sources: KIP-11, `SecurityUtils` of Kafka 2.8, a preview's migration of its ACLs.
+vendors shipped wrote upper case (`CLUSTER_ACTION`) and a few names that changed later; kustos reads these but
+never writes them. Sources: KIP-11, `SecurityUtils` of Kafka 2.8, a preview's migration of its ACLs.
 """
 
 from typing import Final
@@ -19,11 +19,11 @@ from kustos.authorizer import AuthorizerError
 
 
 class LegacyFormatError(AclValueError):
-    """A text or JSON of the legacy kind that cannot be read; the message names the place and the value."""
+    """A legacy text or JSON document that cannot be read; the message names the place and the value."""
 
 
 class LegacyRefusalError(AclValueError):
-    """An ACL that would mean something else, or nothing, after conversion; it is not converted."""
+    """An ACL that would have another meaning, or none, after conversion; it is not converted."""
 
 
 class LegacySettingsError(AuthorizerError):
@@ -31,14 +31,14 @@ class LegacySettingsError(AuthorizerError):
 
 
 class UnsupportedChangeError(AuthorizerError):
-    """A change that a legacy authorizer cannot hold; nothing was changed."""
+    """A change that a legacy authorizer cannot store; nothing was changed."""
 
 
 DR_WHO: Final = KafkaPrincipal("User", "Dr. Who?")
 """The principal of an unauthenticated connection in KIP-11; releases use `User:ANONYMOUS`."""
 
 EVERYBODY_OF_KIP_11: Final = "*:*"
-"""KIP-11's `User:*`. Releases read it as a principal of type `*` and name `*`, which nobody has."""
+"""KIP-11's `User:*`. Kafka releases read it as a principal of type `*` and name `*`, which no client has."""
 
 OPERATIONS_OF_KIP_11: Final = {
     "EDIT": AclOperation.ALTER,

@@ -1,8 +1,9 @@
-"""`AuthorizerWrapper`: adapts any legacy authorizer to today's interface, as in Kafka 2.4 to 2.8.
+"""`AuthorizerWrapper`: adapts any legacy authorizer to the current interface, as in Kafka 2.4 to 2.8.
 
-Limits of the legacy interface are kept as in Kafka: changes are applied one by one, immediately; deletion by
-exact filters does no look-up first; a Deny of the exact operation on `*` ends a question by type even for
-super users. Hosts stay texts: a legacy authorizer has no ranges, so none is created through it.
+The limits of the legacy interface remain, as in Kafka: changes are applied one by one and immediately;
+deletion by exact filters makes no look-up first; a Deny of the exact operation on `*` decides a question by
+type even for super users. Hosts are texts: a legacy authorizer has no ranges, so the wrapper refuses to
+create one.
 """
 
 from collections.abc import Awaitable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -62,7 +63,7 @@ class AuthorizerWrapper(Authorizer):
         self.base = base
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Configure the legacy authorizer; its errors pass through."""
+        """Configure the legacy authorizer; its errors are raised unchanged."""
         self.base.configure(configs)
 
     def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Awaitable[None]]:
@@ -81,7 +82,7 @@ class AuthorizerWrapper(Authorizer):
             question = f"`{action.operation}` on `{action.resource_type}`"
             raise InvalidActionError(f"cannot decide {question}, name both")
         resource = Resource(action.resource_type, action.resource_name)
-        # only True allows: any other value that plugin code returns is a denial
+        # only True allows: any other value of a plugin is a denial
         if self.base.authorize(session, action.operation, resource) is True:
             return AuthorizationResult.ALLOWED
         return AuthorizationResult.DENIED
@@ -160,7 +161,7 @@ class AuthorizerWrapper(Authorizer):
         return AclDeleteResult(tuple(results))
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
-        """Yield the matching statements as of now, with their hosts as written."""
+        """Yield the current matching statements, with their hosts as written."""
         for kept in self._kept():
             binding = _binding(*kept)
             if acl_filter.matches(binding):

@@ -1,4 +1,5 @@
-"""TLS for every side: Kafka's `ssl.*` keys, the stores that they name, and OpenSSL's contexts of them."""
+"""TLS for servers and clients: Kafka's `ssl.*` keys, the stores that they name, and OpenSSL contexts built
+from them."""
 
 from kustos.tls.certificates import Certificate, certificate_parts
 from kustos.tls.contexts import MadeContext, Side, make_context, prove

@@ -1,8 +1,8 @@
-"""Certificates as bytes, with the few parts that kustos itself looks at.
+"""Certificates as bytes, and the few fields that kustos itself reads.
 
-OpenSSL parses and verifies certificates. A strict parser beside it would refuse some that OpenSSL and Java
-accept, such as one with `O=AT&T` as PrintableString, so only the positions of RFC 5280, section 4.1 are
-followed here, and names keep their bytes.
+OpenSSL parses and verifies certificates. A second, strict parser would refuse certificates that OpenSSL and
+Java accept, such as one with `O=AT&T` as PrintableString. So this module reads fields by their position only
+(RFC 5280, section 4.1), and keeps names as bytes.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _ALTERNATIVE_NAMES: Final = bytes.fromhex("551d11")
 """The body of the object identifier 2.5.29.17."""
 
 _TIMES: Final = {DerTag.UTC_TIME: "%y%m%d%H%M%SZ", DerTag.GENERALIZED_TIME: "%Y%m%d%H%M%SZ"}
-"""Other forms are not of RFC 5280, and OpenSSL refuses them."""
+"""RFC 5280 has no other forms, and OpenSSL refuses them."""
 
 _UTC_TIME_BEGINS: Final = 1950
 
@@ -89,7 +89,7 @@ def _end(validity: bytes) -> datetime:
     except ValueError:
         raise DerError("the end of the validity is not a time") from None
     is_short = times[1].tag == DerTag.UTC_TIME
-    # Python begins the century of two digits in 1969
+    # Python maps two-digit years to 1969 and later
     return end.replace(year=end.year - 100) if is_short and end.year >= _UTC_TIME_BEGINS + 100 else end
 
 

@@ -1,8 +1,8 @@
-"""Cipher suites: the names of Java and the RFCs (`ssl.cipher.suites`), and those of OpenSSL.
+"""Cipher suites: maps the names of Java and the RFCs (`ssl.cipher.suites`) to the names of OpenSSL.
 
-Python's `ssl` chooses among the suites before TLS 1.3, but before Python 3.15 not among those of TLS 1.3
-(RFC 8446 has five, OpenSSL offers three). So a list either names all three, or none of them: without them
-TLS 1.3 is off. Any other list would be obeyed in part only, and is refused.
+Python's `ssl` can select suites of TLS 1.2, but before Python 3.15 not of TLS 1.3 (RFC 8446 has five, OpenSSL
+offers three). So a list must name all three or none of them; without them, TLS 1.3 is off. Any other list is
+refused, because it could not be applied completely.
 """
 
 import ssl
@@ -17,13 +17,13 @@ TLS13_SUITES: Final = (
     "TLS_CHACHA20_POLY1305_SHA256",
     "TLS_AES_128_GCM_SHA256",
 )
-"""What OpenSSL offers in TLS 1.3."""
+"""The suites that OpenSSL offers in TLS 1.3."""
 
 SUITES_MAX: Final = 128
 """More than OpenSSL has."""
 
 ALL_OF_OPENSSL: Final = "ALL:@SECLEVEL=0"
-"""Every suite that could be named; what is negotiated stays within OpenSSL's own security level."""
+"""All suites with a name; OpenSSL's security level still limits the negotiated ones."""
 
 
 def cipher_suites(names: Iterable[str]) -> CipherSuites:

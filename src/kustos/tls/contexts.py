@@ -1,7 +1,7 @@
-"""Contexts of OpenSSL, made of settings and stores.
+"""Builds OpenSSL contexts from settings and stores.
 
-Python hands a private key to OpenSSL as a file only. It gets one in memory (`memfd_create`), without a name
-in any directory, that is gone as soon as OpenSSL has read it: no key is ever written to a disk.
+Python can pass a private key to OpenSSL only as a file. kustos uses an anonymous file in memory
+(`memfd_create`) and closes it as soon as OpenSSL has read it, so no key is ever written to a disk.
 """
 
 import os
@@ -36,7 +36,7 @@ _VERIFIES: Final = {
 }
 
 HANDSHAKE_ROUNDS_MAX: Final = 10
-"""How often either side of a handshake in memory may speak; TLS 1.2 needs two rounds."""
+"""The maximum number of rounds of a handshake in memory; TLS 1.2 needs two."""
 
 
 @unique
@@ -49,12 +49,12 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MadeContext:
-    """A context, the key store that it presents (None: it presents none), and trust that has expired."""
+    """A context, the key store that it presents (None: none), and the expired trusted certificates."""
 
     context: ssl.SSLContext
     keystore: KeyStore | None
     expired_trust: tuple[Certificate, ...]
-    """Trusted certificates that have expired: OpenSSL refuses what they issued."""
+    """Trusted certificates that have expired: OpenSSL refuses certificates that they issued."""
 
     @property
     def certificate(self) -> CertificateParts | None:
@@ -62,7 +62,8 @@ class MadeContext:
         return None if self.keystore is None else self.keystore.chain[0].parts()
 
     def report_expired_trust(self, log: FilteringBoundLogger) -> None:
-        """Warn of trusted certificates that have expired: the refusal of a peer does not name them."""
+        """Log a warning for expired trusted certificates, because the refusal of a peer does not name
+        them."""
         if self.expired_trust:
             log.warning(
                 "the trust store has expired certificates, peers with certificates of theirs are refused",
@@ -73,15 +74,15 @@ class MadeContext:
 def make_context(settings: TlsSettings, side: Side) -> MadeContext:
     """Read the stores and return a context of them; raise `TlsError`.
 
-    Trusted is exactly what the trust store holds, an intermediate or a single certificate as well as a root,
-    as in Java. A client without one trusts the authorities of the system. A server that verifies clients
-    must have one: otherwise any certificate of a public authority would be an identity.
+    As in Java, exactly the certificates in the trust store are trusted: roots, intermediates or single
+    certificates. A client without a trust store trusts the authorities of the system. A server that verifies
+    clients must have one: otherwise any certificate of a public authority would be a valid identity.
     """
     is_server = side is Side.SERVER
     context = new_context(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = _VERSIONS[settings.minimum_version]
     context.maximum_version = _VERSIONS[settings.maximum_version]
-    # a peer could have us compute for ever; Kafka refuses renegotiation, too
+    # a peer could cause endless computation; Kafka also refuses renegotiation
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     if settings.suites is not None and settings.suites.openssl:
         try:
@@ -118,12 +119,12 @@ def _has_expired(certificate: Certificate) -> bool:
     try:
         return certificate.parts().has_expired
     except TlsError:
-        # OpenSSL reads some that are not DER
+        # OpenSSL accepts some certificates that are not valid DER
         return False
 
 
 def _trust(context: ssl.SSLContext, settings: TlsSettings, *, is_server: bool) -> tuple[Certificate, ...]:
-    """Let a context trust what the settings say; return the certificates of the trust store."""
+    """Configure the trust of a context by the settings; return the certificates of the trust store."""
     trusted: tuple[Certificate, ...] = ()
     if settings.truststore is not None:
         trusted = read_truststore(settings.truststore)
@@ -149,7 +150,7 @@ def _trust(context: ssl.SSLContext, settings: TlsSettings, *, is_server: bool) -
                 raise TlsError(
                     f"list {number} in `kustos.ssl.crl.location` (`{settings.crl_location}`) cannot be read"
                 ) from None
-        # without the list of an authority its certificates are refused
+        # if the list of an authority is missing, its certificates are refused
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF | ssl.VERIFY_CRL_CHECK_CHAIN
     return trusted
 
@@ -168,7 +169,7 @@ def _present(context: ssl.SSLContext, store: KeyStore) -> None:
 
 @contextmanager
 def _in_memory(data: bytes) -> Iterator[str]:
-    """Provide a file without a name, in memory only."""
+    """Provide an anonymous file in memory."""
     descriptor = os.memfd_create("kustos-tls", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, data)
@@ -178,16 +179,17 @@ def _in_memory(data: bytes) -> Iterator[str]:
 
 
 def prove(made: MadeContext, side: Side) -> None:
-    """Shake hands with it in memory; the other side trusts its last certificate. Raise `TlsError`.
+    """Make a handshake with this context in memory, with a peer that trusts its last certificate; raise
+    `TlsError`.
 
-    A key that does not fit, an expired certificate, a chain that does not hold together and suites that the
-    key cannot serve show here, before a peer meets them.
+    This detects a key that does not match, an expired certificate, an invalid chain, and suites that the key
+    cannot use, before a peer does.
     """
     if made.keystore is None:
         return
     context, wanted = made.context, (made.context.check_hostname, made.context.verify_mode)
     other = _verifier(made, made.keystore, Side.CLIENT if side is Side.SERVER else Side.SERVER)
-    # the other side is not to be verified, it has no certificate of its own
+    # the peer of the test has no certificate, so it is not verified
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         _shake_hands(*((context, other) if side is Side.SERVER else (other, context)))
@@ -202,7 +204,7 @@ def prove(made: MadeContext, side: Side) -> None:
 
 
 def _verifier(made: MadeContext, store: KeyStore, side: Side) -> ssl.SSLContext:
-    """Return a context for the other side, that verifies the certificate of this key store."""
+    """Return a context for the peer of the test, which verifies the certificate of this key store."""
     is_server = side is Side.SERVER
     context = new_context(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

@@ -1,10 +1,10 @@
-"""Java's own key store format, JKS, read with limits; nothing is ever written.
+"""Reads JKS, Java's own key store format, with limits; kustos never writes it.
 
 A store is a magic number, a version, entries, and at the end a SHA-1 digest over password and content, which
 is compared before anything of the content is parsed. A private key is an `EncryptedPrivateKeyInfo` (PKCS8) of
 Sun's own algorithm: the key is combined with a stream of SHA-1 digests of the password and the previous
-digest, begun by a salt, and a digest of password and key ends it. Both are weak by today's measure, which is
-why Java itself writes PKCS12 since version 9 (JEP 229).
+digest, starting with a salt, and followed by a digest of password and key. Both algorithms are weak today, so
+Java itself has written PKCS12 since version 9 (JEP 229).
 
 Source: the public description in the JDK's `sun.security.provider.JavaKeyStore` and `KeyProtector`.
 """
@@ -24,7 +24,7 @@ JCEKS_MAGIC: Final = b"\xce\xce\xce\xce"
 VERSIONS: Final = frozenset({1, 2})
 PRIVATE_KEY, TRUSTED_CERTIFICATE = 1, 2
 ENTRIES_MAX: Final = 4_096
-"""The trust store of a JDK has 150 entries."""
+"""The limit of entries; the trust store of a JDK has 150."""
 
 CHAIN_MAX: Final = 64
 """A chain has two or three certificates; OpenSSL follows at most 100."""
@@ -36,7 +36,7 @@ _KEY_ALGORITHM: Final = bytes.fromhex("06 0a 2b 06 01 04 01 2a 02 11 01 01")
 
 
 class WrongPasswordError(TlsError):
-    """The password does not fit, or the content was changed: its digest differs."""
+    """The password is wrong or the content was changed: the digest differs."""
 
 
 @dataclass(frozen=True, slots=True)

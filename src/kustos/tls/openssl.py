@@ -1,13 +1,14 @@
-"""OpenSSL's own functions, for what Python's `ssl` cannot set.
+"""Calls functions of OpenSSL that Python's `ssl` does not expose.
 
 - OpenSSL takes the first certificate with the issuer's name as the issuer (openssl/openssl issue 16304). A
   rotated authority has several certificates with one name, and a certificate without `authorityKeyIdentifier`
-  does not say which key signed it. Here a certificate is an issuer only if its key verifies the signature, as
-  in Java, so OpenSSL continues with the next one of that name. If a peer sends several that qualify, only one
-  that leads to the trust store counts. Lists of revoked certificates are selected by signature as well.
-  OpenSSL still builds and verifies the chain; it gets fewer candidates and no check is skipped.
+  does not say which key signed it. With these callbacks, a certificate is an issuer only if its key verifies
+  the signature, as in Java; otherwise OpenSSL continues with the next one of that name. If a peer sends
+  several matching issuers, only one that leads to the trust store counts. Revocation lists are also selected
+  by signature. OpenSSL still builds and verifies the chain: it gets fewer candidates, and no check is
+  skipped.
 - A TLS 1.2 server caches each session for two hours, including the client's certificates, and resumes it
-  without verifying them again. Here the cache is off.
+  without verifying them again. This module turns the cache off.
 
 `ssl` does not expose the address of a context's `SSL_CTX`. OpenSSL passes it to a callback that is registered
 for new contexts (`CRYPTO_get_ex_new_index(3)`), so this module does not depend on the layout of Python's
@@ -23,16 +24,16 @@ from ctypes import c_int, c_long, c_void_p
 from typing import Final
 
 SIGNATURES_MAX: Final = 32
-"""How many signatures one search for issuers verifies: three candidates for each certificate of the longest
-chain. Ten certificates of one key lead to each other in millions of ways."""
+"""The maximum number of signatures that one search for issuers verifies: three candidates for each
+certificate of the longest chain. Ten certificates with one key have millions of paths between them."""
 
 CHEAP_KEY_BYTES: Final = 400
-"""Public keys (DER) of a peer's certificates from this size on count as several signatures, by the square of
-their size as their cost grows: RSA with 4096 bits as two, with 16384 bits (5 ms each) as 26."""
+"""Public keys (DER) from this size on count as several signatures, in proportion to the square of their size,
+like their cost: RSA with 4096 bits counts as two, with 16384 bits (5 ms each) as 26."""
 
 SENT_MAX: Final = 10
-"""How many certificates a peer may send, as in Java (`jdk.tls.maxCertificateChainLength`): a search through
-the hundreds that OpenSSL accepts would block the event loop."""
+"""The maximum number of certificates that a peer may send, as in Java (`jdk.tls.maxCertificateChainLength`):
+a search through the hundreds that OpenSSL accepts would block the event loop."""
 
 _EX_INDEX_SSL_CTX, _EX_INDEX_X509_STORE_CTX = 1, 5
 """`CRYPTO_EX_INDEX_*` (`crypto.h`)."""
@@ -96,7 +97,7 @@ class _Functions:
             function.restype, function.argtypes = result, arguments
             self.call[name] = function
         self._created: Final = threading.local()
-        # OpenSSL refers to these until the process ends
+        # OpenSSL keeps pointers to these until the process ends
         self._on_creation: Final = _CREATED(self._note)
         self._check_issued: Final = _IS_ISSUER(self._is_issuer)
         self._lookup_crls: Final = _CRLS_OF(self._crls_of)
@@ -115,7 +116,8 @@ class _Functions:
         self.call["X509_STORE_set_lookup_crls"](store, self._lookup_crls)
         return context
 
-    # OpenSSL calls these; if one raises, ctypes reports it and returns 0: no issuer, no list
+    # OpenSSL calls these; if one raises, ctypes prints the error and returns 0, which means no issuer and no
+    # list
 
     def _note(self, created: int, *_rest: object) -> None:
         self._created.address = created
@@ -127,7 +129,8 @@ class _Functions:
         if len(sent) > SENT_MAX or not self._has_issued(search, candidate, certificate, cost):
             return 0
         if not is_sent:
-            # it is trusted; OpenSSL holds the lock of the store, so the store must not be searched here
+            # the candidate is trusted; OpenSSL holds the lock of the store, so this callback must not search
+            # the store
             return 1
         rivals = [each for each in sent if each != candidate and self._may_issue(each, certificate)]
         return int(not rivals or self._leads_to_trust(search, candidate, sent - {candidate}))
@@ -135,7 +138,7 @@ class _Functions:
     def _leads_to_trust(self, search: int, certificate: int, sent: frozenset[int]) -> bool:
         """Return whether a certificate has a trusted issuer, directly or through certificates of the peer.
 
-        OpenSSL does not return to a certificate that is signed by the same key under another authority.
+        OpenSSL does not backtrack to a certificate with the same key under another authority.
         """
         issuer = c_void_p()
         if self.call["X509_STORE_CTX_get1_issuer"](ctypes.byref(issuer), search, certificate) == 1:
@@ -157,7 +160,7 @@ class _Functions:
         return self._is_signed("X509_verify", certificate, candidate)
 
     def _cost(self, sent: int) -> int:
-        """Return as how many signatures one by this key counts; the peer chose the key."""
+        """Return the cost of one signature by this key, in signatures; the peer chose the key."""
         size_bytes = self.call["i2d_X509_PUBKEY"](self.call["X509_get_X509_PUBKEY"](sent), None)
         return 1 + (size_bytes // CHEAP_KEY_BYTES) ** 2
 
@@ -182,7 +185,7 @@ class _Functions:
         return lists
 
     def _is_signed(self, verify: str, signed: int, issuer: int) -> bool:
-        # an error left in the thread's queue would fail what Python calls next
+        # an error left in the thread's queue would make Python's next call fail
         self.call["ERR_set_mark"]()
         try:
             return self.call[verify](signed, self.call["X509_get0_pubkey"](issuer)) == 1
@@ -198,17 +201,17 @@ def _loaded() -> _Functions | None:
 
 
 _FUNCTIONS: Final = _loaded()
-"""One for the process, made by one thread: OpenSSL would go on to call the callbacks of any other."""
+"""One object per process, created by one thread: OpenSSL never unregisters callbacks."""
 
 
 def is_reachable() -> bool:
-    """Return whether OpenSSL's functions can be called; a static OpenSSL may hide them."""
+    """Return whether OpenSSL's functions are accessible; a static OpenSSL may hide them."""
     return _FUNCTIONS is not None
 
 
 def new_context(protocol: int) -> ssl.SSLContext:
     """Return a new context that finds issuers by signature and caches no sessions.
 
-    If the functions are hidden, return the context as Python makes it.
+    If the functions are hidden, return Python's unmodified context.
     """
     return ssl.SSLContext(protocol) if _FUNCTIONS is None else _FUNCTIONS.new_context(protocol)

@@ -1,8 +1,8 @@
 """PKCS12 stores (RFC 7292) entry by entry, as Java and OpenSSL 3 write them.
 
-`cryptography` reads one private key of several without a word, and refuses a whole store for one certificate
-that is encoded in an odd way. Here each entry is read: encrypted by PBES2 with AES, under a MAC over all of
-the store, which is verified first. Stores of other kinds are left to `cryptography`.
+`cryptography` silently reads one of several private keys, and refuses a whole store because of one
+certificate with an invalid encoding. This module reads each entry of stores that are encrypted with PBES2 and
+AES; it verifies the MAC over the whole store first. `cryptography` reads stores of other kinds.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from kustos.tls.certificates import Certificate
 from kustos.wire import DerError, DerTag, der_bodies, der_body, der_elements, der_fields
 
 ITERATIONS_MAX: Final = 1_000_000
-"""Java writes 10,000; a million take a second."""
+"""The limit of iterations; Java writes 10,000, and a million take a second."""
 
 _TAGGED: Final = 0xA0
 _TAGGED_OCTETS: Final = 0x80
@@ -71,7 +71,7 @@ class _Bag:
 
 
 def key_names(data: bytes) -> list[str]:
-    """Return the names of private keys outside encrypted parts, which is where Java and OpenSSL put them."""
+    """Return the names of private keys outside encrypted parts, where Java and OpenSSL store them."""
     try:
         parts = [content for kind, content in _contents(_authenticated(data)[0]) if kind == _DATA]
         bags = [bag for part in parts for bag in _bags(der_body(part, DerTag.OCTETS))]

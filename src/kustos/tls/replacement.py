@@ -1,7 +1,7 @@
-"""A context in force, and its replacement by a proven one when its stores change.
+"""A current context, and its replacement by a tested one when its stores change.
 
-Connections keep the context that they began with. A replacement is read, compared and proven as a whole
-before the next connection gets it; anything wrong with it leaves the former in force (KIP-226).
+Connections keep the context that they started with. A replacement is read, compared and tested completely
+before the next connection uses it; if it has any error, the current one stays in force (KIP-226).
 """
 
 import asyncio
@@ -17,7 +17,8 @@ from kustos.tls.contexts import MadeContext, Side, make_context, prove
 from kustos.tls.values import TlsError, TlsSettings
 
 LOOKED_AT_EVERY_S: Final = 2.0
-"""How often files are looked at, in microseconds each: a certificate is renewed days before it ends."""
+"""The interval of file checks, which take microseconds each: a certificate is renewed days before it
+expires."""
 
 Stamp = tuple[tuple[int, int, int, int] | None, ...]
 
@@ -39,7 +40,7 @@ class TlsContexts:
 
     @property
     def settings(self) -> TlsSettings:
-        """The settings in force."""
+        """The current settings."""
         return self._settings
 
     @property
@@ -53,23 +54,24 @@ class TlsContexts:
         return self._made
 
     def has_new_files(self) -> bool:
-        """Return whether a file differs from when it was last read, whether or not it could be used."""
+        """Return whether a file has changed since it was last read, even if its content was refused."""
         return stamp_of(self._settings.files) != self._seen
 
     def replace(self, settings: TlsSettings | None = None) -> None:
-        """Read the stores again, of other settings if given, and put them in force.
+        """Read the stores again, with other settings if given, and put them in force.
 
-        Raise `TlsError` if they cannot be used or may not change so; then the former stay in force.
+        Raise `TlsError` if they cannot be used or the change is not allowed; then the current ones stay in
+        force.
         """
         wanted = self._settings if settings is None else settings
-        # before reading: what changes meanwhile is read once more
+        # before reading: a change during the read causes another read
         seen = stamp_of(wanted.files)
         if settings is None:
             self._seen = seen
         self.put_in_force(wanted, self.checked(wanted), seen)
 
     def renew(self, log: FilteringBoundLogger) -> None:
-        """Put changed files in force if they can be used, else leave the former; report which."""
+        """Put changed files in force if they can be used, else keep the current ones; log the result."""
         files = list(map(str, self._settings.files))
         try:
             self.replace()
@@ -80,7 +82,8 @@ class TlsContexts:
             self._made.report_expired_trust(log)
 
     def checked(self, settings: TlsSettings) -> MadeContext:
-        """Return the context of these settings, proven; raise `TlsError` if it may not replace the former."""
+        """Return the tested context of these settings; raise `TlsError` if it may not replace the current
+        one."""
         for name, old, new in (
             ("keystore", self._settings.keystore, settings.keystore),
             ("truststore", self._settings.truststore, settings.truststore),
@@ -117,21 +120,21 @@ class TlsContexts:
 async def follow_files(
     contexts: Mapping[str, TlsContexts], log: FilteringBoundLogger, every_s: float = LOOKED_AT_EVERY_S
 ) -> None:
-    """Keep the contexts of listeners, by name, in step with their files, for ever.
+    """Watch the files of all listeners' contexts, by name, without end.
 
-    Files are looked at, since a change may come in any way: written, renamed, or by a link as in volumes of
-    Kubernetes. Each change is tried once.
+    The task compares files periodically, because a change may be a write, a rename, or a link as in
+    Kubernetes volumes. It tries each change once.
     """
     while contexts:
         await asyncio.sleep(every_s)
         for name, each in contexts.items():
             if each.has_new_files():
-                # reading and proving takes milliseconds, too long for the event loop
+                # reading and testing takes milliseconds, too long for the event loop
                 await asyncio.to_thread(each.renew, log.bind(listener=name))
 
 
 def stamp_of(files: tuple[Path, ...]) -> Stamp:
-    """Return what changes when a file is written or replaced; None for one that is not there."""
+    """Return the values that change when a file is written or replaced; None if it does not exist."""
     return tuple(_stamp(path) for path in files)
 
 

@@ -1,7 +1,7 @@
-"""The settings of Kafka's `ssl.*` keys: stores, protocols, cipher suites, and who is verified.
+"""The settings of Kafka's `ssl.*` keys: stores, protocols, cipher suites, and client authentication.
 
 The rules are those of Kafka's `DefaultSslEngineFactory`: key and certificates are in a file (PEM, PKCS12,
-JKS), or in the settings themselves (PEM, KIP-651), never in both. Nothing is read from files here.
+JKS), or in the settings themselves (PEM, KIP-651), never in both. This module reads no files.
 """
 
 from collections.abc import Mapping
@@ -263,7 +263,7 @@ def _versions(properties: Mapping[str, str]) -> tuple[str, str]:
     highest = (_text(properties, "ssl.protocol") or PROTOCOLS[-1]).strip()
     if highest not in TLS_PROTOCOL_WORDS:
         raise TlsError(f"`ssl.protocol` is `{highest}`, use one of {', '.join(TLS_PROTOCOL_WORDS)}")
-    # as in Kafka this limits the other
+    # as in Kafka, this key limits the other
     maximum = min(named[-1], PROTOCOLS[-1] if highest == "TLS" else highest)
     if named[0] > maximum:
         raise TlsError(f"`{key}` has no version up to `ssl.protocol` (`{highest}`), raise that one")

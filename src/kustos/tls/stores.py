@@ -1,9 +1,9 @@
-"""Key stores and trust stores, read from what the settings name: PEM, PKCS12 and JKS.
+"""Reads the key stores and trust stores of the settings: PEM, PKCS12 and JKS.
 
 PEM (RFC 7468) is read as Kafka reads it: CRLF, blank lines, text around the blocks, one long line.
 `kustos.tls.jks` reads JKS. `kustos.tls.pkcs12` reads PKCS12, and `cryptography` its older encryptions. As in
-Java, a file of either binary format may be named under the type of the other. Certificates stay DER: OpenSSL
-decides whether it can read them.
+Java, a file of one binary format may have the type of the other in the settings. Certificates remain DER;
+OpenSSL decides whether they are valid.
 """
 
 import base64
@@ -26,7 +26,7 @@ from kustos.tls.pkcs12 import key_names, read_pkcs12
 from kustos.tls.values import KeyStoreSettings, StoreType, TlsError, TrustStoreSettings
 
 BLOCKS_MAX: Final = 4_096
-"""The trust store of a system has 150 certificates."""
+"""The limit of certificates; the trust store of a system has 150."""
 
 CERTIFICATE: Final = "CERTIFICATE"
 REVOCATIONS: Final = "X509 CRL"
@@ -36,7 +36,7 @@ KEYS: Final = frozenset({"PRIVATE KEY", ENCRYPTED_KEY, "RSA PRIVATE KEY", "EC PR
 _BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----([^-]*(?:-(?!----)[^-]*)*)-----END \1-----")
 
 STORE_MAX_BYTES: Final = 4 * 2**20
-"""Ten times the trust store of a JDK."""
+"""The limit of a file's size: ten times the trust store of a JDK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _private_key(block: PemBlock, password: str | None, where: str) -> PrivateKe
     try:
         return load_der_private_key(block.der, secret)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        # the library's own texts say no more, and may hold what it read
+        # the library's own messages have no more details, and may contain parts of the file
         hint = ", or `ssl.key.password` is wrong" if is_locked else ""
         raise TlsError(f"the private key of {where} cannot be read{hint}") from None
 
@@ -234,7 +234,7 @@ def _trusted_of(data: bytes, settings: TrustStoreSettings) -> tuple[Certificate,
         return (*store.trusted, *(key.chain[0] for key in store.keys if key.chain))
     key, found = _pkcs12(data, settings.password, "ssl.truststore.password")
     if key is not None:
-        # which of its certificates are trusted, and which only belong to the key, cannot be seen
+        # the format does not show which certificates are trusted and which only belong to the key
         raise TlsError("it has a private key; keep trusted certificates in a store of their own")
     return found
 

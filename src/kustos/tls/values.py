@@ -1,4 +1,4 @@
-"""Values of TLS: its settings, with stores and who is verified, and the error of what cannot be used."""
+"""Values of TLS: settings with stores and client authentication, and the error for unusable ones."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
@@ -33,7 +33,8 @@ class ClientAuth(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyStoreSettings:
-    """Where the private key and its certificates are: at `location`, or in `key` and `chain` themselves."""
+    """The location of the private key and its certificates: a file at `location`, or texts in `key` and
+    `chain`."""
 
     store_type: StoreType
     location: Path | None = None
@@ -45,7 +46,7 @@ class KeyStoreSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustStoreSettings:
-    """Where the trusted certificates are: at `location`, or in `certificates` themselves."""
+    """The location of the trusted certificates: a file at `location`, or a text in `certificates`."""
 
     store_type: StoreType
     location: Path | None = None
@@ -54,7 +55,7 @@ class TrustStoreSettings:
 
     @property
     def where(self) -> str:
-        """The key that says where the certificates are, for messages."""
+        """The settings key of the certificates, for messages."""
         if self.location is None:
             return "`ssl.truststore.certificates`"
         return f"`ssl.truststore.location` (`{self.location}`)"
@@ -62,7 +63,7 @@ class TrustStoreSettings:
 
 @dataclass(frozen=True, slots=True)
 class CipherSuites:
-    """The chosen suites. `openssl`: OpenSSL's names of those before TLS 1.3, in order of preference."""
+    """The selected suites. `openssl`: OpenSSL's names of those before TLS 1.3, in order of preference."""
 
     openssl: tuple[str, ...]
     has_tls13: bool

@@ -1,10 +1,11 @@
-"""ACLs as text and back: kafka-acls' list, JSON, JSON lines, YAML, CSV. No IO.
+"""Text formats of ACLs, read and written without IO: the list of kafka-acls, JSON, JSON lines, YAML, CSV.
 
-Their readers also take what other tools write: `terraform show -json`, Strimzi's `KafkaUser`, `rpk`, tables
-of AKHQ, Kafbat and Kafka Security Manager.
+The readers also accept the output of other tools: `terraform show -json`, Strimzi's `KafkaUser`, `rpk`,
+tables of AKHQ, Kafbat and Kafka Security Manager.
 
-A text that is not fully understood is refused with one error that names value, place and rule. Every ACL that
-a form writes it reads back unchanged; an ACL that would not survive is not written.
+A text that is not completely valid is refused with one error that names the value, the place and the rule.
+Each format reads back the ACLs that it writes unchanged, and refuses to write an ACL that it could not read
+back.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -53,7 +54,7 @@ _WRITERS: Final[dict[AclForm, Callable[[Iterable[AclBinding]], str]]] = {
 
 
 def read_acls(text: str, form: AclForm, name: str) -> list[LocatedBinding]:
-    """Return the ACLs of a text in order, duplicates included; errors call the text `name`.
+    """Return the ACLs of a text in order, duplicates included; error messages use `name` for the text.
 
     Raises `AclFormatError` for the first mistake, and for a text over its limit.
     """

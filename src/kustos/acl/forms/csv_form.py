@@ -1,6 +1,6 @@
-"""Tables with a header row: CSV, for programs and for joins, and the columns that `rpk` prints.
+"""Tables with a header row: CSV, and the columns that `rpk` prints.
 
-Every field of CSV is written in quotes, since a line break in a name must not end its row.
+Every CSV field is written in quotes, so a line break in a name does not end its row.
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""The form of a text: told by the extension of its name, else by how the text begins."""
+"""Detects the format of a text by the extension of its name, or else by its beginning."""
 
 import re
 from typing import Final
@@ -20,14 +20,14 @@ _TERRAFORM: Final = (
 )
 
 _SIGNS: Final[tuple[tuple[re.Pattern[str], AclForm | str], ...]] = (
-    # a first row that names columns, between commas or as `rpk` prints them
+    # a header row, with commas or as `rpk` prints it
     (
         re.compile(
             r"\A\s*(?=[^\n]*principal)(?=[^\n]*host)(?=[^\n]*operation)[\w \",\r-]+(\n|\Z)", re.IGNORECASE
         ),
         AclForm.CSV,
     ),
-    # anywhere: lines of other programs may come first, and its reader names them
+    # anywhere in the text: output of other programs may precede the list, and the reader reports it
     (
         re.compile(r"^ *(((Current|Adding) )?ACLs for (resource|principal) `|\t\(principal=)", re.MULTILINE),
         AclForm.KAFKA_ACLS,
@@ -37,7 +37,7 @@ _SIGNS: Final[tuple[tuple[re.Pattern[str], AclForm | str], ...]] = (
     (re.compile(r'^[ \t]*resource[ \t]+"kafka_acl"', re.MULTILINE), _TERRAFORM),
     (re.compile(r"^(---|(acls|kind) *:| *- )", re.MULTILINE), AclForm.YAML),
 )
-"""What is found in a text, and its form, or why it is refused; the first that is found counts."""
+"""A pattern in a text, and its format or the reason to refuse it; the first match counts."""
 
 
 def form_of_name(name: str) -> AclForm | None:
@@ -47,7 +47,8 @@ def form_of_name(name: str) -> AclForm | None:
 
 
 def detect_form(text: str, name: str) -> AclForm:
-    """Return the form for the extension of a name, else for the text; raise `AclFormatError` if none fits."""
+    """Return the format for the extension of a name, else for the text; raise `AclFormatError` if there is
+    none."""
     form = form_of_name(name)
     if form is not None:
         return form

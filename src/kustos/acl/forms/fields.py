@@ -21,7 +21,7 @@ FIELDS: Final = (
 _FIELD_SET: Final = frozenset(FIELDS)
 
 ERROR: Final = "error"
-"""The field in which `rpk` says that it could not list an ACL; empty else."""
+"""The field in which `rpk` reports that it could not list an ACL, else empty."""
 
 
 def _word(name: str) -> str:
@@ -61,7 +61,7 @@ def fields_of(binding: AclBinding) -> dict[str, str]:
 
 
 def texts_of(binding: AclBinding) -> dict[str, str]:
-    """Return the seven texts of an ACL unchecked, even if no file could hold it."""
+    """Return the seven texts of an ACL without checks, even if no file could contain it."""
     pattern, entry = binding.pattern, binding.entry
     return {
         "resource_type": pattern.resource_type.name,
@@ -75,9 +75,9 @@ def texts_of(binding: AclBinding) -> dict[str, str]:
 
 
 def binding_of_texts(texts: Mapping[str, Any]) -> AclBinding:
-    """Return the ACL that `texts_of` gave as these texts; other keys of the row are ignored.
+    """Return the ACL of the texts that `texts_of` returned; other keys of the row are ignored.
 
-    Raises `AclValueError` for texts that make no ACL.
+    Raises `AclValueError` for texts that are not a valid ACL.
     """
     try:
         kind, name, how, principal, host, operation, permission = [texts[field] for field in FIELDS]
@@ -112,7 +112,7 @@ def binding_of_fields(fields: Mapping[str, str], place: Place) -> AclBinding:
 
 
 def field_names(names: Iterable[str], place: Place) -> list[str]:
-    """Return our name for each name of a field that a tool wrote, with `ERROR` where that is one of them.
+    """Return the field for each column name of a tool; `ERROR` may be one of them.
 
     Raises `AclFormatError` for an unknown name, two names of one field, and a missing field.
     """
@@ -145,7 +145,8 @@ def check_names(names: Collection[str], place: Place) -> None:
 
 
 def check_texts(place: Place | None, name: str, principal: str, host: str) -> None:
-    """Raise `AclFormatError` for a text that Kafka's records cannot hold, or a principal without a type."""
+    """Raise `AclFormatError` for a text that Kafka's records cannot contain, or a principal without a
+    type."""
     for text in (name, principal, host):
         if text.isascii():
             size = len(text)
@@ -167,7 +168,7 @@ def check_texts(place: Place | None, name: str, principal: str, host: str) -> No
 
 
 def enum_of(kind: type[_Enum], what: str, text: str, place: Place) -> _Enum:
-    """Return the member that a text names, in any case; `UNKNOWN` only for the text itself."""
+    """Return the member with this name in any case; `UNKNOWN` only for the text `UNKNOWN`."""
     exact: _Enum | None = _EXACT[kind].get(text)
     if exact is not None:
         return exact

@@ -1,4 +1,4 @@
-"""JSON and JSON lines, read so that each ACL keeps its line.
+"""JSON and JSON lines; the reader knows the line of each ACL.
 
 JSON is an array of objects, an object with such an array as `acls` (the output of `kustos acls list -o json`)
 or `matches` (of `rpk security acl list --format json`), whose other members are ignored, the state that
@@ -20,10 +20,11 @@ _LISTS: Final = frozenset({_ACLS, "matches"})
 _STATE: Final = "format_version"
 _TERRAFORM_TYPE: Final = "kafka_acl"
 _OTHER_TERRAFORM_ACLS: Final = re.compile("kafka.*_acl$")
-"""Types of other providers, such as `confluent_kafka_acl`: skipped, they would be missing without a word."""
+"""Types of other providers, such as `confluent_kafka_acl`: they are refused, because skipped ACLs would be
+missing silently."""
 
 MODULE_DEPTH_MAX: Final = 50
-"""How deep modules of a Terraform state may be nested: ten times the depth that its style guide advises."""
+"""The maximum depth of modules in a Terraform state: ten times the depth that its style guide recommends."""
 
 
 class _RepeatedNameError(ValueError):
@@ -89,7 +90,7 @@ class _JsonReader:
             raise self._unexpected("nothing follows the last ACL")
 
     def _next(self) -> str:
-        """Skip blanks and return the next character, an empty text at the end."""
+        """Skip blanks and return the next character, an empty string at the end."""
         match = _BLANK.match(self._text, self._position)
         self._position = self._position if match is None else match.end()
         return self._text[self._position : self._position + 1]
@@ -117,7 +118,7 @@ class _JsonReader:
         return LocatedBinding(_binding(self._value(), place), place.line)
 
     def _items(self) -> Iterator[None]:
-        """Yield at the beginning of each item of the array here; the caller reads it."""
+        """Yield at the beginning of each item of the current array; the caller reads the item."""
         self._take("[")
         if self._next() == "]":
             self._position += 1
@@ -130,7 +131,7 @@ class _JsonReader:
         self._take("]")
 
     def _members(self) -> Iterator[str]:
-        """Yield the name of each member of the object here; skip a value that the caller does not read."""
+        """Yield the name of each member of the current object; skip values that the caller does not read."""
         self._take("{")
         while self._next() != "}":
             name = str(self._value())
@@ -146,7 +147,7 @@ class _JsonReader:
         self._take("}")
 
     def _kind(self) -> str:
-        """Return the member that tells what the object here is, an empty text for an ACL."""
+        """Return the member that identifies the kind of the current object, an empty string for an ACL."""
         start = self._position
         for name in self._members():
             if name == _STATE or (name in _LISTS and self._next() == "["):
@@ -176,7 +177,7 @@ class _JsonReader:
             yield from self._array()
 
     def _state(self) -> Iterator[LocatedBinding]:
-        """Yield the ACLs that a Terraform state holds; refuse a state without any, and a plan."""
+        """Yield the ACLs of a Terraform state; refuse a state without ACLs, and a plan."""
         found = False
         for name in self._members():
             if name != "values":
@@ -222,7 +223,7 @@ class _JsonReader:
         values = resource.get("values")
         if not isinstance(values, dict):
             raise AclFormatError(place, "values", "is missing, a resource of a Terraform state has them")
-        # the provider makes the id from the other values
+        # the provider builds the id from the other values
         yield LocatedBinding(
             _binding({name: value for name, value in values.items() if name != "id"}, place), place.line
         )

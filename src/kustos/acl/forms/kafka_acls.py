@@ -3,14 +3,14 @@ r"""The list that `kafka-acls --list` prints.
     Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=orders, patternType=LITERAL)`:
     <tab>(principal=User:alice, host=*, operation=READ, permissionType=ALLOW)
 
-Kafka escapes nothing. Within a line only `, host=` in a principal or host is ambiguous; such a line is
-refused. A name with a line break makes lines that do not belong to the list and are refused too, but a name
-crafted to look like the list cannot be detected: anyone who may write ACLs on a cluster can forge such a
-text. So a text with a line break is never written here; fetch the ACLs of an untrusted cluster as JSON.
+Kafka escapes nothing. Within a line, only `, host=` in a principal or host is ambiguous; such a line is
+refused. A name with a line break usually produces invalid lines, which are refused too, but a name that
+imitates the list cannot be detected: anyone who may write ACLs on a cluster can forge such a text. So this
+module never writes a text with a line break; fetch the ACLs of an untrusted cluster as JSON.
 
-All releases are read. Those before 4.0 end the last ACL of each resource with a blank. Those before 2.4 may
-print `Topic:LITERAL:orders` for the resource, up to 1.1 `Topic:orders`, and in place of the parentheses
-`User:alice has Allow permission for operations: Read from hosts: *`.
+The reader accepts the output of all releases. Releases before 4.0 end the last ACL of each resource with a
+blank. Releases before 2.4 may print `Topic:LITERAL:orders` for the resource (up to 1.1 `Topic:orders`), and
+instead of the parentheses `User:alice has Allow permission for operations: Read from hosts: *`.
 
 Source: `AclCommand` of Kafka 4.3.1, and `Acl` and `Resource` of Kafka 1.1 and 2.3.
 """
@@ -34,7 +34,7 @@ _RESOURCES: Final = (
     re.compile(r"Current ACLs for resource `(?P<type>\w+):(?P<pattern>LITERAL|PREFIXED):(?P<name>.*)`: ?\r?"),
     re.compile(r"Current ACLs for resource `(?P<type>\w+):(?P<name>.*)`: ?\r?"),
 )
-"""The beginnings of a resource, the newest release first: the first that matches counts."""
+"""The beginnings of a resource, the newest release first: the first match counts."""
 
 _ENTRY: Final = re.compile(r" ?\t\(principal=(.*), operation=(\w+), permissionType=(\w+)\) ?\r?")
 _HOST: Final = ", host="
@@ -65,7 +65,7 @@ def read_kafka_acls(text: str, name: str) -> Iterator[LocatedBinding]:
             if pattern is None:
                 raise AclFormatError(place, line.strip(), "stands before any resource")
             if entry.re is _OLD_ENTRY and not text.endswith("\n") and text.endswith(line):
-                # its host ends with the line: a cut text would be read as another host
+                # its host ends with the line: a truncated text would be read as another host
                 raise AclFormatError(place, line.strip(), "is cut off: the last line has no end")
             yield LocatedBinding(AclBinding(pattern, _entry(pattern, entry, place)), number)
             empty_resource = None
@@ -134,7 +134,7 @@ def _split_once(text: str, separator: str, what: str, match: re.Match[str], plac
 def write_kafka_acls(bindings: Iterable[AclBinding]) -> str:
     """Return the list as Kafka prints it, one paragraph per resource, each ACL once.
 
-    Raises `AclFormatError` for an ACL that could not be read back.
+    Raises `AclFormatError` for an ACL that the reader could not read back.
     """
     entries: dict[ResourcePattern, dict[AccessControlEntry, None]] = {}
     for binding in bindings:

@@ -1,6 +1,6 @@
-"""The `KafkaUser` of Strimzi: a user with its ACLs, as an object of Kubernetes.
+"""The `KafkaUser` of Strimzi: a Kubernetes object with a user and its ACLs.
 
-Source: the API reference of Strimzi 0.47, and how its user operator names the principal of a user.
+Source: the API reference of Strimzi 0.47, and the principal names of its user operator.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ from kustos.acl.values import AccessControlEntry, AclBinding, KafkaPrincipal, Re
 
 KIND: Final = "KafkaUser"
 LIST_KIND: Final = "List"
-"""What `kubectl get` prints for several objects."""
+"""The kind that `kubectl get` prints for several objects."""
 
 _USER_NAMES: Final = {
     None: "{}",
@@ -29,7 +29,7 @@ _USER_NAMES: Final = {
     "tls": "CN={}",
     "tls-external": "CN={}",
 }
-"""By the type of authentication: the name of the principal, made from the name of the object."""
+"""Type of authentication → the name of the principal, built from the name of the object."""
 
 _RULE: Final = frozenset({"type", "resource", "host", "operations", "operation"})
 _RESOURCE: Final = frozenset({"type", "name", "patternType"})
@@ -45,7 +45,7 @@ class PlacedValue:
     value: "str | list[PlacedValue] | dict[str, PlacedValue] | None"
 
     def error(self, value: str, rule: str) -> AclFormatError:
-        """Return the error for what is wrong here."""
+        """Return an error for this value."""
         return AclFormatError(Place(self.file, self.line), value, rule)
 
     def members(self, what: str, known: frozenset[str] | None = None) -> Mapping[str, "PlacedValue"]:
@@ -64,7 +64,7 @@ class PlacedValue:
         return self.value
 
     def member(self, name: str, what: str) -> "PlacedValue":
-        """Return a member that must be there."""
+        """Return a required member."""
         found = self.members(what).get(name)
         if found is None:
             raise self.error(name, f"is missing, {what} has it")

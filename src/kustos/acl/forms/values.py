@@ -1,6 +1,6 @@
-"""Shared by the text forms: their names, lines, a place in a text, an ACL with its place, the one error.
+"""Shared parts of the text formats: their names, lines, places in a text, an ACL with its place, the error.
 
-Lines end with `\\n` only, since names may hold any other separator.
+Lines end with `\\n` only, because names may contain any other separator.
 """
 
 from collections.abc import Iterator
@@ -11,16 +11,17 @@ from typing import Final
 from kustos.acl.values import AclBinding, AclValueError
 
 LINE_CHARACTERS_MAX: Final = 1 << 20
-"""Longest line read: three texts of the largest size a record holds, every character escaped."""
+"""The longest accepted line: three texts of the largest size in a record, every character escaped."""
 
 TEXT_CHARACTERS_MAX: Final = 256 << 20
-"""Longest text read: well over a million ACLs, several times what a cluster holds in memory."""
+"""The longest accepted text: well over a million ACLs, several times as many as a cluster can keep in
+memory."""
 
 FILE_BYTES_MAX: Final = 2 * TEXT_CHARACTERS_MAX
-"""Longest file read: over a million ACLs in the wordiest form."""
+"""The longest accepted file: over a million ACLs in the most verbose format."""
 
 FIELD_BYTES_MAX: Final = 32_767
-"""Longest name, principal or host in UTF-8: the largest that a record of Kafka's log holds."""
+"""The longest name, principal or host in UTF-8: the limit of records in Kafka's log."""
 
 
 @unique
@@ -36,7 +37,7 @@ class AclForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line (from 1) of a text; `name` identifies the text to people, mostly a path."""
+    """A line (from 1) of a text; `name` identifies the text in messages and is usually a path."""
 
     name: str
     line: int
@@ -46,9 +47,9 @@ class Place:
 
 
 class AclFormatError(AclValueError):
-    """A text that is not a set of ACLs in its form, or an ACL that a form cannot write.
+    """A text that is not a valid set of ACLs, or an ACL that a format cannot write.
 
-    `place` is None when writing; `value` is what is wrong, `rule` what it breaks.
+    `place` is None when writing; `value` is the invalid value, `rule` the rule that it violates.
     """
 
     def __init__(self, place: Place | None, value: str, rule: str) -> None:
@@ -68,7 +69,7 @@ class LocatedBinding:
 
 
 VALUE_CHARACTERS_SHOWN_MAX: Final = 200
-"""Most characters of a value that an error shows: enough to find it, few enough for a screen."""
+"""The maximum length of a value in an error: enough to find it, and short enough for a screen."""
 
 
 def _shortened(value: str) -> str:
@@ -94,7 +95,7 @@ def numbered_lines(text: str, name: str) -> Iterator[tuple[int, str]]:
 
 
 class LineCounter:
-    """Finds the line of a position; cheap while positions mostly increase."""
+    """Finds the line of a position; fast as long as positions mostly increase."""
 
     __slots__ = ("_line", "_position", "_text")
 

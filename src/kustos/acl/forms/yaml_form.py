@@ -1,11 +1,11 @@
 """YAML: a list of mappings, alone or as `acls` of a mapping, or the `KafkaUser` objects of Strimzi.
 
-Read from the parser's events, so that each ACL keeps its line and only texts are built: every value is the
-literal text, whatever YAML would make of it (`no`, `1e3`). Aliases and tags are refused: people review a set
-of ACLs and must see each value in its place.
+The reader uses the parser's events, so it knows the line of each ACL, and every value is the literal text
+(`no`, `1e3`), without YAML's type conversion. Aliases and tags are refused: people review a set of ACLs and
+must see each value in its place.
 
-`yaml.compose` would give nodes with lines, but it holds the whole document (5 kB for each ACL of a million),
-and its C part nests without a limit: 100,000 opening brackets end the process.
+`yaml.compose` would return nodes with lines, but it keeps the whole document in memory (5 kB for each of a
+million ACLs), and its C code recurses without a limit: 100,000 opening brackets crash the process.
 """
 
 from collections.abc import Generator, Iterable, Iterator
@@ -21,7 +21,7 @@ _KIND: Final = "kind"
 _OF_KUBERNETES: Final = frozenset({_KIND, "metadata", "spec", "items"})
 
 DEPTH_MAX: Final = 50
-"""How deep an object of Kubernetes may be nested: several times the depth of what Strimzi defines."""
+"""The maximum depth of a Kubernetes object: several times the depth of Strimzi's objects."""
 
 _SEPARATORS: Final = "\n\r\x85\u2028\u2029"
 _NOTHING: Final = frozenset({"", "~", "null", "Null", "NULL"})
@@ -30,7 +30,7 @@ _TAGS: Final = _TEXT_TAGS | {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
 class _Events:
-    """The parser events of a text in order; refuses those that are not allowed."""
+    """The parser events of a text in order; refuses events that are not allowed."""
 
     def __init__(self, text: str, name: str) -> None:
         import yaml
@@ -39,7 +39,7 @@ class _Events:
         self._name = name
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         self._events: Iterator[Any] = iter(yaml.parse(text, Loader=loader))
-        # the parser counts one line too many where a text ends within a line
+        # the parser counts one line too many if a text ends within a line
         self._last_line = 1 + sum(text.count(separator) for separator in _SEPARATORS)
         self.line = 1
 

@@ -1,4 +1,4 @@
-"""Administration of a cluster by its own APIs: ACLs, SCRAM users, features, settings, as values."""
+"""Administration of a cluster through Kafka's APIs, with values: ACLs, SCRAM users, features, settings."""
 
 from kustos.client.admin.acl_messages import creation_fields, filter_fields, matching_binding
 from kustos.client.admin.client import AdminClient, CredentialDeletion, DescribedScramUser, PasswordUpsertion

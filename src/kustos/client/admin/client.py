@@ -1,8 +1,8 @@
-"""Administration of a cluster: queries and changes of an operator, values in and values out.
+"""Administration of a cluster: the queries and changes of operators, as methods with values.
 
-A broker of a KRaft cluster forwards changes to its controller, so any node will do; a node that answers
-NOT_CONTROLLER redirects us to the controller it names, once. Per-item errors are values, since the other
-items of the request took effect; an error of the whole request is raised.
+A broker of a KRaft cluster forwards changes to its controller, so the client can use any node. If a node
+answers NOT_CONTROLLER, the client tries the controller that it names, once. Errors of single items are
+returned, because the other items of the request took effect; an error of the whole request is raised.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,8 +38,8 @@ from kustos.wire import ApiKey, Message, MessageCodec
 _Item = TypeVar("_Item")
 
 MAX_ITEMS: Final = 1000
-"""Most ACLs, filters or users in one request: a controller takes 10,000 records in one batch, and a filter
-may remove several."""
+"""The maximum number of ACLs, filters or users in one request: a controller accepts 10,000 records in one
+batch, and a filter may remove several."""
 
 
 NEEDED: Final = {
@@ -55,7 +55,7 @@ NEEDED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """The identity of a cluster; `controller_id` is -1 where none is known."""
+    """The identity of a cluster; `controller_id` is -1 if it is unknown."""
 
     cluster_id: str | None
     controller_id: int
@@ -64,7 +64,7 @@ class ClusterDescription:
 
 @dataclass(frozen=True, slots=True)
 class DeletedAcls:
-    """The ACLs that one filter removed, or why it failed."""
+    """The ACLs that one filter removed, or its error."""
 
     binding_filter: AclBindingFilter
     deleted: tuple[AclBinding, ...] = ()
@@ -73,7 +73,7 @@ class DeletedAcls:
 
 @dataclass(frozen=True, slots=True)
 class DescribedScramUser:
-    """A user's mechanisms with their iterations, or why they are unknown."""
+    """A user's mechanisms with their iterations, or the error."""
 
     name: str
     credentials: tuple[tuple[str, int], ...] = ()
@@ -99,10 +99,10 @@ class CredentialDeletion:
 
 
 class AdminClient:
-    """Queries and changes one cluster over one connection at a time; use as an async context manager.
+    """Queries and changes a cluster over one connection at a time; use it as an async context manager.
 
     Every method raises `CannotConnectError`, `AuthenticationFailedError`, `ConnectionClosedError` or
-    `UnsupportedVersionError` where there is no answer, and `KafkaError` where the cluster refuses.
+    `UnsupportedVersionError` if there is no answer, and `KafkaError` if the cluster refuses.
     """
 
     def __init__(self, settings: ClientSettings, *, entropy: Entropy | None = None) -> None:
@@ -131,7 +131,7 @@ class AdminClient:
         return ClusterDescription(answer.get("cluster_id"), answer.controller_id, nodes)
 
     async def describe_finalized_features(self) -> dict[str, int]:
-        """Return the level of each feature, such as `metadata.version`; empty where the node reports none."""
+        """Return the level of each feature, such as `metadata.version`; empty if the node reports none."""
         names = {"client_software_name": "kustos", "client_software_version": __version__}
         answer = await self._ask(ApiKey.API_VERSIONS, lambda codec: codec.root.fit(**names))
         raise_for(answer.error_code)
@@ -172,7 +172,8 @@ class AdminClient:
         return next(filter(None, errors), None)
 
     async def describe_broker_configs(self, broker: str, names: Sequence[str]) -> dict[str, str | None]:
-        """Return the named settings of a broker that the node knows, None for one whose value it hides.
+        """Return the named settings of a broker; the value is None if the node hides it, and unknown settings
+        are missing.
 
         Needs DESCRIBE_CONFIGS on the cluster.
         """
@@ -209,7 +210,7 @@ class AdminClient:
         return outcomes
 
     async def delete_acls(self, filters: Sequence[AclBindingFilter]) -> list[DeletedAcls]:
-        """Remove all that any filter matches and return one outcome per filter, in order."""
+        """Remove all ACLs that any filter matches and return one outcome per filter, in order."""
         for binding_filter in filters:
             _refuse_unknown(binding_filter)
         outcomes: list[DeletedAcls] = []
@@ -230,8 +231,8 @@ class AdminClient:
         """Return the SCRAM users with these names, all users if no name is given, sorted by name."""
 
         def build(codec: MessageCodec) -> Message:
-            # an empty list requests all users, as in Java: given null, a broker that refuses never answers
-            # (its error response iterates over the null list; seen on 4.3.1)
+            # an empty list requests all users, as in Java: for null, a broker that refuses never answers (its
+            # error response iterates over the null list; observed with 4.3.1)
             return codec.new(users=[codec.struct("UserName")(name=user) for user in users])
 
         api_key = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
@@ -248,7 +249,8 @@ class AdminClient:
         return sorted(found, key=lambda user: user.name)
 
     async def describe_delegation_tokens(self) -> list[DelegationTokenRecord]:
-        """Return the tokens visible to us, without their HMACs; refused over PLAINTEXT."""
+        """Return the tokens visible to this client, without their HMACs; the cluster refuses this over
+        PLAINTEXT."""
         answer = await self._ask(
             ApiKey.DESCRIBE_DELEGATION_TOKEN, lambda codec: codec.new(owners=None), floor=3
         )
@@ -260,7 +262,7 @@ class AdminClient:
     ) -> dict[str, KafkaError | None]:
         """Set and remove credentials; return user -> outcome.
 
-        A request may name each user once: two mechanisms of one user take two calls.
+        A request may name each user once: two mechanisms of one user need two calls.
         """
         salts = [random_text(self._entropy).encode() for _ in upsertions]
 
@@ -378,7 +380,7 @@ def _deletions(filters: Sequence[AclBindingFilter]) -> Callable[[MessageCodec], 
 
 def _refuse_unknown(binding_filter: AclBindingFilter) -> None:
     if binding_filter.is_unknown:
-        # a broker closes the connection on UNKNOWN without an answer
+        # on UNKNOWN, a broker closes the connection without an answer
         raise AclValueError("a filter with an UNKNOWN field matches nothing, use ANY")
 
 

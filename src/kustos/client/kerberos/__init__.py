@@ -1,4 +1,4 @@
-"""Our identity in Kerberos: a client's settings of GSSAPI, and tickets, renewed before they end."""
+"""The client's Kerberos identity: settings of GSSAPI, and tickets that are renewed before they expire."""
 
 from kustos.client.kerberos.settings import LOGIN_MODULE, KerberosClientSettings, RenewRules
 from kustos.client.kerberos.tickets import TicketSource, host_of, ticket_source

@@ -1,4 +1,4 @@
-"""Our identity in Kerberos: Kafka's keys of a client with GSSAPI, and options of Java's Krb5LoginModule."""
+"""The client's Kerberos settings: Kafka's keys for GSSAPI, and the options of Java's Krb5LoginModule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,8 @@ _EXAMPLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RenewRules:
-    """When to log in again: parts of a ticket's life, and the least time between two logins (ms)."""
+    """The time of the next login: fractions of a ticket's lifetime, and the minimum time between two logins
+    (ms)."""
 
     window_factor: float = Setting(
         "sasl.kerberos.ticket.renew.window.factor",
@@ -50,9 +51,10 @@ class RenewRules:
     def renew_at_ms(self, chance: float, now_ms: int, started_ms: int, expires_ms: int) -> int:
         """Return the wall time at which to log in again; `chance` is from 0 to 1.
 
-        As in Kafka's KerberosLogin: at `window_factor` plus a part of `jitter` of the ticket's life, but not
-        sooner than `min_before_relogin_ms` from now, unless it ends before. Kafka then logs in at once, and
-        again and again if tickets never last as long; here factor and jitter divide what is left of it.
+        As in Kafka's KerberosLogin, this is at `window_factor` plus a random part of `jitter` of the ticket's
+        lifetime, but at least `min_before_relogin_ms` from now, unless the ticket expires before that. In
+        that case Kafka logs in at once, repeatedly if tickets are always that short; kustos applies factor
+        and jitter to the remaining time.
         """
         part = self.window_factor + self.jitter * chance
         if now_ms + self.min_before_relogin_ms > expires_ms:
@@ -63,7 +65,7 @@ class RenewRules:
 
 @dataclass(frozen=True, slots=True)
 class KerberosClientSettings:
-    """Where our ticket comes from: a keytab, or else a cache (`cache` None: the default one)."""
+    """The source of the client's ticket: a keytab, or else a cache (`cache` None: the default cache)."""
 
     service_name: str
     principal: str | None = None

@@ -1,7 +1,7 @@
-"""Our tickets, from a keytab or a cache, renewed before they end (`kustos.client.refreshed`).
+"""Kerberos tickets from a keytab or a cache, renewed before they expire (`kustos.client.refreshed`).
 
-A keytab's tickets live in caches of this process's memory, which nobody else sees. A cache of tickets belongs
-to whoever filled it: it is read again after Kafka's `sasl.kerberos.kinit.cmd` has renewed it.
+Tickets from a keytab are stored in caches in the memory of this process. An external ticket cache is managed
+by another program: kustos runs Kafka's `sasl.kerberos.kinit.cmd` to renew it, and reads it again.
 """
 
 import asyncio
@@ -25,11 +25,12 @@ LOG: Final = structlog.get_logger("kustos.client")
 T = TypeVar("T")
 
 STEPS_AT_ONCE: Final = 8
-"""How many calls of the library run at once: without a KDC each may take half a minute, and has a thread."""
+"""The maximum number of concurrent library calls: without a KDC, each may take half a minute and occupies a
+thread."""
 
 CACHES: Final = 8
-"""Caches in memory of one source, used in turn: the library frees none, and logs in again where the tickets
-in one are old."""
+"""The number of memory caches of one source, used in turn: the library frees none, and logs in again if the
+tickets in a cache are old."""
 
 KINIT_TIMEOUT_S: Final = 60.0
 
@@ -38,7 +39,8 @@ _SOURCE_NUMBERS: Final = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class HeldTickets:
-    """Tickets that we hold, and their times (ms, wall time). The start of a cache's is when it was read."""
+    """Current tickets and their times (ms, wall time). For an external cache, the start is the time when it
+    was read."""
 
     tickets: GssapiTickets = field(repr=False)
     started_at_ms: int
@@ -46,7 +48,7 @@ class HeldTickets:
 
 
 class TicketSource:
-    """The tickets of one identity of ours; used within one event loop."""
+    """The tickets of one identity; used within one event loop."""
 
     def __init__(
         self, settings: KerberosClientSettings, clock: Clock | None = None, entropy: Entropy | None = None
@@ -62,15 +64,15 @@ class TicketSource:
         )
 
     async def tickets(self) -> GssapiTickets:
-        """Return tickets that are valid; raise `AuthenticationFailedError`."""
+        """Return valid tickets; raise `AuthenticationFailedError`."""
         return (await self.refreshed.get()).tickets
 
     async def in_thread(self, step: Callable[[], T]) -> T:
-        """Return what a call of the library returns, or raise what it raises, done in a thread."""
+        """Run a library call in a thread; return its result or raise its exception."""
         await self._slots.acquire()
         running = asyncio.ensure_future(in_a_thread(step))
         running.add_done_callback(self._ended)
-        # who gives up waiting does not end the thread, which keeps its slot
+        # a cancelled caller does not end the thread, which keeps its slot
         return await asyncio.shield(running)
 
     def _ended(self, running: asyncio.Future[T]) -> None:
@@ -99,7 +101,7 @@ class TicketSource:
         return held
 
     def _once(self, is_renewal: bool) -> HeldTickets:
-        """Get tickets, as Java does: from a cache if it has any, else by the keytab; in a thread."""
+        """Get tickets as Java does: from a cache if it has any, else with the keytab; runs in a thread."""
         settings = self._settings
         now_ms = self._clock.wall_ms()
         if settings.uses_cache:
@@ -114,7 +116,7 @@ class TicketSource:
         return _held(GssapiTickets.from_keytab(keytab, principal, next(self._caches)), now_ms)
 
     def _renew_cache(self) -> None:
-        """Have the cache renewed; if that fails, somebody else may have done it."""
+        """Renew the cache with `kinit`; a failure is only logged, because another program may renew it."""
         cache = self._settings.cache
         command = [self._settings.kinit, "-R", *(() if cache is None else ("-c", cache))]
         try:
@@ -133,7 +135,8 @@ def _held(tickets: GssapiTickets, now_ms: int) -> HeldTickets:
 
 
 def host_of(host: str) -> str:
-    """Return the host in the service's principal: an address's name, as Java looks it up; it may block."""
+    """Return the host in the service's principal: for an address its name, as in Java; the look-up may
+    block."""
     try:
         ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Requests to OAuth identity providers: their key sets, and tokens for ourselves."""
+"""Requests to OAuth identity providers: their key sets, and tokens for the logins of kustos."""
 
 from kustos.client.oauth.assertion import AssertionSettings
 from kustos.client.oauth.http import (

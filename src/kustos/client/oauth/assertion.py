@@ -1,6 +1,6 @@
-"""JWTs by which we tell a provider who we are, in place of a secret (RFC 7523, KIP-1139, KIP-1258).
+"""Assertions: JWTs that authenticate kustos to a provider instead of a secret (RFC 7523, KIP-1139, KIP-1258).
 
-A file holds one that another program renews, or we sign one for each request with a private key of ours.
+Another program writes the assertion to a file, or kustos signs one for each request with a private key.
 Source: `AssertionSupplierFactory` and `AssertionUtils` of Kafka 4.3.1.
 """
 
@@ -34,7 +34,7 @@ _ES256_PART_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class AssertionSettings:
-    """Where an assertion comes from: `file` holds it, else the private key signs it."""
+    """The source of an assertion: `file` contains it, else the private key signs it."""
 
     file: Path | None = None
     private_key: Path | None = None
@@ -92,11 +92,12 @@ class AssertionSettings:
         )
 
     def create(self, now_s: int, entropy: Entropy) -> str:
-        """Return an assertion; raise `EndpointError`, whose text has no part of it. It blocks."""
+        """Return an assertion; raise `EndpointError`, whose text contains no part of it. This function
+        blocks."""
         if self.file is not None:
             text = read_small_file(self.file).decode("ascii", "replace").strip()
             if _JWT.fullmatch(text) is None:
-                # nothing else that a wrong path may name goes to the provider
+                # the content of a wrong file must not be sent to the provider
                 raise EndpointError(f"`{self.file}` holds no JWT", may_pass=False)
             return text
         template = self._template()

@@ -1,6 +1,7 @@
-"""One bounded request to an identity provider, in a thread: the event loop never waits for it.
+"""One request to an identity provider, with limits, in a thread: the event loop does not wait for it.
 
-No redirect is followed, since it could lead a secret elsewhere, or past the allowed URLs. No proxy is used.
+Redirects are not followed, because they could send a secret to another host or bypass the allowed URLs. No
+proxy is used.
 """
 
 import http.client
@@ -22,17 +23,17 @@ ALLOWED_URLS_KEY: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 """The setting with the allowed URLs. In Kafka it is a system property of the JVM."""
 
 TOTAL_TIMEOUT_FACTOR: Final = 3
-"""The whole request takes at most this many times both timeouts, however slowly bytes arrive."""
+"""The whole request takes at most this many times both timeouts, even if bytes arrive slowly."""
 
 ANSWER_MAX_BYTES: Final = 1_048_576
-"""The largest answer: a key set of ten keys takes 30,000 bytes, a token's answer fewer."""
+"""The largest answer: a set of ten keys has 30,000 bytes, an answer with a token fewer."""
 
 RETRIABLE: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP statuses after which the same request may succeed later."""
 
 
 class EndpointError(Exception):
-    """The endpoint gave no usable answer; the text holds neither secrets nor the answer."""
+    """The endpoint gave no usable answer; the text contains neither secrets nor the answer."""
 
     def __init__(self, text: str, *, may_pass: bool = True) -> None:
         super().__init__(text)
@@ -42,7 +43,7 @@ class EndpointError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProviderEndpoint:
-    """Where to send a request, and how long to wait. Kafka has no default for either time-out."""
+    """The URL of a request, and its time-outs. Kafka has no default for either time-out."""
 
     url: str
     connect_timeout_ms: int = Setting(
@@ -68,7 +69,7 @@ class ProviderEndpoint:
         return urlsplit(self.url).scheme.lower() == "file"
 
     def read_file(self, max_bytes: int = ANSWER_MAX_BYTES) -> bytes:
-        """Return the content of the file; raise `EndpointError`. It blocks."""
+        """Return the content of the file; raise `EndpointError`. This function blocks."""
         return read_small_file(Path(unquote(urlsplit(self.url).path)), max_bytes)
 
     def request(
@@ -79,7 +80,7 @@ class ProviderEndpoint:
     ) -> bytes:
         """Return the body of the answer 200 or 201 to a GET, or to a POST of this body.
 
-        Raise `EndpointError`. It blocks, for a bounded time.
+        Raise `EndpointError`. This function blocks for a limited time.
         """
         place = urlsplit(self.url)
         exchange = _Exchange(self, _connection(place, self, context))
@@ -94,7 +95,7 @@ class ProviderEndpoint:
 
 
 def read_small_file(path: Path, max_bytes: int = ANSWER_MAX_BYTES) -> bytes:
-    """Return the content of a file; raise `EndpointError`. It blocks."""
+    """Return the content of a file; raise `EndpointError`. This function blocks."""
     try:
         with path.open("rb") as file:
             data = file.read(max_bytes + 1)
@@ -119,7 +120,7 @@ def _connection(
 
 @dataclass(slots=True)
 class _Exchange:
-    """A request on its own connection, which a timer ends."""
+    """A request on its own connection, which a timer may close."""
 
     endpoint: ProviderEndpoint
     connection: http.client.HTTPConnection
@@ -140,7 +141,7 @@ class _Exchange:
             answer = self.connection.getresponse()
             data = answer.read(ANSWER_MAX_BYTES + 1)
         except Exception:
-            # our own end of it looks like the peer's, or like a reset where the peer sends on
+            # when the timer closes the connection, it looks as if the peer closed or reset it
             if not self.took_too_long:
                 raise
         finally:
@@ -165,7 +166,7 @@ class _Exchange:
 
 
 def checked_url(text: str, key: str, allowed: frozenset[str]) -> str:
-    """Return the URL of a setting; raise `SettingsError` if it is none, or not an allowed one."""
+    """Return the URL of a setting; raise `SettingsError` if it is not a URL or not allowed."""
     url = text.strip()
     if not url.isascii() or not url.isprintable() or " " in url:
         raise SettingsError(f"`{key}` is not a URL: it has characters that must be encoded")
@@ -187,12 +188,12 @@ def checked_url(text: str, key: str, allowed: frozenset[str]) -> str:
 
 
 def allowed_urls(text: str) -> frozenset[str]:
-    """Return the URLs of a list with commas between them."""
+    """Return the URLs of a comma-separated list."""
     return frozenset(url.strip() for url in text.split(",") if url.strip())
 
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, OSError):
         return reason_of(error)
-    # the text of an HTTP error may hold what the peer sent
+    # the text of an HTTP error may contain bytes of the peer
     return "what it sent is not HTTP"

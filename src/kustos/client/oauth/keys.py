@@ -1,8 +1,9 @@
-"""The key set of a provider, kept fresh off the event loop.
+"""The key set of a provider, refreshed outside the event loop.
 
-A scheduled refresh comes every `refresh_ms`; a key id that no key has brings one sooner, at most one for each
-`retry_backoff_max_ms`. A failure keeps the old keys; another attempt follows after a time that doubles from
-`retry_backoff_ms` to `retry_backoff_max_ms`. Until the first keys have come, no token is valid.
+The set is refreshed every `refresh_ms`. An unknown key id causes an earlier refresh, at most one per
+`retry_backoff_max_ms`. After a failure the old keys remain, and the next attempt follows after a time that
+doubles from `retry_backoff_ms` to `retry_backoff_max_ms`. No token is valid before the first keys are
+available.
 """
 
 import asyncio
@@ -23,21 +24,21 @@ from kustos.settings import INT32_MAX, Scope, Setting, whole_number
 LOG: Final = structlog.get_logger("kustos.client")
 
 FILE_REFRESH_MS: Final = 10_000
-"""How often a file is read at least; only what changed is parsed."""
+"""The maximum interval between reads of a file; it is parsed only if it has changed."""
 
 REFRESH_MIN_MS: Final = 100
-"""The least time between two refreshes that succeed, whatever the settings say."""
+"""The minimum time between two successful refreshes, regardless of the settings."""
 
 MISSING_KEY_IDS_MAX: Final = 16
-"""Unknown key ids that are remembered, as in Kafka; the oldest is forgotten."""
+"""The number of unknown key ids that are remembered, as in Kafka; the oldest is evicted."""
 
 MISSING_KEY_ID_MS: Final = 60_000
-"""How long one unknown key id brings no further refresh, as in Kafka."""
+"""The time during which one unknown key id causes no further refresh, as in Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
 class JwksSettings:
-    """Where a key set is, and how often to fetch it (`sasl.oauthbearer.jwks.endpoint.*`)."""
+    """The location of a key set and its refresh times (`sasl.oauthbearer.jwks.endpoint.*`)."""
 
     endpoint: ProviderEndpoint
     refresh_ms: int = Setting(
@@ -72,7 +73,7 @@ class JwksSettings:
 
 
 class RefreshingKeys:
-    """A key set that refreshes itself from `start` to `stop`; `keys` never waits."""
+    """A key set that is refreshed between `start` and `stop`; `keys` does not wait."""
 
     def __init__(self, settings: JwksSettings, clock: Clock) -> None:
         self.settings: Final = settings
@@ -86,21 +87,21 @@ class RefreshingKeys:
         self._failures = 0
 
     def start(self) -> None:
-        """Begin to refresh; raise `SettingsError` for unusable TLS files."""
+        """Start refreshing; raise `SettingsError` for unusable TLS files."""
         if self.settings.tls is not None:
-            # unusable stores show now rather than at the first request
+            # report unusable stores now and not at the first request
             self.settings.tls.context()
         self._task = supervised("key-set", self._run)
 
     async def stop(self) -> None:
-        """End it. A request under way ends by itself, within its time limits."""
+        """Stop refreshing. A request in progress ends within its time limits."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
 
     def miss(self, key_id: str) -> bool:
-        """Note that a token names a key that is not known; return whether this brings a refresh."""
+        """Record that a token names an unknown key; return whether this causes a refresh."""
         now_ms = self._clock.monotonic_ms()
         if self._missing.get(key_id, 0) > now_ms:
             return False
@@ -123,7 +124,7 @@ class RefreshingKeys:
                 await asyncio.sleep(min(doubled_ms, settings.retry_backoff_max_ms) / 1000)
 
     async def _pause(self, at_least_ms: int, at_most_ms: int) -> None:
-        """Wait for the next refresh, or for an unknown key id if that comes before it."""
+        """Wait for the time of the next refresh, or for an unknown key id before that."""
         at_most_ms = max(at_most_ms, REFRESH_MIN_MS)
         at_least_ms = min(at_least_ms, at_most_ms)
         await asyncio.sleep(at_least_ms / 1000)
@@ -138,7 +139,7 @@ class RefreshingKeys:
         except (EndpointError, JwksError) as error:
             return self._failed(str(error))
         except Exception as error:  # noqa: BLE001 - whatever a library raises must not end the refreshes
-            # only the type: the text may hold what the provider sent
+            # only the type: the text may contain bytes of the provider
             return self._failed(type(error).__name__)
         if keys is not None:
             self.keys = keys
@@ -158,7 +159,7 @@ class RefreshingKeys:
         return False
 
     def _fetch(self) -> tuple[bytes, SigningKeys | None]:
-        """Return the key set's text, and its keys unless it has not changed; in a thread."""
+        """Return the key set's text, and its keys if the text has changed; runs in a thread."""
         endpoint, tls = self.settings.endpoint, self.settings.tls
         if endpoint.is_file:
             text = endpoint.read_file(JWKS_MAX_BYTES)

@@ -1,4 +1,4 @@
-"""How we get a token for ourselves: Kafka's keys of a client (KIP-768, KIP-1139, KIP-1258)."""
+"""The settings for tokens of kustos itself: Kafka's client keys (KIP-768, KIP-1139, KIP-1258)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,9 +31,10 @@ _EXTENSION: Final = "extension_"
 
 @dataclass(frozen=True, slots=True)
 class OAuthClientSettings:
-    """Where our tokens come from. A file has no client id and no secret, an assertion no secret.
+    """The source of tokens. A file needs no client id and no secret, an assertion needs no secret.
 
-    `is_jwt_bearer`: the assertion itself is the grant (RFC 7523, section 2.1), not only our authentication.
+    `is_jwt_bearer`: the assertion is the grant itself (RFC 7523, section 2.1), and not only the client
+    authentication.
     """
 
     endpoint: ProviderEndpoint
@@ -69,7 +70,7 @@ class OAuthClientSettings:
     ) -> "OAuthClientSettings":
         """Return the settings of these keys, and of the options of the login module.
 
-        Raise `SettingsError` naming the wrong key. As in Kafka a key counts before its older option.
+        Raise `SettingsError` naming the wrong key. As in Kafka, a key overrides its older option.
         """
         _require_known_classes(properties)
         text = properties.get(TOKEN_URL_KEY, "").strip()
@@ -83,7 +84,7 @@ class OAuthClientSettings:
         )
         is_jwt_bearer = properties.get(_RETRIEVER_KEY, "").strip() == _JWT_BEARER
         assertion: AssertionSettings | None = None
-        # as in Kafka the issuer of an assertion, not its key, says that one authenticates us
+        # as in Kafka, the issuer of an assertion, not its key, enables client authentication by assertion
         if is_jwt_bearer or any(properties.get(key, "").strip() for key in (FILE_KEY, ISSUER_KEY)):
             assertion = AssertionSettings.from_properties(properties, times)
         client_id, secret = _credentials(properties, options, endpoint, with_assertion=assertion is not None)
@@ -116,7 +117,7 @@ def _credentials(
     *,
     with_assertion: bool,
 ) -> tuple[str, str]:
-    """Return client id and secret; empty for a file, and where an assertion takes their place."""
+    """Return client id and secret; empty for a file, and if an assertion replaces them."""
     if endpoint.is_file:
         return "", ""
     found: list[str] = []
@@ -128,7 +129,7 @@ def _credentials(
         try:
             value.encode()
         except UnicodeEncodeError:
-            # Python's own error holds the whole text
+            # Python's own error contains the whole text
             raise SettingsError(f"`{key}` is not Unicode text") from None
         found.append(value)
     return found[0], found[1]

@@ -1,6 +1,7 @@
-"""Our own tokens, refreshed in time: from client credentials (RFC 6749, section 4.4), an assertion or a file.
+"""Tokens of kustos itself, refreshed before they expire: from client credentials (RFC 6749, section 4.4), an
+assertion or a file.
 
-The next is fetched at the time that `sasl.login.refresh.*` set (`kustos.client.refreshed`).
+The settings `sasl.login.refresh.*` determine the time of a refresh (`kustos.client.refreshed`).
 """
 
 import asyncio
@@ -27,14 +28,14 @@ _JWT_BEARER_GRANT: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 LIFE_MAX_S: Final = 10**9
-"""The longest life that a provider can give a token: thirty years."""
+"""The longest accepted lifetime of a token: thirty years."""
 
 _TOKEN: Final = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
 
 
 @dataclass(frozen=True, slots=True)
 class HeldToken:
-    """A token that we hold, and its times (ms, wall time)."""
+    """The current token and its times (ms, wall time)."""
 
     value: str = field(repr=False)
     issued_at_ms: int
@@ -42,7 +43,7 @@ class HeldToken:
 
 
 class TokenSource:
-    """The tokens of one identity of ours; used within one event loop."""
+    """The tokens of one identity; used within one event loop."""
 
     def __init__(
         self, settings: OAuthClientSettings, clock: Clock | None = None, entropy: Entropy | None = None
@@ -58,8 +59,7 @@ class TokenSource:
     async def token(self) -> BearerToken:
         """Return a valid token.
 
-        Raise `AuthenticationFailedError` if the provider refuses us, `CannotConnectError` if it does not
-        answer.
+        Raise `AuthenticationFailedError` if the provider refuses, `CannotConnectError` if it does not answer.
         """
         held = await self.refreshed.get()
         return BearerToken(held.value, dict(self._settings.extensions))
@@ -102,7 +102,7 @@ class TokenSource:
 def token_request(
     settings: OAuthClientSettings, assertion: str | None = None
 ) -> tuple[bytes, dict[str, str]]:
-    """Return body and headers of the request for a token; an assertion takes the place of a secret."""
+    """Return body and headers of the request for a token; an assertion replaces the secret."""
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     fields = {"grant_type": "client_credentials"}
     if assertion is None:
@@ -120,7 +120,7 @@ def token_request(
 
 
 def read_answer(data: bytes, now_ms: int) -> HeldToken:
-    """Return the token in a provider's answer; raise `EndpointError`, whose text has no part of it."""
+    """Return the token in a provider's answer; raise `EndpointError`, whose text contains no part of it."""
     try:
         answer = json.loads(data)
     except (ValueError, RecursionError):
@@ -136,9 +136,9 @@ def read_answer(data: bytes, now_ms: int) -> HeldToken:
 
 
 def held_token(token: str, life_s: int | None, now_ms: int) -> HeldToken:
-    """Return the token with its times: those of its claims, else from now for `life_s` seconds.
+    """Return the token with the times of its claims, else with a lifetime of `life_s` seconds from now.
 
-    Raise `EndpointError` for one without an end, one that has expired, and one that could not be sent.
+    Raise `EndpointError` for a token that has no expiry, has expired, or cannot be sent.
     """
     if _TOKEN.fullmatch(token) is None:
         raise EndpointError("the token has characters that RFC 6750 does not allow, or is empty")
@@ -148,7 +148,7 @@ def held_token(token: str, life_s: int | None, now_ms: int) -> HeldToken:
         parts = TokenParts.parse(token)
         expires_s, issued_s = parts.number_of("exp"), parts.number_of("iat")
     except TokenError:
-        # a token need not be a JWT; its provider said how long it lives
+        # a token need not be a JWT; then the provider's answer has its lifetime
         expires_s = None
     if expires_s is None and life_s is not None:
         expires_s = now_ms / 1000 + life_s

@@ -1,4 +1,4 @@
-"""A real KRaft quorum: follows it, reads it on demand, and forwards changes to it."""
+"""Connections to a KRaft quorum: to follow it, to read it on demand, and to forward changes."""
 
 from kustos.client.quorum.follower import QuorumConnection, QuorumFollower
 from kustos.client.quorum.forwarding import (

@@ -1,9 +1,8 @@
-"""Following a real quorum: connects the follower machine to the controllers.
+"""Follows a KRaft quorum: it connects the follower state machine to the controllers.
 
-One request at a time over one connection, to the leader if it is known, else to the bootstrap servers in
-turn. Effects run on their own thread, so that neither the disk nor a large snapshot blocks the event loop.
-Failures are retried after a randomized wait that grows to a second; a failure that retrying cannot cure ends
-the follower.
+It sends one request at a time over one connection, to the leader if it is known, else to the bootstrap
+servers in turn. Effects run on a separate thread, so neither the disk nor a large snapshot blocks the event
+loop. It retries after a randomized wait that grows to a second; a permanent failure ends the follower.
 """
 
 import asyncio
@@ -32,23 +31,23 @@ LOG: Final = structlog.get_logger("kustos.client")
 
 RETRY_FIRST_MS: Final = 50
 RETRY_MAX_MS: Final = 1_000
-"""Elections take seconds; one request per second costs three controllers nothing."""
+"""The longest wait: elections take seconds, and one request per second is no load for three controllers."""
 
 FREE_SETBACKS: Final = 1
-"""Retry at once after a redirect to the leader or the loss of one; wait only from the next setback on."""
+"""The first retry, after a redirect to the leader or its loss, follows at once; further retries wait."""
 
 IDLE_TURN_MS: Final = 20
-"""A leader holds back an answer without news for half a second. A leader that does not gets at most 50
-requests a second."""
+"""A leader without new records delays its answer for half a second. If it does not, it gets at most 50
+requests per second."""
 
 FETCH_SNAPSHOT_VERSION: Final = 1
 
 
 def retry_wait_ms(tries: int, entropy: Entropy) -> float:
-    """Return how long to wait after `tries` failed tries: doubled each time, up to a limit.
+    """Return the wait after `tries` failed attempts: it doubles each time, up to a limit.
 
-    It is a random time from half of that to all of it, so that nodes that lost the same leader do not retry
-    in step.
+    The result is random between half of that and all of it, so nodes that lost the same leader do not retry
+    at the same time.
     """
     share = int.from_bytes(entropy.token_bytes(2)) / 65_535
     limit: int = min(RETRY_MAX_MS, RETRY_FIRST_MS << min(tries, 16))
@@ -62,7 +61,7 @@ class QuorumConnection:
         self._settings: Final = settings
         self._connection: KafkaConnection | None = None
         self._address: NodeAddress | None = None
-        # so that not all nodes begin with the same controller
+        # so that not all nodes start with the same controller
         self._turn = int.from_bytes(entropy.token_bytes(2))
 
     async def to(self, target: Address | None) -> tuple[KafkaConnection, Address]:
@@ -87,9 +86,9 @@ class QuorumConnection:
 
 
 class QuorumFollower:
-    """Keeps a store in step with its quorum while `run` runs.
+    """Applies the records of the quorum to a store while `run` runs.
 
-    `caught_up` is called on the event loop when everything committed is applied here, with the clock's
+    `caught_up` is called on the event loop when all committed records are applied, with the time in
     milliseconds at which the last request was sent.
     """
 
@@ -168,7 +167,7 @@ class QuorumFollower:
                 future.set_result(None)
 
     async def applied(self, end_offset: int) -> None:
-        """Return once everything below this offset is applied here."""
+        """Return when all records below this offset are applied."""
         if self.applied_end >= end_offset:
             return
         waiting = (end_offset, asyncio.get_running_loop().create_future())
@@ -179,7 +178,7 @@ class QuorumFollower:
             self._waiting.discard(waiting)
 
     def _warn_once(self, reason: str) -> None:
-        """Log a reason once, however often it recurs."""
+        """Log a reason once, even if it recurs."""
         if reason != self._reason:
             LOG.warning("the quorum is not followed for now", reason=reason)
         self._reason = reason

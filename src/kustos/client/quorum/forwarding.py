@@ -1,10 +1,10 @@
-"""Forwarding of changes to the active controller, in the name of their requester (KIP-590).
+"""Forwards changes to the active controller on behalf of their requester (KIP-590).
 
 A request goes to the leader of the quorum in an Envelope with its requester's principal and address; the
-controller authorizes it again, for that principal. As in Kafka's brokers, it is resent while the controller
-moves, is unreachable or is not ready, until its timeout. The first try may already have taken effect: all
-these requests then lead to the same state, and the answer to a deletion finds nothing more to delete. The
-answer is returned once this node has applied everything committed by then.
+controller authorizes it again for that principal. As in Kafka's brokers, the request is retried until its
+timeout if the controller changes, is unreachable or is not ready. An earlier attempt may already have taken
+effect: repeating these requests leads to the same state, but the answer to a repeated deletion lists nothing.
+The answer is returned when this node has applied all records that were committed by then.
 """
 
 import asyncio
@@ -41,10 +41,11 @@ LOG: Final = structlog.get_logger("kustos.client")
 FRAME_LENGTH_BYTES: Final = 4
 
 FORWARDED_AT_ONCE: Final = 256
-"""Most changes in flight; further ones wait, so that a slow controller costs bounded memory."""
+"""The maximum number of changes in flight; further changes wait, which bounds memory for a slow
+controller."""
 
 LOOK_EVERY_S: Final = 0.2
-"""How often to check that the controller that owes an answer still leads."""
+"""The interval of checks whether the controller in use is still the leader."""
 
 MOVED: Final = frozenset(
     {
@@ -57,11 +58,11 @@ MOVED: Final = frozenset(
 
 
 class QuorumUnavailableError(Exception):
-    """A change failed, or its outcome is unknown, within its timeout."""
+    """A change was not confirmed within its timeout; it may have taken effect."""
 
 
 class ForwardingRefusedError(Exception):
-    """The controller does not accept requests from this node in the name of others."""
+    """The controller does not accept forwarded requests from this node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def envelope_of(forwarded: Forwarded) -> Message:
 
 
 def answer_in(envelope: Message, forwarded: Forwarded) -> Message:
-    """Return the answer that an Envelope response holds; raise `ProtocolViolationError`."""
+    """Return the answer in an Envelope response; raise `ProtocolViolationError`."""
     data = envelope.response_data
     if data is None:
         raise ProtocolViolationError("an envelope came back empty")
@@ -113,7 +114,8 @@ def answer_in(envelope: Message, forwarded: Forwarded) -> Message:
 
 @dataclass(slots=True)
 class _Course:
-    """Progress of a request: why it is not done yet, and the answer of a controller that was not ready."""
+    """The progress of a request: the reason why it is not done yet, and the answer of a controller that was
+    not ready."""
 
     reason: str = "the controllers do not answer"
     unready: Message | None = None
@@ -122,7 +124,7 @@ class _Course:
 def is_unready(answer: Message) -> bool:
     """Return whether every item failed with an unnamed error.
 
-    A controller whose authorizer has not loaded its ACLs yet answers so (KIP-801).
+    A controller gives this answer while its authorizer loads the ACLs (KIP-801).
     """
     items = [item.error_code for name in ("results", "filter_results") for item in answer.get(name) or ()]
     codes = [answer.error_code] if "error_code" in answer.FIELDS else items
@@ -151,9 +153,9 @@ class ControllerForwarder:
         self._connecting: Final = asyncio.Lock()
 
     async def forward(self, forwarded: Forwarded) -> Message:
-        """Return the controller's answer once its change is applied here.
+        """Return the controller's answer when its change is applied on this node.
 
-        Raise `QuorumUnavailableError` on timeout, `ForwardingRefusedError` where this node may not forward.
+        Raise `QuorumUnavailableError` on timeout, `ForwardingRefusedError` if this node may not forward.
         """
         course = _Course()
         try:
@@ -202,7 +204,8 @@ class ControllerForwarder:
         return answer_in(answer, forwarded)
 
     async def _unless_moved(self, answering: Coroutine[Any, Any, Message], address: Address) -> Message:
-        """Return the answer; raise `ClientError` once another controller leads: this one may be frozen."""
+        """Return the answer; raise `ClientError` if another controller becomes the leader, because this one
+        may hang."""
         task = asyncio.ensure_future(answering)
         try:
             while not task.done():
@@ -216,7 +219,7 @@ class ControllerForwarder:
         raise ClientError(f"`{address}` leads the quorum no more")
 
     async def _catch_up(self) -> None:
-        """Return when everything committed by now is applied here."""
+        """Return when all currently committed records are applied on this node."""
         connection, address = await self._leader()
         version = connection.choose_version(ApiKey.FETCH, FETCH_VERSIONS[1], FETCH_VERSIONS[0])
         question = self._store.machine.watermark_question(version)

@@ -1,6 +1,6 @@
-"""Reading a real quorum on demand: its committed state at that moment, without a copy on disk.
+"""Reads the committed state of a KRaft quorum on demand, without a copy on disk.
 
-For tools; a node that must stay in step follows instead (`kustos.client.quorum.follower`).
+This is for tools; a node follows the quorum instead (`kustos.client.quorum.follower`).
 """
 
 import asyncio
@@ -38,9 +38,9 @@ class QuorumReader:
         self._committed = CommittedImage()
 
     async def catch_up(self) -> MetadataImage:
-        """Return everything that is committed now.
+        """Return the current committed state.
 
-        Raises the last controller's `ClientError`, or `RequestTimedOutError`, if none could help within
+        Raises the last controller's `ClientError`, or `RequestTimedOutError`, if none answers within
         `request_timeout_ms`; `MetadataError` for a log that cannot be applied.
         """
         loop = asyncio.get_running_loop()
@@ -83,7 +83,7 @@ class QuorumReader:
         try:
             return machine.receive(answer, address)
         except CommittedLostError:
-            # the quorum lost its log, or is another one by now: read it from the beginning
+            # the quorum lost its log, or is another quorum now: read it from the beginning
             self._begin()
             return ()
 

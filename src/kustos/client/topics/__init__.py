@@ -1,4 +1,4 @@
-"""Reads the committed records of a topic, and what its partitions hold: bytes of batches, not yet records."""
+"""Reads the committed batches of a topic as bytes, and the offsets of its partitions."""
 
 from kustos.client.topics.limits import FetchLimits
 from kustos.client.topics.messages import AbortedTransaction, Fetched, TopicDescription

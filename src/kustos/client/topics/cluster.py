@@ -1,4 +1,4 @@
-"""The brokers that lead a topic: who they are, by the metadata, and one connection to each."""
+"""The leaders of a topic's partitions according to the metadata, and one connection to each."""
 
 import asyncio
 from collections import defaultdict
@@ -27,9 +27,9 @@ from kustos.wire import ApiKey
 
 
 class TopicCluster:
-    """The layout of one topic, as last looked up, and connections to its brokers.
+    """The current layout of a topic, and connections to its brokers.
 
-    Safe for many tasks of one event loop. `topic_id` is the id that the topic must have, once it is known.
+    Many tasks of one event loop can share it. `topic_id` is the id that the topic must have, if it is known.
     """
 
     def __init__(
@@ -48,24 +48,24 @@ class TopicCluster:
         self.is_closed = False
 
     async def layout(self) -> TopicLayout:
-        """Return the layout, looked up if it was forgotten; raises as `look` does."""
+        """Return the layout, after a look-up if necessary; raises as `look` does."""
         async with self._looking:
             if self._layout is None:
                 self._layout = await self._look()
             return self._layout
 
     async def look(self) -> TopicLayout:
-        """Return the layout as a broker knows it now.
+        """Look up the layout and return it.
 
-        Raise the topic's `KafkaError`, `AuthenticationFailedError`, `CannotConnectError` where never a broker
-        answered and none speaks this security protocol, and `StaleError` for what may pass.
+        Raise the topic's `KafkaError`, `AuthenticationFailedError`, `CannotConnectError` if no broker has
+        ever answered with this security protocol, and `StaleError` for temporary failures.
         """
         async with self._looking:
             self._layout = await self._look()
             return self._layout
 
     def forget(self, layout: TopicLayout) -> None:
-        """Let the next try look anew, unless another task's already did."""
+        """Make the next attempt look up the layout, unless another task already did."""
         if self._layout is layout:
             self._layout = None
             self._setbacks += 1
@@ -101,7 +101,7 @@ class TopicCluster:
     async def _look(self) -> TopicLayout:
         failures: list[ClientError] = []
         for address in self._addresses():
-            # before: a caller that waits no longer ends it here, and the next begins with another address
+            # advance first: if a cancelled caller ends here, the next call starts with another address
             self._setbacks += 1
             try:
                 layout = await self._ask(address)
@@ -142,7 +142,8 @@ class TopicCluster:
             )
 
     def _addresses(self) -> list[NodeAddress]:
-        """Return whom to ask, in turn: open connections first, but after a setback another than before."""
+        """Return the brokers to ask, in order: open connections first, but after a failure another one than
+        before."""
         is_open = [address for address, each in self._connections.items() if each.is_open]
         found = list(dict.fromkeys((*is_open, *self._nodes, *self._settings.bootstrap_servers)))
         first = self._setbacks % len(found)

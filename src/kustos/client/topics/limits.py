@@ -1,4 +1,4 @@
-"""How much a fetch brings, how long it waits, and how long a call retries: keys of Kafka's clients."""
+"""Limits of fetches and retries, by the keys of Kafka's clients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -21,7 +21,7 @@ _KEYS: Final = {
 _MAY_BE_0: Final = frozenset({"max_wait_ms", "retry_backoff_ms", "retry_backoff_max_ms"})
 
 _MOST_DOUBLINGS: Final = 16
-"""A pause has reached its maximum long before; the exponent stays small however long a retry goes on."""
+"""The largest exponent of a pause, which has reached its maximum long before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +29,18 @@ class FetchLimits:
     """Limits of reading a topic. Times in milliseconds, sizes in bytes; those of _MAY_BE_0 may be 0."""
 
     max_wait_ms: int = 500
-    """How long a broker holds a fetch back while there is nothing to bring: Kafka's default."""
+    """The time that a broker waits for records before it answers a fetch: Kafka's default."""
 
     partition_max_bytes: int = 4 * 1024 * 1024
-    """What one fetch brings, unless its first batch is larger (KIP-74). A reader holds an answer or two for
-    each partition that it reads; a round trip per 4 MB costs little, and per Kafka's default 1 MB much."""
+    """The maximum size of an answer, unless its first batch is larger (KIP-74). A reader holds one or two
+    answers for each partition; a round trip per 4 MB costs little, one per 1 MB (Kafka's default) much."""
 
     max_bytes: int = 50 * 1024 * 1024
     """Kafka's default for all partitions of a fetch; here a fetch has one."""
 
     default_api_timeout_ms: int = 15_000
-    """How long one call retries. Kafka's default is 60 s, too long for who waits at a terminal; brokers elect
-    a new leader within 10 s of losing one."""
+    """The time limit of a call with its retries. Kafka's default of 60 s is too long for a user at a
+    terminal; brokers elect a new leader within 10 s."""
 
     retry_backoff_ms: int = 100
     """The first pause before a retry, doubled each time: Kafka's default (KIP-580)."""
@@ -61,10 +61,10 @@ class FetchLimits:
         return cls(**limits)
 
     def request_timeout_ms(self, limits: ConnectionLimits) -> int:
-        """Return how long to wait for one answer: a silent broker leaves time to ask another one."""
+        """Return the time limit of one answer, which leaves time to ask another broker."""
         return min(limits.request_timeout_ms, self.default_api_timeout_ms * 2 // 3)
 
     def pause_ms(self, tries: int, entropy: Entropy) -> float:
-        """Return how long to wait after `tries` failed tries, with Kafka's jitter of a fifth (KIP-580)."""
+        """Return the wait after `tries` failed attempts, with Kafka's jitter of a fifth (KIP-580)."""
         pause: int = min(self.retry_backoff_max_ms, self.retry_backoff_ms << min(tries, _MOST_DOUBLINGS))
         return pause * (0.8 + 0.4 * chance(entropy))

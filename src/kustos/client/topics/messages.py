@@ -1,7 +1,8 @@
-"""The requests that read a topic, and what their answers say: Metadata, ListOffsets and Fetch, no IO.
+"""The requests that read a topic and the parsing of their answers, without IO: Metadata, ListOffsets and
+Fetch.
 
-Versions: Metadata from 4, which can forbid to create the topic; ListOffsets from 2 and Fetch from 4, which
-know transactions (KIP-98). Fetch names the topic by its id from 13 on (KIP-516), by its name until 12.
+Versions: Metadata from 4, which can disable auto-creation of the topic; ListOffsets from 2 and Fetch from 4,
+which support transactions (KIP-98). Fetch uses the id of the topic from 13 on (KIP-516), its name until 12.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,11 +24,11 @@ LAST_FETCH_BY_NAME: Final = 12
 
 EARLIEST: Final = -2
 LATEST: Final = -1
-"""ListOffsets' times for the first offset that is left, and for the end."""
+"""The special timestamps of ListOffsets for the first available offset and for the end."""
 
 _READ_COMMITTED: Final = 1
 _CONSUMER: Final = -1
-"""The replica id of who is no replica."""
+"""The replica id of a consumer."""
 _NO_SESSION: Final = {"session_id": 0, "session_epoch": -1}
 """A fetch that is complete in itself (KIP-227)."""
 
@@ -50,19 +51,20 @@ MOVED: Final = frozenset(
         ErrorCode.unknown_server_error,
     )
 )
-"""Errors that pass by themselves or with another leader."""
+"""Temporary errors, and errors that another leader does not have."""
 
 MAYBE_MOVED: Final = MOVED | {
     UNKNOWN_TOPIC_OR_PARTITION,
     UNKNOWN_TOPIC_ID,
     int(ErrorCode.inconsistent_topic_id),
 }
-"""Errors of a partition's leader that a fresh look at the metadata explains: a broker answers so, too, when
-it does not lead the partition yet."""
+"""Errors of a partition's leader after which the metadata is looked up again: a broker also answers with
+these when it is not the leader yet."""
 
 
 class StaleError(Exception):
-    """A try failed in a way that a fresh look at the metadata may heal; `reason` says how."""
+    """An attempt failed, but may succeed after a new look-up of the metadata; `reason` describes the
+    failure."""
 
     def __init__(self, reason: ClientError) -> None:
         super().__init__(str(reason))
@@ -88,10 +90,10 @@ class AbortedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a fetch brought of a partition.
+    """The answer of a fetch for one partition.
 
-    `records` are whole batches, the last of which may be cut short; empty where there were none in time.
-    `aborted` are the aborted transactions among them. `log_start_offset` is -1 before Kafka 1.0.
+    `records` are complete batches, except that the last one may be truncated; empty if there were none in
+    time. `aborted` are the aborted transactions among them. `log_start_offset` is -1 before Kafka 1.0.
     """
 
     records: bytes = field(repr=False)
@@ -102,7 +104,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads a partition; `epoch` is -1 where brokers have none (before KIP-320)."""
+    """The leader of a partition; `epoch` is -1 for brokers before KIP-320."""
 
     address: NodeAddress
     epoch: int
@@ -110,7 +112,7 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class TopicLayout:
-    """A topic and its leaders at one moment; a partition without one is missing in `leaders`."""
+    """A topic and its leaders; a partition without a leader is missing in `leaders`."""
 
     topic: str
     description: TopicDescription
@@ -118,9 +120,9 @@ class TopicLayout:
     nodes: tuple[NodeAddress, ...]
 
     def leader(self, partition: int) -> Leader:
-        """Return who leads a partition; raise `StaleError` if nobody does.
+        """Return the leader of a partition; raise `StaleError` if there is none.
 
-        One that was just added is known to the broker that was asked a moment later.
+        A broker learns of a new partition after a moment.
         """
         found = self.leaders.get(partition)
         if found is not None:
@@ -131,13 +133,14 @@ class TopicLayout:
 
 
 def metadata_request(codec: MessageCodec, topic: str) -> Message:
-    """Return the question for one topic, which must not make it."""
+    """Return the Metadata request for one topic, without auto-creation."""
     asked = codec.struct("MetadataRequestTopic").fit(name=topic)
     return codec.root.fit(topics=[asked], allow_auto_topic_creation=False)
 
 
 def read_layout(answer: Message, topic: str) -> TopicLayout:
-    """Return what Metadata says of the topic; raise its `KafkaError`, or `StaleError` for what may pass."""
+    """Return the layout in a Metadata answer; raise the topic's `KafkaError`, or `StaleError` for temporary
+    errors."""
     found = next((each for each in answer.topics if each.name == topic), None)
     if found is None:
         raise ProtocolViolationError(f"a broker left topic `{topic}` out of its metadata")
@@ -162,7 +165,7 @@ def read_layout(answer: Message, topic: str) -> TopicLayout:
 def list_offsets_request(
     codec: MessageCodec, layout: TopicLayout, asked: Iterable[int], time: int
 ) -> Message:
-    """Return the question for the offsets of some partitions of one leader at `EARLIEST` or `LATEST`."""
+    """Return the ListOffsets request for partitions of one leader at `EARLIEST` or `LATEST`."""
     partition = codec.struct("ListOffsetsPartition").fit
     partitions = [
         partition(partition_index=number, current_leader_epoch=layout.leaders[number].epoch, timestamp=time)
@@ -187,7 +190,7 @@ def fetch_request(
     offset: int,
     limits: FetchLimits,
 ) -> Message:
-    """Return the question for the committed records of one partition from an offset on."""
+    """Return the Fetch request for committed records of one partition from an offset on."""
     asked = codec.struct("FetchPartition").fit(
         partition=partition,
         current_leader_epoch=layout.leaders[partition].epoch,
@@ -211,17 +214,17 @@ def fetch_request(
 
 
 def throttle_ms_of(answer: Message) -> int:
-    """Return how long a fetch is put off by a quota, 0 if it is not.
+    """Return the throttle time of a fetch, 0 if it is not throttled.
 
-    A broker answers what exceeds one at once, without any partition, and then reads no request for so long
-    (KIP-219).
+    If a request exceeds a quota, a broker answers at once without partitions, and reads no request for this
+    time (KIP-219).
     """
     is_empty = not answer.responses and not answer.get("error_code", 0)
     return int(answer.throttle_time) if is_empty else 0
 
 
 def read_fetched(answer: Message, partition: int) -> tuple[int, Fetched]:
-    """Return (error code, what was fetched); raise `ProtocolViolationError` for other partitions."""
+    """Return (error code, fetched records); raise `ProtocolViolationError` for other partitions."""
     whole_error = answer.get("error_code", 0)
     found = [each for topic in answer.responses for each in topic.partitions]
     if whole_error and not found:

@@ -1,7 +1,7 @@
-"""Reads a topic: which partitions it has, where they begin and end, and their committed records.
+"""Reads a topic: its partitions, their first and last offsets, and their committed records.
 
-A leader that moved, a broker that restarts and a connection that breaks are no failures: the leader is looked
-up anew and asked again, within `default.api.timeout.ms`.
+If a leader changes, a broker restarts or a connection breaks, the reader looks up the leader again and
+retries, within `default.api.timeout.ms`.
 """
 
 import asyncio
@@ -41,7 +41,8 @@ from kustos.runtime import Entropy, SystemEntropy
 from kustos.wire import ApiKey
 
 THROTTLE_MAX_MS: Final = 60_000
-"""The longest that we believe a broker; by default its quotas count ten seconds (`quota.window.num`)."""
+"""The longest accepted throttle time; by default, quotas of brokers cover ten seconds
+(`quota.window.num`)."""
 
 _Found = TypeVar("_Found")
 
@@ -49,14 +50,14 @@ _Found = TypeVar("_Found")
 class TopicReader:
     """Reads one topic with one connection to each leader; use as an async context manager.
 
-    Always `read_committed`. `topic_id` is the id that the topic must have, by default the one that the first
-    call finds: a topic that was deleted and recreated under this name is UNKNOWN_TOPIC_ID, never read as if
-    it were the former (with brokers since 3.1, KIP-516).
+    Always `read_committed`. `topic_id` is the id that the topic must have, by default the id that the first
+    call finds: if the topic is deleted and recreated with this name, calls raise UNKNOWN_TOPIC_ID (with
+    brokers since 3.1, KIP-516).
 
-    Every method raises `KafkaError` where the cluster refuses, `AuthenticationFailedError`,
+    Every method raises `KafkaError` if the cluster refuses, `AuthenticationFailedError`,
     `UnsupportedVersionError` and `ProtocolViolationError` at once, and `UnreachableError` or
-    `RequestTimedOutError` with the last reason after `default_api_timeout_ms` of retries. Safe for many tasks
-    of one event loop; a broker answers the requests of one connection one after the other.
+    `RequestTimedOutError` with the last reason after `default_api_timeout_ms` of retries. Many tasks of one
+    event loop can share it; a broker answers the requests of one connection in order.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class TopicReader:
         await self._cluster.close()
 
     async def describe(self) -> TopicDescription:
-        """Return the topic as a broker knows it now; its partitions may have become more."""
+        """Return the current layout of the topic; it may have more partitions than before."""
 
         async def described(layout: TopicLayout) -> TopicDescription:
             return layout.description
@@ -101,12 +102,12 @@ class TopicReader:
         return await self._offsets(partitions, LATEST)
 
     async def fetch(self, partition: int, offset: int) -> Fetched:
-        """Return committed records of a partition from the batch that holds `offset` on.
+        """Return committed records of a partition, beginning with the batch that contains `offset`.
 
-        At the end of the partition it waits `max_wait_ms` for more and may bring none. Raises
-        OFFSET_OUT_OF_RANGE for an offset whose record was deleted. Nothing is kept between calls: the next
-        may begin, at `kustos.wire.offset_after`, before what the last one brought is decoded. What a quota
-        puts off is awaited, however often.
+        At the end of the partition it waits `max_wait_ms` for more and may return none. Raises
+        OFFSET_OUT_OF_RANGE for the offset of a deleted record. The reader keeps no state between calls: the
+        next call, at `kustos.wire.offset_after`, may start before the records of the last one are decoded.
+        Throttled fetches are repeated after the throttle time.
         """
         fetch = partial(self._fetch, partition, offset)
         while True:
@@ -116,7 +117,7 @@ class TopicReader:
             await asyncio.sleep(min(found, THROTTLE_MAX_MS) / 1000)
 
     async def _fetch(self, partition: int, offset: int, layout: TopicLayout) -> Fetched | int:
-        """Return what was fetched, or for how many milliseconds a quota puts that off."""
+        """Return the fetched records, or the throttle time in milliseconds."""
         leader = layout.leader(partition)
         connection = await self._cluster.connection(leader.address)
         topic_id, limits = self._cluster.topic_id, self._limits
@@ -155,7 +156,7 @@ class TopicReader:
         )
         failures = [outcome for outcome in outcomes if outcome is not None]
         if failures:
-            # what a fresh look cannot heal counts first
+            # permanent errors count first
             raise min(failures, key=_may_heal)
 
     async def _list_at(
@@ -186,7 +187,8 @@ class TopicReader:
         ask: Callable[[TopicLayout], Awaitable[_Found]],
         extra_ms: int = 0,
     ) -> _Found:
-        """Return what is found with the topic's layout; look anew and retry while that may help."""
+        """Return the result of a call with the topic's layout; retry with a new look-up while that may
+        help."""
         limit_ms = self._limits.default_api_timeout_ms + extra_ms
         reason: Exception | None = None
         tries = 0
@@ -214,7 +216,7 @@ class TopicReader:
 
 
 def _may_heal(error: BaseException) -> bool:
-    """Return whether a fresh look at the metadata may help: not where a peer breaks the protocol."""
+    """Return whether a new look-up of the metadata may help: not if a peer violates the protocol."""
     if isinstance(error, StaleError):
         return True
     return isinstance(error, CannotConnectError | ConnectionClosedError) and not isinstance(
