@@ -158,7 +158,9 @@ class World:
         self.in_flight = InFlight(self.log_in, tuple, self.revocation, sees_all_changes=self.sees_all_changes)
         services = SessionServices(cluster=self.cluster, local=self, observer=self, in_flight=self.in_flight)
         place = self.large_turns.place(KafkaPrincipal.parse(self.principal))
-        self.session = ClientSession(self, self.guard, services, AnswerBudget().share(), place)
+        self.session = ClientSession(
+            self, self.guard, services, AnswerBudget().share(), place, is_login=self.is_login
+        )
         self.writes: list[int] = []
         """How many answers were written at a time."""
         self.outgoing = Burst(self._write_burst)
@@ -204,13 +206,13 @@ class World:
         principal = KafkaPrincipal.parse(PRINCIPAL)
         return AuthorizableRequestContext(principal, HOST, correlation_id=header.correlation_id)
 
-    def wants(self, frame: bytes) -> bool:
-        return self.wanted(frame)
-
     is_verifying = False
 
     def unwrap(self, envelope: Unwrap) -> Opened:
         raise AssertionError(f"no listener here opens an Envelope: {envelope}")
+
+    def is_login(self, frame: bytes) -> bool:
+        return self.wanted(frame)
 
     def take(self, frame: bytes) -> bool:
         self.swallowed.append(frame)

@@ -17,7 +17,7 @@ THREAD_OF_A_CALL = "a thread for one call, whose outcome, also an error, comes t
 
 UNSUPERVISED = {
     "client/connection.py:_prolong": AWAITED,
-    "client/kerberos/tickets.py:beside": AWAITED,
+    "client/kerberos/tickets.py:in_thread": AWAITED,
     "client/quorum/forwarding.py:_unless_moved": AWAITED,
     "client/refreshed.py:_begin": "callers await it; an error that is no `ClientError` is counted as well",
     "client/refreshed.py:in_a_thread": THREAD_OF_A_CALL,

@@ -202,12 +202,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif self._session is not None:
             session.go_on()
 
-    def wants(self, frame: bytes) -> bool:
-        """Whether a frame of a live session may belong to a re-authentication, or came too late."""
-        return self._login is not None and self._login.wants(frame)
-
     def take(self, frame: bytes) -> bool:
-        """Handle such a frame; return whether that was all."""
+        """Take a frame that may belong to a login, in its turn; return False if it is a request."""
         return self._login is not None and self._login.take(frame, self._principal)
 
     @property
@@ -261,6 +257,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._answers,
             place,
             None if leads_upstream else NoUpstream(),
+            is_login=no_login if self._login is None else self._login.wants,
             client_reads=self._client_reads,
         )
         self._follow(ConnectionEvent.AUTHENTICATED)
@@ -439,3 +436,8 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._session = None
         if self._link is None:
             self._gateway.dismiss(self._port, self)
+
+
+def no_login(_frame: bytes) -> bool:
+    """Return that a frame belongs to no login: clients of this listener do not log in."""
+    return False

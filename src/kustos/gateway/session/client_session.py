@@ -25,6 +25,7 @@ from kustos.gateway.session.fetched_stream import FetchedStream
 from kustos.gateway.session.large_turns import (
     API_VERSIONS,
     BYTES_PER_TURN,
+    LARGE_FRAME_BYTES,
     PRODUCE,
     REQUESTS_PER_TURN,
     QueuePlace,
@@ -118,11 +119,8 @@ class SessionOwner(Protocol):
     def needs_upstream(self, frame: bytes) -> bool:
         """Whether a request must wait for the link, which is on its way then; the session goes on with it."""
 
-    def wants(self, frame: bytes) -> bool:
-        """Whether the frame may belong to a re-authentication (KIP-368); `take` gets it in its turn."""
-
     def take(self, frame: bytes) -> bool:
-        """Return whether the frame was handled, and is not a request."""
+        """Take a frame that may belong to a login, in its turn; return False if it is a request."""
 
     @property
     def is_verifying(self) -> bool:
@@ -356,7 +354,8 @@ class Slots:
 class ClientSession:
     """The requests of one client connection; `place` is its own in the queue of large requests.
 
-    `link` None: it comes later, with `connect`.
+    `link` None: it comes later, with `connect`. `is_login` returns whether a frame may belong to a
+    re-authentication (KIP-368).
     """
 
     def __init__(
@@ -368,10 +367,12 @@ class ClientSession:
         place: QueuePlace,
         link: Upstream | None = None,
         *,
+        is_login: Callable[[bytes], bool] = lambda _: False,
         client_reads: bool = True,
     ) -> None:
         self.link = link
         self.client_reads = client_reads
+        self._is_login: Final = is_login
         self._owner: Final = owner
         self._guard: Final = guard
         self._services: Final = services
@@ -457,9 +458,10 @@ class ClientSession:
                 begun += 1
                 self._resume(slot, result)
             elif self._frames and self._may_begin(
-                frame := self._frames[0], is_login := self._owner.wants(frame)
+                frame := self._frames[0], is_login := self._is_login(frame)
             ):
-                if (is_large := self._place.must_wait(frame)) and not self._place.may_begin(self.go_on):
+                is_large = len(frame) >= LARGE_FRAME_BYTES and self._place.must_wait(frame)
+                if is_large and not self._place.may_begin(self.go_on):
                     break
                 self._frames.popleft()
                 begun += 1

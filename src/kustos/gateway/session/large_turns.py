@@ -176,8 +176,8 @@ class QueuePlace:
         self.owner: Final = owner
 
     def must_wait(self, frame: bytes) -> bool:
-        """Return whether a request waits for turns."""
-        return len(frame) >= LARGE_FRAME_BYTES and self._turns.must_wait(self.owner, frame)
+        """Return whether a request of at least `LARGE_FRAME_BYTES` waits for turns."""
+        return self._turns.must_wait(self.owner, frame)
 
     def may_begin(self, go_on: Callable[[], None]) -> bool:
         """Return whether the turn of a large request has come; if not, `go_on` is called when it may have."""
