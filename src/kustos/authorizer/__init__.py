@@ -1,4 +1,5 @@
-"""Decisions: the authorizer interface, StandardAuthorizer on a compiled index, reasons, audit events."""
+"""Authorization decisions: the authorizer interface, StandardAuthorizer with a compiled index, reasons, audit
+events."""
 
 from kustos.authorizer.audit.events import (
     Access,

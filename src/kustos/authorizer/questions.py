@@ -1,6 +1,8 @@
-"""Questions as texts: texts in, a result and the text of the deciding rule out, never an exception.
+"""Decides questions given as texts, and returns the result and the deciding rule as texts, never an
+exception.
 
-For deciding lines of a file or rows of a table. An invalid question is an ERROR, which allows nothing.
+This is for lines of a file or rows of a table. The result of an invalid question is ERROR, which allows
+nothing.
 """
 
 from collections import OrderedDict
@@ -27,10 +29,11 @@ RESOURCE_TYPES: Final = {
 """Resource types by Kafka's name."""
 
 QUESTIONER_SESSIONS_MAX: Final = 4096
-"""Sessions cached, the oldest evicted first: their caches are bounded, about 100 MB in all."""
+"""The number of cached sessions, the oldest evicted first: with their own bounded caches, about 100 MB in
+total."""
 
 KEPT_TEXTS_MAX: Final = 65_536
-"""Texts of rules cached, about 20 MB; when full, the cache is cleared."""
+"""The number of cached texts of rules, about 20 MB; a full cache is cleared."""
 
 Answer = tuple[str, str]
 """ALLOWED, DENIED or ERROR, and the reason."""
@@ -38,7 +41,7 @@ Answer = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a question is invalid: the wrong field, and the rule that it breaks."""
+    """The reason why a question is invalid: the wrong field, and the rule that it violates."""
 
     field: str
     rule: str
@@ -56,11 +59,11 @@ NOT_READY: Final = Fault("principal", "cannot be judged yet, the ACLs are not lo
 
 
 class Questioner:
-    """Answers questions by one authorizer, always with its newest ACLs."""
+    """Answers questions with one authorizer, always with its newest ACLs."""
 
     def __init__(self, authorizer: StandardAuthorizer) -> None:
         self._authorizer: Final = authorizer
-        # an OrderedDict: to find the first key of a dict takes longer the more keys before it were removed
+        # an OrderedDict: finding the first key of a dict takes longer the more keys before it were removed
         self._sessions: Final[OrderedDict[tuple[str | None, str | None], AuthorizerSession]] = OrderedDict()
         self._texts: Final[dict[int, tuple[Decision, Answer]]] = {}
 
@@ -72,7 +75,7 @@ class Questioner:
         resource_type: str | None,
         resource_name: str | None,
     ) -> Decision | Fault:
-        """Return the decision on one question, or what is wrong with it.
+        """Return the decision on one question, or the reason why it is invalid.
 
         A name of None asks about any resource of the type.
         """
@@ -99,12 +102,12 @@ class Questioner:
         if len(self._texts) >= KEPT_TEXTS_MAX:
             self._texts.clear()
         answer = decision.result.value, str(decision.rule)
-        # keep the decision too: an id is unique only while its object lives
+        # keep a reference to the decision too: an id is unique only while its object exists
         self._texts[id(decision)] = decision, answer
         return answer
 
     def _open(self, principal: str | None, host: str | None) -> AuthorizerSession | Fault:
-        """Return the session of a principal and a host, or why they are invalid."""
+        """Return the session of a principal and a host, or the reason why they are invalid."""
         if not isinstance(principal, str) or not isinstance(host, str):
             return NO_HOST if isinstance(principal, str) else MALFORMED_PRINCIPAL
         try:

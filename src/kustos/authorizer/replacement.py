@@ -1,8 +1,8 @@
 """Replaces a large set of ACLs without blocking concurrent decisions.
 
-The slow parts work on unshared objects, so they may run on another thread: `prepared` makes the new index
-with `load_snapshot` itself, `dismantle` takes the old one apart piece by piece (dropping it whole would free
-millions of objects at once). Between them `put_in_force` is one short step.
+The slow parts use unshared objects, so they may run on another thread: `prepared` builds the new index with
+`load_snapshot`, and `dismantle` frees the old one in pieces (dropping it at once would free millions of
+objects in one step). `put_in_force`, between the two, is one short step.
 """
 
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ from kustos.authorizer.index.index import PrincipalNode
 from kustos.authorizer.standard import StandardAuthorizer
 
 LINKED_EARLY_MIN: Final = 256
-"""From this many prefixes of one principal on, sort them before they are in force; else at the first
-question."""
+"""From this number of prefixes of one principal on, they are sorted before they are in force, else at the
+first question."""
 
 
 def prepared(authorizer: StandardAuthorizer, acls: Iterable[tuple[UUID, AclBinding]]) -> StandardAuthorizer:
-    """Return an authorizer with other ACLs, ready to take over; raise what `load_snapshot` raises."""
+    """Return an authorizer with other ACLs, ready for use; raises what `load_snapshot` raises."""
     fresh = StandardAuthorizer(allow_everyone_if_no_acl_found=authorizer.allow_everyone_if_no_acl_found)
     fresh.version = authorizer.version
     fresh.load_snapshot(acls)
@@ -32,7 +32,7 @@ def prepared(authorizer: StandardAuthorizer, acls: Iterable[tuple[UUID, AclBindi
 def put_in_force(authorizer: StandardAuthorizer, fresh: StandardAuthorizer) -> bool:
     """Swap the ACLs of two authorizers; atomic for concurrent questions.
 
-    Returns whether it was done: ACLs prepared for another `allow.everyone.if.no.acl.found` must be prepared
+    Returns False if the ACLs were prepared for another `allow.everyone.if.no.acl.found`: then prepare them
     again.
     """
     if authorizer.allow_everyone_if_no_acl_found and not fresh.index.counts_coverage:
@@ -45,7 +45,7 @@ def put_in_force(authorizer: StandardAuthorizer, fresh: StandardAuthorizer) -> b
 
 
 def dismantle(old: StandardAuthorizer) -> None:
-    """Free the memory of an unused authorizer, a little at a time."""
+    """Free the memory of an unused authorizer in small pieces."""
     for position, shard in enumerate(old._bindings):
         if position in old._lent:
             # a listing may still read it

@@ -1,8 +1,8 @@
 """Decisions for one principal on one host: the hot path of the gateway.
 
-For each name it decided on, a session caches the cell with all entries on it: every operation is then one
-test of the cell's bits. The cache is valid for one version of the index. Every question compares versions
-first, so no answer is ever older than the last change applied.
+For each name, a session caches the cell with all entries for it: every operation is then one test of the
+cell's bits. The cache is valid for one version of the index. Every question compares versions first, so an
+answer always includes the last applied change.
 """
 
 from bisect import bisect_right
@@ -28,13 +28,13 @@ DEFAULT_ALLOW: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.DEFAU
 DEFAULT_DENY: Final = Decision(AuthorizationResult.DENIED, Rule(RuleKind.DEFAULT_DENY))
 
 EVERYTHING: Final = Cell(EVERY_ALLOW, DEFAULT_ALLOW)
-"""The cell of a name without ACLs, where default-allow is on."""
+"""The cell of a name without ACLs under default-allow."""
 
 SESSION_NAMES_MAX: Final = 4096
-"""Names cached per session and type, mostly less than 1 MB: more than most principals ever use."""
+"""The number of cached names per session and type, mostly less than 1 MB: more than most principals use."""
 
 KEPT_NAME_CHARACTERS_MAX: Final = 255
-"""Longer names are not cached (topics have at most 249 characters), so that they cannot fill memory."""
+"""Longer names are not cached, so that they cannot fill the memory (topics have at most 249 characters)."""
 
 _RESOURCE_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
 
@@ -45,25 +45,25 @@ Prefixes = tuple[list[str], list[PrefixCell | None]]
 NO_PREFIXES: Final[Prefixes] = ([], [])
 
 View = tuple[dict[str, Cell], Find | None, Prefixes]
-"""The cached cells of names, and how to find missing ones: by a search of these prefixes if there are any,
-else by the function; None if there are no entries."""
+"""The cached cells of names, and the way to find missing ones: a search of these prefixes if there are any,
+else the function; None if there are no entries."""
 
 
 class DecidingAuthorizer(Protocol):
-    """The state of an authorizer by which its sessions decide."""
+    """The state of an authorizer that its sessions read."""
 
     super_users: frozenset[str]
     allow_everyone_if_no_acl_found: bool
     is_ready: bool
     version: int
-    """Rises with every change."""
+    """Increases with every change."""
     searches: int
-    """Names that sessions searched for, as they had not cached them, since the start."""
+    """The number of searches for names that were not cached, since the start."""
     index: AclIndex
 
 
 class AuthorizerSession:
-    """Decides for one principal on one host, always by the newest index.
+    """Decides for one principal on one host, always with the newest index.
 
     Made by `StandardAuthorizer.session`. Not thread-safe: one event loop decides and applies changes.
     """
@@ -89,7 +89,7 @@ class AuthorizerSession:
             raise InvalidActionError(f"principal `{principal}` means everybody and is not a single client")
         self.principal = principal
         self.host = host
-        # an ACL's principal is split at its first colon, so a type that contains one never matches
+        # the principal of an ACL is split at its first colon, so a type that contains a colon never matches
         self._principal_text = "" if ":" in principal.principal_type else str(principal)
         self._authorizer = authorizer
         self._version = -1
@@ -104,7 +104,7 @@ class AuthorizerSession:
 
     @property
     def version(self) -> int:
-        """The version of the ACLs in force; it rises with every change."""
+        """The version of the ACLs in force; it increases with every change."""
         return self._authorizer.version
 
     def decide(self, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
@@ -162,7 +162,8 @@ class AuthorizerSession:
         return decide_by_type(own, every, operation, self.host) or DEFAULT_DENY
 
     def _turn_to(self, resource_type: ResourceType) -> None:
-        """Make the view of a resource type current: consecutive questions mostly share the type."""
+        """Make the view of a resource type the current one: consecutive questions usually have the same
+        type."""
         if resource_type not in _RESOURCE_TYPES:
             raise InvalidActionError(f"cannot decide on resource type `{resource_type}`, name one")
         if self._version != self._authorizer.version:
@@ -187,7 +188,7 @@ class AuthorizerSession:
             return {}, None, NO_PREFIXES
         if (own is None or every is None) and only.wildcard is None:
             if not only.prefixes.by_name:
-                # the index itself is as fast as a cache; it is only read
+                # the index itself is as fast as a cache; sessions only read it
                 return cast("dict[str, Cell]", only.literals), None, NO_PREFIXES
             if not only.literals:
                 return {}, None, only.prefixes.linked()
@@ -201,7 +202,8 @@ class AuthorizerSession:
         return index.nodes(self._principal_text).get(resource_type), index.every.get(resource_type)
 
     def _refresh(self) -> None:
-        """Clear what a change may have affected; while not ready, the next question refreshes again."""
+        """Clear caches that a change may have affected; while the authorizer is not ready, the next question
+        refreshes again."""
         authorizer = self._authorizer
         self._version = -1
         self._views.clear()

@@ -1,8 +1,8 @@
-"""Decisions in the shadow: what ACLs say that are not enforced, beside what happened.
+"""Shadow decisions: evaluates ACLs that are not enforced, in addition to the enforced decision.
 
-Two kinds of ACLs decide without effect: those of the node, on a listener in mode `shadow`, and a candidate,
-which is to take their place. Shadow decisions are evidence only. A missing answer is an outcome of its own:
-it never counts as agreement.
+Two kinds of ACLs are evaluated without being enforced: the ACLs of the node on a listener in mode `shadow`,
+and a candidate that will replace them. Shadow decisions are only recorded. A missing answer is a separate
+outcome and never counts as agreement.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,21 +22,21 @@ from kustos.authorizer.spi.values import (
 from kustos.authorizer.standard import StandardAuthorizer
 
 PASSED: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.SHADOW_MODE))
-"""The decision on what passes although the ACLs deny it."""
+"""The decision for a request that passes although the ACLs deny it."""
 
 ERROR: Final = "ERROR"
 
 ID_CHARACTERS: Final = 12
-"""Characters of a set's digest that events carry: enough to distinguish an operator's own sets."""
+"""The number of characters of a set's digest in events: enough to distinguish the sets of one operator."""
 
 
 class ShadowDecision(NamedTuple):
-    """What ACLs say that are not enforced; `decision` None: they gave no answer, for the reason `failure`."""
+    """The decision of ACLs that are not enforced; if `decision` is None, `failure` is the reason."""
 
     decision: Decision | None
     failure: str = ""
     acls_id: str | None = None
-    """Which set of ACLs, where there may be several."""
+    """The id of the set of ACLs, if there may be several."""
 
     @property
     def result(self) -> str:
@@ -50,17 +50,18 @@ class ShadowDecision(NamedTuple):
 
 
 class SharedRules(NamedTuple):
-    """What decides beside the ACLs, and is the same for those in force and for a candidate."""
+    """The rules besides the ACLs, which are the same for the ACLs in force and for a candidate."""
 
     super_users: frozenset[str] = frozenset()
     allow_everyone_if_no_acl_found: bool = False
 
 
 class CandidateAcls:
-    """A set of ACLs that is tried beside the one in force. `rules` returns the shared rules of this moment.
+    """A set of ACLs that is evaluated in addition to the one in force. `rules` returns the current shared
+    rules.
 
-    `id` says which set it is: equal sets have equal ids. Raises `AclFaultError` for ACLs that cannot be
-    loaded. Not thread-safe once it decides.
+    `id` identifies the set: equal sets have equal ids. Raises `AclFaultError` for ACLs that cannot be loaded.
+    It is not thread-safe after the first decision.
     """
 
     def __init__(self, bindings: Iterable[AclBinding], rules: Callable[[], SharedRules]) -> None:
@@ -68,7 +69,7 @@ class CandidateAcls:
         texts = sorted(each.audit_text() for each in distinct)
         self.id: Final = sha256("\n".join(texts).encode(errors="surrogatepass")).hexdigest()[:ID_CHARACTERS]
         self.acl_count: Final = len(distinct)
-        # counts what ACLs cover from the start, so that switching the default costs nothing later
+        # counts covered resources from the start, so that a later change of the default costs nothing
         self._authorizer: Final = StandardAuthorizer.of(distinct, allow_everyone_if_no_acl_found=True)
         self._rules: Final = rules
         self._applied: SharedRules | None = None
@@ -80,7 +81,7 @@ class CandidateAcls:
         name: str | None,
         is_allowed: bool,
     ) -> ShadowDecision | None:
-        """Return the decision on an action if it is another than the one in force, or is none; else None.
+        """Return the decision on an action if it differs from the enforced one or is missing, else None.
 
         `name` None: the action is on any resource of the type. `is_allowed`: the decision in force.
         """

@@ -1,13 +1,13 @@
-"""`StandardAuthorizer`: Kafka 4.4.0's decisions, by a compiled index.
+"""`StandardAuthorizer`: the decisions of Kafka 4.4.0, with a compiled index.
 
 Rules, in order (source: `StandardAuthorizerData` of Kafka 4.4.0, KIP-801, KIP-1235; the reference
 authorizer in the tests states them as plainly as possible):
 
 1. a super user may do everything, even before the ACLs are loaded
-2. until the ACLs are loaded nobody else gets an answer
+2. until the ACLs are loaded, no other principal gets an answer
 3. an ACL matches by principal (itself or `User:*`), host, resource and operation
 4. any matching DENY denies
-5. else any matching ALLOW allows, also what its operation implies
+5. else any matching ALLOW allows, including the operations that it implies
 6. else `allow.everyone.if.no.acl.found` decides, unless an ACL of any principal names the resource
 """
 
@@ -49,9 +49,9 @@ PIECE_ACLS: Final = 1024
 
 
 class AclListing(Iterable[AclBinding]):
-    """The matching ACLs as of its creation, in no fixed order.
+    """The ACLs that matched when this object was created, in no fixed order.
 
-    Creating it takes constant time, and it may be read on any thread: the given collections never change.
+    Creation takes constant time, and any thread may read it, because the given collections never change.
     `size` is the number of ACLs to examine.
     """
 
@@ -68,7 +68,7 @@ class AclListing(Iterable[AclBinding]):
         return chain.from_iterable(self.pieces())
 
     def pieces(self) -> Iterator[list[AclBinding]]:
-        """Yield the matches, one list, possibly empty, for each `PIECE_ACLS` examined."""
+        """Yield the matches: one list, possibly empty, for each `PIECE_ACLS` examined ACLs."""
         for collection in self._collections:
             rest = iter(collection)
             while looked_at := list(islice(rest, PIECE_ACLS)):
@@ -76,14 +76,14 @@ class AclListing(Iterable[AclBinding]):
 
 
 KEPT_SESSIONS_MAX: Final = 1024
-"""Sessions cached for `authorize`, whose callers have none; the oldest is evicted first."""
+"""The number of cached sessions for `authorize`, whose callers have none; the oldest is evicted first."""
 
 
 def parse_super_users(text: str) -> frozenset[str]:
     """Return the principals of a `super.users` value: `Type:name`, semicolon-separated, blanks skipped.
 
-    Raises `AclValueError` for one without a colon, and for `User:*`, which in Kafka would be a user of that
-    name and is never valid here.
+    Raises `AclValueError` for a principal without a colon, and for `User:*`, which in Kafka would be a user
+    with that name.
     """
     principals = frozenset(part.strip() for part in text.split(";") if part.strip())
     _check_super_users(principals)
@@ -98,10 +98,10 @@ def _check_super_users(principals: frozenset[str]) -> None:
 
 
 class StandardAuthorizer:
-    """Decides as Kafka's authorizer of that name does; implements `Authorizer`.
+    """Decides as Kafka's authorizer of the same name does; implements `Authorizer`.
 
-    Changes come one by one in log order, or as a whole by `load_snapshot`. `version` rises with every change
-    (the caller stamps decisions with it). Not thread-safe: one event loop decides and changes.
+    Changes are applied one by one in log order, or all at once by `load_snapshot`. `version` increases with
+    every change. The class is not thread-safe: one event loop decides and applies changes.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class StandardAuthorizer:
         self.index = AclIndex(counts_coverage=allow_everyone_if_no_acl_found)
         # ids as integers: a UUID takes twice the memory and hashes in Python
         self._bindings = no_bindings()
-        # shards that a listing may still read: they are copied before a change
+        # shards that a listing may still read are copied before a change
         self._lent: set[int] = set()
         self._sessions: dict[tuple[str, str, str], AuthorizerSession] = {}
 
@@ -132,7 +132,7 @@ class StandardAuthorizer:
         super_users: frozenset[str] = frozenset(),
         allow_everyone_if_no_acl_found: bool = False,
     ) -> Self:
-        """Return a loaded authorizer with these ACLs, their ids counted from 0.
+        """Return a loaded authorizer with these ACLs, with ids from 0.
 
         Raises what `load_snapshot` raises.
         """
@@ -153,7 +153,7 @@ class StandardAuthorizer:
         self.version += 1
 
     def load_snapshot(self, acls: Iterable[tuple[UUID, AclBinding]]) -> None:
-        """Replace every ACL at once; on `AclFaultError` the old ones stay in force."""
+        """Replace all ACLs at once; after an `AclFaultError`, the old ones stay in force."""
         with garbage_collection_paused():
             bindings = bindings_by_id(acls)
             counts_coverage = self.allow_everyone_if_no_acl_found
@@ -168,7 +168,7 @@ class StandardAuthorizer:
         return index
 
     def add_acl(self, acl_id: UUID, binding: AclBinding) -> None:
-        """Add an ACL; on `AclFaultError` nothing has changed."""
+        """Add an ACL; after an `AclFaultError`, nothing has changed."""
         number = acl_id.int
         bindings = self._own_shard(number)
         count = len(bindings)
@@ -211,7 +211,7 @@ class StandardAuthorizer:
         return sum(map(len, self._bindings))
 
     def acls(self, binding_filter: AclBindingFilter = EVERY_BINDING) -> AclListing:
-        """Return the ACLs that match a filter, as of now, in no fixed order."""
+        """Return the ACLs that currently match a filter, in no fixed order."""
         candidates = self.index.candidates(binding_filter, PIECE_ACLS)
         if candidates is not None:
             return AclListing([candidates], binding_filter)
@@ -226,7 +226,7 @@ class StandardAuthorizer:
         return AuthorizerSession(self, principal, host)
 
     def authorize(self, context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[Decision]:
-        """Return one decision per action, in order, all of one version of the index."""
+        """Return one decision per action, in order, all with one version of the index."""
         session = self._kept_session(context)
         return [
             session.decide(action.operation, action.resource_type, action.resource_name) for action in actions

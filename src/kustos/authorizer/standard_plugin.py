@@ -1,8 +1,8 @@
 """Adapts `StandardAuthorizer` to the interface of authorizers, like Kafka's `ClusterMetadataAuthorizer`.
 
-The ACLs come from a metadata log: another component feeds them to `standard` and declares them loaded, and
-the `AclMutator` performs `create_acls` and `delete_acls`. The fast way to decide is still
-`standard.session(principal, host).decide`; `authorize` is for callers of the interface.
+The ACLs are in a metadata log: another component passes them to `standard` and declares them loaded, and the
+`AclMutator` performs `create_acls` and `delete_acls`. `standard.session(principal, host).decide` is faster
+than `authorize`, which is for callers of the interface.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ class Completion(Awaitable[None], Protocol):
         """Wake the waiters."""
 
     def set_exception(self, exception: Exception, /) -> object:
-        """Raise it in the waiters."""
+        """Raise the exception in the waiters."""
 
     def done(self) -> bool:
         """Return whether either was called."""
@@ -58,14 +58,14 @@ class AclMutator(Protocol):
     async def delete_acls(
         self, context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
     ) -> Sequence[AclDeleteResult]:
-        """Return one result for each filter, in order, when the ACLs are out of force."""
+        """Return one result for each filter, in order, when the ACLs are no longer in force."""
 
 
 class StandardAuthorizerPlugin(Authorizer):
     """Kafka's StandardAuthorizer as a full `Authorizer`.
 
-    `new_future` is the `create_future` of the event loop that makes all calls. Without a `mutator`
-    the ACLs can be read but not changed (NOT_CONTROLLER).
+    `new_future` is the `create_future` of the calling event loop. Without a `mutator` the ACLs can be read
+    but not changed (NOT_CONTROLLER).
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class StandardAuthorizerPlugin(Authorizer):
     def configure(self, configs: Mapping[str, str]) -> None:
         """Apply `super.users` and `allow.everyone.if.no.acl.found`; the ACLs stay.
 
-        Raises `AclValueError` for a super user that is not a principal; then nothing has changed. As in Kafka
-        anything but `true` is false.
+        Raises `AclValueError` for a super user that is not a principal; then nothing has changed. As in
+        Kafka, any value other than `true` is false.
         """
         super_users = parse_super_users(configs.get(SUPER_USERS_CONFIG, ""))
         everyone = configs.get(ALLOW_EVERYONE_CONFIG, "").strip().lower() == "true"
@@ -104,7 +104,7 @@ class StandardAuthorizerPlugin(Authorizer):
         self.configure(configs)
 
     def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Awaitable[None]]:
-        """Let early start listeners open at once, all others when the ACLs are loaded."""
+        """Open early start listeners at once, all others when the ACLs are loaded."""
         started = self._new_future()
         started.set_result(None)
         early = server_info.early_start_listeners
@@ -136,7 +136,7 @@ class StandardAuthorizerPlugin(Authorizer):
     def authorize_by_resource_type(
         self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> AuthorizationResult:
-        """Return the same result as the default, by the compiled index."""
+        """Return the same result as the default, using the compiled index."""
         decision = self.standard.authorize_by_resource_type(context, operation, resource_type)
         self.metrics.record(int(decision.allowed), int(not decision.allowed))
         return decision.result
@@ -169,12 +169,12 @@ class StandardAuthorizerPlugin(Authorizer):
         return self.mutator
 
     def acls(self, acl_filter: AclBindingFilter) -> AclListing:
-        """Return the matching ACLs as of now."""
+        """Return the currently matching ACLs."""
         return self.standard.acls(acl_filter)
 
     @property
     def acl_count(self) -> int:
-        """How many ACLs are in force."""
+        """The number of ACLs in force."""
         return self.standard.acl_count
 
     def close(self) -> None:

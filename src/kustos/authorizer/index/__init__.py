@@ -1,4 +1,4 @@
-"""The compiled index: ACLs as bits by principal, resource type and pattern, and the look-up of names."""
+"""The compiled index: ACLs as bits, by principal, resource type and pattern, and the look-up of names."""
 
 from kustos.authorizer.index.by_type import PROBED_NAME
 from kustos.authorizer.index.cells import (

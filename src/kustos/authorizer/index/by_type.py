@@ -1,8 +1,8 @@
-"""May this principal do it on at least one resource of the type?
+"""Decides whether a principal may perform an operation on at least one resource of a type.
 
-Kafka's default `authorizeByResourceType` scans all ACLs several times; here only the two nodes of the
-principal and of `User:*` are walked, and the answer is cached until one of them changes. Operations match
-exactly or by ALL, without implication.
+Kafka's default `authorizeByResourceType` scans all ACLs several times; this module reads only the two nodes
+of the principal and of `User:*`, and caches the answer until one of them changes. Operations match exactly or
+by ALL, without implication.
 """
 
 from typing import Final
@@ -14,16 +14,16 @@ from kustos.authorizer.index.prefixes import PrefixCell
 from kustos.authorizer.spi.values import Decision
 
 PROBED_NAME = "hardcode"
-"""The name that Kafka authorizes first, so that super users and default-allow pass."""
+"""The name that Kafka authorizes first, to admit super users and principals under default-allow."""
 
 KEPT_ANSWERS_MAX: Final = 256
-"""Answers that one principal's node caches: a few operations from many hosts."""
+"""The maximum number of cached answers in a node: a few operations from many hosts."""
 
 
 def decide_by_type(
     own: PrincipalNode | None, every: PrincipalNode | None, operation: AclOperation, host: str
 ) -> Decision | None:
-    """Return the decision and an ACL that makes it, None if nothing allows.
+    """Return the decision and an ACL that is its reason, None if no ACL allows.
 
     `own` is the node of the principal on the type, `every` that of `User:*`.
     """
@@ -59,10 +59,10 @@ class ByTypeQuestion:
         return any(cell.own_mask & self._denied for cell in node.prefixes.by_name.values())
 
     def answer(self) -> Decision | None:
-        """Return the decision and an ACL that makes it, None if nothing allows.
+        """Return the decision and an ACL that is its reason, None if no ACL allows.
 
-        A DENY on `*` ends it; then an ALLOW on `*` grants despite other DENYs; then any other
-        ALLOW that no DENY dominates.
+        A DENY on `*` denies; otherwise an ALLOW on `*` allows despite other DENYs; otherwise any other ALLOW
+        allows unless a DENY dominates it.
         """
         wildcards = [node.wildcard for node in self._nodes if node.wildcard is not None]
         for find in (self._denying, self._allowing):
@@ -77,7 +77,7 @@ class ByTypeQuestion:
                     if decision is not None:
                         return decision
             for name, prefix in node.prefixes.by_name.items():
-                # nothing dominates the empty prefix, not even itself
+                # no prefix dominates the empty prefix, not even itself
                 if self._may_allow(prefix.own_mask if name else prefix.own_mask & ~self._denied) and (
                     not self._denies_prefix(name)
                 ):

@@ -1,6 +1,6 @@
 """The entries of one principal on one resource pattern, compiled to bits.
 
-A cell's mask answers "is there an entry that ..." for every operation at once, in 29 bits, the size that
+The mask of a cell says for every operation whether an entry allows or denies it, in 29 bits, the size that
 Python handles fastest:
 
     bits  0-13   ALLOW of READ ... and ALL, with what the operation implies (READ implies DESCRIBE, ...)
@@ -21,7 +21,7 @@ _OPERATIONS: Final[list[AclOperation]] = [
     operation for operation in AclOperation if operation not in {AclOperation.UNKNOWN, AclOperation.ANY}
 ]
 DENY_SHIFT: Final = len(_OPERATIONS)
-"""How far the DENY bits are shifted above the ALLOW bits."""
+"""The shift of the DENY bits above the ALLOW bits."""
 
 EVERY_ALLOW: Final = (1 << DENY_SHIFT) - 1
 HOSTED: Final = 1 << 2 * DENY_SHIFT
@@ -48,12 +48,13 @@ IMPLIED_OPERATIONS: Final[dict[AclOperation, AclOperation]] = {
 """The operation that an ALLOW also allows; a DENY implies nothing."""
 
 EXACT_MASK_BINDINGS_MAX: Final = 64
-"""A cell with more bindings keeps its mask when one is removed: it then names hosts, and each view has its
-own mask."""
+"""A cell with more bindings keeps its mask when a binding is removed: such a cell names hosts, and each view
+has its own mask."""
 
 
 def written_mask(operation: AclOperation) -> int:
-    """Return the ALLOW bits of an entry's operation alone: all bits for ALL, none for an unknown one."""
+    """Return the ALLOW bits of an entry's operation without implied ones: all bits for ALL, none for an
+    unknown operation."""
     return EVERY_ALLOW if operation is AclOperation.ALL else ALLOWS.get(operation, 0)
 
 
@@ -69,8 +70,8 @@ _DENY_MASKS: Final = {operation: written_mask(operation) << DENY_SHIFT for opera
 def binding_mask(binding: AclBinding) -> int:
     """Return the bits of one binding.
 
-    As in Kafka, any permission but ALLOW denies. Stricter than Kafka: an unknown pattern type grants nothing
-    (Kafka reads it as PREFIXED).
+    As in Kafka, any permission but ALLOW denies. Unlike in Kafka, which reads an unknown pattern type as
+    PREFIXED, such a type grants nothing.
     """
     entry = binding.entry
     mask = (_ALLOW_MASKS if entry.permission_type is AclPermissionType.ALLOW else _DENY_MASKS)[
@@ -78,7 +79,7 @@ def binding_mask(binding: AclBinding) -> int:
     ]
     if binding.pattern.pattern_type is PatternType.UNKNOWN and mask <= EVERY_ALLOW:
         mask = 0
-    # without a host all cells share one object, which stays in the processor cache
+    # cells without hosts share one object, which stays in the processor's cache
     return mask if entry.host == WILDCARD else mask | HOSTED
 
 
@@ -86,10 +87,10 @@ EntryOrder = tuple[int, str, str, int]
 
 
 def entry_order(binding: AclBinding) -> EntryOrder:
-    """Return where `StandardAcl.compareTo` puts a binding among those of its pattern.
+    """Return the sort key of a binding among those of its pattern, as in `StandardAcl.compareTo`.
 
-    Java sorts text by UTF-16 code unit and Python by code point; that differs only between two non-ASCII
-    texts, and of two bindings that match one question at most one has such a text.
+    Java sorts text by UTF-16 code unit and Python by code point; the order differs only between two non-ASCII
+    texts, and at most one of two bindings that match one question has such a text.
     """
     entry = binding.entry
     return entry.operation, entry.principal, entry.host, entry.permission_type
@@ -102,17 +103,17 @@ def _order_in_cell(binding: AclBinding) -> tuple[int, str, int, int]:
 
 
 def decision_of(binding: AclBinding) -> Decision:
-    """Return the decision that a matching binding makes."""
+    """Return the decision of a matching binding."""
     allows = binding.entry.permission_type is AclPermissionType.ALLOW
     result = AuthorizationResult.ALLOWED if allows else AuthorizationResult.DENIED
     return Decision(result, Rule(RuleKind.MATCHING_ACL, binding))
 
 
 class Cell:
-    """The entries for a principal on some names, queried by operation.
+    """The entries of a principal for some names, queried by operation.
 
-    `sole` is the one decision of a cell with a single binding, cached after the first, if the
-    client's host does not matter.
+    `sole` is the cached decision of a cell with a single binding, if the decision does not depend on the
+    host.
     """
 
     __slots__ = ("_decisions", "mask", "sole")
@@ -123,7 +124,7 @@ class Cell:
         self._decisions: dict[int, Decision] | None = None
 
     def decide(self, bit: int) -> Decision:
-        """Return the decision behind a bit that is set in the mask of a cell without HOSTED."""
+        """Return the decision for a set bit of the mask, in a cell without HOSTED."""
         decisions = self._decisions
         if decisions is None:
             decisions = self._decisions = {}
@@ -157,7 +158,7 @@ class PatternCell(Cell):
         self.mask = binding_mask(binding)
         self.sole: Decision | None = None
         self._decisions: dict[int, Decision] | None = None
-        # most cells always have one binding: a list would take more memory than the cell
+        # most cells have only one binding: a list would take more memory than the cell
         self._bindings: AclBinding | list[AclBinding] = binding
         self._views: HostViews[Cell] | None = None
 
@@ -195,7 +196,8 @@ class PatternCell(Cell):
         self.forget()
 
     def remove(self, binding: AclBinding) -> bool:
-        """Remove an existing binding; return whether none is left, in which case the cell is unchanged."""
+        """Remove an existing binding; return True if it was the last one, in which case the cell is
+        unchanged."""
         held = self._bindings
         if not isinstance(held, list):
             return True
@@ -225,7 +227,7 @@ class PatternCell(Cell):
             self._views.forget()
 
     def decide(self, bit: int) -> Decision:
-        """Return the decision behind a bit that is set in the mask of a cell without HOSTED."""
+        """Return the decision for a set bit of the mask, in a cell without HOSTED."""
         if self.sole is None and self._is_single():
             self.sole = decision_of(self.bindings[0])
         return self.sole or super().decide(bit)

@@ -1,4 +1,4 @@
-"""The entries of a cell by host, so that a client host takes one look-up.
+"""The entries of a cell by host, so that a decision takes one look-up of the client's host.
 
 A cell can name ten thousand addresses and ranges. An address is looked up as a text, and the ranges that
 contain it by its leading bits: one look-up per prefix length in use.
@@ -15,7 +15,7 @@ HOST_VIEWS_MAX: Final = 256
 """Per-host views that one cell caches; when full, the cache is cleared."""
 
 PARSED_CLIENTS_MAX: Final = 4096
-"""Client addresses cached as numbers: many cells look up the same one, and a number is small."""
+"""The number of cached client addresses as integers: many cells look up the same address."""
 
 View = TypeVar("View")
 
@@ -73,7 +73,7 @@ class HostViews(Generic[View]):
             for size, open_bits in self._sizes:
                 network = (size, open_bits, number >> open_bits)
                 if size == bits and network in self._networks:
-                    # the rule itself has the last word: some addresses are in no range
+                    # the rule itself decides: some addresses are in no range
                     ranges = self._networks[network]
                     patterns.update(dict.fromkeys(text for text in ranges if host_matches(text, host)))
         return [binding for pattern in patterns for binding in self._by_host.get(pattern, ())]

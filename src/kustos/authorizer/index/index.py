@@ -1,9 +1,9 @@
 """The compiled index: principal, then resource type, then pattern.
 
-Kafka walks a tree sorted by resource and checks every entry on every matching pattern, for any principal.
-Here a question touches only the entries of its principal (and of `User:*`): one dictionary look-up for the
-literal name, one bisection for the prefixes, one cell for the wildcard. A change touches one principal's node
-on one resource type.
+Kafka walks a tree sorted by resource and checks every entry on every matching pattern, for any principal. A
+question to this index reads only the entries of its principal and of `User:*`: one dictionary look-up for the
+literal name, one bisection for the prefixes, one cell for the wildcard. A change affects the node of one
+principal on one resource type.
 
 To read the whole index, walk `AclIndex.nodes` and `every`, and in each node `literals`, `prefixes.by_name`
 and `wildcard`; their cells have `own_mask` (with HOSTED it may be too broad, and the hosts decide) and
@@ -34,7 +34,8 @@ _Key = TypeVar("_Key")
 
 
 class Coverage:
-    """How many entries of any principal name a resource: Kafka's "has ACLs", used only by default-allow."""
+    """The number of entries of all principals on each resource: Kafka's "has ACLs", used only by
+    default-allow."""
 
     __slots__ = ("_literals", "_prefix_lengths", "_prefixes")
 
@@ -44,7 +45,7 @@ class Coverage:
         self._prefix_lengths: Counter[int] = Counter()
 
     def count(self, binding: AclBinding, step: int) -> None:
-        """Count a binding in (`step` 1) or out (-1)."""
+        """Add a binding to the counts (`step` 1) or remove it (-1)."""
         name = binding.pattern.name
         if binding.pattern.pattern_type is PatternType.LITERAL:
             self._step(self._literals, name, step)
@@ -186,7 +187,7 @@ class AclIndex:
 
     def load(self, bindings: Iterable[AclBinding], stamp: int) -> None:
         """Add many bindings; raise what `add` raises, after which the index must not be used."""
-        # one principal's entries are allocated together: a cold decision mostly waits for memory
+        # the entries of one principal are allocated together, because a cold decision mostly waits for memory
         groups: dict[str, list[AclBinding]] = {}
         for binding in bindings:
             principal = binding.entry.principal
@@ -195,7 +196,7 @@ class AclIndex:
             except KeyError:
                 groups[principal] = [binding]
         while groups:
-            # freed one by one: freeing all at once would block every other thread
+            # free them one by one: freeing all at once would block every other thread
             for binding in groups.popitem()[1]:
                 self.add(binding, stamp)
 
@@ -238,8 +239,8 @@ class AclIndex:
 
 
 ID_SHARDS: Final = 64
-"""Dictionaries that share the ids of all ACLs, a power of two: growing one with a million entries blocks all
-threads for 30 ms."""
+"""The number of dictionaries for the ids of all ACLs, a power of two: growing one dictionary with a million
+entries blocks all threads for 30 ms."""
 
 SHARD_BITS: Final = ID_SHARDS - 1
 """Mask for the bits of an id that select its dictionary."""
@@ -261,7 +262,7 @@ def all_bindings(bindings: ShardedBindings) -> Iterator[AclBinding]:
 def bindings_by_id(acls: Iterable[tuple[UUID, AclBinding]]) -> ShardedBindings:
     """Return bindings by the integers of their ids; raise `DuplicateAclIdError`.
 
-    Equal parts of the bindings are shared, so they take less memory than as read from a log.
+    Equal parts of the bindings are shared to save memory.
     """
     bindings = no_bindings()
     parts = SharedParts()

@@ -1,4 +1,4 @@
-"""Several cells that apply to one name: the one that decides, in the order of Kafka's scan."""
+"""Combines the cells that apply to one name, and finds the deciding entry in the order of Kafka's scan."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from kustos.authorizer.spi.values import Decision
 class Joint(Cell):
     """The cells of one node that apply to a name and a host, in the order of Kafka's scan.
 
-    The first that denies decides, else the last that allows.
+    The first DENY decides, else the last ALLOW.
     """
 
     __slots__ = ("_cells",)
@@ -22,7 +22,7 @@ class Joint(Cell):
         self._cells = cells
 
     def decide(self, bit: int) -> Decision:
-        """Return the decision behind a bit that is set in the mask."""
+        """Return the decision for a set bit of the mask."""
         for cell in reversed(self._cells) if bit <= EVERY_ALLOW else self._cells:
             if cell.mask & bit:
                 return cell.sole or cell.decide(bit)
@@ -30,7 +30,7 @@ class Joint(Cell):
 
 
 class LiteralAndPrefix(Cell):
-    """A `Joint` of just a literal and its prefixes, by far the most frequent case, built in half the time."""
+    """A `Joint` of a literal and its prefixes only: the most frequent case, built in half the time."""
 
     __slots__ = ("_literal", "_prefix")
 
@@ -41,7 +41,7 @@ class LiteralAndPrefix(Cell):
         self._prefix = prefix
 
     def decide(self, bit: int) -> Decision:
-        """Return the decision behind a bit that is set in the mask."""
+        """Return the decision for a set bit of the mask."""
         first, second = self._literal, self._prefix
         if bit <= EVERY_ALLOW:
             first, second = second, first
@@ -63,7 +63,7 @@ class Pair(Cell):
         self._name = name
 
     def decide(self, bit: int) -> Decision:
-        """Return the decision behind a bit that is set in the mask."""
+        """Return the decision for a set bit of the mask."""
         own, every = self._own, self._every
         if not every.mask & bit:
             return own.sole or own.decide(bit)
@@ -85,7 +85,7 @@ def visit_order(binding: AclBinding, name: str) -> tuple[bool, int, int, EntryOr
 
 
 def first_of(own: Decision, every: Decision, name: str) -> Decision:
-    """Return which of two equal decisions Kafka's scan ends with: the first DENY, the last ALLOW."""
+    """Return the decision that Kafka's scan reports of two equal ones: the first DENY, the last ALLOW."""
     mine, theirs = own.rule.binding, every.rule.binding
     if mine is None or theirs is None:
         return own

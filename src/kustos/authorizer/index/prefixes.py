@@ -1,8 +1,8 @@
 """The prefixes of one principal on one resource type, found by binary search.
 
 In sorted order, a name's longest prefix is the greatest entry not above it, or one of that entry's own
-prefixes; so a search is one bisection and a short climb along the parents, however many lengths there are. A
-change touches only the prefixes that begin with the changed one.
+prefixes; so a search is one bisection and a few steps along the parents, for any number of lengths. A change
+affects only the prefixes that begin with the changed one.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,7 +16,8 @@ from kustos.authorizer.spi.values import Decision
 class PrefixCell(PatternCell):
     """A cell of a PREFIXED pattern, linked to the next shorter prefix of its name.
 
-    `mask` is the union of its own bits and those of all shorter prefixes; `own_mask` is its own alone.
+    `mask` is the union of its own bits and the bits of all shorter prefixes; `own_mask` has only its own
+    bits.
     """
 
     __slots__ = ("_own_mask", "name", "parent")
@@ -41,7 +42,7 @@ class PrefixCell(PatternCell):
         self.inherit()
 
     def inherit(self) -> None:
-        """Inherit the bits of the shorter prefixes, which must have inherited before."""
+        """Inherit the bits of the next shorter prefix, which must have inherited its own before."""
         self.mask = self._own_mask if self.parent is None else self._own_mask | self.parent.mask
         self.forget()
 
@@ -62,7 +63,7 @@ class PrefixCell(PatternCell):
 
     def _view(self, host: str) -> Cell:
         view: PrefixView | None = None
-        # shortest first and no recursion: names, so chains too, can have thousands of characters
+        # shortest first, without recursion: names can have thousands of characters, so chains can be as long
         for cell in reversed(list(self.chain())):
             own = view_of(cell.bindings_at(host))
             if own is not NOTHING:
@@ -71,10 +72,10 @@ class PrefixCell(PatternCell):
 
 
 class LiteralCell(PatternCell):
-    """A cell of a LITERAL pattern that remembers the longest prefix of its name.
+    """A cell of a LITERAL pattern, which caches the longest prefix of its name.
 
-    `prefix` is valid while `stamp` equals that of the node's prefix table: a search is expensive, and
-    prefixes change far less often than questions arrive.
+    `prefix` is valid while `stamp` equals that of the node's prefix table: a search is expensive, and changes
+    of prefixes are far less frequent than questions.
     """
 
     __slots__ = ("prefix", "stamp")
@@ -107,10 +108,10 @@ class PrefixView(Cell):
 class PrefixTable:
     """PREFIXED cells by name.
 
-    `names` are sorted, and `cells[i]` is the cell of `names[i - 1]`: so `cells[bisect_right(names, name)]`
-    is where a search begins, None if every name is greater. The first search creates the links, so that bulk
-    loading sorts only once; until then both lists are empty. The list objects never change. `stamp` changes
-    whenever the longest prefix of a name may change.
+    `names` are sorted, and `cells[i]` is the cell of `names[i - 1]`: so a search begins at
+    `cells[bisect_right(names, name)]`, which is None if every name is greater. The first search creates the
+    links, so bulk loading sorts only once; until then both lists are empty. The list objects never change.
+    `stamp` changes whenever the longest prefix of a name may change.
     """
 
     __slots__ = ("by_name", "cells", "names", "stamp")
@@ -122,7 +123,7 @@ class PrefixTable:
         self.stamp = 0
 
     def linked(self) -> tuple[list[str], list[PrefixCell | None]]:
-        """Return `names` and `cells`, ready to be searched; no names without prefixes."""
+        """Return `names` and `cells`, linked for a search; `names` is empty without prefixes."""
         if self.by_name and not self.cells:
             self.link()
         return self.names, self.cells
@@ -176,7 +177,7 @@ class PrefixTable:
     def _relink(
         self, position: int, changed: PrefixCell, old: PrefixCell | None, new: PrefixCell | None
     ) -> None:
-        """Make the prefixes that begin with the changed one inherit again, from `new` instead of `old`."""
+        """Update the prefixes that begin with the changed one: they inherit from `new` instead of `old`."""
         for index in range(position + 1, len(self.names)):
             cell = self.by_name[self.names[index]]
             if not cell.name.startswith(changed.name):
@@ -191,7 +192,7 @@ class PrefixTable:
         above: PrefixCell | None = None
         for name in sorted(self.by_name):
             cell = self.by_name[name]
-            # a copy: names that a bisection compares then lie side by side, with fewer cache misses
+            # a copy places the names that a bisection compares next to each other, with fewer cache misses
             cell.name = name[:-1] + name[-1:]
             self.names.append(cell.name)
             while above is not None and not name.startswith(above.name):

@@ -1,7 +1,7 @@
-"""The index as one client host sees it: cells by name, with hosts already resolved.
+"""The index for one client host: cells by name, with hosts already resolved.
 
-A session makes a view for one version of the index and drops it with that version, so everything that does
-not depend on the name is computed once, above all the cell of `*` for the host.
+A session creates a view for one version of the index and drops it with that version. So all values that do
+not depend on the name are computed once, such as the cell of `*` for the host.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Find = Callable[[str], Cell]
 
 
 class NodeView:
-    """A node as one client host sees it."""
+    """A node for one client host."""
 
     __slots__ = ("_host", "_literals", "_prefixes", "_stamp", "_wildcard")
 
@@ -58,7 +58,7 @@ class NodeView:
     ) -> Cell:
         cells: list[Cell | None] = [literal, prefix, wildcard]
         if name[:1] == WILDCARD:
-            # Kafka's scan for `*` skips literals that are a true prefix of the name
+            # Kafka's scan for `*` skips literals that are a proper prefix of the name
             cells = [wildcard if name == WILDCARD else literal, prefix]
         views = [view for cell in cells if cell is not None and (view := cell.at(self._host)) is not NOTHING]
         mask = 0

@@ -1,6 +1,6 @@
-"""Authorization on any resource of a type, by the public interface alone.
+"""Authorization on any resource of a type, using only the public interface.
 
-This is the default of Kafka's `Authorizer` (KIP-679), in its order:
+This is the default implementation in Kafka's `Authorizer` (KIP-679), in its order:
 
 1. a probe of one fixed name allows super users, and principals with a default or wildcard ALLOW
 2. only ACLs for the exact operation or ALL count, of this principal or `User:*`, from this host
@@ -40,7 +40,7 @@ _NONE_IN_PARTICULAR: Final = frozenset({0, 1})
 
 
 class AclAuthorizer(Protocol):
-    """The part of an authorizer that this needs."""
+    """The methods of an authorizer that this module calls."""
 
     def authorize(
         self, context: AuthorizableRequestContext, actions: Sequence[Action]

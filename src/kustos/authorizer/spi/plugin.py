@@ -1,8 +1,9 @@
 """The interface of authorizers: Kafka's `Authorizer` in Python (KIP-504, with KIP-801's additions).
 
-A server creates one, calls `configure` and `start`, opens each listener when its awaitable from `start`
-completes, calls `authorize` for every request, and ends with `close`. All calls come from one event loop.
-Methods that may wait are awaitable; the rest must answer from memory, since all clients wait meanwhile.
+A server creates an authorizer, calls `configure` and `start`, opens each listener when its awaitable from
+`start` completes, calls `authorize` for every request, and finally calls `close`. All calls come from one
+event loop. Methods that may wait return awaitables; the others must not block, because all clients wait for
+them.
 
 Callers must treat every failure of a custom authorizer as a denial.
 """
@@ -25,7 +26,7 @@ from kustos.authorizer.spi.values import (
 )
 
 ACL_COUNT_UNKNOWN: Final = -1
-"""The count of an authorizer that does not count its ACLs."""
+"""The value of `acl_count` if an authorizer does not count its ACLs."""
 
 AclCreations: TypeAlias = Awaitable[Sequence[AclCreateResult]] | Sequence[Awaitable[AclCreateResult]]
 """Either one awaitable of all results (`async def`), or as in Kafka one awaitable per result."""
@@ -39,16 +40,18 @@ class Authorizer(ABC):
 
     @abstractmethod
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Accept the settings of the server and the custom ones of this authorizer; raise if unusable.
+        """Receive the settings of the server and the custom settings of this authorizer; raise if they are
+        unusable.
 
-        Called once, before everything else. References such as `${env:...}` are already resolved.
+        This is called once, before all other methods. References such as `${env:...}` are already resolved.
         """
 
     @abstractmethod
     def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Awaitable[None]]:
-        """Begin to load; return for each endpoint an awaitable that ends when its requests can be decided.
+        """Start loading; return for each endpoint an awaitable that completes when its requests can be
+        decided.
 
-        An endpoint not in the result waits for all the others. An awaitable that raises ends the server.
+        An endpoint that is not in the result waits for all others. An awaitable that raises ends the server.
         """
 
     @abstractmethod
@@ -87,7 +90,7 @@ class Authorizer(ABC):
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[AclBinding]:
         """Return the matching ACLs without waiting, in no fixed order.
 
-        An `AclListing` is read while other clients are served; any other iterable is read at once.
+        The server reads an `AclListing` while it serves other clients, and any other iterable at once.
         """
 
     @property
@@ -96,7 +99,7 @@ class Authorizer(ABC):
         return ACL_COUNT_UNKNOWN
 
     def reconfigurable_configs(self) -> AbstractSet[str]:
-        """Return the settings that may change at run time (`Reconfigurable` in Kafka): none by default."""
+        """Return the settings that may change at run time (`Reconfigurable` in Kafka), by default none."""
         return frozenset()
 
     def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:  # noqa: B027 - nothing to refuse

@@ -1,6 +1,6 @@
-"""Questions to and answers of an authorizer (KIP-504); `plugin` has the interface itself.
+"""The parameters and results of an authorizer (KIP-504); `plugin` has the interface itself.
 
-Actions carry LITERAL patterns only: a request names resources, never sets of them.
+Actions have LITERAL patterns only: a request names resources, not sets of resources.
 """
 
 from collections.abc import Iterable
@@ -99,11 +99,12 @@ class AuthorizableRequestContext:
 
 
 class AuthorizerError(Exception):
-    """The root of errors of authorizers; a caller must deny the action."""
+    """The base class of errors of authorizers; a caller must deny the action."""
 
 
 class AuthorizerNotReadyError(AuthorizerError):
-    """The ACLs are not loaded yet; clients get UNKNOWN_SERVER_ERROR, as in Kafka (it has no own code)."""
+    """The ACLs are not loaded yet; clients get UNKNOWN_SERVER_ERROR, as in Kafka, which has no specific
+    code."""
 
 
 class InvalidActionError(AuthorizerError, ValueError):
@@ -111,7 +112,8 @@ class InvalidActionError(AuthorizerError, ValueError):
 
 
 def error_codes() -> "type[ErrorCode]":
-    """Return Kafka's error codes, imported at the first error: kio takes longer than this whole package."""
+    """Return Kafka's error codes, imported at the first error, because importing kio takes longer than
+    importing this package."""
     from kio.schema.errors import ErrorCode
 
     return ErrorCode
@@ -120,8 +122,8 @@ def error_codes() -> "type[ErrorCode]":
 class KafkaApiError(AuthorizerError):
     """An error sent to clients as its code, like `ApiException` in Kafka.
 
-    `message` None: the client shows its own text for the code. As in Kafka UNKNOWN_SERVER_ERROR has none, so
-    that unexpected errors reveal nothing. Raises ValueError for NONE.
+    `message` None: the client shows its own text for the code. As in Kafka, UNKNOWN_SERVER_ERROR has no
+    message, so that unexpected errors reveal nothing. Raises ValueError for NONE.
     """
 
     def __init__(self, code: "ErrorCode", message: str | None = None) -> None:
@@ -163,9 +165,9 @@ class AuthorizerServerInfo:
     broker_id: int
     endpoints: tuple[Endpoint, ...]
     inter_broker_endpoint: Endpoint
-    """One of the endpoints; the first if brokers use none among themselves."""
+    """One of the endpoints; the first one if there is no inter-broker endpoint."""
     early_start_listeners: frozenset[str] = frozenset()
-    """Listeners that must not wait for the ACLs, since the ACLs arrive through them (KIP-801)."""
+    """Listeners that must not wait for the ACLs, because the ACLs arrive through them (KIP-801)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +176,7 @@ class AclCreateResult:
 
     exception: KafkaApiError | None = None
     change_offset: int | None = field(default=None, compare=False)
-    """The offset of the first record of the whole request in the metadata log; None if it wrote none
-    there."""
+    """The offset of the request's first record in the metadata log, None if there is none."""
 
 
 SUCCESS: Final = AclCreateResult()
@@ -184,7 +185,7 @@ SUCCESS: Final = AclCreateResult()
 
 @dataclass(frozen=True, slots=True)
 class AclBindingDeleteResult:
-    """The result of deleting one matching ACL: without `exception` it is gone."""
+    """The result of deleting one matching ACL: without `exception` it is deleted."""
 
     acl_binding: AclBinding
     exception: KafkaApiError | None = None
@@ -192,7 +193,7 @@ class AclBindingDeleteResult:
 
 @dataclass(frozen=True, slots=True)
 class AclDeleteResult:
-    """The result of one filter: its matches, each with its own result, or why the filter failed."""
+    """The result of one filter: its matches with their results, or the error of the filter."""
 
     acl_binding_delete_results: tuple[AclBindingDeleteResult, ...] = ()
     exception: KafkaApiError | None = field(default=None)
@@ -209,8 +210,8 @@ class AclDeleteResult:
 class AclFaultError(AuthorizerError):
     """An ACL could not be applied; the index is unchanged.
 
-    A fault of the log or of its reader, never of a client: the node must not decide by an index that no
-    longer follows the log.
+    The log or its reader is faulty, never a client: the node must not decide with an index that differs from
+    the log.
     """
 
 
@@ -227,4 +228,4 @@ class UnknownAclIdError(AclFaultError):
 
 
 class InvalidAclError(AclFaultError):
-    """An ACL that could never match as its author meant."""
+    """An ACL that could never match as its author intended."""
