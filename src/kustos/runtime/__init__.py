@@ -1,4 +1,5 @@
-"""The only home of time, randomness and files, real here and replaceable in tests; texts for people."""
+"""Time, randomness and files, which tests can replace, and texts for people. No other package reads clocks or
+draws random numbers."""
 
 from kustos.runtime.clock import Clock, PacedCounts, SystemClock, stopwatch_ns
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_nonce, random_text

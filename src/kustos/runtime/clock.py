@@ -1,4 +1,4 @@
-"""Sources of time, and what is said only once in a while."""
+"""Sources of time, and a limit for repeated log lines."""
 
 import math
 import time
@@ -7,22 +7,22 @@ from collections.abc import Hashable
 from typing import Final, Protocol
 
 SINCE_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Linux' monotonic clock stops while a machine is suspended or its virtual machine is moved; this one
-continues, so that sessions and tokens expire in time. macOS' monotonic clock continues anyway."""
+"""Linux' monotonic clock stops while a machine is suspended or its virtual machine is moved; this clock
+continues, so sessions and tokens expire on time. The monotonic clock of macOS also continues."""
 
 
 stopwatch_ns: Final = time.perf_counter_ns
-"""Returns nanoseconds on a clock for the time that work takes; only differences are meaningful."""
+"""Returns nanoseconds of a clock that measures durations; only differences are meaningful."""
 
 
 class Clock(Protocol):
-    """A source of time; machines take one so that tests can set it."""
+    """A source of time; state machines have one as a parameter so that tests can replace it."""
 
     def wall_ms(self) -> int:
         """Return milliseconds since the Unix epoch."""
 
     def monotonic_ms(self) -> int:
-        """Return milliseconds on a clock that never goes back and runs on while the machine sleeps.
+        """Return milliseconds of a clock that never goes back and continues while the machine is suspended.
 
         Only differences are meaningful. The event loop uses another clock.
         """
@@ -38,15 +38,16 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
-        """Return milliseconds on a clock that never goes back and runs on while the machine sleeps."""
+        """Return milliseconds of a clock that never goes back and continues while the machine is
+        suspended."""
         return time.clock_gettime_ns(SINCE_BOOT) // 1_000_000
 
 
 class PacedCounts:
-    """Counts, by kind, what may happen too often for a line of the log each time.
+    """Counts events by kind and limits their log lines.
 
-    The first of a kind is said at once, then one in `every_s` seconds. Whoever uses it bounds the kinds: each
-    is held.
+    The first event of a kind is logged at once, then one line every `every_s` seconds. The caller must bound
+    the number of kinds, because each has an entry.
     """
 
     def __init__(self, every_s: float) -> None:
@@ -61,7 +62,7 @@ class PacedCounts:
         return len(self._said_s)
 
     def due(self, kind: Hashable, now_s: float) -> int:
-        """Count one; return how many there were since the last line if another is due, else 0."""
+        """Count an event; return the number of events since the last line if another line is due, else 0."""
         self._counted[kind] += 1
         if now_s - self._said_s.get(kind, -math.inf) < self._every_s:
             return 0

@@ -7,11 +7,11 @@ from typing import Final, Protocol
 TEXT_BITS: Final = 130
 TEXT_SOURCE_SIZE_BYTES: Final = -(-TEXT_BITS // 8)
 NONCE_CHARACTERS: Final = 26
-"""Five bits each: 130, as Kafka's nonces have."""
+"""The number of five-bit letters: 130 bits, as in Kafka's nonces."""
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PAIRS: Final = tuple(first + second for first in _DIGITS for second in _DIGITS)
 _NONCE_LETTERS: Final = _DIGITS[:32].encode() * 8
-"""The letter for each byte; every letter stands for as many."""
+"""The letter for each byte; each letter has the same number of bytes."""
 
 
 class Entropy(Protocol):
@@ -31,7 +31,7 @@ class SystemEntropy:
 
     def token_bytes(self, size: int) -> bytes:
         """Return `size` unpredictable bytes."""
-        # what `secrets` calls, without the modules that it loads into every program that decides
+        # the function behind `secrets`, without the modules that `secrets` imports
         return os.urandom(size)
 
     def uuid(self) -> uuid.UUID:

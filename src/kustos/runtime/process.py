@@ -12,18 +12,19 @@ from functools import cache
 from typing import Final
 
 SHORT_SWITCH_INTERVAL_S: Final = 0.0001
-"""How long a thread holds the interpreter while the event loop wants it: each system call of the loop may
-wait that long, and an import makes hundreds."""
+"""The time that a thread may hold the interpreter while the event loop waits: each system call of the loop
+may wait that long, and an import makes hundreds."""
 
 COLLECTED_AFTER: Final = (1_000, 10, 200)
-"""How many new objects that stay there are between two runs of the cyclic garbage collector over the youngest
-ones, how many such runs between two over those that survived one, and how many of these between two over all:
-these 2 million objects are what some 20,000 connections have."""
+"""The thresholds of the cyclic garbage collector: the number of new objects between two collections of the
+youngest generation, the number of these between two collections of the middle generation, and the number of
+those between two full collections. Their product, 2 million objects, is the number of objects of some 20,000
+connections."""
 
 USUAL_SWITCH_INTERVAL_S: Final = sys.getswitchinterval()
 
 _SHORT: Final[list[None]] = []
-"""One entry per active `short_switch_interval`; when the last one ends, the usual interval returns."""
+"""One entry per active `short_switch_interval`; when the last one ends, the usual interval is restored."""
 
 _RESTS: Final[list[None]] = []
 """One entry per active `garbage_collection_paused`."""
@@ -40,10 +41,10 @@ OUT_OF_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Disable Python's cyclic garbage collector, which would scan a growing heap again and again.
+    """Disable Python's cyclic garbage collector, which would scan a growing heap repeatedly.
 
-    Several may overlap and end in any order; after the last one the collector is enabled again, if it was
-    before the first.
+    Several may overlap and end in any order; after the last one, the collector is enabled again if it was
+    enabled before the first.
     """
     if gc.isenabled():
         _WAS_AWAKE.append(None)
@@ -59,34 +60,37 @@ def garbage_collection_paused() -> Iterator[None]:
 
 
 def release_freed_memory() -> None:
-    """Give the memory that was freed back to the system, where the C library can (glibc's `malloc_trim`).
+    """Return freed memory to the operating system if the C library supports it (glibc's `malloc_trim`).
 
-    glibc keeps what was freed below anything that is still in use, so the memory of thousands of connections
-    would stay for ever. It takes about a third of a millisecond for each megabyte, and all threads wait.
+    glibc keeps freed memory below memory that is still in use, so the process would keep the memory of
+    thousands of connections. The call takes about a third of a millisecond for each megabyte, and all threads
+    wait.
     """
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def freeze_objects() -> None:
-    """Exclude all current objects, garbage or not, from collection; call before it is enabled again.
+    """Exclude all current objects, including garbage, from collection; call it before the collector is
+    enabled again.
 
-    For use after making hundreds of thousands of long-lived objects: the collector would scan them all at
-    once, again and again. Objects freed later must not need the collector: those of a client do not, since no
-    closed connection is part of a cycle.
+    Use it after the creation of hundreds of thousands of long-lived objects, which the collector would
+    otherwise scan repeatedly. Frozen objects must not need the collector to be freed: objects of clients do
+    not, because no closed connection is part of a cycle.
     """
     gc.freeze()
 
 
 def freeze_until_exit() -> None:
-    """Do as `freeze_objects`, and free the objects when the process ends: some libraries miss theirs then."""
+    """Freeze objects as `freeze_objects` does, and unfreeze them at exit, because some libraries need
+    this."""
     freeze_objects()
     _thaw_at_exit()
 
 
 @cache
 def freeze_imports() -> None:
-    """Do so once in a process: most of its objects are those that it has imported by then."""
+    """Call it once in a process: most of its objects are those that it has imported by then."""
     freeze_until_exit()
 
 
@@ -96,24 +100,24 @@ def _thaw_at_exit() -> None:
 
 
 def collect_frozen() -> None:
-    """Let the collector look at all objects again, and free what is garbage among them."""
+    """Let the collector scan all objects again, and free the garbage among them."""
     gc.unfreeze()
     gc.collect()
 
 
 def collect_seldom() -> None:
-    """Let the collector look at young objects as often as always, and at all of them seldom.
+    """Let the collector scan young objects as often as usual, and all objects rarely.
 
-    By default it traverses all objects whenever a fourth of them is new, so that with 2,000 connections the
-    event loop stood still for 76 ms, again and again. Objects of closed connections and of answered requests
-    are freed without the collector.
+    By default it traverses all objects whenever a fourth of them is new, so with 2,000 connections it
+    repeatedly stopped the event loop for 76 ms. Objects of closed connections and of answered requests are
+    freed without the collector.
     """
     gc.set_threshold(*COLLECTED_AFTER)
 
 
 @contextmanager
 def short_switch_interval() -> Iterator[None]:
-    """Let the event loop get the interpreter quickly while another thread works for long.
+    """Let the event loop get the interpreter quickly while another thread has long work.
 
     Enter it on the event loop only; several may overlap and end in any order.
     """
@@ -133,19 +137,20 @@ def is_out_of_descriptors(error: OSError) -> bool:
 
 
 def is_out_of_room(error: OSError) -> bool:
-    """Return whether an operation failed for lack of room: on the disk, in a quota, in a file."""
+    """Return whether an operation failed because the disk is full, a quota is exhausted, or the file is too
+    large."""
     return error.errno in OUT_OF_ROOM
 
 
 def descriptor_limit() -> int:
-    """Return how many descriptors the process may have open (the soft RLIMIT_NOFILE)."""
+    """Return the number of descriptors that the process may have open (the soft RLIMIT_NOFILE)."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def raise_descriptor_limit() -> int:
     """Raise the soft limit to the hard one, also for later child processes; return the former limit.
 
-    The limit stays where the system refuses (macOS has an infinite hard limit that it does not grant).
+    The limit does not change if the system refuses (macOS has an infinite hard limit that it does not grant).
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:

@@ -1,9 +1,9 @@
-"""Durable storage: the few file operations that the metadata log needs.
+"""Durable storage: the file operations of the metadata log.
 
-A small interface, so that tests can replace it with a failing, signalling or simulated disk. Durability is
-defined here: file contents are durable after `sync`, a file's existence after its folder is synced. Each
-operation first opens all the files it needs: one that fails for lack of a file descriptor (EMFILE, ENFILE)
-has changed nothing.
+The interface is small, so that tests can replace it with a failing, signalling or simulated disk. It defines
+durability: file contents are durable after `sync`, a file's existence is durable after a sync of its
+directory. Each operation first opens all files that it needs, so an operation that fails because it lacks a
+file descriptor (EMFILE, ENFILE) has changed nothing.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 PRIVATE_FILE_MODE: Final = 0o600
-"""For files with secrets; the log and its snapshots hold keys derived from passwords."""
+"""The mode of files with secrets: the log and its snapshots contain keys derived from passwords."""
 DEFAULT_FILE_MODE: Final = 0o644
 DIRECTORY_MODE: Final = 0o777
 """Less the bits of the process's umask, like `os.mkdir`."""
 REWRITTEN_BYTES: Final = 1024 * 1024
-"""How much of a file is in memory at once while it is rewritten."""
+"""The number of bytes of a file in memory while it is rewritten."""
 PART_SUFFIX: Final = ".part"
 """Suffix of a file that is still being written; Kafka treats snapshots with it as unfinished, too."""
 
@@ -47,7 +47,8 @@ class AppendFile(Protocol):
 
 
 class FixedFile(Protocol):
-    """An open file whose content is overwritten in place, by as many bytes, too few for a disk to tear."""
+    """An open file whose content is overwritten in place by the same number of bytes, few enough for an
+    atomic write."""
 
     def overwrite(self, data: bytes) -> None:
         """Overwrite the file's beginning with `data`; it reaches the disk some time later."""
@@ -88,7 +89,7 @@ class Storage(Protocol):
         """Open an existing file, to overwrite its content in place."""
 
     def write(self, path: Path, data: bytes, mode: int = DEFAULT_FILE_MODE) -> None:
-        """Write a file durably and atomically: readers see all of it or the old one."""
+        """Write a file durably and atomically: readers see the complete new file or the old one."""
 
     def write_pieces(self, path: Path, pieces: Iterable[bytes], mode: int = DEFAULT_FILE_MODE) -> None:
         """Write a file as `write` does, piece by piece.
@@ -148,7 +149,7 @@ class FileSystemStorage:
             with _synced(path.parent):
                 path.mkdir(mode, exist_ok=True)
         except OSError:
-            # the next attempt must not take an unsynced name for a durable one
+            # the next attempt must not treat an unsynced name as durable
             with contextlib.suppress(OSError):
                 path.rmdir()
             raise
@@ -171,7 +172,7 @@ class FileSystemStorage:
         return _PosixFixedFile(path)
 
     def write(self, path: Path, data: bytes, mode: int = DEFAULT_FILE_MODE) -> None:
-        """Write a file durably and atomically: readers see all of it or the old one."""
+        """Write a file durably and atomically: readers see the complete new file or the old one."""
         self.write_pieces(path, (data,), mode)
 
     def write_pieces(self, path: Path, pieces: Iterable[bytes], mode: int = DEFAULT_FILE_MODE) -> None:
@@ -179,7 +180,7 @@ class FileSystemStorage:
 
         Errors raised by `pieces` propagate; then, as after any failure, no file is written.
         """
-        # the file is created with its final mode: a secret is never readable, not even for a moment
+        # the file is created with its final mode, so a secret is never readable by others
         part = path.with_name(path.name + PART_SUFFIX)
         with _synced(path.parent):
             self._write_part(part, pieces, mode)
@@ -235,7 +236,7 @@ class FileSystemStorage:
 
         The file's mode becomes 0600, even if it existed. It is a POSIX lock like that of Java's
         `FileChannel.lock`, so a broker and kustos exclude each other. Such a lock belongs to the process, so
-        a second lock on the path within one process is refused explicitly.
+        this function refuses a second lock on the path within one process.
         """
         return _PosixLock(path)
 
@@ -299,10 +300,10 @@ class _PosixLock:
         self._path = path.resolve()
         if self._path in _LOCKED_HERE:
             raise StorageLockedError(f"`{path.parent}` is already open for writing in this process")
-        # anyone who can open it can take a read lock, and keep a node from ever starting
+        # any process that can open it can take a read lock and prevent the start of a node
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE_MODE)
         with contextlib.suppress(PermissionError):
-            # an existing file may be from an earlier version; another user's file stays as it is
+            # an existing file may be from an earlier version; another user's file is not changed
             os.fchmod(self._descriptor, PRIVATE_FILE_MODE)
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Texts of people and for people: hand-written files, read up to a limit; errors and lists in words."""
+"""Texts from and for people: reads hand-written files up to a limit, and formats errors and lists."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ class TextFileError(Exception):
 
 
 def reason_of(error: OSError) -> str:
-    """Return why the system refused, in lower case, and what to do about a missing permission."""
+    """Return the reason of a system error in lower case, and the remedy for a missing permission."""
     # other libraries set their own text, but the number is the system's
     text = os.strerror(error.errno) if error.errno else error.strerror or str(error)
     reason = (text or REASONLESS).lower()
@@ -23,7 +23,7 @@ def reason_of(error: OSError) -> str:
 
 @contextmanager
 def naming_the_setting(host: str, port: int, key: str) -> Iterator[None]:
-    """Make an OSError of binding an address name the address and the setting that it comes from."""
+    """Add the address and its setting to an OSError of binding an address."""
     try:
         yield
     except OSError as error:
@@ -36,7 +36,7 @@ def words_of(error: BaseException) -> str:
     if not isinstance(error, OSError) or not error.errno:
         return str(error)
     if error.filename is None:
-        # event loops put their context here, such as the address
+        # event loops store their context here, such as the address
         return error.strerror or reason_of(error)
     return f"`{error.filename}`: {reason_of(error)}"
 
@@ -72,11 +72,11 @@ def text_of_bytes(data: bytes, name: str) -> str:
 
 
 _LIKENESS: Final = 0.8
-"""How similar a name must be to be suggested in place of another, from 0 to 1."""
+"""The minimum similarity of a suggested name, from 0 to 1."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return "did you mean ..." with the known name that is most alike, an empty text if none is."""
+    """Return "did you mean ..." with the most similar known name, an empty text if none is similar."""
     from difflib import get_close_matches
 
     alike = get_close_matches(name, list(known), n=1, cutoff=_LIKENESS)
@@ -84,7 +84,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 LISTED_MAX: Final = 8
-"""Items of a list that a text spells out; it counts the rest, and JSON has all."""
+"""The number of list items that a text names; it counts the others, and JSON has all."""
 
 
 def listed(items: Sequence[str], last: str, shown_max: int = LISTED_MAX) -> str:

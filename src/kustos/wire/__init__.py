@@ -1,4 +1,4 @@
-"""Bytes, no IO: frames, headers, exact message codecs, primitives, record batches, DER."""
+"""Bytes without IO: frames, headers, exact message codecs, primitives, record batches, DER."""
 
 from kustos.wire.api_keys import ApiKey, api_constant, api_name, names_software
 from kustos.wire.batch_headers import (

@@ -14,7 +14,7 @@ SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 @unique
 class ApiKey(IntEnum):
-    """The APIs that this code names; it handles all others by number."""
+    """The APIs that kustos refers to by name; it handles all others by number."""
 
     PRODUCE = 0
     FETCH = 1

@@ -1,9 +1,9 @@
-"""The headers of the batches in a payload of Produce or Fetch, read without touching a record.
+"""Parses the headers of the batches in a payload of Produce or Fetch, without reading records.
 
-The gateway must know whether a payload is transactional, whether it smuggles in control batches, and which
-producer id it has; it never needs a record. Message sets of magic 0 and 1, which old clients and mirrors
-still send, are walked message by message. Upstream verifies checksums: a header that lies about its records
-cannot gain a permission, because every bit that is authorized is read here.
+The gateway needs to know whether a payload is transactional, whether it contains control batches, and its
+producer id; it never needs records. Message sets of magic 0 and 1, which old clients and mirrors still send,
+are parsed message by message. Upstream verifies checksums: a wrong header cannot gain a permission, because
+this module reads every bit that is authorized.
 """
 
 import struct
@@ -26,13 +26,13 @@ _LENGTH_AT: Final = 8
 _LENGTH: Final = struct.Struct(">i")
 _LEGACY: Final = struct.Struct(">qiIbb")
 _LEGACY_OVERHEAD_BYTES: Final = {0: 14, 1: 22}
-"""CRC, magic, attributes, (timestamp,) key length, value length: a message cannot be shorter."""
+"""The minimum size of a message: CRC, magic, attributes, (timestamp,) key length, value length."""
 
 
 class BatchHeader(NamedTuple):
     """The header of one batch, or of one message of magic 0 or 1. Sizes in bytes.
 
-    A named tuple is made in a fifth of the time that a frozen dataclass takes, and each Produce has some.
+    This is a named tuple because its creation takes a fifth of the time of a frozen dataclass.
     """
 
     magic: int
@@ -67,10 +67,10 @@ class BatchHeader(NamedTuple):
 
 
 def batch_headers(records: bytes) -> Iterator[BatchHeader]:
-    """Yield the header of each batch; the payload must consist of whole batches exactly.
+    """Yield the header of each batch; the payload must consist of complete batches.
 
-    Raises `CorruptBatchError`, when the walk reaches it, for a batch that is cut short, claims an
-    impossible length, or has a magic other than 0, 1 and 2. The caller handles a null payload.
+    Raises `CorruptBatchError` at the first batch that is truncated, has an invalid length, or has a magic
+    other than 0, 1 and 2. The caller handles a null payload.
     """
     position, total = 0, len(records)
     while position < total:
@@ -80,9 +80,9 @@ def batch_headers(records: bytes) -> Iterator[BatchHeader]:
 
 
 def whole_batches(records: bytes | memoryview) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield (position, header) of each whole batch of fetched records; the last may be cut short.
+    """Yield (position, header) of each complete batch of fetched records; the last one may be truncated.
 
-    Raises `CorruptBatchError` as `batch_headers` does, but not for the batch that is cut short.
+    Raises `CorruptBatchError` as `batch_headers` does, but not for the truncated last batch.
     """
     position = 0
     while (end := _whole_end(records, position)) is not None:
@@ -91,23 +91,24 @@ def whole_batches(records: bytes | memoryview) -> Iterator[tuple[int, BatchHeade
 
 
 def offset_after(records: bytes | memoryview, offset: int) -> int:
-    """Return the offset after the last whole batch of fetched records; `offset` if there is none.
+    """Return the offset after the last complete batch of fetched records, `offset` if there is none.
 
-    Of all but the last one only the length is read. Raises `CorruptBatchError` as `whole_batches` does.
+    Only the length of the batches before the last one is read. Raises `CorruptBatchError` as `whole_batches`
+    does.
     """
     last, position = -1, 0
     while (end := _whole_end(records, position)) is not None:
         last, position = position, end
     if last < 0:
         return offset
-    # the offset of a message that wraps others is that of the last of them (KIP-31)
+    # the offset of a wrapper message is the offset of its last inner message (KIP-31)
     header = _header(records, last)
-    # a batch that holds `offset` may begin before it, none ends before it
+    # a batch that contains `offset` may begin before it, but none ends before it
     return max(offset, header.base_offset + header.last_offset_delta + 1)
 
 
 def _whole_end(records: bytes | memoryview, position: int) -> int | None:
-    """Return where the batch at a position ends, None if the bytes end before."""
+    """Return the end of the batch at a position, None if the bytes end before."""
     rest = len(records) - position
     if rest <= _MAGIC_AT:
         return None
@@ -126,7 +127,7 @@ def is_one_plain_batch(data: bytes, start: int, end: int) -> bool:
         fields[3] == 2
         and LENGTH_END + fields[1] == end - start
         and not fields[5] & TRANSACTIONAL_BIT
-        # last offset delta and count, as `batch_headers` demands them
+        # last offset delta and count, with the same checks as in `batch_headers`
         and fields[6] >= 0
         and fields[12] >= 0
     )
@@ -144,7 +145,8 @@ def _header(records: bytes | memoryview, position: int) -> BatchHeader:
 
 
 def _fields(records: bytes | memoryview, position: int) -> tuple[int, ...]:
-    """Return the fields of a header of magic 2 that the records may have; raise `CorruptBatchError`."""
+    """Return the fields of a header of magic 2, checked against the records' size; raise
+    `CorruptBatchError`."""
     if len(records) - position < HEADER_SIZE_BYTES:
         raise CorruptBatchError("the payload ends inside a batch header")
     fields = HEADER.unpack_from(records, position)

@@ -1,14 +1,14 @@
 """Exact codecs of Kafka's messages, compiled from their schemas.
 
-kio has the schemas (every API and version of Kafka 4.3.1) and a native reader; an authorizing proxy needs
-more from a reader: proof that a frame was consumed to its last byte and that no varint was over-long, the
-unknown tagged fields, and times and error codes as bare numbers, so that a message can be re-encoded byte for
-byte. So the schemas are kio's, as text (`schemas`), and the code that walks them is generated
+kio has the schemas (every API and version of Kafka 4.3.1) and a native reader, but an authorizing proxy needs
+more from a reader. It must prove that a frame was consumed to its last byte and that no varint was over-long,
+report unknown tagged fields, and return times and error codes as integers, so that a message can be encoded
+again byte for byte. So kustos uses kio's schemas as text (`schemas`) and generates the code for them
 (`generate.py`), one reader and writer per struct. Tests compare both with kio's.
 
-Reading accepts exactly the canonical encoding, with two liberties that Kafka's own reader has:
-tagged fields may be given explicitly at their default, and unknown tagged fields are skipped (they
-are reported, so that the caller re-encodes the message without them).
+Readers accept only the canonical encoding, with two exceptions, as in Kafka's own reader: tagged fields may
+explicitly have their default, and unknown tagged fields are skipped and reported, so that the caller encodes
+the message without them.
 """
 
 import struct
@@ -38,15 +38,15 @@ from kustos.wire.schemas import APIS, Field, Kind, Struct, schema_of
 from kustos.wire.source import bad, short, too_many
 
 ELEMENTS_PER_MESSAGE_MAX: Final = 10_000_000
-"""Most array elements and tagged fields in one message, at all depths; the metadata of a million partitions
-has fewer."""
+"""The maximum number of array elements and tagged fields in one message, at all depths; the metadata of a
+million partitions has fewer."""
 
 READER_ERRORS: Final = (IndexError, struct.error, UnicodeDecodeError, MalformedMessageError)
-"""What a generated reader raises; `MessageCodec.error_of` says what it means."""
+"""The exceptions of a generated reader, which `MessageCodec.error_of` translates."""
 
 
 WRITER_ERRORS: Final = (ValueError, AttributeError, struct.error, TypeError)
-"""What a generated writer raises for a value that does not fit."""
+"""The exceptions of a generated writer for a value that it cannot encode."""
 
 
 class Decoded(NamedTuple):
@@ -57,11 +57,11 @@ class Decoded(NamedTuple):
 
 
 class SplitReader(NamedTuple):
-    """Reads a struct in two parts, around one field of it that the caller reads or lets pass.
+    """Reads a struct in two parts: before and after one field, which the caller reads or skips.
 
-    `head(buffer, position, end, limits)` returns ((struct, length of the field), position), and
-    `tail(struct, buffer, position, end, limits)` returns (struct, position). `limits` is a list of one
-    number, of elements and tagged fields that may be read; unknown tags are appended to it. Both raise
+    `head(buffer, position, end, limits)` returns ((struct, length of the field), position), and `tail(struct,
+    buffer, position, end, limits)` returns (struct, position). `limits` is a list with one number, the
+    maximum number of elements and tagged fields; unknown tags are appended to it. Both raise
     `EndsEarlyError`, `IndexError` or `struct.error` if the buffer ends too early.
     """
 
@@ -73,8 +73,8 @@ class MessageCodec:
     """Reads and writes one version of one message.
 
     `struct("TopicProduceData")` returns the class of a nested struct by its name in Kafka's schema; call it
-    with fields to make a value, with defaults for the missing ones. `newest` is the same message in its
-    newest version: tagged fields that only that one has are refused, as Kafka's reader does.
+    with fields to create a value, with defaults for missing fields. `newest` is the same message in its
+    newest version: as in Kafka's reader, tagged fields that only the newest version has are refused.
     """
 
     def __init__(self, schema: Struct, newest: Struct | None = None) -> None:
@@ -123,7 +123,7 @@ class MessageCodec:
         for field in fields:
             if field.tag is not None:
                 namespace[f"default_{name}_{field.name}"] = makers[field.name]
-                # writers compare with this one, which nobody changes
+                # writers compare values with this instance, which is never changed
                 namespace[f"unset_{name}_{field.name}"] = makers[field.name]()
         make_reader(fields, name, namespace, self.flexible, self._other_tags(name))
         make_writer(fields, name, namespace, self.flexible)
@@ -142,7 +142,7 @@ class MessageCodec:
         """
         if f"{action}_{self.name}_in_parts" not in self._namespace:
             root = self.name
-            # a struct whose elements have no arrays is read and written in one go
+            # a struct whose elements have no arrays is read and written as a whole
             names = {root} | {
                 name
                 for name, fields in self._fields.items()
@@ -169,8 +169,8 @@ class MessageCodec:
     ) -> tuple[Message, int, bool]:
         """Return (message, offset after it, whether unknown tags were skipped).
 
-        Raise `MalformedMessageError` for anything but the canonical encoding, and `TooManyElementsError`,
-        before reading them, for more than `element_limit` array elements and tagged fields.
+        Raise `MalformedMessageError` if the encoding is not canonical, and `TooManyElementsError`, before
+        reading them, for more than `element_limit` array elements and tagged fields.
         """
         unknown: list[int] = [element_limit]
         try:
@@ -182,7 +182,7 @@ class MessageCodec:
     def error_of(
         self, error: Exception, element_limit: int = ELEMENTS_PER_MESSAGE_MAX
     ) -> MalformedMessageError:
-        """Return what a generated reader's error, one of `READER_ERRORS`, means, with the message's name."""
+        """Translate an error of a generated reader (`READER_ERRORS`), with the message's name."""
         name = f"`{self.name}` v{self.version}"
         match error:
             case UnicodeDecodeError():
@@ -206,15 +206,15 @@ class MessageCodec:
         return Decoded(message, had_unknown_tags)
 
     def bytes_follow(self, count: int) -> MalformedMessageError:
-        """Return the error for a message that ends before its buffer."""
+        """Return the error for a message that ends before the end of its buffer."""
         return MalformedMessageError(f"{count} bytes follow after `{self.name}` v{self.version}")
 
     def unencodable(self, error: Exception) -> UnencodableMessageError:
-        """Return what a generated writer's error, one of `WRITER_ERRORS`, means, with the message's name."""
+        """Translate an error of a generated writer (`WRITER_ERRORS`), with the message's name."""
         return UnencodableMessageError(f"`{self.name}` v{self.version}: {error}")
 
     def split(self, struct_type: type[Message], at: str) -> "SplitReader":
-        """Return the readers of what is around the field `at` of a struct: an array, or bytes."""
+        """Return the readers of the parts before and after the field `at` of a struct: an array, or bytes."""
         name = struct_type.__name__
         if f"head_{name}" not in self._namespace:
             make_split_reader(self._fields[name], name, self._namespace, self.flexible, at)
@@ -232,7 +232,8 @@ class MessageCodec:
     def outliner(
         self, struct_type: type[Message], at: str
     ) -> Callable[[bytes, int, int, list[int]], tuple[Any, int]]:
-        """Return what finds the field `at` of a nested struct and where it ends, and checks nothing else.
+        """Return a function that finds the field `at` of a nested struct and the end of the struct, without
+        other checks.
 
         Arguments and errors are those of a `reader`.
         """
@@ -251,11 +252,12 @@ class MessageCodec:
         return [each for inner in found for each in (inner, *self._nested(inner))]
 
     def untagged(self, struct_type: type[Message]) -> list[str]:
-        """Return the fields of a struct that are always there, in order."""
+        """Return the untagged fields of a struct, in order."""
         return [field.name for field in self._fields[struct_type.__name__] if field.tag is None]
 
     def encode_tags(self, message: Message) -> bytes:
-        """Return the tagged fields of a struct as they end it in a flexible version: their number first."""
+        """Return the encoded tagged fields at the end of a struct in a flexible version, with their number
+        first."""
         name = type(message).__name__
         if f"tags_{name}" not in self._namespace:
             make_tags_writer(self._fields[name], name, self._namespace)
@@ -273,10 +275,10 @@ class MessageCodec:
         return bytes(out)
 
     def encode_with_items(self, value: Message, count: int, items: bytes | bytearray) -> bytes:
-        """Return the bytes of a struct of this message whose last field holds already encoded items.
+        """Return the bytes of a struct of this message whose last field consists of encoded items.
 
-        That field is an array, empty in `value`. This lets a message too large for one turn of an event loop
-        be written piece by piece; a count of 0 gives the plain struct. Raise `UnencodableMessageError`.
+        That field is an array, empty in `value`. So a message that is too large for one turn of the event
+        loop can be encoded in parts; a count of 0 gives the plain struct. Raise `UnencodableMessageError`.
         """
         out = bytearray()
         try:
@@ -297,7 +299,7 @@ class MessageCodec:
         return b"".join((out, mark, items, tags))
 
     def new(self, **values: Any) -> Message:
-        """Return a message with these fields, the others at their defaults."""
+        """Return a message with these fields and defaults for all others."""
         return self.root(**values)
 
 

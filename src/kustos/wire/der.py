@@ -1,7 +1,7 @@
-"""DER (X.690) as far as certificates, names and key stores need it: tags of one byte, definite lengths.
+"""The parts of DER (X.690) that certificates, names and key stores use: one-byte tags, definite lengths.
 
-Each element must lie within the bytes around it. As in OpenSSL and Java, a length may have more bytes than it
-needs, a text may have characters that its type forbids, and a set may be unsorted.
+Each element must be within its parent. As in OpenSSL and Java, a length may have more bytes than necessary, a
+text may contain characters that its type forbids, and a set may be unsorted.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class DerTag(IntEnum):
 
 
 _LENGTH_MAX_BYTES: Final = 4
-"""The largest store has 4 MiB."""
+"""The maximum number of length bytes: the largest store has 4 MiB."""
 
 
 class DerError(ValueError):

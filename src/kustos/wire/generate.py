@@ -1,13 +1,13 @@
 """Generates the source of exact readers and fast writers from schemas.
 
 A generated reader has the shape `read_X(buf, pos, end, unknown) -> (struct, position)`. The first entry of
-`unknown` is how many more array elements and tagged fields may be read, at all depths; the reader appends the
-tags that the schema does not have. A generated writer has the shape `write_X(s, out)` and appends to a
-bytearray. Neighbouring fields of fixed width are read and written by one `struct` call. Readers may raise
-IndexError, struct.error and UnicodeDecodeError, which the codec translates.
+`unknown` is the number of array elements and tagged fields that may still be read, at all depths; the reader
+appends tags that are not in the schema. A generated writer has the shape `write_X(s, out)` and appends to a
+bytearray. One `struct` call reads or writes adjacent fields of fixed width. Readers may raise IndexError,
+struct.error and UnicodeDecodeError, which the codec translates.
 
 Functions in parts, `read_X_in_parts(.., pause)` and `write_X_in_parts(.., pause)`, are generators of the same
-code. They count the array elements down in the first entry of `pause`, and yield once it is used up.
+code. They decrement the first entry of `pause` for each array element, and yield when it reaches zero.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -30,10 +30,10 @@ FIXED: Final = {
 }
 
 _IMMUTABLE: Final = (int, str, bytes, float, type(None))
-"""Values that all structs may share."""
+"""Immutable values that all structs may share."""
 
 STRING_SIZE_MAX_BYTES: Final = 0x7FFF
-"""Kafka's generated readers and writers refuse longer strings, also where the encoding could hold them."""
+"""Kafka's generated readers and writers refuse longer strings, even if the encoding allows them."""
 
 
 def read_length(source: Source, compact: bool, wide: bool) -> None:
@@ -132,7 +132,7 @@ def _read_tags(
 
 
 def _fixed_runs(fields: Sequence[Field]) -> Iterator[list[Field]]:
-    """Group neighbours of fixed width, which one `struct` call reads or writes together."""
+    """Group adjacent fields of fixed width, which one `struct` call reads or writes together."""
     run: list[Field] = []
     for field in fields:
         if field.kind in FIXED and not field.is_array:
@@ -190,7 +190,8 @@ def make_reader(
 def make_split_reader(
     fields: Sequence[Field], name: str, namespace: dict[str, Any], flexible: bool, at: str
 ) -> None:
-    """Put `head_<name>` and `tail_<name>` into the namespace: readers of what is around the field `at`.
+    """Put `head_<name>` and `tail_<name>` into the namespace: readers of the parts before and after the field
+    `at`.
 
     The head returns ((struct, length of the field), position), and leaves the field None in the struct; the
     tail gets the struct. The length counts elements or bytes, and is -1 for null.
@@ -312,7 +313,7 @@ def make_writer(
 
 
 def make_tags_writer(fields: Sequence[Field], name: str, namespace: dict[str, Any]) -> None:
-    """Put `tags_<name>` into the namespace: the writer of a struct's tagged fields alone."""
+    """Put `tags_<name>` into the namespace: the writer of only the tagged fields of a struct."""
     source = Source(namespace, flexible=True)
     _write_tags(source, fields, name)
     source.add("return None")

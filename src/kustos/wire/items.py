@@ -1,7 +1,7 @@
-"""Reads a message whose list of items may be large in parts, so that one message takes no long turn.
+"""Reads a message with a possibly large list of items in parts, so that no turn of the event loop is long.
 
-What is around the list is read at once, the items on demand. The end is checked after the last part: a
-message is exact only if it was read to its end.
+The fields around the list are read at once, the items on demand. The end is checked after the last part: a
+message is valid only if it was read to its end.
 """
 
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ from kustos.wire.primitives import MalformedMessageError, TooManyElementsError
 
 
 class ItemReader:
-    """The message that fills the buffer from `offset` to its end, with the list `at` still to be read.
+    """The message that fills the buffer from `offset` to its end, with the unread list `at`.
 
-    `message` holds the fields before the list at once, those after it from the last part on; its list is
-    None. Raise `MalformedMessageError`, as `read` does.
+    `message` has the fields before the list from the start, and the fields after it from the last part on;
+    its list is None. Raise `MalformedMessageError`, as `read` does.
     """
 
     def __init__(self, codec: MessageCodec, buffer: bytes, offset: int, at: str) -> None:
@@ -41,13 +41,13 @@ class ItemReader:
                 raise TooManyElementsError
 
     def whole(self) -> PartReader:
-        """Return the reader of the whole message, its list included, however large one item is."""
+        """Return the reader of the whole message with its list, for items of any size."""
         return PartReader(self._codec, self._buffer, self._offset)
 
     def read(self, bytes_max: int) -> tuple[list[Message], int]:
-        """Return the next items and their size: one at least, and no further one beyond so many bytes.
+        """Return the next items and their size: at least one item, and no further ones beyond this size.
 
-        There are none once all were read. The first one alone may be of any size.
+        The result is empty after the last item. The first item may have any size.
         """
         items: list[Message] = []
         begin = position = self._position
@@ -63,7 +63,7 @@ class ItemReader:
     def outline(self, bytes_max: int) -> tuple[list[tuple[Any, int]], int]:
         """Return the names of the next items with their offsets, and their size, as `read` does.
 
-        Nothing but their names was read: `item_at` reads an item, the others must not go on to anybody.
+        Only their names were parsed: `item_at` parses an item; unparsed items must not be forwarded.
         """
         found: list[tuple[Any, int]] = []
         begin = position = self._position
@@ -78,13 +78,13 @@ class ItemReader:
         return found, position - begin
 
     def item_at(self, offset: int) -> Message:
-        """Return the item at an offset that `outline` gave."""
+        """Return the item at an offset that `outline` returned."""
         with self._errors():
             item, _ = self._read_item(self._buffer, offset, len(self._buffer), self._limits)
         return item
 
     def large_item_at(self, offset: int) -> PartReader:
-        """Return the reader of the item at an offset that `outline` gave, however large the item is."""
+        """Return the reader of the item at an offset that `outline` returned, for items of any size."""
         return PartReader(self._codec, self._buffer, offset, self._item_name)
 
     @property
@@ -93,7 +93,7 @@ class ItemReader:
         return self._position
 
     def _advance(self, position: int) -> None:
-        """Go on from here; read what follows the list where it ends."""
+        """Continue from this offset; at the end of the list, read the fields after it."""
         self._position = position
         if self._left or self.is_done:
             return

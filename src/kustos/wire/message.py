@@ -7,7 +7,8 @@ arrays, None for null. The names are those of Kafka's schemas in snake case, wit
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 CONFIG_VALUE: Final = "value"
-"""The field with the value of a configuration, such as a password; in no API has another text this name."""
+"""The name of the field with the value of a configuration, such as a password; no API uses it for another
+text."""
 
 
 class Message:
@@ -73,7 +74,7 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any, field: str, *, is_uuid: bool) -> str:
-    """Return a value for a log: of what may be a credential or payload only the size."""
+    """Return a value for a log: values that may be credentials or payloads are replaced by their size."""
     if isinstance(value, list):
         return f"[{', '.join(_shown(item, field, is_uuid=is_uuid) for item in value)}]"
     if isinstance(value, bytes | bytearray | memoryview):

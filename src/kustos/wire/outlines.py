@@ -1,7 +1,7 @@
-"""Generates the source of readers that pass over a struct: they find one field of it, and where it ends.
+"""Generates the source of readers that skip a struct: they find one of its fields, and its end.
 
-They take a third of the time of a reader, which makes objects and proves that what it reads is canonical.
-What was passed over must not go on to anybody: it was not understood.
+They take a third of the time of a full reader, which creates objects and proves that the encoding is
+canonical. Skipped bytes must not be forwarded, because they were not validated.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from kustos.wire.source import Source
 def make_outliner(
     fields: Sequence[Field], name: str, namespace: dict[str, Any], flexible: bool, at: str | None = None
 ) -> None:
-    """Put `skip_<name>` into the namespace, or with `at` `outline_<name>`: they find where a struct ends.
+    """Put `skip_<name>` into the namespace, or with `at` `outline_<name>`: they find the end of a struct.
 
-    `outline_<name>` returns (the value of the field `at`, position), `skip_<name>` the position. What they
-    pass over is not checked, so it must not go on to anybody.
+    `outline_<name>` returns (the value of the field `at`, position), `skip_<name>` the position. Skipped
+    bytes are not checked, so they must not be forwarded.
     """
     source = Source(namespace, flexible)
     for field in (field for field in fields if field.tag is None):

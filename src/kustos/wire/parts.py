@@ -1,7 +1,7 @@
-"""Reads and writes a message in parts, so that a large one takes no long turn of an event loop.
+"""Reads and writes a message in parts, so that a large message does not block the event loop.
 
-A part is as many array elements as the caller wants, at all depths. What is read is checked as strictly as a
-whole message is; what is written are the same bytes.
+The caller chooses the number of array elements in a part, at all depths. The checks and the written bytes are
+the same as for a whole message.
 """
 
 from typing import Final
@@ -11,9 +11,9 @@ from kustos.wire.message import Message
 
 
 class PartReader:
-    """The message that exactly fills the buffer from `offset` to its end, still to be read.
+    """An unread message that exactly fills the buffer from `offset` to its end.
 
-    With `struct` it is of this class instead, and may end before. `message` is None until its last part was
+    With `struct` it has this class instead, and may end earlier. `message` is None until its last part was
     read; then `end` is the offset after it, and `had_unknown_tags` whether tagged fields unknown to its
     schema were skipped.
     """
@@ -40,7 +40,8 @@ class PartReader:
         self.had_unknown_tags = False
 
     def read(self, elements_max: int) -> int:
-        """Read about so many elements, fewer at the end; return how many. Raises as `decode` does."""
+        """Read about this number of elements, fewer at the end; return the number. Raises as `decode`
+        does."""
         self._pause[0] = elements_max
         try:
             next(self._steps)
@@ -55,7 +56,7 @@ class PartReader:
 
 
 class PartWriter:
-    """A message still to be written; `body` has the bytes so far, and all once `is_done`."""
+    """A message that is being written; `body` has the bytes so far, and all bytes when `is_done`."""
 
     def __init__(self, codec: MessageCodec, message: Message) -> None:
         self._codec: Final = codec
@@ -65,7 +66,8 @@ class PartWriter:
         self.is_done = False
 
     def write(self, elements_max: int) -> int:
-        """Write about so many elements, fewer at the end; return how many. Raises as `encode` does."""
+        """Write about this number of elements, fewer at the end; return the number. Raises as `encode`
+        does."""
         self._pause[0] = elements_max
         try:
             next(self._steps)

@@ -1,8 +1,7 @@
 """Variable-length integers and UUIDs, and the package's errors; everything else of fixed width is `struct`.
 
-An over-long varint (a final zero byte that adds nothing) reads as the same number in a lenient parser, yet is
-refused: two parsers that read one frame differently open an attack. UUIDs are those of
-Kafka's `Uuid`.
+A lenient parser accepts an over-long varint (with a redundant final zero byte), but kustos refuses it: an
+attacker could use a frame that two parsers read differently. UUIDs have the form of Kafka's `Uuid`.
 """
 
 import base64
@@ -18,7 +17,7 @@ class WireError(Exception):
 
 
 class MalformedMessageError(WireError):
-    """The peer sent bytes that are not exactly one message of the schema; the connection must end."""
+    """The peer sent bytes that are not exactly one message of the schema; the connection must be closed."""
 
 
 class EndsEarlyError(MalformedMessageError):
@@ -34,7 +33,7 @@ class UnsupportedMessageError(WireError):
 
 
 class UnencodableMessageError(WireError):
-    """A value does not fit the schema it is encoded with: a bug of ours or a lossy downgrade."""
+    """A value cannot be encoded with its schema: a bug in kustos or a lossy downgrade."""
 
 
 INT32_BYTES: Final = 4

@@ -18,7 +18,7 @@ from kustos.wire.primitives import MalformedMessageError
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE_BYTES: Final = HEADER.size
 LENGTH_END: Final = 12
-"""Where the part that `batchLength` counts begins."""
+"""The start of the part that `batchLength` counts."""
 CRC_COVERS_FROM: Final = 21
 MAGIC: Final = 2
 
@@ -29,7 +29,7 @@ CONTROL_BIT: Final = 0x20
 
 
 class CorruptBatchError(MalformedMessageError):
-    """Bytes that are not a whole, intact record batch."""
+    """Bytes that are not a complete, valid record batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ def read_raw_batch(buffer: bytes, position: int = 0) -> RawBatch:
 
 
 def batch_end(buffer: bytes, position: int) -> int:
-    """Return where the batch at `position` ends; raise `CorruptBatchError` if the bytes end before that."""
+    """Return the end of the batch at `position`; raise `CorruptBatchError` if the bytes end before that."""
     if len(buffer) - position < HEADER_SIZE_BYTES:
         raise CorruptBatchError("the bytes end inside a record batch header")
     length: int = struct.unpack_from(">i", buffer, position + 8)[0]
@@ -235,10 +235,10 @@ def batch_end(buffer: bytes, position: int) -> int:
 
 
 def whole_records(buffer: bytes, start: int, end: int, batch_end_position: int, count: int) -> int:
-    """Return how many of a batch's `count` records lie entirely between `start` and `end`.
+    """Return the number of the batch's `count` records that are completely between `start` and `end`.
 
-    The bytes after them, up to `end`, may begin another record. Raises `CorruptBatchError` if a batch
-    that ends at `batch_end_position` cannot hold these bytes.
+    The bytes after them, up to `end`, may begin another record. Raises `CorruptBatchError` if a batch that
+    ends at `batch_end_position` cannot contain these bytes.
     """
     cursor = start
     for number in range(count):

@@ -1,4 +1,4 @@
-"""The source of a generated reader or writer under construction, and what generated functions call."""
+"""Builds the source of a generated reader or writer, and defines the functions that generated code calls."""
 
 import struct
 from collections.abc import Callable, Collection
@@ -8,7 +8,7 @@ from kustos.wire.primitives import EndsEarlyError, MalformedMessageError, TooMan
 from kustos.wire.schemas import Field
 
 ELEMENT_BYTES_SHIFT: Final = 6
-"""An element that has arrays of its own counts once more for each 64 bytes."""
+"""An element with nested arrays counts once more for each 64 bytes."""
 
 
 def bad(reason: str) -> None:
@@ -17,7 +17,7 @@ def bad(reason: str) -> None:
 
 
 def short(reason: str) -> None:
-    """Raise `EndsEarlyError`; generated readers call it where more bytes are needed."""
+    """Raise `EndsEarlyError`; generated readers call it if they need more bytes."""
     raise EndsEarlyError(reason)
 
 
@@ -36,15 +36,15 @@ class Source:
         self.namespace = namespace
         self.flexible = flexible
         self.in_parts = in_parts
-        """The structs that a function in parts reads and writes in parts; none: it is done in one go."""
+        """The structs that a function reads or writes in parts; empty: as a whole."""
         self.depth = 1
 
     def add(self, *lines: str) -> None:
-        """Add lines at the present depth."""
+        """Add lines at the current depth."""
         self.lines += ["    " * self.depth + line for line in lines]
 
     def block(self, head: str, body: Callable[[], None]) -> None:
-        """Add a line and what `body` adds, one level deeper."""
+        """Add a line, and the lines of `body` one level deeper."""
         self.add(head)
         self.depth += 1
         body()
@@ -75,7 +75,7 @@ class Source:
         """Put the function that reads or writes a struct into the namespace."""
         function = f"{action}_{name}"
         if self.in_parts:
-            # also a struct without arrays is read by a generator
+            # a struct without arrays also needs a generator
             self.add("if False: yield")
             function, arguments = f"{function}_in_parts", f"{arguments}, pause"
         self.add(f"return {result}")

@@ -1,9 +1,9 @@
-"""Reads a message while its bytes arrive: its records pass by unread, everything around them is checked.
+"""Reads a message while its bytes arrive: records are forwarded unread, all other bytes are checked.
 
 Such a message has a list of items, each with a list of parts, each with records: a Fetch response. The reader
-keeps the bytes of one struct at most, until it is whole; the bytes before it may go on, since nothing in them
-is left to check. What may not go on as it came is replaced by as many bytes, since the length of the message
-went ahead.
+buffers at most the bytes of one struct until it is complete; earlier bytes may be forwarded, because they are
+checked. Bytes that must not be forwarded are replaced by the same number of bytes, because the length of the
+message was already sent.
 """
 
 import struct
@@ -15,11 +15,11 @@ from kustos.wire.message import Message
 from kustos.wire.primitives import EndsEarlyError, MalformedMessageError, TooManyElementsError, uvarint
 
 HELD_BYTES: Final = 64 * 1024
-"""From this size on, a struct that is not whole is read again only when twice as much of it is there."""
+"""From this size on, an incomplete struct is read again only when its buffered size has doubled."""
 
 PADDING_TAGS: Final = (127, 16_383)
-"""Tags for bytes without a meaning; Kafka numbers a struct's tags from 0 and has a handful. There are two, of
-one byte and two, since no size of the first fills every gap."""
+"""Tags for filler fields; Kafka numbers a struct's tags from 0 and has only a few. There are two, of one and
+of two bytes, because the first alone cannot fill every gap."""
 
 
 class Shape(NamedTuple):
@@ -31,11 +31,12 @@ class Shape(NamedTuple):
 
 
 class StreamedMessage:
-    """One message of `size_bytes`, in the making. `message` is whole at the end, but for its records (None).
+    """A message of `size_bytes` that is being read. At the end, `message` is complete except for its records
+    (None).
 
-    `on_part(item, part)` is called before a part's records may go on, and raises `MalformedMessageError` if
-    they may not. `on_end(message)` returns the messages whose tagged fields may stand in place of those that
-    came, the best first: none, if they may stay.
+    `on_part(item, part)` is called before the records of a part are forwarded, and raises
+    `MalformedMessageError` to prevent that. `on_end(message)` returns messages whose tagged fields may
+    replace the received ones, in order of preference; empty if the received ones may be forwarded.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class StreamedMessage:
         self._held = b""
         self._retry_bytes = 0
         self._skipped_bytes = 0
-        """How many bytes of records are still to come."""
+        """The number of bytes of records that have not arrived yet."""
         self._buffer = b""
         self._begin = self._position = 0
         """The last struct that was read, in the buffer."""
@@ -75,13 +76,15 @@ class StreamedMessage:
 
     @property
     def position(self) -> int:
-        """Where the reader is in the bytes that it was fed last, and held before: `on_part` may ask."""
+        """The position of the reader in the buffered and newly fed bytes, for `on_part`."""
         return self._position
 
     def feed(self, data: bytes, position: int = 0) -> bytes:
-        """Return the bytes that may go on, of these and those held; raise `MalformedMessageError`.
+        """Return the bytes that may be forwarded, of these and the buffered ones; raise
+        `MalformedMessageError`.
 
-        `position`: where in `data` the message begins or goes on; what is before goes on with it.
+        `position`: the start or continuation of the message in `data`; the bytes before it are forwarded,
+        too.
         """
         self._left_bytes -= len(data) - position
         if self._left_bytes < 0 or self.is_done:
@@ -114,11 +117,11 @@ class StreamedMessage:
         return checked
 
     def _taken(self) -> bytes:
-        """Return what was read, and hold the rest."""
+        """Return the bytes that were read, and buffer the rest."""
         data, position = self._buffer, self._position
         self._buffer = b""
         if position > len(data):
-            # records that go on in the next bytes
+            # records that continue in the next bytes
             self._skipped_bytes = position - len(data)
             position = len(data)
         elif position < len(data):
@@ -160,7 +163,7 @@ class StreamedMessage:
             raise TooManyElementsError
 
     def _whole(self, read: Callable[..., tuple[Any, int]], *arguments: Any) -> Generator[None, None, Any]:
-        """Return what `read` reads, once all of it is there."""
+        """Return the result of `read` when all its bytes have arrived."""
         while True:
             limits = [self._elements_left]
             try:
@@ -195,10 +198,10 @@ class StreamedMessage:
 
 
 def filled(tags: Sequence[bytes], size_bytes: int) -> bytes:
-    """Return the first of these tagged fields (their number first) that can fill so many bytes.
+    """Return the first of these encoded tagged fields (number first) that can be extended to this size.
 
-    What is missing is a field of zeros with an unknown tag, which readers skip (KIP-482). Raise
-    `MalformedMessageError` if none of them can: then more is to go on than came.
+    A filler field of zeros with an unknown tag, which readers skip (KIP-482), fills the gap. Raise
+    `MalformedMessageError` if all of them are too large.
     """
     for each in tags:
         gap = size_bytes - len(each)

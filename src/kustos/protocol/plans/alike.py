@@ -1,7 +1,7 @@
-"""Answers that differ from a known one only in numbers of fixed width, found without reading them.
+"""Recognizes answers that differ from a known one only in integers of fixed width, without parsing them.
 
-Two encodings of the known answer, with zeros and with ones in all such numbers, show which bits are theirs.
-An answer with the same bytes elsewhere has the same structure: the same lengths, texts and tagged fields.
+Two encodings of the known answer, with zeros and with ones in all such integers, show which bits belong to
+them. An answer with equal other bits has the same structure: the same lengths, texts and tagged fields.
 """
 
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ from kustos.wire import INT32_BYTES, Message, MessageCodec, with_length
 
 @dataclass(frozen=True, slots=True)
 class AlikeAnswers:
-    """The answers, without their lengths, that are a known one but for their numbers.
+    """The answers, without their lengths, that equal a known one except for their integers.
 
-    Correlation id and untagged integers may differ; all else is equal, so each has the structure of the known
-    answer. Offsets are in the frame.
+    The correlation id and untagged integers may differ; all other bits are equal, so every such answer has the
+    structure of the known one. Offsets are relative to the frame.
     """
 
     size_bytes: int
     fixed: int
-    """The bits that are not part of a number, of the frame as one big-endian integer."""
+    """The mask of the bits outside integers, with the frame as one big-endian integer."""
     known: int
-    """Those bits in the known answer."""
+    """The values of these bits in the known answer."""
     throttle_time_at: int
-    """Where the throttle time is."""
+    """The offset of the throttle time."""
 
     @classmethod
     def of(cls, codec: MessageCodec, message: Message, frame: bytes, body_at: int) -> Self:
-        """Return the answers like this frame, which holds the message; it has a throttle time at its top."""
+        """Return the answers like this frame, which contains the message; it has a throttle time at its top."""
         free = _bits(codec, _with_numbers(codec, message, 0), _with_numbers(codec, message, -1))
         place = _bits(codec, message.replace(throttle_time=0), message.replace(throttle_time=-1))
         body_bits = 8 * (len(frame) - body_at)

@@ -1,7 +1,7 @@
-"""The schemas of Kafka's messages, as text that takes no time to load: every API and version of 4.3.1.
+"""The schemas of Kafka's messages, as text that loads fast: every API and version of 4.3.1.
 
-`scripts.generate_schemas` writes the modules `apis_*` from kio's classes, and a test compares them. An
-API's messages are read from them when they are wanted.
+`scripts.generate_schemas` writes the modules `apis_*` from kio's classes, and a test compares them. The
+messages of an API are parsed on demand.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""A message's schema as values, and how it is written down.
+"""A message's schema as values, and its text format.
 
 One line for each struct of all versions of a message, the message itself first: its name, then its fields as
-`name:type`, which may go on in further lines. `[T]` is an array, `?` may be null, `=d` is the default if it
-is not that of the type, `#n` is the tag, and `@3-`, `@-5` or `@3-5` are the versions that have the field.
+`name:type`, which may continue in further lines. `[T]` is an array, `?` may be null, `=d` is the default if
+it is not that of the type, `#n` is the tag, and `@3-`, `@-5` or `@3-5` are the versions that have the field.
 """
 
 import json
@@ -21,7 +21,7 @@ DEFAULTS: Final = {
     "uuid": ZERO_UUID,
     "float64": 0.0,
 }
-"""Defaults of types; of all others it is 0."""
+"""Defaults of types; all other types have 0."""
 
 STRUCT: Final = "struct"
 """The kind of a field that is a struct, or an array of them."""
@@ -33,7 +33,7 @@ _FIELD: Final = re.compile(
 
 
 class NoDefault:
-    """A field without a default of its own has that of its type."""
+    """The marker of a field without its own default, which has the default of its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class MessageSchema:
         self._root: Final = next(iter(self._structs))
 
     def struct(self, version: int) -> Struct:
-        """Return the message in a version, which is one that there is."""
+        """Return the message in a version, which must exist."""
         flexible = self._flexible_from is not None and version >= self._flexible_from
         return self._struct(self._root, version, flexible)
 
