@@ -1,7 +1,7 @@
-"""The optional parts of an installation: what each extra brings, and the error where one is missing.
+"""The optional extras of an installation: their modules, and the error for a missing extra.
 
-`pip install kustos` brings what `kustos serve` and the commands need. Whatever needs more imports it inside
-`needs_extra`, so that everybody who lacks it reads the one line that installs it.
+`pip install kustos` installs the dependencies of `kustos serve` and the commands. Code that needs more
+imports it inside `needs_extra`, so the error message shows the command that installs it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,18 +34,18 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "zookeeper": ("kazoo", "puresasl"),
     }
 )
-"""The modules that each extra of `pyproject.toml` brings; `all` is all of them."""
+"""The modules of each extra in `pyproject.toml`; `all` is all of them."""
 
 
 class ExtraMissingError(ImportError):
-    """A package of an extra is not installed; the text says which one, and the line that installs it."""
+    """A package of an extra is not installed; the text names it, and the command that installs it."""
 
 
 @contextmanager
 def needs_extra(extra: str, purpose: str) -> Iterator[None]:
-    """Import what an extra brings in here; raise `ExtraMissingError` for what of it is not installed.
+    """Context for imports of an extra's modules; raises `ExtraMissingError` if a module is not installed.
 
-    `purpose` begins the message. An import that fails for any other reason raises as it would outside.
+    `purpose` begins the message. Other import errors are not changed.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""How a setting is declared: once, with its name, values, default, meaning, and when a change takes effect.
+"""Declarations of settings: name, values, default, meaning, and the time when a change takes effect.
 
 `Setting(...).field()` declares a field of a frozen dataclass, so one class is both a group of settings and
-the declarations of its keys. The part that uses a group declares it, as in Kafka (`MetadataLogConfig`,
+the declarations of its keys. The code that uses a group declares it, as in Kafka (`MetadataLogConfig`,
 `SaslConfigs`). `kustos.server.settings` collects all declarations and builds the groups from a file.
 """
 
@@ -43,7 +43,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @unique
 class TakesEffect(Enum):
-    """When a new value in the properties file takes effect; the text is the reference page's."""
+    """The time when a new value in the properties file takes effect; the text is for the reference page."""
 
     RESTART = "restart"
     RELOAD = "SIGHUP"
@@ -53,7 +53,7 @@ class TakesEffect(Enum):
 
 @unique
 class Scope(Enum):
-    """What a key may be set for; the text is the reference page's."""
+    """The scope of a key; the text is for the reference page."""
 
     NODE = ""
     LISTENER = "listener"
@@ -66,7 +66,7 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
-    """How a value is parsed. `takes` completes the sentence "use ..."."""
+    """The parser of a value. `takes` completes the sentence "use ..."."""
 
     name: str
     takes: str
@@ -126,7 +126,7 @@ class Setting(Generic[T]):
 
     @property
     def default_text(self) -> str | None:
-        """Return the default as a properties file would have it."""
+        """Return the default in the syntax of a properties file."""
         match self.default:
             case None:
                 return None
@@ -208,7 +208,7 @@ def list_of(*words: str) -> Kind[tuple[str, ...]]:
 
 
 def _read_networks(text: str) -> tuple[Network, ...]:
-    # raises ValueError for what is not an address, and for bits behind the prefix
+    # raises ValueError for invalid addresses, and for host bits after the prefix
     return tuple(ipaddress.ip_network(item.strip()) for item in text.split(",") if item.strip())
 
 

@@ -1,4 +1,4 @@
-"""The node: settings and composition root, the only place that wires the packages together."""
+"""The node: settings and composition root, the only package that connects the others."""
 
 from kustos.server.lifecycle import run_until
 from kustos.server.main import serve

@@ -1,4 +1,4 @@
-"""Callback handlers and mechanisms of the operator's: made for each listener, and closed with the node."""
+"""Custom callback handlers and mechanisms: created for each listener, and closed with the node."""
 
 import asyncio
 import threading
@@ -37,13 +37,13 @@ from kustos.server.settings.listeners import SaslListenerSettings
 LOG: Final = structlog.get_logger("kustos.server")
 
 CLOSING_TIMEOUT_S: Final = 5.0
-"""How long the handlers may take to close, all together; then the node ends without them."""
+"""The time limit for closing all handlers; after that, the node ends without them."""
 
 
 def close_in_thread(
     handler: AuthenticateCallbackHandler, closed: Callable[[AuthenticateCallbackHandler, str | None], None]
 ) -> None:
-    """Close a handler off the loop, in a thread that nobody waits for; then call `closed` on the loop."""
+    """Close a handler in a background thread, then call `closed` on the event loop."""
     loop = asyncio.get_running_loop()
 
     def close() -> None:
@@ -60,7 +60,7 @@ def close_in_thread(
 
 
 class CallbackHandlers:
-    """All of them in one process. `configs`: what each is configured with."""
+    """All custom handlers and mechanisms of a process. `configs`: their configuration."""
 
     def __init__(self, configs: Mapping[str, str]) -> None:
         self._configs: Final = configs
@@ -75,7 +75,7 @@ class CallbackHandlers:
         entropy: Entropy,
         tokens: TokenLookup | None,
     ) -> MechanismFactory | None:
-        """Return the factory of a mechanism that has a class of its own, None if it has none.
+        """Return the factory of a mechanism with a custom class, None if it has none.
 
         Raise `CallbackError` if the class cannot be configured.
         """
@@ -96,7 +96,7 @@ class CallbackHandlers:
             case ScramServerCallbackHandler():
                 found = HandlerCredentials(handler)
                 scram_hash = next(each for each in ScramHash if each.mechanism_name == mechanism)
-                # what it finds holds for one login: it is asked once
+                # the result is valid for one login, so the handler is called once
                 make = lambda: ScramServer(scram_hash, cache(found), decoys, entropy, tokens)  # noqa: E731
             case OAuthBearerValidatorCallbackHandler():
                 validate, extensions = HandlerTokens(handler), HandlerExtensions(handler)
@@ -106,7 +106,7 @@ class CallbackHandlers:
         return CallbackServer.factory(make, around)
 
     async def close(self) -> None:
-        """Close all handlers, each even if another one fails or hangs; twice is harmless."""
+        """Close all handlers, even if one fails or hangs; further calls have no effect."""
         handlers = [self._open.pop() for _ in range(len(self._open))]
         if not handlers:
             return

@@ -1,7 +1,7 @@
 """The candidate ACLs of a node: read from a file or a metadata directory, at the start and at each reload.
 
-Reading and compiling are done off the event loop. A candidate that cannot be loaded keeps nobody from
-being served: that is logged, audited, counted and shown, and then there is none.
+The candidate is read and compiled outside the event loop. If it cannot be loaded, the node continues to serve
+without a candidate; the failure is logged, audited, counted and shown in `/ready`.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from kustos.runtime import read_text_file, short_switch_interval, words_of
 LOG: Final = structlog.get_logger("kustos.server")
 
 SUBJECT: Final = "CANDIDATE_ACLS"
-"""The subject of the events that say which candidate was evaluated since when."""
+"""The subject of events about the start of a candidate's evaluation."""
 
 
 def read_candidate(path: Path) -> list[AclBinding]:
@@ -42,7 +42,7 @@ def read_candidate(path: Path) -> list[AclBinding]:
 class CandidateSide:
     """Loads the candidate of a node; created inside the event loop. `record` takes events for the audit log.
 
-    `rules` returns the super users and the default of this moment, which apply to the candidate, too.
+    `rules` returns the current super users and default, which also apply to the candidate.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class CandidateSide:
         self._loading: asyncio.Task[None] | None = None
 
     def load(self, path: Path | None) -> None:
-        """Begin to load the candidate of this path again; None: there is none from now on."""
+        """Start loading the candidate of this path again; None: no candidate from now on."""
         if self._loading is not None:
             self._loading.cancel()
             self._loading = None
@@ -106,7 +106,7 @@ class CandidateSide:
         return {} if state is None else {"candidate_acls": state.details()}
 
     async def stop(self) -> None:
-        """Load nothing any more."""
+        """Stop loading."""
         loading, self._loading = self._loading, None
         if loading is not None:
             loading.cancel()

@@ -1,4 +1,4 @@
-"""The log's settings: they override the file's, and every change is put in force at once."""
+"""Settings in the metadata log: they override the file's settings, and every change takes effect at once."""
 
 import asyncio
 from collections.abc import Mapping
@@ -27,11 +27,11 @@ AUTHORIZER_CONFIGS: Final = tuple(CHECKS)
 
 
 class DynamicConfigs:
-    """A `MetadataPublisher` that keeps the authorizer's settings in step with the log.
+    """A `MetadataPublisher` that applies the settings in the log to the authorizer.
 
-    It is called on the writer's thread and hands each change to the event loop, where the authorizer runs;
-    the answer to the request that made the change comes there after it, so what was acknowledged is in force.
-    If the authorizer refuses a value of the log, the old ones stay in force, with an error in the log.
+    It is called on the writer's thread and passes each change to the event loop, where the authorizer runs.
+    The answer to the request reaches the loop after the change, so an acknowledged change is in force. If the
+    authorizer refuses a value, the old settings stay in force and the error is logged.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class DynamicConfigs:
             self._loop.call_soon_threadsafe(self._apply, values)
 
     def restate(self, file_values: Mapping[str, str]) -> None:
-        """Take over the file's present settings, which are in force already unless the log overrides them."""
+        """Replace the file's settings, which are already in force unless the log overrides them."""
         self._file_values = file_values
         self._in_force = {**file_values, **self.values}
 

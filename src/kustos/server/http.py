@@ -1,11 +1,11 @@
-"""Metrics and health over HTTP, on a listener of their own inside the node's event loop.
+"""Metrics and health over HTTP, on a separate listener in the node's event loop.
 
-`/metrics`: Prometheus' text. `/health`: 200 while the event loop turns. `/ready`: 200 when everything is
-ready, else 503; its JSON says what is and what is not. h11 reads and writes the messages.
+`/metrics`: metrics in Prometheus' text format. `/health`: 200 while the event loop runs. `/ready`: 200 when
+all parts are ready, else 503, with the state of each part as JSON. h11 parses and writes the messages.
 
-There is no authentication here, so no client may block others: if there are too many connections, the one
-that has been silent longest is closed; each request has to arrive soon; a connection has one request at a
-time, and none while its client does not read.
+There is no authentication, so no client may block others: if there are too many connections, the one that has
+been idle longest is closed; each request has a deadline; a connection processes one request at a time, and
+none while its client does not read.
 """
 
 import asyncio
@@ -30,36 +30,39 @@ from kustos.gateway.metrics import GatewayMetrics
 from kustos.runtime import naming_the_setting
 
 CONNECTIONS_MAX: Final = 64
-"""Scrapers and probes are few; for each connection beyond, the one that has been silent longest is closed."""
+"""The maximum number of connections: there are few scrapers and probes. For each further connection, the one
+that has been idle longest is closed."""
 
 REQUEST_HEAD_TIMEOUT_S: Final = 10.0
-"""How long the head of a request may take, from the connection or from its first byte; as in nginx and
-Envoy, a probe takes milliseconds."""
+"""The time limit for the head of a request, from the connection or from its first byte, as in nginx and
+Envoy; a probe takes milliseconds."""
 
 KEEP_ALIVE_S: Final = 75
-"""Longer than the usual scrape interval of 15 to 60 s, so that scrapers keep their connections."""
+"""The idle time limit: longer than the usual scrape interval of 15 to 60 s, so that scrapers keep their
+connections."""
 
 REQUEST_HEAD_MAX_BYTES: Final = 16 * 1024
-"""As much as Node.js takes; probes and scrapers send some hundred bytes."""
+"""The maximum size of a head, as in Node.js; probes and scrapers send some hundred bytes."""
 
 STOP_TIMEOUT_S: Final = 2
-"""How long stopping waits for requests in flight."""
+"""The time that `stop` waits for requests in flight."""
 
 REST_PER_TEXT: Final = 9.0
-"""How long no metrics are written after some were, as a multiple of the time that it took: they may take a
-tenth of the event loop, however many scrapers there are."""
+"""The pause after writing metrics, as a multiple of the time that it took: they may take a tenth of the event
+loop, for any number of scrapers."""
 
 REST_MAX_S: Final = 1.0
-"""The longest such rest: scrapers wait ten seconds."""
+"""The longest such pause: scrapers wait ten seconds."""
 
 Readiness = Callable[[], Mapping[str, bool]]
 Details = Callable[[], Mapping[str, object]]
 
 
 class SharedText:
-    """A text that takes a while to write: whoever wants it meanwhile, or within a rest, gets the next one.
+    """A text that is expensive to write: requests during a write or a pause share the next text.
 
-    So each gets a text that was begun after the request, and strangers cannot have it written all the time.
+    So each request gets a text that was started after it, and unauthenticated clients cannot keep the process
+    busy with writing.
     """
 
     def __init__(self, write: Callable[[], Awaitable[bytes]]) -> None:
@@ -69,10 +72,10 @@ class SharedText:
         self._rest_ends_s = 0.0
 
     async def read(self) -> bytes:
-        """Return the text as of a moment from now on."""
+        """Return a text that is started after this call."""
         if self._next is None or self._next.done():
             self._next = asyncio.get_running_loop().create_task(self._written())
-        # others wait for the same: one that goes must not end it
+        # other requests wait for the same text: a cancelled one must not cancel it
         return await asyncio.shield(self._next)
 
     async def _written(self) -> bytes:
@@ -88,18 +91,18 @@ class SharedText:
 
 
 _DISPUTED_LINE_END: Final = re.compile(rb"[^\r]\n|\n[ \t]")
-"""A line that ends with LF alone, or goes on in the next one (RFC 9112, sections 2.2 and 5.2)."""
+"""A line that ends with LF alone, or continues in the next one (RFC 9112, sections 2.2 and 5.2)."""
 
 _VERSIONS: Final = frozenset({b"1.0", b"1.1"})
 _EMPTY_BODY: Final = (b"content-length", b"0")
 
 
 class HeadsOnly(h11.Connection):
-    """Reads requests that have no body, and refuses any other: nothing can hide behind a request.
+    """Parses requests without a body, and refuses all others, so no bytes can hide after a request.
 
-    A proxy in front may read disputed bytes differently, and take for a part of one request what is the next
-    one here (request smuggling). Every byte here belongs to a head, so the line ends can be checked in the
-    stream.
+    A proxy may parse ambiguous bytes differently, and treat bytes as part of one request that are the next
+    request here (request smuggling). Every accepted byte belongs to a head, so the line ends can be checked
+    in the stream.
     """
 
     def __init__(self) -> None:
@@ -149,7 +152,7 @@ class Answer(NamedTuple):
 
     @classmethod
     def of_status(cls, status: HTTPStatus, **fields: str) -> "Answer":
-        """Return an answer that says no more than its status."""
+        """Return an answer with only a status."""
         return cls(status, status.phrase.encode(), fields=fields)
 
     @classmethod
@@ -170,11 +173,11 @@ class Connections:
 
     @property
     def answering(self) -> int:
-        """How many have a request that is not answered yet."""
+        """The number of connections with an unanswered request."""
         return sum(each.is_answering for each in self._open)
 
     def add(self, connection: "HttpConnection") -> None:
-        """Count a connection in, in place of the one that has been silent longest if there are too many."""
+        """Add a connection; if there are too many, close the one that has been idle longest."""
         while len(self._open) >= CONNECTIONS_MAX:
             silent = min(self._open, key=lambda each: each.last_heard_s)
             self._open.discard(silent)
@@ -182,13 +185,13 @@ class Connections:
         self._open.add(connection)
 
     def remove(self, connection: "HttpConnection") -> None:
-        """Count a connection out."""
+        """Remove a connection."""
         self._open.discard(connection)
         if not self._open:
             self._none_left.set()
 
     async def end(self) -> None:
-        """End all of them, those with a request once it is answered or after `STOP_TIMEOUT_S`."""
+        """Close all connections, those with a request after its answer or after `STOP_TIMEOUT_S`."""
         for each in tuple(self._open):
             each.finish()
         if self._open:
@@ -201,7 +204,7 @@ class Connections:
 
 
 class HttpConnection(asyncio.Protocol):
-    """Reads the requests of one client and sends the answers that `respond` returns, one after the other."""
+    """Parses the requests of one client and sends the answers of `respond`, one after another."""
 
     def __init__(self, connections: Connections, respond: Respond) -> None:
         self._connections: Final = connections
@@ -211,17 +214,17 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._has_begun = False
-        """Whether the deadline is that of a request."""
+        """Whether the deadline belongs to a request."""
         self._answering: asyncio.Task[None] | None = None
         self._reads = True
         """Whether the client reads its answers."""
         self._is_last = False
-        """Whether the connection ends with the next answer."""
+        """Whether the connection is closed after the next answer."""
         self.last_heard_s = self._loop.time()
 
     @property
     def is_answering(self) -> bool:
-        """Whether a request is not answered yet."""
+        """Whether there is an unanswered request."""
         return self._answering is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -231,7 +234,7 @@ class HttpConnection(asyncio.Protocol):
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; those behind a request wait until the client has read its answer."""
+        """Receive bytes; bytes after a request wait until the client has read the answer."""
         self.last_heard_s = self._loop.time()
         self._http.receive_data(data)
         if self._transport is not None and (self.is_answering or not self._reads):
@@ -240,14 +243,15 @@ class HttpConnection(asyncio.Protocol):
             self._go_on()
 
     def eof_received(self) -> bool:
-        """Answer the requests that came before the client ended its side, as `nc` does; end after them."""
+        """After the client closes its direction, as `nc` does, answer the requests that it sent, then
+        close."""
         self._http.receive_data(b"")
         if not self.is_answering and self._reads:
             self._go_on()
         return True
 
     def _go_on(self) -> None:
-        """Begin with the next request if it is whole."""
+        """Start the next request if it is complete."""
         try:
             request = self._http.next_event()
             if request is h11.NEED_DATA:
@@ -256,7 +260,7 @@ class HttpConnection(asyncio.Protocol):
             if isinstance(request, h11.ConnectionClosed):
                 self.finish()
                 return
-            # no request has a body here, so this is its end
+            # requests have no body, so this is the end of the request
             self._http.next_event()
         except h11.RemoteProtocolError:
             self._is_last = True
@@ -276,7 +280,7 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
 
     def _send(self, request: h11.Request | None, answer: Answer) -> None:
-        """Send the answer to a request (None: it is malformed), then go on with the next request or end."""
+        """Send the answer to a request (None: malformed), then continue with the next request or close."""
         self._answering = None
         if (transport := self._transport) is None:
             return
@@ -293,7 +297,7 @@ class HttpConnection(asyncio.Protocol):
         has_body = request is None or request.method != b"HEAD"
         events = (head, *([h11.Data(answer.body)] if has_body else ()), h11.EndOfMessage())
         transport.writelines([data for event in events if (data := self._http.send(event))])
-        # also if it is the last one: a client that never reads it must not keep the connection
+        # also for the last answer: a client that never reads it must not keep the connection
         self._wait(KEEP_ALIVE_S)
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
@@ -302,9 +306,10 @@ class HttpConnection(asyncio.Protocol):
             transport.close()
 
     def _next(self) -> None:
-        """Go on with the next request once the client reads its answers.
+        """Continue with the next request when the client reads its answers.
 
-        No bytes are read before those that came are answered: otherwise one client could send without end.
+        The connection reads no more bytes before it has answered the received ones; otherwise one client
+        could send without end.
         """
         if not self._reads or self._transport is None or self._transport.is_closing():
             return
@@ -314,11 +319,11 @@ class HttpConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def pause_writing(self) -> None:
-        """Note that the client does not read."""
+        """Record that the client does not read."""
         self._reads = False
 
     def resume_writing(self) -> None:
-        """Go on: the client reads again."""
+        """Continue: the client reads again."""
         self._reads = True
         if not self.is_answering:
             self._next()
@@ -332,7 +337,7 @@ class HttpConnection(asyncio.Protocol):
         self._connections.remove(self)
 
     def finish(self) -> None:
-        """End the connection once its request is answered."""
+        """Close the connection after the answer to its request."""
         self._is_last = True
         if not self.is_answering and self._transport is not None:
             self._transport.close()
@@ -343,13 +348,13 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _await_head(self) -> None:
-        """Give the request that begins its time; later bytes of it do not prolong that."""
+        """Set the deadline of a new request; later bytes do not prolong it."""
         if not self._has_begun:
             self._wait(REQUEST_HEAD_TIMEOUT_S)
             self._has_begun = True
 
     def _wait(self, limit_s: float | None) -> None:
-        """End the connection in `limit_s`, in place of the time before; None: not."""
+        """Set the time limit of the connection, replacing the previous one; None: no limit."""
         if self._deadline is not None:
             self._deadline.cancel()
         self._has_begun = False
@@ -360,7 +365,7 @@ class HttpEndpoint:
     """Serves on `listener` between `start` and `stop`; port 0 takes any free one.
 
     `readiness` returns what must be ready at each call, for example `{"acls": True, "upstream": False}`;
-    `details` are shown beside it without effect.
+    `details` are shown in addition, without effect on the status.
     """
 
     def __init__(
@@ -394,7 +399,8 @@ class HttpEndpoint:
         )
 
     async def stop(self) -> None:
-        """Take no more requests, finish those in flight, and free the port; twice is harmless."""
+        """Accept no more requests, finish those in flight, and free the port; further calls have no
+        effect."""
         server, self._server = self._server, None
         if server is None or self._socket is None:
             return
@@ -415,11 +421,11 @@ class HttpEndpoint:
         return {b"/metrics": self._show_metrics, b"/health": _show_health, b"/ready": self._show_readiness}
 
     async def metrics_text(self) -> bytes:
-        """Return the present metrics in Prometheus' text format."""
+        """Return the current metrics in Prometheus' text format."""
         return self._metrics.text()
 
     async def readiness(self) -> Mapping[str, bool]:
-        """Return what must be ready, and whether it is."""
+        """Return the parts that must be ready, with their states."""
         return self._readiness()
 
     async def _show_metrics(self) -> Answer:

@@ -1,4 +1,4 @@
-"""Runs a node until a signal stops it, and ends it cleanly."""
+"""Runs a node until a signal stops it, and shuts it down cleanly."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ LOG: Final = structlog.get_logger("kustos.server")
 async def run_until(
     settings: KustosSettings, stopped: asyncio.Event, prepare: Callable[[Node], object] | None = None
 ) -> None:
-    """Run a node until the event is set, also while it starts; raise what keeps it from starting.
+    """Run a node until the event is set, even during startup; raise the error that prevents the start.
 
     `prepare` is called with the node before it starts.
     """
@@ -36,13 +36,13 @@ class Runnable(Protocol):
         """Stop, even if it has not started, or only in part."""
 
     def hurry(self) -> None:
-        """Let `stop` wait for no more answers to clients."""
+        """Let `stop` no longer wait for answers to clients."""
 
 
 async def run_node(node: Runnable, stopped: asyncio.Event, hurried: asyncio.Event | None = None) -> None:
-    """Run an open node until `stopped` is set, also while it starts; raise what keeps it from starting.
+    """Run an open node until `stopped` is set, even during startup; raise the error that prevents the start.
 
-    Its clients get the answers to requests under way, unless `hurried` is set.
+    Clients get the answers to requests in progress, unless `hurried` is set.
     """
     try:
         starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(stopped.wait())

@@ -1,4 +1,4 @@
-"""A node's listeners, prepared for the gateway: addresses, limits, logins, principals and TLS."""
+"""Plans of a node's listeners for the gateway: addresses, limits, logins, principals and TLS."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -34,7 +34,7 @@ from kustos.server.tls import TlsSide
 
 
 class ListenerPlans:
-    """Plans listeners; `image` returns the metadata that logins are checked against now."""
+    """Plans listeners; `image` returns the current metadata for logins."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ListenerPlans:
         decoys, entropy = scram_decoys(self._settings, self._image), SystemEntropy()
 
         def of_operator(mechanism: str) -> MechanismFactory | None:
-            # unknown users look like those of Kafka's tools, as nobody knows how the operator's look
+            # decoys have the form of Kafka's tools, because the form of the operator's users is unknown
             plain = scram_decoys(self._settings)
             return self._handlers.factory(listener.name, sasl, mechanism, plain, entropy, self._tokens)
 
@@ -137,7 +137,7 @@ def _brokers(listener: ListenerSettings) -> BrokerPorts | BrokerHosts:
 def listener_principals(listener: ListenerSettings, configs: Mapping[str, str]) -> ListenerPrincipals:
     """Return the principals of a listener, its builder configured; raise `PrincipalBuilderError`.
 
-    `configs`: what a custom class is handed. For GSSAPI the realm of `krb5.conf` is read.
+    `configs`: the configuration of a custom class. For GSSAPI, this reads the realm of `krb5.conf`.
     """
     settings = listener.principals
     builder: KafkaPrincipalBuilder

@@ -1,9 +1,9 @@
-"""The lines of this process's log on their way to standard error.
+"""Writes the log lines of this process to standard error.
 
-Standard error may fail or block at any time: the process that reads the pipe died or stopped reading, the
-disk of the file is full, the terminal is gone. Callers must not notice: many of them log before they act, on
-the event loop. So a line is only queued, and one daemon thread writes it. If the queue is full, or a write
-fails, the line is lost and counted. Once a write succeeds again, one line says how many were lost.
+Standard error may fail or block at any time: the reader of the pipe exited or hangs, the disk of the file is
+full, the terminal is closed. This must not affect callers: many of them log on the event loop before they
+act. So a line is only queued, and one daemon thread writes it. If the queue is full or a write fails, the
+line is lost and counted. When a write succeeds again, one line reports the number of lost lines.
 """
 
 import atexit
@@ -21,17 +21,18 @@ from typing import Final
 STANDARD_ERROR: Final = 2
 
 LINES_MAX: Final = 10_000
-"""Lines that wait. A healthy reader takes them within milliseconds; more than this many cost memory for a log
-that nobody reads."""
+"""The maximum number of queued lines. A working reader takes them within milliseconds; a longer queue would
+use memory for a log that is not read."""
 
 BYTES_MAX: Final = 4 * 1024 * 1024
-"""Bytes that wait: a bound for lines that are long, such as those with a traceback."""
+"""The maximum size of queued lines, a bound for long lines such as those with a traceback."""
 
 FLUSH_MAX_S: Final = 2.0
-"""How long the end of the process waits until its last lines are written, less than any supervisor waits."""
+"""The time that the end of the process waits for its last lines, shorter than the patience of any
+supervisor."""
 
 PARTIAL_MAX: Final = 64 * 1024
-"""Characters of a line without an end that `LineStream` keeps before it queues them."""
+"""The number of characters of an incomplete line that `LineStream` keeps before it queues them."""
 
 
 class LogLines:
@@ -39,9 +40,9 @@ class LogLines:
 
     def __init__(self, descriptor: int = STANDARD_ERROR) -> None:
         self.lost = 0
-        """Lines that were not written, since the start."""
+        """The number of lost lines since the start."""
         self.notice: Callable[[int], bytes] = lambda lost: f"{lost} lines of the log were lost\n".encode()
-        """Returns the line that says how many lines were lost."""
+        """Returns the line that reports the number of lost lines."""
         self._descriptor: Final = descriptor
         self._queue: Final[SimpleQueue[bytes | threading.Event]] = SimpleQueue()
         # a garbage collection within `put` may log, too
@@ -63,7 +64,7 @@ class LogLines:
 
     def _has_thread(self) -> bool:
         if self._thread is None:
-            # with what `notice` shows of this process, such as the number of a worker
+            # with the fields of this process, such as the index of a worker
             run = partial(copy_context().run, self._run)
             thread = threading.Thread(target=run, name="log-lines", daemon=True)
             try:
@@ -105,8 +106,8 @@ class LogLines:
         self._write(line)
 
     def _write(self, line: bytes) -> None:
-        """Write a line at once, since the processes of a node share the file; raise OSError."""
-        # a disk that became full in the middle of a line left half of it there
+        """Write a line with one call, because the processes of a node share the file; raise OSError."""
+        # a disk that became full during a write left a partial line
         rest = memoryview(b"\n" + line if self._is_torn else line)
         while rest:
             try:
@@ -152,7 +153,7 @@ class LineStream(io.TextIOBase):
         return os.isatty(STANDARD_ERROR)
 
     def write(self, text: str) -> int:
-        """Queue the whole lines; the rest waits for its end."""
+        """Queue complete lines; the rest waits for its end."""
         whole, end, self._partial = (self._partial + text).rpartition("\n")
         if whole or end:
             self._lines.put(encoded(whole + end))
@@ -161,14 +162,14 @@ class LineStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Queue also a line without an end."""
+        """Queue an incomplete line, too."""
         partial, self._partial = self._partial, ""
         if partial:
             self._lines.put(encoded(partial))
 
 
 def encoded(text: str) -> bytes:
-    """Return the bytes of a text; surrogates, which have none, are escaped."""
+    """Return the bytes of a text, with surrogates escaped."""
     return text.encode("utf-8", "backslashreplace")
 
 

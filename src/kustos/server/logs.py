@@ -1,10 +1,10 @@
-"""The node's own log: one line an event on standard error, as text on a terminal, else JSON.
+"""The node's own log: one line per event on standard error, as text on a terminal, else as JSON.
 
 Logging never raises and never waits: `LogLines` queues each line, and an event that cannot be rendered
-becomes a line that says so.
+becomes a line that reports this.
 
-Every logger of kustos has a name and may have a level of its own; else it inherits that of its parent
-(`kustos.metadata` for `kustos.metadata.log`), finally that of `root`. Levels have Kafka's names.
+Every logger of kustos has a name and may have its own level; else it inherits the level of its parent
+(`kustos.metadata` for `kustos.metadata.log`), and finally of `root`. Levels have Kafka's names.
 """
 
 import json
@@ -20,7 +20,8 @@ from kustos.server.log_lines import LOG_LINES, STANDARD_ERROR, encoded
 TRACEBACKS: Final = structlog.processors.ExceptionRenderer(
     structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
 )
-"""Tracebacks as data, without the values of local variables: these hold what clients sent, tokens too."""
+"""Tracebacks as data, without the values of local variables, which may contain bytes of clients and
+tokens."""
 
 ROOT: Final = "root"
 
@@ -43,7 +44,7 @@ LEVELS: Final[dict[str, int]] = {
     "ERROR": logging.ERROR,
     "FATAL": logging.CRITICAL,
 }
-"""Kafka's names of levels, with their numbers. Nothing here logs at TRACE."""
+"""Kafka's names of levels, with their numbers. kustos does not log at TRACE."""
 
 EVENT_LEVELS: Final[dict[str, int]] = {
     "debug": logging.DEBUG,
@@ -63,10 +64,10 @@ class LogLevels:
     def __init__(self) -> None:
         self._own: dict[str, str] = {ROOT: "INFO"}
         self.on_change: Callable[[Mapping[str, str]], object] = lambda _: None
-        """Called after each change with the loggers that have levels of their own, and these levels."""
+        """Called after each change with the loggers that have their own levels."""
 
     def take_over(self, own: Mapping[str, str]) -> None:
-        """Take over the levels of another process of this node."""
+        """Apply the levels of another process of this node."""
         self._own = {ROOT: "INFO", **{name: level for name, level in own.items() if level in LEVELS}}
 
     def levels(self) -> Mapping[str, str]:
@@ -80,7 +81,7 @@ class LogLevels:
         return self._own[name]
 
     def set_level(self, name: str, level: str) -> None:
-        """Give a logger a level of its own; raise KeyError if it is none of Kafka's names."""
+        """Set the level of a logger; raise KeyError for a name that Kafka does not have."""
         if level not in LEVELS:
             raise KeyError(level)
         self._own[name] = level
@@ -123,7 +124,7 @@ def _drop_quiet(logger: Any, method: str, event: structlog.typing.EventDict) -> 
 def _rendering(
     renderers: Sequence[structlog.typing.Processor],
 ) -> Callable[[Any, str, structlog.typing.EventDict], str]:
-    """Return the processor that makes a line of an event, also of one with a value that cannot be shown."""
+    """Return the processor that renders an event as a line, even if a value cannot be shown."""
 
     def render(logger: Any, method: str, event: structlog.typing.EventDict) -> str:
         what, level = event.get("event"), event.get("level")
@@ -146,8 +147,7 @@ def _rendering(
 def configure_logs(level: int = logging.INFO, *, as_json: bool | None = None) -> None:
     """Set up the log of this process. `as_json` None: JSON unless standard error is a terminal.
 
-    Kafka's appenders have the same fields: time, level, what happened, and the values beside it. `level` is
-    that of `root`.
+    Kafka's appenders have the same fields: time, level, event, and values. `level` is the level of `root`.
     """
     machine = not os.isatty(STANDARD_ERROR) if as_json is None else as_json
     LOG_LEVELS.set_level(ROOT, next(name for name, number in LEVELS.items() if number >= level))

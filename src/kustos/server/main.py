@@ -1,4 +1,4 @@
-"""`kustos serve`: from a properties file to a running node, and its end."""
+"""`kustos serve`: runs a node with the settings of a properties file."""
 
 import asyncio
 import signal
@@ -39,9 +39,10 @@ EXIT_UNREACHABLE: Final = 3
 def serve(path: Path) -> int:
     """Run a node until SIGINT or SIGTERM; return the exit code of the process. SIGHUP reloads settings.
 
-    A second SIGINT or SIGTERM lets it wait for no more answers to clients.
+    After a second SIGINT or SIGTERM, it no longer waits for answers to clients.
 
-    0 stopped by a signal, 1 failed (metadata directory, port, audit), 2 settings, 3 upstream lets nobody in.
+    0 stopped by a signal, 1 failed (metadata directory, port, audit), 2 settings, 3 upstream refuses the
+    login.
     """
     take_over_standard_error()
     configure_logs()
@@ -62,7 +63,7 @@ def take_descriptors() -> None:
 
 
 def ended_by(work: Callable[[], int]) -> int:
-    """Return the exit code of the work, or that of the error that keeps the node from running."""
+    """Return the exit code of the work, or of the error that prevents the start."""
     try:
         return work()
     except UpstreamUnavailableError as error:
@@ -101,7 +102,7 @@ async def _run_until_stopped(settings: KustosSettings, properties: Mapping[str, 
 
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stop)
-    # a signal before there is anything to reload must not end the process
+    # a signal before the node can reload must not end the process
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
     opened = await open_node(settings, properties)
     loop.add_signal_handler(signal.SIGHUP, reload_of(opened, settings, path))

@@ -13,7 +13,7 @@ from kustos.server.settings.oauth import HandlerTokenSettings, OAuthListenerSett
 
 
 class BearerTokens:
-    """Judges the tokens of these listeners. Each key set is fetched once, however many listeners use it."""
+    """Validates the tokens of these listeners. Each key set is fetched once for all listeners that use it."""
 
     def __init__(self, listeners: Iterable[ListenerSettings], clock: Clock) -> None:
         self._clock: Final = clock
@@ -40,7 +40,7 @@ class BearerTokens:
             await each.stop()
 
     def validator(self, settings: OAuthListenerSettings | None) -> TokenValidator | None:
-        """Return the validator of a listener's tokens, None if it takes none, or has a callback handler."""
+        """Return the validator of a listener's tokens, None if it accepts none or has a callback handler."""
         if settings is None or isinstance(settings, HandlerTokenSettings):
             return None
         if isinstance(settings, UnsecuredTokenRules):

@@ -1,9 +1,8 @@
-"""SIGHUP: reloads the properties file, and puts in force what may change while the node runs.
+"""SIGHUP: reloads the properties file, and applies the settings that may change while the node runs.
 
-The table of settings says what the node itself accepts, and the authorizer what it accepts; for
-StandardAuthorizer these are `super.users` and `allow.everyone.if.no.acl.found`. An error leaves everything as
-it was, with one error in the log. Of every other changed key the log says that it takes a restart, and never
-its value.
+The table of settings defines the keys that the node itself can change, and the authorizer defines its own;
+StandardAuthorizer has `super.users` and `allow.everyone.if.no.acl.found`. After an error nothing changes, and
+the error is logged. For every other changed key, the log says that it needs a restart, without its value.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,13 +19,13 @@ from kustos.server.settings.node import KustosSettings
 LOG: Final = structlog.get_logger("kustos.server")
 
 Stage = Callable[[KustosSettings], Callable[[], None]]
-"""Makes what is needed for new settings, and returns what puts it in force; raises `SettingsError`."""
+"""Prepares new settings, and returns the function that puts them in force; raises `SettingsError`."""
 
 
 class Reloader:
     """Keeps the settings in force. `read` reads the properties file; it raises `SettingsError`.
 
-    `stage` is that of the node. `on_reload` is called with the keys that came in force, if any did.
+    `stage` is the function of the node. `on_reload` is called with the changed keys, if there are any.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Reloader:
         self._configs = settings.authorizer_configs
 
     def reload(self) -> bool:
-        """Read the file again and put in force what may change; return whether that succeeded."""
+        """Read the file again and apply the settings that may change; return whether this succeeded."""
         try:
             settings = self._read()
             commit = self._stage(settings)
@@ -75,7 +74,7 @@ class Reloader:
         return True
 
     def _changed_since_start(self) -> frozenset[str]:
-        """Return the keys that changed since the start, without those that the authorizer took over."""
+        """Return the keys that changed since the start, without those that the authorizer applied."""
         before, now = self._at_start.authorizer_configs, self._latest.authorizer_configs
         taken = {key for key in before.keys() | now.keys() if self._configs.get(key) == now.get(key)}
         return changed_keys(_texts(self._at_start), _texts(self._latest)) - taken

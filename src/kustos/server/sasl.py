@@ -1,6 +1,6 @@
-"""SASL servers for listeners: each enabled mechanism with its source of credentials.
+"""SASL mechanisms of listeners, each with its source of credentials.
 
-The users of PLAIN are those that the file names for each listener; a reload replaces them as a whole.
+The properties file has the users of PLAIN for each listener; a reload replaces them completely.
 """
 
 import threading
@@ -61,7 +61,7 @@ class PlainSide:
         return found
 
     def staged(self, listeners: Iterable[ListenerSettings]) -> Callable[[], None]:
-        """Return what puts the users of these settings in force. Who is logged in stays so."""
+        """Return the function that puts the users of these settings in force. Sessions continue."""
         made = {
             each.name: (each.sasl.jaas.get(PLAIN), plain_users(each.sasl, self._entropy))
             for each in listeners
@@ -81,10 +81,10 @@ SCRAM: Final[dict[str, ScramHash]] = {each.mechanism_name: each for each in Scra
 
 
 FORMS_RENEWED_EVERY_MS: Final = 60_000
-"""How often the forms of credentials are counted again after users came or went."""
+"""The interval of counting the forms of credentials again after users were added or removed."""
 
 USERS_COUNTED_AT_ONCE: Final = 1_000
-"""How many users one login counts, in some 2 ms; only the very first login counts all users."""
+"""The number of users that one login counts, in some 2 ms; only the first login counts all users."""
 
 
 class UserForms:
@@ -123,9 +123,9 @@ class UserForms:
 
 
 def scram_decoys(settings: KustosSettings, image: Callable[[], MetadataImage] | None = None) -> ScramDecoys:
-    """Return the credentials of users that do not exist, alike on nodes that share their secret.
+    """Return decoys for users that do not exist, the same on all nodes with this secret.
 
-    They look like those of an image's users; without one, like those of Kafka's tools.
+    They have the forms of the image's users; without an image, the form of Kafka's tools.
     """
     shared = settings.decoy_secret
     secret = read_decoy_secret(settings.metadata_directory) if shared is None else shared
@@ -144,11 +144,10 @@ def mechanism_factories(
 ) -> dict[str, MechanismFactory]:
     """Return the factories of the enabled mechanisms, in the order shown to clients.
 
-    `image`: the metadata of this moment, so that a credential is valid once its creation was answered.
-    `tokens`: finds delegation tokens. `validate`: validates bearer tokens, if OAUTHBEARER is enabled.
-    `of_operator`: the factories of mechanisms with a class of the operator's. `users`: those of PLAIN, by
-    default those of these settings for ever. Raise `CredentialsError` if the
-    keytab for GSSAPI has no usable key.
+    `image`: returns the current metadata, so a credential is valid when its creation is answered. `tokens`:
+    finds delegation tokens. `validate`: validates bearer tokens, if OAUTHBEARER is enabled. `of_operator`:
+    the factories of mechanisms with custom classes. `users`: the users of PLAIN, by default those of these
+    settings. Raise `CredentialsError` if the keytab for GSSAPI has no usable key.
     """
 
     def lookup(user: str, scram_hash: ScramHash) -> ScramCredential | None:
@@ -177,8 +176,9 @@ _MECHANISMS: Final = {each: ScramMechanism(each.code) for each in ScramHash}
 def token_lookup(secret: TokenSecret | None, image: Callable[[], MetadataImage]) -> TokenLookup | None:
     """Return the lookup of a login's token, None if tokens are disabled.
 
-    As in Kafka a token acts as `User:` with its owner's name, whatever the owner's type. Every id has a
-    credential, which the secret alone decides, so that neither salt nor time reveals which ids exist.
+    As in Kafka, a token has the principal `User:` with its owner's name, regardless of the owner's type.
+    Every id has a credential that depends only on the secret, so neither salt nor time reveals which ids
+    exist.
     """
     if secret is None:
         return None

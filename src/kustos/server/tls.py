@@ -1,7 +1,7 @@
-"""TLS of a node's listeners: their contexts, the principals that certificates name, and new stores.
+"""TLS of a node's listeners: contexts, principals of certificates, and replacement of stores.
 
 Stores are replaced by SIGHUP, by the log's settings (`IncrementalAlterConfigs`), and when their files change
-(`tls.follow_files`). Each process of a node has contexts of its own, of the same files.
+(`tls.follow_files`). Each process of a node has its own contexts with the same files.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class TlsSide:
         contexts = self._contexts.get(listener.name)
         if contexts is None:
             return None
-        # a login names the principal on other listeners
+        # on other listeners, the login determines the principal
         principal_of = None if listener.sasl is not None else certificate_principals(principals)
         return ListenerTls(contexts, principal_of, handshake_timeout_ms)
 
@@ -84,7 +84,7 @@ class TlsSide:
                 raise ValueError(f"listener `{name}`: {error}") from None
 
     def _current(self, name: str) -> TlsContexts:
-        """Return contexts that know their files: nobody follows them where the listener is not served."""
+        """Return contexts for validation only; their files are not watched."""
         contexts = self._contexts[name]
         if contexts.has_new_files():
             with suppress(TlsError):  # reported where it is served
@@ -114,7 +114,7 @@ class TlsSide:
             else:
                 values.pop(change.name, None)
         if concerned:
-            # also the same value once more: the file may hold something else by now (KAFKA-14136)
+            # also if the value is the same: the file's content may have changed (KAFKA-14136)
             self._follow(values, changed=frozenset(each.name for each in _configs(delta)))
 
     def _follow(self, values: dict[str, str], changed: frozenset[str] = frozenset()) -> None:
@@ -134,7 +134,8 @@ class TlsSide:
             LOG.info("stores of the log are in force", listener=name)
 
     def staged(self, listeners: Iterable[ListenerSettings]) -> Callable[[], None]:
-        """Return what puts the file's present stores in force; raise `SettingsError` if they cannot be."""
+        """Return the function that puts the file's current stores in force; raise `SettingsError` if they are
+        unusable."""
         given = dict(self._given)
         made: list[tuple[TlsContexts, TlsSettings, MadeContext]] = []
         for each in listeners:
@@ -169,7 +170,7 @@ def _contexts_of(name: str, tls: ListenerTlsSettings) -> TlsContexts:
         if certificate is None or not certificate.has_expired:
             prove(contexts.made, Side.SERVER)
         else:
-            # as in Kafka it serves: clients that do not verify it may connect
+            # as in Kafka, the node serves it: clients that do not verify it may connect
             LOG.error("the listener's certificate has expired, clients refuse it", listener=name)
     except TlsError as error:
         raise TlsError(f"listener `{name}`: {error}") from None
@@ -177,7 +178,8 @@ def _contexts_of(name: str, tls: ListenerTlsSettings) -> TlsContexts:
 
 
 def certificate_principals(principals: ListenerPrincipals) -> Callable[[str, bytes | None], KafkaPrincipal]:
-    """Return what builds the principal of a client's address and certificate; it raises `TlsError`."""
+    """Return the function that builds a principal from a client's address and certificate; it raises
+    `TlsError`."""
 
     def principal_of(host: str, certificate: bytes | None) -> KafkaPrincipal:
         name = None if certificate is None else _subject_of(certificate)
@@ -196,6 +198,6 @@ def _subject_of(certificate: bytes) -> str:
     except (DerError, NoMatchingRuleError):
         raise TlsError("the client's certificate cannot be read") from None
     if parts.has_expired:
-        # it may have ended since the handshake began
+        # it may have expired since the handshake started
         raise TlsError("the client's certificate has expired")
     return name

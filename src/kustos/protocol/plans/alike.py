@@ -15,8 +15,8 @@ from kustos.wire import INT32_BYTES, Message, MessageCodec, with_length
 class AlikeAnswers:
     """The answers, without their lengths, that equal a known one except for their integers.
 
-    The correlation id and untagged integers may differ; all other bits are equal, so every such answer has the
-    structure of the known one. Offsets are relative to the frame.
+    The correlation id and untagged integers may differ. All other bits are equal, so every such answer has
+    the structure of the known one. Offsets are relative to the frame.
     """
 
     size_bytes: int
@@ -29,7 +29,7 @@ class AlikeAnswers:
 
     @classmethod
     def of(cls, codec: MessageCodec, message: Message, frame: bytes, body_at: int) -> Self:
-        """Return the answers like this frame, which contains the message; it has a throttle time at its top."""
+        """Return the answers like this frame, which contains the message, with its throttle time on top."""
         free = _bits(codec, _with_numbers(codec, message, 0), _with_numbers(codec, message, -1))
         place = _bits(codec, message.replace(throttle_time=0), message.replace(throttle_time=-1))
         body_bits = 8 * (len(frame) - body_at)

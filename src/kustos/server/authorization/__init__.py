@@ -1,4 +1,5 @@
-"""The node's authorizer: how it is found by the settings, its life cycle, and its wiring."""
+"""The node's authorizer: its selection by the settings, its life cycle, and its connections to other
+parts."""
 
 from kustos.server.authorization.authorization import StandardAuthorization
 

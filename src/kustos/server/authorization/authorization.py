@@ -1,7 +1,7 @@
 """The node's authorization: StandardAuthorizer, a custom authorizer, or none.
 
-Each gives the gateway something else: sessions on a compiled index that follows the metadata
-log, a `ContextAuthorizer` that checks every result of a custom authorizer, or deciders that allow everything.
+The gateway gets sessions on a compiled index that follows the metadata log, a `ContextAuthorizer` that checks
+every result of a custom authorizer, or deciders that allow everything.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from kustos.server.settings.node import KustosSettings
 
 
 class Authorization(Protocol):
-    """What the node needs for its decisions."""
+    """The interface between the node and its authorizer."""
 
     @property
     def authorizer(self) -> Authorizer | None:
@@ -34,11 +34,11 @@ class Authorization(Protocol):
 
     @property
     def context_authorizer(self) -> ContextAuthorizer | None:
-        """Decides in place of the deciders; None: they do."""
+        """Decides instead of the deciders, unless None."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether requests can be decided now, as far as that depends on the metadata log."""
+        """Whether the metadata log allows decisions at the moment."""
 
     @property
     def position(self) -> AclPosition:
@@ -46,13 +46,13 @@ class Authorization(Protocol):
 
     @property
     def rules(self) -> SharedRules | None:
-        """What decides beside the ACLs at this moment; None: the settings of the file."""
+        """The current rules besides the ACLs; None: the settings of the file."""
 
     def decider(self, principal: KafkaPrincipal, host: str) -> Decider:
         """Return the decider of one connection."""
 
     def load(self) -> None:
-        """Load the ACLs, once the authorizer was started."""
+        """Load the ACLs after the start of the authorizer."""
 
 
 class NoAuthorization:
@@ -95,7 +95,7 @@ class StandardAuthorization:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the ACLs are loaded and in step with the log."""
+        """Whether the ACLs are loaded and follow the log."""
         return self.authorizer.standard.is_ready and (self._gate is None or self._gate.is_open)
 
     def decider(self, principal: KafkaPrincipal, host: str) -> Decider:
@@ -106,7 +106,7 @@ class StandardAuthorization:
 
     @property
     def rules(self) -> SharedRules:
-        """What decides beside the ACLs at this moment."""
+        """The current rules besides the ACLs."""
         standard = self.authorizer.standard
         return SharedRules(standard.super_users, standard.allow_everyone_if_no_acl_found)
 
@@ -116,7 +116,7 @@ class StandardAuthorization:
         return self.publisher
 
     def load(self) -> None:
-        """Follow the log from its present state."""
+        """Follow the log from its current state."""
         self._store.add_publisher(self.publisher)
 
 
@@ -145,7 +145,7 @@ def authorization_of(
 ) -> Authorization:
     """Return the authorization of these settings, configured; raise `AuthorizerStartError`.
 
-    `mutator`: changes ACLs in place of the writer; `gate`: closes when the metadata is too old.
+    `mutator`: changes ACLs instead of the writer; `gate`: closes when the metadata is too old.
     """
     if not settings.authorization_enabled:
         return NoAuthorization()

@@ -1,6 +1,6 @@
 """The life cycle of an authorizer: start, readiness of each listener, reconfiguration, and close.
 
-Its code is not ours: its exceptions stop the node from starting, or a reload from taking effect.
+It is third-party code: its exceptions prevent the start of the node, or a reload from taking effect.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from kustos.server.settings.node import KustosSettings
 LOG: Final = structlog.get_logger("kustos.server")
 
 CLOSE_TIMEOUT_S: Final = 30.0
-"""How long an authorizer may take to close; then the node stops without it."""
+"""The time limit for closing an authorizer; after that, the node stops without it."""
 
 
 class AuthorizerStartError(AuthorizerError):
@@ -34,10 +34,10 @@ class ReconfigurationError(AuthorizerError):
 
 
 def start(authorizer: Authorizer, info: AuthorizerServerInfo) -> dict[str, asyncio.Future[None]]:
-    """Start an authorizer; return for each listener a future, done when it may open.
+    """Start an authorizer; return for each listener a future that is done when the listener may open.
 
-    A listener without an answer of the authorizer waits for all others. Raise `AuthorizerStartError`, as the
-    futures do.
+    A listener for which the authorizer returns no awaitable waits for all others. Raise
+    `AuthorizerStartError`, as the futures do.
     """
     name = type(authorizer).__name__
     try:
@@ -80,12 +80,12 @@ async def _all(awaitables: Iterable[Awaitable[None]]) -> None:
 
 
 def start_error(name: str, what: str, error: Exception) -> AuthorizerStartError:
-    """Return the error that says which step of an authorizer failed, and why."""
+    """Return the error with the failed step of an authorizer and its reason."""
     return AuthorizerStartError(f"the authorizer `{name}` {what}, {words_of_others(error)}")
 
 
 async def close(authorizer: Authorizer) -> None:
-    """Close an authorizer, and wait for it a while; failures are logged, as the node stops anyway."""
+    """Close an authorizer within a time limit; failures are only logged, because the node stops anyway."""
     try:
         answer = authorizer.close()
         if answer is not None:
@@ -97,7 +97,7 @@ async def close(authorizer: Authorizer) -> None:
 
 
 def server_info(settings: KustosSettings, cluster_id: str) -> AuthorizerServerInfo:
-    """Return what an authorizer learns of this node: its listeners as advertised to clients."""
+    """Return the server info for an authorizer: the listeners as advertised to clients."""
     endpoints = tuple(
         Endpoint(each.name, each.security_protocol, each.advertised.host, each.advertised.port)
         for each in settings.listeners
@@ -118,7 +118,7 @@ def server_info(settings: KustosSettings, cluster_id: str) -> AuthorizerServerIn
 def reconfigure(
     authorizer: Authorizer, old: Mapping[str, str], new: Mapping[str, str]
 ) -> tuple[Mapping[str, str], frozenset[str]]:
-    """Put reconfigurable settings in force; return all in force now, and the keys that need a restart.
+    """Apply reconfigurable settings; return all settings in force, and the keys that need a restart.
 
     Raise `ReconfigurationError` if the authorizer refuses; then the old settings stay in force.
     """
@@ -133,7 +133,7 @@ def reconfigure(
         authorizer.validate_reconfiguration(configs)
         authorizer.reconfigure(configs)
     except Exception as error:
-        # the boundary where any failure of its code must leave the node as it was
+        # any failure of the third-party code must leave the node unchanged
         reason = words_of_others(error)
         raise ReconfigurationError(f"the authorizer `{name}` refuses its new settings, {reason}") from error
     return configs, changed - now

@@ -20,7 +20,7 @@ _NEEDED_BY_SINK: Final = {
 
 
 def audit_settings(given: GivenSettings) -> AuditSettings:
-    """Return the settings; raise `SettingsError` for a sink that lacks a key or has unusable stores."""
+    """Return the settings; raise `SettingsError` for a sink with a missing key or unusable stores."""
     settings = AuditSettings(**given.fields(AuditSettings))
     for sink in settings.sinks:
         if (needed := _NEEDED_BY_SINK[sink]) not in given.values:

@@ -1,4 +1,4 @@
-"""The node as a client of brokers and of controllers: the keys of Kafka's clients behind a prefix."""
+"""The node's own connections to brokers and controllers: the keys of Kafka's clients with a prefix."""
 
 from typing import Any, Final
 
@@ -81,10 +81,10 @@ _LOGIN: Final[tuple[tuple[str, Kind[Any], str], ...]] = (
         "unless the login module has `serviceName`.",
     ),
 )
-"""Key, kind and meaning of the texts; the client reads them and knows their defaults."""
+"""Key, kind and meaning of text settings; the client parses them and has their defaults."""
 
 _SECRETS: Final = ("secret", "passphrase")
-"""How the names of the secrets among them end."""
+"""The endings of names of secrets."""
 
 
 def client_declarations(prefix: str, section: Section, protocol_doc: str) -> tuple[Setting[Any], ...]:
@@ -177,7 +177,7 @@ def client_settings(given: GivenSettings, prefix: str, servers: str) -> ClientSe
             parse_jaas_config(properties["sasl.jaas.config"], login_module_policy(given))
         client = ClientSettings.from_properties(servers, properties)
         if client.tls is not None:
-            # unusable stores show now rather than at the first connection
+            # report unusable stores now and not at the first connection
             client.tls.context()
     except JaasError as error:
         raise SettingsError(f"`{prefix}sasl.jaas.config`: {error}") from None
@@ -196,7 +196,8 @@ def upstream_settings(given: GivenSettings) -> ClientSettings:
 def token_mechanism(
     given: GivenSettings, upstream: ClientSettings, listeners: tuple[ListenerSettings, ...]
 ) -> str | None:
-    """Return the mechanism of links that log in as their clients, None if none do; raise `SettingsError`."""
+    """Return the mechanism of links that log in as their clients, None if links do not; raise
+    `SettingsError`."""
     key = UPSTREAM_IDENTITY.name
     if given.require(UPSTREAM_IDENTITY) == "service":
         return None

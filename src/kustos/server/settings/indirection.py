@@ -1,7 +1,8 @@
 """Values kept elsewhere: `${env:NAME}`, `${file:/path}` and `${file:/path:key}`.
 
-The form is that of Kafka's `ConfigProvider`s (KIP-297), but needs no `config.providers`. There is one pass,
-so a secret is never parsed for further references. Errors name the variable or the file, never its content.
+The syntax is that of Kafka's `ConfigProvider`s (KIP-297), without `config.providers`. References are resolved
+once, so a secret is never parsed for further references. Errors name the variable or the file, never its
+content.
 """
 
 import re
@@ -13,7 +14,7 @@ from typing import Final
 from kustos.client import SettingsError, read_properties
 
 MAX_SECRET_FILE_BYTES: Final = 64 * 1024
-"""A password, a key or a JAAS text is far smaller; a larger file is the wrong one."""
+"""The maximum size: passwords, keys and JAAS texts are far smaller, so a larger file is a mistake."""
 
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z][A-Za-z0-9_.-]*):([^}:]*)(?::([^}]*))?\}")
 

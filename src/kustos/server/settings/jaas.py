@@ -55,11 +55,11 @@ ALLOWED_MODULES: Final[Setting[tuple[str, ...]]] = Setting(
 def jaas_entries(
     given: GivenSettings, listener: str, mechanisms: tuple[str, ...], own: frozenset[str]
 ) -> dict[str, JaasEntry]:
-    """Return the login module of each mechanism that has one; PLAIN must, unless it is among `own`."""
+    """Return the login module of each mechanism that has one; PLAIN requires one, unless it is in `own`."""
     found: dict[str, JaasEntry] = {}
     for mechanism in mechanisms:
         keys = list(keys_of(JAAS_CONFIG, listener, mechanism))
-        # Kafka ignores the key without a mechanism, so no mechanism gets the users of another
+        # Kafka ignores a key without a mechanism, so no mechanism gets the users of another one
         key = next((key for key in keys if key in given.values and given.names_mechanism(key)), None)
         if key is None:
             if mechanism == "PLAIN" and mechanism not in own:
@@ -81,7 +81,7 @@ def jaas_entries(
 
 
 def login_module_policy(given: GivenSettings) -> LoginModulePolicy:
-    """Return which login modules may be used, for clients and upstream."""
+    """Return the allowed login modules, for clients and upstream."""
     allowed, disallowed = given.get(ALLOWED_MODULES), given.require(DISALLOWED_MODULES)
     return LoginModulePolicy(
         allowed=None if allowed is None else frozenset(allowed),

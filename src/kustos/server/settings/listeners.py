@@ -156,12 +156,12 @@ AUTHORIZATION_MODE: Final = Setting(
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
 WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (recognised, never chosen)
 MAX_LISTENERS: Final = 32
-"""More than needed; each has its own range of ports."""
+"""The maximum number of listeners, more than needed; each has its own range of ports."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaslListenerSettings:
-    """SASL on one listener. `jaas` is by mechanism and never shown: for PLAIN it holds the passwords.
+    """SASL on one listener. `jaas` is by mechanism and never shown: for PLAIN it contains the passwords.
 
     `oauth` is None if it has no OAUTHBEARER.
     """
@@ -173,7 +173,7 @@ class SaslListenerSettings:
     kerberos: KerberosSettings | None = None
     """The node's Kerberos identity; None unless GSSAPI is offered."""
     callbacks: Mapping[str, CallbackSettings] = field(default_factory=dict)
-    """Mechanism -> the class of the operator's that serves it."""
+    """Mechanism -> its custom class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,9 +192,9 @@ class ListenerSettings:
     advertised_broker_port_start: int
     broker_port_count: int
     broker_hosts: BrokerHostPattern | None = None
-    """The names of the brokers, all at the listener's own port; then it has no broker ports."""
+    """The host names of the brokers, all on the listener's own port; then it has no broker ports."""
     is_controller: bool = False
-    """Whether it answers about this node itself; then it has no broker ports."""
+    """Whether it is an admin listener; then it has no broker ports."""
     sasl: SaslListenerSettings | None = None
     principals: PrincipalSettings = field(default_factory=PrincipalSettings)
     tls: ListenerTlsSettings | None = None
@@ -202,12 +202,12 @@ class ListenerSettings:
     connection: ConnectionSettings = ConnectionSettings()
     """The limits of its connections, for all processes of the node together."""
     proxies: tuple[Network, ...] | None = None
-    """The balancers that send the PROXY protocol; None if the listener does not take it."""
+    """The load balancers that send the PROXY protocol; None if the listener does not support it."""
     mode: AuthorizationMode = AuthorizationMode.ENFORCE
 
     @property
     def ports(self) -> tuple[range, range]:
-        """The bound ports: its own, and those of the brokers."""
+        """The bound ports: its own port and the broker ports."""
         start = self.broker_port_start
         return range(self.bind.port, self.bind.port + 1), range(start, start + self.broker_port_count)
 
@@ -296,7 +296,7 @@ def check_ports(listeners: tuple[ListenerSettings, ...], http: NodeAddress | Non
 def check_delay(
     given: GivenSettings, connections: ConnectionSettings, listeners: tuple[ListenerSettings, ...]
 ) -> None:
-    """Raise `SettingsError` if a connection would end before kustos answers its failed login.
+    """Raise `SettingsError` if a connection could end before kustos answers its failed login.
 
     `connections`: the settings for the whole node.
     """
@@ -370,7 +370,7 @@ def _listener(
         advertised=advertised,
         broker_hosts=hosts,
         broker_port_start=start,
-        # a forwarder that shifts the listener's port shifts the brokers' ports alike
+        # a forwarder that shifts the listener's port also shifts the brokers' ports
         advertised_broker_port_start=start + advertised.port - bind.port,
         broker_port_count=0 if is_controller or hosts else given.require(BROKER_PORT_COUNT),
         is_controller=is_controller,
@@ -413,7 +413,7 @@ _NO_GUARD: Final = {
 
 
 def _mode(given: GivenSettings, name: str, *, is_controller: bool) -> AuthorizationMode:
-    """Return the mode of a listener, with a warning unless it is a guard."""
+    """Return the mode of a listener, with a warning unless it enforces ACLs."""
     mode = given.require(AUTHORIZATION_MODE, name)
     if is_controller and mode is AuthorizationMode.SHADOW:
         key = listener_key("kustos.authorization.mode", name)

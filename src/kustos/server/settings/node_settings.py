@@ -1,7 +1,7 @@
 """A node's settings, read from its properties file: checked as a whole, typed, frozen.
 
 First every value is parsed alone, and all errors are reported together; then the settings are combined, and
-the first contradiction is raised. No text here contains the value of a secret, or of a `${env:...}` or
+the first contradiction is raised. No message contains the value of a secret, or of a `${env:...}` or
 `${file:...}` reference.
 """
 
@@ -45,7 +45,7 @@ from kustos.server.settings.workers import worker_settings
 from kustos.settings import TakesEffect
 
 DECOY_SECRET_MIN_CHARACTERS: Final = 32
-"""As many as the secret of a metadata directory has bytes."""
+"""The size of the secret of a metadata directory."""
 
 
 def load_settings(
@@ -128,7 +128,8 @@ def _super_users(given: GivenSettings) -> frozenset[str]:
 
 
 def _authorization_enabled(given: GivenSettings, listeners: tuple[ListenerSettings, ...]) -> bool:
-    """Return whether a listener uses an authorizer; raise `SettingsError` if there is none, or none does."""
+    """Return whether a listener uses an authorizer; raise `SettingsError` if the authorizer is missing or
+    unused."""
     class_name = given.require(AUTHORIZER_CLASS).strip()
     concerned = [each.name for each in listeners if each.mode is not AuthorizationMode.OFF]
     if not class_name and concerned:
@@ -162,7 +163,7 @@ def _early_start_listeners(given: GivenSettings, listeners: tuple[ListenerSettin
     controllers = given.require(CONTROLLER_LISTENER_NAMES)
     early: tuple[str, ...] | None = given.get(EARLY_START_LISTENERS)
     if early is None:
-        # as in Kafka: an operator needs them to repair what keeps the ACLs from loading
+        # as in Kafka: an operator needs them to repair ACLs that cannot be loaded
         return frozenset(name.upper() for name in controllers)
     known = {listener.name for listener in listeners}.union(controllers)
     for name in early:

@@ -1,4 +1,4 @@
-"""How one listener judges bearer tokens, read from its settings."""
+"""The settings of one listener for bearer tokens."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -53,7 +53,7 @@ ALLOWED_URLS: Final[Setting[tuple[str, ...]]] = Setting(
 
 @dataclass(frozen=True, slots=True)
 class SignedTokenSettings:
-    """Tokens are signed by a key of this set, and their claims obey these rules."""
+    """Tokens must be signed with a key of this set, and their claims must match these rules."""
 
     jwks: JwksSettings
     rules: TokenClaimRules
@@ -61,7 +61,7 @@ class SignedTokenSettings:
 
 @dataclass(frozen=True, slots=True)
 class HandlerTokenSettings:
-    """Tokens are judged by the listener's callback handler."""
+    """The listener's callback handler validates tokens."""
 
 
 OAuthListenerSettings = SignedTokenSettings | UnsecuredTokenRules | HandlerTokenSettings
@@ -70,10 +70,11 @@ OAuthListenerSettings = SignedTokenSettings | UnsecuredTokenRules | HandlerToken
 def oauth_settings(
     given: GivenSettings, listener: str, jaas: JaasEntry | None, *, has_own_handler: bool = False
 ) -> OAuthListenerSettings:
-    """Return how a listener with OAUTHBEARER judges tokens; raise `SettingsError`, warn of what is unsafe.
+    """Return the token settings of a listener with OAUTHBEARER; raise `SettingsError`, and warn about unsafe
+    ones.
 
-    `jaas`: its OAuthBearerLoginModule, None if none is given. `has_own_handler`: a class of the operator's
-    judges them.
+    `jaas`: its OAuthBearerLoginModule, None if none is given. `has_own_handler`: a custom class validates
+    them.
     """
     if has_own_handler:
         return HandlerTokenSettings()
@@ -125,7 +126,7 @@ def _tls(listener: str, jaas: JaasEntry | None) -> ClientTls | None:
         return None
     try:
         settings = ClientTls.from_properties(options)
-        # unusable files are noticed here, before the node starts
+        # report unusable files here, before the node starts
         settings.context()
     except SettingsError as error:
         raise SettingsError(f"the login module of listener `{listener}`: {error}") from None

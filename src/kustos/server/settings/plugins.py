@@ -47,14 +47,14 @@ AUTHORIZERS: Final = PluginKind(
 )
 
 SIMPLE_ACL_AUTHORIZER: Final = "kafka.security.auth.SimpleAclAuthorizer"
-"""Kafka's first authorizer, in its legacy form."""
+"""Kafka's first authorizer, with the legacy interface."""
 
 
 def find_authorizer(name: str) -> Callable[[], Authorizer] | None:
     """Return the factory of the authorizer of this name, None for StandardAuthorizer; raise `SettingsError`.
 
-    `name`: Kafka's class name, `package.module.Class`, `package.module:Class`, or an entry point. A class of
-    the legacy interface is wrapped in the present one, as Kafka did (KIP-504).
+    `name`: Kafka's class name, `package.module.Class`, `package.module:Class`, or an entry point. A class
+    with the legacy interface is wrapped, as in Kafka (KIP-504).
     """
     if name in STANDARD_AUTHORIZER_NAMES:
         return None
@@ -161,7 +161,7 @@ _BY_NAME: Final = PluginKind(ENABLED_MECHANISMS_CONFIG, MECHANISMS_GROUP, _KNOWN
 
 @dataclass(frozen=True, slots=True)
 class CallbackSettings:
-    """The class that serves a mechanism on a listener, and how long each of its steps may take."""
+    """The class that serves a mechanism on a listener, and the time limit of its steps."""
 
     handler_class: type[AuthenticateCallbackHandler]
     timeout_ms: int

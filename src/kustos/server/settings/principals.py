@@ -1,4 +1,4 @@
-"""Principals: the own one of a node in Kerberos; of clients the rules for names, and the builder."""
+"""Principals: the node's own Kerberos principal, and the rules and the builder for clients' principals."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +69,7 @@ def kerberos_settings(given: GivenSettings, listener: str, entry: JaasEntry | No
     require_gssapi()
     options = entry.options
     for option in ("useKeyTab", "storeKey"):
-        # without them Java would take the key from a ticket cache, or keep none to accept clients with
+        # without them, Java would take the key from a ticket cache, or have no key to accept clients
         if options.get(option, "").lower() != "true":
             raise SettingsError(f"`{key}` lacks `{option}=true`, write it as {_EXAMPLE}")
     for option in ("keyTab", "principal"):
@@ -108,7 +108,7 @@ def _read_ssl_rules(text: str) -> str:
 
 
 def _read_kerberos_rules(text: str) -> tuple[str, ...]:
-    # Kafka reads the setting as a list, so a rule can hold no comma
+    # Kafka reads the setting as a list, so a rule cannot contain a comma
     rules = tuple(rule.strip() for rule in text.split(",")) if text else ()
     try:
         kerberos_shortener(rules, "")

@@ -1,4 +1,4 @@
-"""The keys of a properties file, checked and parsed by the declarations of settings."""
+"""Checks and parses the keys of a properties file by the declarations of settings."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -101,7 +101,7 @@ class GivenSettings:
         }
 
     def known_key(self, key: str) -> KnownKey | None:
-        """Return a key parsed, None if neither a declaration nor a mechanism of the file matches it."""
+        """Parse a key; return None if neither a declaration nor a mechanism of the file matches it."""
         return _known_key(self.table, key, self._mechanisms)
 
     def names_mechanism(self, key: str) -> bool:
@@ -152,7 +152,7 @@ class GivenSettings:
         return {name: self.get(setting, listener, mechanism) for name, setting in settings_of(group).items()}
 
     def _take_unknown(self, key: str, problems: list[str], fate: str) -> None:
-        """Refuse an unknown `kustos` key, warn of any other: a broker may use the file, too."""
+        """Refuse unknown `kustos` keys, and warn about other unknown keys, which a broker may use."""
         if key in self.table:
             other = " or `kustos.gateway.broker.port.start`" if key == "kustos.broker.port.start" else ""
             problems.append(f"`{key}` has no listener, write `{LISTENER_PREFIX}<listener>.{key}`{other}")
@@ -189,7 +189,7 @@ _MECHANISM_PREFIXES: Final = frozenset(mechanism.lower() for mechanism in LOGIN_
 
 
 def _mechanism_prefixes(table: Mapping[str, Setting[Any]], properties: Mapping[str, str]) -> frozenset[str]:
-    """Return what may precede the settings of a mechanism: the names of kustos and of the file."""
+    """Return the names of mechanisms that may precede settings: those of kustos and of the file."""
     own = {
         name.strip().lower()
         for key, text in properties.items()

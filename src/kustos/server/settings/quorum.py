@@ -68,7 +68,7 @@ class QuorumSettings:
 
 
 def quorum_settings(given: GivenSettings, listeners: tuple[ListenerSettings, ...]) -> QuorumSettings | None:
-    """Return the settings of cluster mode, None where the metadata is this node's own.
+    """Return the settings of cluster mode, None if the node has its own metadata.
 
     Raise `SettingsError`.
     """

@@ -53,14 +53,14 @@ class ListenerTlsSettings:
     texts: Mapping[str, str] = field(repr=False)
 
     def changed_by(self, texts: Mapping[str, str]) -> TlsSettings:
-        """Return the settings with these texts in place of the file's; raise `TlsError`."""
+        """Return the settings with these texts instead of the file's; raise `TlsError`."""
         return tls_settings({**self.texts, **texts})
 
 
 def listener_tls_settings(given: GivenSettings, listener: str, protocol: str) -> ListenerTlsSettings | None:
     """Return the TLS of a listener, None if its protocol has none; raise `SettingsError`.
 
-    As in Kafka the listener's own key wins over the general one, each key by itself.
+    As in Kafka, the listener's own key overrides the general one, for each key separately.
     """
     if protocol not in TLS_PROTOCOLS:
         return None

@@ -1,4 +1,4 @@
-"""How many processes serve, and what rules out more than one."""
+"""The number of worker processes, and the settings that exclude more than one."""
 
 import sys
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from kustos.server.settings.properties import GivenSettings
 from kustos.settings import Setting, whole_number
 
 WORKERS_MAX: Final = 64
-"""Each worker holds the whole metadata; more workers than processors gain nothing."""
+"""The maximum number of workers: each holds the whole metadata, and more workers than processors have no
+benefit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
