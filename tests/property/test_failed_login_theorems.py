@@ -1,22 +1,32 @@
-"""Theorem: exactly one event counts each failed login, and memory is bounded."""
+"""Theorem: exactly one event counts each login, failed or not, and memory is bounded."""
+
+from dataclasses import replace
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kustos.authorizer import SecurityEvent
-from kustos.gateway.audit import repeated_logins as failed_logins
-from kustos.gateway.audit.repeated_logins import FailedLogins
+from kustos.acl import KafkaPrincipal
+from kustos.authorizer import SecurityEvent, SecurityResult
+from kustos.gateway.audit import repeated_logins
+from kustos.gateway.audit.budget import AuditBudget
+from kustos.gateway.audit.repeated_logins import RepeatedLogins
 from testkit.gateway.audit import failure
 
+
+def success(name: str, host: str, at_ms: int) -> SecurityEvent:
+    principal = KafkaPrincipal("User", name)
+    event = failure(name, host, at_ms)
+    return replace(event, failure=None, result=SecurityResult.SUCCESS, principal=principal)
+
+
+HOSTS = st.sampled_from([f"10.0.0.{n}" for n in range(6)])
+NAMES = st.sampled_from(["", "alice", "bob", "carol", "dave", "erin"])
+TIMES = st.integers(0, 1000)
 STEPS = st.lists(
     st.one_of(
-        st.builds(
-            failure,
-            st.sampled_from([None, "", "alice", "bob", "carol", "dave", "erin"]),
-            st.sampled_from([f"10.0.0.{n}" for n in range(6)]),
-            st.integers(0, 1000),
-            st.sampled_from(["wrong", "unknown"]),
-        ),
+        st.builds(failure, st.none() | NAMES, HOSTS, TIMES, st.sampled_from(["wrong", "unknown"])),
+        st.builds(success, NAMES, HOSTS, TIMES),
         st.sampled_from(["end", "full", "free"]),
     ),
     max_size=80,
@@ -24,27 +34,29 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(1, 8), st.integers(1, 4))
-def test_each_failure_is_in_exactly_one_events_number(
+def test_each_login_is_in_exactly_one_events_number(
     steps: list[SecurityEvent | str], kinds_max: int, per_host_max: int
 ) -> None:
-    failures, told, may_report, count = FailedLogins(), list[SecurityEvent](), True, 0
-    former = failed_logins.KINDS_MAX, failed_logins.KINDS_PER_HOST_MAX
-    failed_logins.KINDS_MAX, failed_logins.KINDS_PER_HOST_MAX = kinds_max, per_host_max  # type: ignore[misc]
-    try:
+    logins, told, may_report = RepeatedLogins(AuditBudget(0, lambda: 0)), list[SecurityEvent](), True
+    limits = {"KINDS_MAX": kinds_max, "KINDS_PER_HOST_MAX": per_host_max}
+    with patch.multiple(repeated_logins, **limits):
         for step in steps:
             if isinstance(step, SecurityEvent):
-                count += 1
-                at_once = failures.add(step, may_report=may_report)
+                at_once = logins.add(step, may_report=may_report)
                 assert may_report or at_once is None
                 told += [] if at_once is None else [at_once]
-                assert len(failures) <= kinds_max + 1, "one more, of those without an address"
+                assert len(logins) <= 2 * (kinds_max + 1), "failures and logins, each with a coarsest kind"
             elif step == "end":
-                told += failures.end_window()
+                told += logins.end_window()
             else:
                 may_report = step == "free"
-        told += failures.end_window()
-    finally:
-        failed_logins.KINDS_MAX, failed_logins.KINDS_PER_HOST_MAX = former  # type: ignore[misc]
-    assert sum(each.attempt_count for each in told) == count
-    by_host = {each.host for each in steps if isinstance(each, SecurityEvent)}
-    assert {each.host for each in told} <= by_host | {None}
+        told += logins.end_window()
+    for has_failed in (True, False):
+        mine = [each for each in told if (each.failure is not None) is has_failed]
+        came = [
+            each
+            for each in steps
+            if isinstance(each, SecurityEvent) and (each.failure is not None) is has_failed
+        ]
+        assert sum(each.attempt_count for each in mine) == len(came)
+        assert {each.host for each in mine} <= {each.host for each in came} | {None}

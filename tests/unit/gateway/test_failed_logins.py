@@ -1,17 +1,18 @@
 """Failed logins are counted together, within limits, and each of them once."""
 
+from kustos.gateway.audit.budget import AuditBudget
 from kustos.gateway.audit.repeated_logins import (
     KINDS_MAX,
     KINDS_PER_HOST_MAX,
     TOO_MANY,
     TOO_MANY_OF_HOST,
-    FailedLogins,
+    RepeatedLogins,
 )
 from testkit.gateway.audit import failure
 
 
 def test_the_first_is_told_at_once_and_equal_ones_as_one_event_with_their_number() -> None:
-    failures = FailedLogins()
+    failures = RepeatedLogins(AuditBudget(0, lambda: 0))
     assert failures.add(failure(at_ms=1)) == failure(at_ms=1)
     assert [failures.add(failure(at_ms=at)) for at in (2, 3, 4)] == [None] * 3
     assert failures.add(failure("bob", at_ms=5)) == failure("bob", at_ms=5)
@@ -22,7 +23,7 @@ def test_the_first_is_told_at_once_and_equal_ones_as_one_event_with_their_number
 
 
 def test_names_of_one_address_are_told_apart_up_to_a_limit() -> None:
-    failures = FailedLogins()
+    failures = RepeatedLogins(AuditBudget(0, lambda: 0))
     told = [failures.add(failure(f"user-{number}")) for number in range(KINDS_PER_HOST_MAX + 100)]
     assert sum(each is not None for each in told) == KINDS_PER_HOST_MAX
     (rest,) = failures.end_window()
@@ -35,7 +36,7 @@ def test_names_of_one_address_are_told_apart_up_to_a_limit() -> None:
 
 
 def test_a_flood_from_everywhere_takes_bounded_room() -> None:
-    failures = FailedLogins()
+    failures = RepeatedLogins(AuditBudget(0, lambda: 0))
     told = [failures.add(failure(host=f"10.0.{n // 256}.{n % 256}")) for n in range(KINDS_MAX + 500)]
     assert sum(each is not None for each in told) == KINDS_MAX
     assert len(failures) == KINDS_MAX + 1
@@ -44,7 +45,7 @@ def test_a_flood_from_everywhere_takes_bounded_room() -> None:
 
 
 def test_what_a_full_log_does_not_take_is_counted() -> None:
-    failures = FailedLogins()
+    failures = RepeatedLogins(AuditBudget(0, lambda: 0))
     assert failures.add(failure(at_ms=7), may_report=False) is None
     assert failures.add(failure(at_ms=8)) is None
     (told,) = failures.end_window()

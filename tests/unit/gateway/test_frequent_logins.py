@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer import SecurityEvent, SecurityEventType, SecurityResult
-from kustos.gateway.audit import repeated_logins as frequent_logins
+from kustos.gateway.audit import repeated_logins
 from kustos.gateway.audit.budget import BURST_SHARE, EVENT_BYTES, AuditBudget
 from kustos.gateway.audit.log import AuditLog
-from kustos.gateway.audit.repeated_logins import FrequentLogins
+from kustos.gateway.audit.repeated_logins import RepeatedLogins
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.observer import FixedPosition, GatewayObserver
 from testkit.gateway.audit import EVENTS, ControlledSink, failure
@@ -40,7 +40,7 @@ def login(name: str = "alice", host: str = "10.0.0.1", at_ms: int = 1) -> Securi
 
 
 def test_logins_beyond_the_budget_are_one_event_of_a_window_whatever_their_addresses() -> None:
-    logins = FrequentLogins(budget_of(FEW_LOGINS))
+    logins = RepeatedLogins(budget_of(FEW_LOGINS))
     told = [logins.add(login(host=f"10.0.0.{number}", at_ms=number)) for number in range(100)]
     assert [each is not None for each in told] == [True] * (FEW_LOGINS + 1) + [False] * 96
     [summary] = logins.end_window()
@@ -57,7 +57,7 @@ def test_logins_beyond_the_budget_are_one_event_of_a_window_whatever_their_addre
 
 def test_the_logins_of_others_have_room_of_their_own_and_the_budget_grows() -> None:
     now_ms = 0
-    logins = FrequentLogins(budget_of(FEW_LOGINS, lambda: now_ms))
+    logins = RepeatedLogins(budget_of(FEW_LOGINS, lambda: now_ms))
     for _ in range(10):
         logins.add(login())
     assert logins.add(login("robin")) is not None
@@ -70,8 +70,8 @@ def test_the_logins_of_others_have_room_of_their_own_and_the_budget_grows() -> N
 def test_each_login_is_in_exactly_one_event_also_of_more_principals_than_are_told_apart(
     logins: list[tuple[str, bool]],
 ) -> None:
-    with patch.object(frequent_logins, "KINDS_MAX", 2):
-        frequent, told = FrequentLogins(budget_of(1)), list[SecurityEvent]()
+    with patch.object(repeated_logins, "KINDS_MAX", 2):
+        frequent, told = RepeatedLogins(budget_of(1)), list[SecurityEvent]()
         for at_ms, (name, ends_window) in enumerate(logins):
             reported = frequent.add(login(name, at_ms=at_ms))
             told += [] if reported is None else [reported]

@@ -12,7 +12,7 @@ from typing import Final
 
 from kustos.authorizer import SecurityEvent, SecurityResult
 from kustos.gateway.audit.budget import AuditBudget
-from kustos.gateway.audit.repeated_logins import WINDOW_S, FailedLogins, FrequentLogins
+from kustos.gateway.audit.repeated_logins import WINDOW_S, RepeatedLogins
 
 CHANGE_MAX_S: Final = 5.0
 """How long the event of a change waits for its outcome; a later outcome becomes a second event."""
@@ -50,12 +50,11 @@ class SecurityLog:
         keep: Callable[[Sequence[SecurityEvent]], OutcomeReport],
         budget: AuditBudget,
     ) -> None:
-        self.logins: Final = FrequentLogins(budget)
+        self.logins: Final = RepeatedLogins(budget)
         self._put: Final = put
         self._keep: Final = keep
         self._is_full: Final = is_full
         self._loop: Final = asyncio.get_running_loop()
-        self._failures: Final = FailedLogins()
         self._window: asyncio.TimerHandle | None = None
         self._held: Final[dict[int, _Held]] = {}
         self._number = 0
@@ -78,7 +77,7 @@ class SecurityLog:
         """Take a failed login: at once, or counted with those that are equal."""
         if not self._is_open:
             self._put(failure)
-        reported = self._failures.add(failure, may_report=not self._is_full())
+        reported = self.logins.add(failure, may_report=not self._is_full())
         if reported is not None:
             self._put(reported)
         self._begin_window()
@@ -90,10 +89,10 @@ class SecurityLog:
     def _end_window(self) -> None:
         self._window = None
         if self._is_full():
-            # strangers must not add to a log that is full
+            # clients must not add to a log that is full
             self._window = self._loop.call_later(FULL_RETRY_S, self._end_window)
             return
-        for event in (*self._failures.end_window(), *self.logins.end_window()):
+        for event in self.logins.end_window():
             self._put(event)
 
     def hold(self, events: Sequence[SecurityEvent]) -> OutcomeReport:
@@ -133,7 +132,7 @@ class SecurityLog:
             self._give_up(number)
         if self._window is not None:
             self._window.cancel()
-        for event in (*self._failures.end_window(), *self.logins.end_window()):
+        for event in self.logins.end_window():
             self._put(event)
 
 
