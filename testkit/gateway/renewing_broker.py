@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any
 
 from kustos.auth import (
     Authenticated,
@@ -46,6 +45,7 @@ class RenewingBroker:
     is_allowed: bool = True
     answers_logins: bool = True
     sees_all_changes: bool = True
+    links: set[UpstreamLink] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         users = PlainUsers({"svc": PASSWORD}, SystemEntropy())
@@ -130,7 +130,7 @@ class RenewingBroker:
         """Answer the oldest request."""
         self.link.data_received(b"\0\0\0\4" + self.requests.pop(0)[:4])
 
-    # the client half, and the registry
+    # the client half
 
     def upstream_writable(self) -> None:
         self.writable += 1
@@ -142,10 +142,6 @@ class RenewingBroker:
         return False
 
     def upstream_ended(self) -> None: ...
-
-    def add(self, link: Any) -> None: ...
-
-    def discard(self, link: Any) -> None: ...
 
 
 def numbers(frames: list[bytes]) -> list[int]:

@@ -19,6 +19,7 @@ from kustos.acl import AclBinding, AclOperation, ResourceType
 from kustos.client.errors import CannotConnectError
 from kustos.gateway.upstream import link as link_module
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
+from kustos.gateway.upstream.life_cycles import LINK_LIFE, SERVING, LinkEvent, LinkState
 from kustos.gateway.upstream.link import REPLICATED_SOON_S, UpstreamLink
 from kustos.wire import peek_api, read_response_header, response_codec, response_header_is_flexible
 from testkit.gateway.sessions import World, deliver, fetch, heartbeat, produce
@@ -226,7 +227,8 @@ async def history(seed: int, events: list[str]) -> Late:
         world.finish_one()
     if not world.closed:
         world.close("the history is over")
-    world.link.forget()
+    if world.link.is_cut:
+        world.link.forget()
     await world.settle()
     return world
 
@@ -263,6 +265,11 @@ def test_histories_reach_what_they_are_about() -> None:
     assert sum(world.most_unread for world in worlds) > 100
 
 
+def may_be_muted(link: UpstreamLink) -> bool:
+    """Return whether the broker may read nothing from a link now."""
+    return link._throttle_time_ms is None or link._unthrottle_timer is not None
+
+
 async def _at_once(self: InFlight) -> None:
     """Acknowledge a change at once, whatever requests brokers still have."""
 
@@ -274,9 +281,10 @@ def _goes_on(self: UpstreamLink, throttle_time_ms: int | None) -> None:
 
 def _forgets(self: UpstreamLink) -> None:
     """Close as if the broker had finished all requests."""
-    if not self.is_closed:
-        self.is_closed = True
-        self.forget()
+    if self.state in SERVING:
+        self._stop_serving()
+        self._forget_requests()
+        self.state = LinkState.FINISHING
         self._finish()
 
 
@@ -288,11 +296,9 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     ),
     "throttling is not seen": lambda patch: patch.setattr(UpstreamLink, "throttle", _goes_on),
     "what lies behind another request is believed dead": lambda patch: patch.setattr(
-        UpstreamLink, "is_provable", property(lambda link: not (link._may_be_muted or link._is_throttled))
+        UpstreamLink, "is_provable", property(lambda link: not may_be_muted(link))
     ),
-    "what the broker throttles is believed dead": lambda patch: patch.setattr(
-        UpstreamLink, "is_provable", property(lambda link: len(link._awaited) <= 1)
-    ),
+    "what the broker throttles is believed dead": lambda patch: _believe_throttled_dead(patch),
     "only the first request is waited for": lambda patch: patch.setattr(
         UpstreamLink, "until_answered", _until_the_first_is
     ),
@@ -301,6 +307,12 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     ),
     "no login is waited for": lambda patch: patch.setattr(InFlight, "_forget_dead", _buried_alive),
 }
+
+
+def _believe_throttled_dead(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(UpstreamLink, "is_provable", property(lambda link: len(link._awaited) <= 1))
+    # the table has no row for it
+    patch.setitem(LINK_LIFE, (LinkState.THROTTLED, LinkEvent.REQUEST_FORBIDDEN), LinkState.CUT)
 
 
 def _until_the_first_is(self: UpstreamLink) -> asyncio.Future[None] | None:

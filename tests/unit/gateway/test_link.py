@@ -41,12 +41,6 @@ class Owner:
     def upstream_ended(self) -> None:
         self.ended += 1
 
-    def add(self, link: UpstreamLink) -> None:
-        self.links.add(link)
-
-    def discard(self, link: UpstreamLink) -> None:
-        self.links.discard(link)
-
 
 class Recorded(Pipe):
     """Keeps all that was written."""

@@ -1,6 +1,7 @@
 """Reads a broker's answers: whole frames, and the parts of a large one for the stream that passes it on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Final, Protocol
 
 from kustos.wire import FrameReader
@@ -22,68 +23,73 @@ class AnswerStream(Protocol):
         """Take the next bytes; raise `MalformedMessageError`."""
 
 
-class StreamOwner(Protocol):
-    """Knows which answer comes next."""
+class AnswerPart(Enum):
+    """What becomes of an answer that is not there as a whole."""
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether nobody takes answers any more."""
-
-    def gather(self) -> None:
-        """Send what follows from several answers together."""
-
-    def stream_of(self, head: bytes) -> AnswerStream | None:
-        """Return what takes the answer that begins so, None if it is to be gathered."""
+    NONE = "no part of an answer is there"
+    BEGUN = "it is not known yet whether it is streamed"
+    GATHERED = "its parts are joined"
+    STREAMED = "its parts go to a stream, or are dropped"
 
 
 class AnswerReader:
-    """Cuts a stream of bytes into answers of at most `limit` bytes; no IO."""
+    """Cuts a stream of bytes into answers of at most `limit` bytes; no IO.
 
-    __slots__ = ("_declined", "_frames", "_left_bytes", "_stream")
+    `part` tells of the answer that is not there as a whole. Where it is `BEGUN` after `feed`, call `offer`.
+    """
+
+    __slots__ = ("_frames", "_left_bytes", "_limit", "_stream", "part")
 
     def __init__(self, limit: int) -> None:
+        self.part = AnswerPart.NONE
+        self._limit: Final = limit
         self._frames: Final = FrameReader(limit)
         self._stream: AnswerStream | None = None
-        """Takes what comes of the answer that arrives now."""
         self._left_bytes = 0
-        self._declined = False
-        """Whether the answer that arrives now is gathered."""
+        """How many bytes of the streamed answer have not come yet."""
 
-    def feed(self, data: bytes, owner: StreamOwner) -> Iterator[bytes | None]:
-        """Yield each frame that these bytes complete, None for an answer that was streamed.
+    def feed(self, data: bytes) -> Sequence[bytes | None]:
+        """Return the answers that these bytes complete, without lengths; None for one that was streamed.
 
-        The owner deals with each before the next is read. Raise `MalformedMessageError`.
+        Raise `MalformedMessageError`.
         """
-        if self._stream is not None:
+        if self.part is AnswerPart.NONE and len(data) - 4 == int.from_bytes(data[:4], "big") <= self._limit:
+            # nearly every read brings one whole answer
+            return (data[4:],)
+        if self.part is AnswerPart.STREAMED:
             part, data = data[: self._left_bytes], data[self._left_bytes :]
             self._left_bytes -= len(part)
-            # what a closed owner no longer takes is read to its end all the same
-            if not owner.is_closed:
+            if self._stream is not None:
                 self._stream.feed(part)
             if self._left_bytes:
-                return
-            self._stream = None
-            yield None
-        if not data:
-            return
+                return ()
+            self.part, self._stream = AnswerPart.NONE, None
+            return (None, *self.feed(data)) if data else (None,)
         frames = self._frames.feed(data)
-        if len(frames) > 1:
-            owner.gather()
-        for frame in frames:
-            self._declined = False
-            yield frame
-        if self._frames.begun_bytes >= STREAM_HEAD_BYTES and not self._declined:
-            self._begin(owner)
+        if not self._frames.begun_bytes:
+            self.part = AnswerPart.NONE
+        elif frames or self.part is AnswerPart.NONE:
+            self.part = AnswerPart.BEGUN
+        return frames
 
-    def _begin(self, owner: StreamOwner) -> None:
-        """Pass on what has come of an answer that is not whole, if somebody takes it."""
+    def offer(self, stream_of: Callable[[bytes], AnswerStream | None]) -> None:
+        """Pass the answer on that has begun, if `stream_of` its first bytes returns a stream that takes it.
+
+        Do nothing if there are too few bytes. Raise `MalformedMessageError`.
+        """
+        if self._frames.begun_bytes < STREAM_HEAD_BYTES:
+            return
         size_bytes, head = self._frames.peek()
-        stream = owner.stream_of(head)
-        if stream is None or not stream.begin(size_bytes, head):
-            self._declined = True
+        self._stream = stream_of(head)
+        if self._stream is None or not self._stream.begin(size_bytes, head):
+            self.part, self._stream = AnswerPart.GATHERED, None
             return
         self._frames.take_rest()
-        self._stream, self._left_bytes = stream, size_bytes - len(head)
+        self.part, self._left_bytes = AnswerPart.STREAMED, size_bytes - len(head)
+
+    def drop_stream(self) -> None:
+        """Pass nothing more on; the answer that is streamed is read to its end all the same."""
+        self._stream = None
 
     def take_rest(self) -> None:
         """Drop the bytes of an incomplete answer."""

@@ -1,8 +1,9 @@
-"""Sends the frames of one turn of the event loop by one system call, and resets a connection.
+"""Sends the answers of one turn of the event loop by one system call, and resets a connection.
 
 A producer has five requests in flight by default, and one read brings them all; so do their answers. A system
 call for each frame costs as much as guarding it, and wakes the other side each time. So the frames that one
-read leads to are gathered and sent at its end, in the same turn: no change of ACLs can come between.
+read leads to are gathered and sent at its end, in the same turn: no change of ACLs can come between. Frames
+to the broker are gathered by its link, which always ends them by `flush`.
 """
 
 import asyncio

@@ -92,19 +92,12 @@ class InFlight:
         self._brokers: Final = brokers
         self._settings: Final = settings
         self._has_begun = False
-        self._links: Final[set[UpstreamLink]] = set()
+        self.links: Final[set[UpstreamLink]] = set()
+        """The links with requests in flight; each adds and removes itself."""
         self._doubted: Final[dict[Address, float]] = {}
         self._scan: asyncio.Task[dict[UpstreamLink, asyncio.Future[None]]] | None = None
         self._next_scan: asyncio.Task[dict[UpstreamLink, asyncio.Future[None]]] | None = None
         self._loop: Final = asyncio.get_running_loop()
-
-    def add(self, link: UpstreamLink) -> None:
-        """Track a link that now has a request in flight."""
-        self._links.add(link)
-
-    def discard(self, link: UpstreamLink) -> None:
-        """Forget a link with nothing in flight."""
-        self._links.discard(link)
 
     async def drain(self) -> None:
         """Return when no broker has a request that would be denied now; raise `RequestsInFlightError`."""
@@ -114,7 +107,7 @@ class InFlight:
             self.doubt()
         if self._doubted:
             await self._check_doubted()
-        if not self._links or not (late := await self._scanned()):
+        if not self.links or not (late := await self._scanned()):
             return
         late = await self._unanswered(late, self._settings.grace_ms / 1000)
         brokers: dict[Address, list[UpstreamLink]] = {}
@@ -178,7 +171,7 @@ class InFlight:
     async def _forbidden(self) -> dict[UpstreamLink, asyncio.Future[None]]:
         """Return the links with requests that would be denied now, and when those are answered."""
         found: dict[UpstreamLink, asyncio.Future[None]] = {}
-        for number, link in enumerate(tuple(self._links), start=1):
+        for number, link in enumerate(tuple(self.links), start=1):
             future = link.until_answered()
             if future is not None:
                 found[link] = future

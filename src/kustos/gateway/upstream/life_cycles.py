@@ -47,6 +47,9 @@ _S, _E = LinkState, LinkEvent
 SERVING: Final = frozenset({_S.OPEN, _S.THROTTLED, _S.DUE, _S.RENEWING})
 """The client half is there: requests are taken, and answers passed on."""
 
+SENDING: Final = frozenset({_S.OPEN, _S.DUE})
+"""Requests are sent when their turn comes; in DUE those that were sent in part."""
+
 CONNECTED: Final = SERVING | {_S.DRAINING}
 """Answers are read."""
 
@@ -67,11 +70,14 @@ LINK_LIFE: Final = LifeCycle[LinkState, LinkEvent](
         (_S.DUE, _E.LOGIN_BEGINS, _S.RENEWING),
         (_S.RENEWING, _E.LOGIN_SUCCEEDS, _S.OPEN),
         (_S.RENEWING, _E.LOGIN_FAILS, _S.CUT),
+        # an error of ours after the login, in the task of the login
+        (_S.OPEN, _E.LOGIN_FAILS, _S.CUT),
         *((state, _E.CLIENT_LEAVES_OWED, _S.DRAINING) for state in _SENT),
         *((state, _E.CLIENT_LEAVES, _S.FINISHING) for state in (*_SENT, _S.RENEWING)),
         (_S.DRAINING, _E.LAST_ANSWER_COMES, _S.FINISHING),
         (_S.DRAINING, _E.DRAIN_TIMES_OUT, _S.CUT),
-        *((state, _E.REQUEST_FORBIDDEN, _S.CUT) for state in (*_SENT, _S.DRAINING)),
+        # while the broker throttles, only its answers prove that it is done: the link drains
+        *((state, _E.REQUEST_FORBIDDEN, _S.CUT) for state in (_S.OPEN, _S.DUE, _S.DRAINING)),
         *((state, _E.PROTOCOL_BROKEN, _S.CUT) for state in (*_SENT, _S.RENEWING, _S.DRAINING)),
         *((state, _E.CONNECTION_LOST_OWED, _S.LOST) for state in (*_SENT, _S.DRAINING, _S.CUT)),
         *(
@@ -80,6 +86,8 @@ LINK_LIFE: Final = LifeCycle[LinkState, LinkEvent](
         ),
         (_S.CUT, _E.FORGOTTEN, _S.CUT),
         (_S.LOST, _E.FORGOTTEN, _S.CLOSED),
+        # two changes waited for the same broker
+        (_S.CLOSED, _E.FORGOTTEN, _S.CLOSED),
     ),
 )
 

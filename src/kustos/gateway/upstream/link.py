@@ -5,19 +5,19 @@ quotas by connection are upstream's own, and the client's correlation id passes 
 
 Theory of operation. A broker works on one request of a connection at a time, and still reads those behind it
 in its socket buffer after the connection was closed. So the broker gets one whole request of a link that may
-wait. One more may be pipelined behind it, but its last byte is held back until the answer arrives: no broker
-begins with a partial frame, and the request is then checked once more. Where the session at the broker is due
-(KIP-368), a request is held back whole: it waits for all answers before it, then for the login. So is what a
-request asks again while the broker throttles (KIP-219).
+wait. One more may be pipelined behind it, but the link holds back its last byte until the answer arrives: no
+broker begins with a partial frame, and the link checks the request once more. If the session at the broker is
+due (KIP-368), the link holds back the whole request until all earlier requests are answered and it has logged
+in. While the broker throttles (KIP-219), it holds back a whole request of a handler that was answered before.
 
 A Produce may follow whole behind one that the broker answers at once, and so on: the broker finishes all of
 these in milliseconds, and changes that forbid them wait for that (`until_answered`). It takes longer if the
-broker begins to throttle the connection: the answers to earlier requests are awaited, since a link that is
-cut meanwhile is not provable, and nothing follows whole until an answer reports no throttling.
+broker begins to throttle the connection: changes wait for the answers to earlier requests, since a link that
+is cut meanwhile proves nothing, and no request follows whole until an answer reports no throttling.
 
-A link that is closed while an answer is owed drains: it stays, tracked by `InFlight`, until the answer
-arrives, which is dropped. A link that is cut is reset at once; its requests at the broker are dead once the
-broker is seen alive afterwards, see `gateway.upstream.in_flight`.
+A link that is closed while the broker owes an answer drains: `InFlight` tracks it until the answer arrives,
+which is dropped. A link that is cut is reset at once; its requests at the broker are dead once the broker is
+seen alive afterwards, see `gateway.upstream.in_flight`. `life_cycles` lists the states of links and requests.
 
 An answer too large for one read may be passed on while it arrives (`AnswerStream`). It is owed until its last
 byte.
@@ -25,13 +25,25 @@ byte.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final, Protocol
 
 from kustos.client import SaslSession
-from kustos.gateway.upstream.answers import AnswerReader, AnswerStream
-from kustos.gateway.upstream.bursts import Burst, reset
+from kustos.gateway.upstream.answers import AnswerPart, AnswerReader, AnswerStream
+from kustos.gateway.upstream.bursts import BURST_MAX_BYTES, Burst, reset
+from kustos.gateway.upstream.life_cycles import (
+    CONNECTED,
+    LINK_LIFE,
+    REQUEST_LIFE,
+    SENDING,
+    SERVING,
+    LinkEvent,
+    LinkState,
+    RequestEvent,
+    RequestState,
+)
 from kustos.gateway.upstream.renewal import SessionRenewal
 from kustos.wire import MalformedMessageError
 
@@ -46,7 +58,6 @@ SESSION_REST_MS: Final = 60_000
 """How much of a session must remain to pipeline a whole request: it outlives the session only if the broker
 takes this long for those before it, twice as long as clients wait for them by default."""
 
-
 LAST_REQUESTS_S: Final = 5.0
 """How long upstream may take to read the last requests before the connection is aborted."""
 
@@ -58,30 +69,32 @@ CUT_REMEMBERED_S: Final = 600.0
 """How long requests of a cut link count as in flight if its broker is never seen again: Kafka's brokers close
 idle connections after as long, and a broker that was stalled for longer has left the cluster."""
 
+OPEN: Final = LinkState.OPEN
+SENT: Final = RequestState.SENT
+
 
 @dataclass(slots=True)
 class Awaited:
-    """An answer that upstream owes: its correlation id, and the callback for the frame without its length."""
+    """A request on a link, and the callback for its answer: a frame without its length."""
 
     correlation_id: int
     take: Callable[[bytes], None]
     is_still_allowed: Callable[[], bool]
     """Whether the present ACLs would allow the request."""
     answered_at_once: bool = False
-    """Whether the broker waits for nobody before it answers."""
+    """Whether the broker waits for nothing before it answers."""
     waits_for_replicas: bool = False
-    """Whether the broker waits for other brokers, and for nobody else."""
-    tail: bytes = b""
-    """The end of the frame that is held back; without it the broker does nothing."""
-    is_unsent: bool = False
-    """Whether the tail is the whole frame, as a login or the end of a throttle comes before it."""
+    """Whether the broker waits for other brokers, and for nothing else."""
+    state: RequestState = RequestState.NEW
+    unsent: bytes = b""
+    """The end of the frame that is held back, or the whole frame; without it the broker does nothing."""
     sent_s: float = 0.0
     answered: asyncio.Future[None] | None = None
     stream: AnswerStream | None = None
     """Takes an answer that arrives in parts; then `take` gets no bytes at its end. None: it is gathered."""
 
     def mark_answered(self) -> None:
-        """Notify those who wait for the answer that it is there, or that none will come."""
+        """Resolve the future for the answer: it is there, or none will come."""
         if self.answered is not None and not self.answered.done():
             self.answered.set_result(None)
 
@@ -110,23 +123,21 @@ class LinkRegistry(Protocol):
     """Tracks the links with requests in flight."""
 
     @property
+    def links(self) -> "set[UpstreamLink]":
+        """The links with requests in flight; each adds and removes itself."""
+
+    @property
     def sees_all_changes(self) -> bool:
         """Whether every change that revokes rights waits here for the requests that it forbids."""
-
-    def add(self, link: "UpstreamLink") -> None:
-        """Track a link that now has a request in flight."""
-
-    def discard(self, link: "UpstreamLink") -> None:
-        """Forget a link with nothing in flight."""
 
 
 class UpstreamLink(asyncio.Protocol):
     """Takes over an authenticated connection to a broker and carries one client's requests over it."""
 
     __slots__ = (
-        "_awaited", "_burst", "_in_flight", "_is_throttled", "_loop", "_may_be_muted", "_owner", "_reader",
-        "_reads", "_renewal", "_replicas_keep_up", "_state_timer", "_throttled_before", "_transport",
-        "_unthrottle_timer", "_writes", "broker", "flush", "is_closed", "is_cut",
+        "_awaited", "_frames", "_gathered_bytes", "_in_flight", "_loop", "_owner", "_reader", "_reads",
+        "_renewal", "_replicated_s", "_state_timer", "_throttle_time_ms", "_transport", "_unthrottle_timer",
+        "_writes", "broker", "state",
     )  # fmt: skip
 
     def __init__(
@@ -139,208 +150,241 @@ class UpstreamLink(asyncio.Protocol):
         session: SaslSession | None = None,
     ) -> None:
         self.broker: Final = broker
-        self.is_closed = False
-        """Whether nobody takes answers any more."""
-        self.is_cut = False
-        """Whether no more answers will come, owed or not."""
+        self.state: LinkState = LINK_LIFE.initial
         self._transport: Final = transport
         self._loop: Final = asyncio.get_running_loop()
-        self._burst: Final = Burst(transport.writelines)
-        self._burst.begin()
-        self.flush: Final = self._burst.flush
-        """Hands the frames that were sent over to the socket."""
+        self._frames: list[bytes] = []
+        """What was sent since the last `flush`."""
+        self._gathered_bytes = 0
         self._owner: Final = owner
         self._reader: Final = AnswerReader(max_answer_bytes)
         self._in_flight: Final = in_flight
         self._awaited: deque[Awaited] = deque()
+        """Requests in order: those that the broker has whole, then at most one that it has not."""
         self._renewal: SessionRenewal | None = None
         if session is not None and session.due_at_s is not None:
             self._renewal = SessionRenewal(session, self, transport.write)
         self._reads = True
+        """Whether the client takes answers."""
         self._writes = True
-        self._is_throttled = False
-        self._may_be_muted = False
-        self._throttled_before = False
-        """Whether the last answer reported throttling, or said nothing about it."""
-        self._replicas_keep_up = False
+        """Whether the broker takes bytes."""
+        self._throttle_time_ms: int | None = 0
+        """The last answer's throttle time. None: it had none, so that the broker may throttle."""
+        self._replicated_s = inf
+        """How long replicas took for the last batch that waited for them."""
         self._unthrottle_timer: asyncio.TimerHandle | None = None
+        """Ends the throttle time. It remains if the connection is lost first."""
         self._state_timer: asyncio.TimerHandle | None = None
+        """Limits the time in the states DRAINING, FINISHING, and LOST."""
         transport.set_protocol(self)
 
     @property
     def is_writable(self) -> bool:
         """Whether upstream takes a request now: it reads, and does not throttle this connection (KIP-219).
 
-        Nothing may follow a frame that was sent in part.
+        No request may follow one that was not sent whole.
         """
         awaited = self._awaited
-        return self._writes and not (self._is_throttled or (awaited and awaited[-1].tail))
-
-    @property
-    def _is_torn(self) -> bool:
-        """Whether the broker is idle and lacks the last byte of the next request."""
-        return bool(self._awaited) and bool(self._awaited[0].tail)
-
-    @property
-    def _is_renewal_due(self) -> bool:
-        return self._renewal is not None and self._renewal.is_due
+        return self.state in SENDING and self._writes and (not awaited or awaited[-1].state is SENT)
 
     def send(self, frame: bytes, awaited: Awaited) -> None:
         """Send a frame with the next `flush`; the broker begins with it once it has answered those before.
 
-        Whoever sends calls `flush` in the same turn of the event loop: a burst then takes one system call.
+        The caller calls `flush` in the same turn of the event loop: a burst then takes one system call.
         """
-        if not self._awaited:
-            self._in_flight.add(self)
-        elif self._awaited[-1].tail:
-            raise RuntimeError("part of a frame was sent, no other frame may follow yet")
-        if self._is_throttled or self._is_renewal_due:
-            awaited.tail, awaited.is_unsent = frame, True
-            self._awaited.append(awaited)
-            self._begin_next()
+        others = self._awaited
+        if others and others[-1].state is not SENT:
+            raise RuntimeError("the request before was not sent whole, no other may follow yet")
+        if self.state is not OPEN:
+            self._hold(frame, awaited)
             return
-        if self._awaited and not self._is_done_soon(self._awaited[-1]):
-            awaited.tail = frame[-1:]
-            frame = frame[:-1]
+        if not others:
+            self._in_flight.links.add(self)
+        if not others or self._is_done_soon(others[-1]):
+            awaited.state = REQUEST_LIFE[awaited.state, RequestEvent.GOES]
+        else:
+            awaited.state = REQUEST_LIFE[awaited.state, RequestEvent.FOLLOWS]
+            frame, awaited.unsent = frame[:-1], frame[-1:]
         if awaited.waits_for_replicas:
             awaited.sent_s = self._loop.time()
+        others.append(awaited)
+        self._frames.append(frame)
+        self._gathered_bytes += len(frame)
+        if self._gathered_bytes >= BURST_MAX_BYTES:
+            self.flush()
+
+    def _hold(self, frame: bytes, awaited: Awaited) -> None:
+        """Keep a whole request until the throttle time is over, or the link has logged in."""
+        if self.state not in SERVING:
+            raise RuntimeError("a link that ends takes no request")
+        awaited.state = REQUEST_LIFE[awaited.state, RequestEvent.WAITS]
+        awaited.unsent = frame
+        self._in_flight.links.add(self)
         self._awaited.append(awaited)
-        self._burst.add(frame)
+        self._begin_next()
 
     def _is_done_soon(self, last: Awaited) -> bool:
-        """Whether the broker will answer all it has within milliseconds and begin with the next."""
-        if self._throttled_before or self._owner.has_expired(in_ms=SESSION_REST_MS):
+        """Whether the broker will answer all requests that it has within milliseconds."""
+        if self._throttle_time_ms != 0 or self._owner.has_expired(in_ms=SESSION_REST_MS):
             return False
         # changes made elsewhere do not wait for this link: with slow replicas a request would outlive them
         return last.answered_at_once or (
-            last.waits_for_replicas and self._replicas_keep_up and self._in_flight.sees_all_changes
+            last.waits_for_replicas
+            and self._replicated_s < REPLICATED_SOON_S
+            and self._in_flight.sees_all_changes
         )
+
+    def flush(self) -> None:
+        """Hand the frames that were sent over to the socket."""
+        if frames := self._frames:
+            self._frames, self._gathered_bytes = [], 0
+            self._transport.writelines(frames)
 
     def throttle(self, throttle_time_ms: int | None) -> None:
         """Go on after an answer, with a delay if the broker throttles. None: it did not say."""
-        self._may_be_muted = throttle_time_ms is None
-        self._throttled_before = throttle_time_ms != 0
+        self._throttle_time_ms = throttle_time_ms
         if throttle_time_ms:
-            self._is_throttled = True
-            self._unthrottle_timer = self._loop.call_later(throttle_time_ms / 1000, self._unthrottle)
-        elif self._is_torn and not self._awaited[0].is_unsent and self._may_begin():
+            # the client may have left while its answer was handled; the broker still throttles
+            if self.state in SERVING:
+                self.state = LINK_LIFE[self.state, LinkEvent.THROTTLES]
+            until_s = self._loop.time() + throttle_time_ms / 1000
+            if self._unthrottle_timer is not None:
+                # as in Kafka's client, the throttle time never becomes shorter
+                until_s = max(until_s, self._unthrottle_timer.when())
+                self._unthrottle_timer.cancel()
+            self._unthrottle_timer = self._loop.call_at(until_s, self._unthrottle)
+        elif (
+            self._awaited
+            and self._awaited[0].state is RequestState.PARTIAL
+            and self.state in SENDING
+            and self._may_begin()
+        ):
             # at once, while the answer is still being read
             self._complete()
 
     def _unthrottle(self) -> None:
-        self._is_throttled = False
-        self._begin_next()
-        if self._writes and not self.is_closed:
-            self._owner.upstream_writable()
+        self._unthrottle_timer = None
+        if self.state is LinkState.THROTTLED:
+            self.state = LINK_LIFE[self.state, LinkEvent.UNTHROTTLES]
+            if self._renewal is not None and self._renewal.is_due:
+                self.fell_due()
+            self._begin_next()
+            if self._writes and self.state in SERVING:
+                self._owner.upstream_writable()
 
     def _begin_next(self) -> None:
-        """Complete the pipelined request, or send nothing more if it may not begin any more."""
-        if self.is_closed or not self._is_torn or self._is_throttled:
+        """Send the rest of the request whose turn has come, or end the link if it may not begin any more."""
+        if self.state not in SENDING or not self._awaited:
             return
-        if self._awaited[0].is_unsent and self._is_renewal_due:
+        state = self._awaited[0].state
+        if state is RequestState.HELD and self.state is LinkState.DUE:
             self._renew()
+        elif state is SENT:
+            return
         elif self._may_begin():
             self._complete()
-        elif self._owner.has_expired():
-            self.revoke(SESSION_EXPIRED)
         else:
-            self.revoke()
-
-    def _renew(self) -> None:
-        """Log in again; nothing else is in flight, so that nothing read meanwhile is for the client."""
-        if self._renewal is not None and not self._renewal.is_running:
-            self._renewal.begin()
-            self._read(True)
-
-    def renewed(self) -> None:
-        """Go on after the login: check the request that waited for it once more, and send it."""
-        self._read(self._reads)
-        if self._awaited and not self.is_closed:
-            self._begin_next()
-            self._owner.upstream_writable()
-
-    def renewal_failed(self, reason: str) -> None:
-        """End the link: the broker takes no more requests."""
-        if not self.is_closed:
-            self.cut()
-            self._lose(f"the session with upstream could not be prolonged: {reason}")
+            self.revoke(SESSION_EXPIRED if self._owner.has_expired() else NO_LONGER_ALLOWED)
 
     def _may_begin(self) -> bool:
         return self._awaited[0].is_still_allowed() and not self._owner.has_expired()
 
     def _complete(self) -> None:
         awaited = self._awaited[0]
-        if awaited.is_unsent:
-            awaited.is_unsent, awaited.sent_s = False, self._loop.time()
-        self._burst.add(awaited.tail)
+        if awaited.state is RequestState.HELD:
+            awaited.sent_s = self._loop.time()
+        awaited.state = REQUEST_LIFE[awaited.state, RequestEvent.MAY_BEGIN]
+        self._frames.append(awaited.unsent)
         self.flush()
-        awaited.tail = b""
+        awaited.unsent = b""
+
+    def fell_due(self) -> None:
+        """Note that the session is due: the next request waits for a login."""
+        self.state = LINK_LIFE[self.state, LinkEvent.FALLS_DUE]
+
+    def _renew(self) -> None:
+        """Log in again; nothing else is in flight, so that nothing read meanwhile is for the client."""
+        if self._renewal is not None:
+            self.state = LINK_LIFE[self.state, LinkEvent.LOGIN_BEGINS]
+            self._renewal.begin()
+            self._update_reading()
+
+    def renewed(self) -> None:
+        """Go on after the login: check the request that waited for it once more, and send it."""
+        self.state = LINK_LIFE[self.state, LinkEvent.LOGIN_SUCCEEDS]
+        self._update_reading()
+        self._begin_next()
+        self._owner.upstream_writable()
+
+    def renewal_failed(self, reason: str) -> None:
+        """End the link: the broker takes no more requests."""
+        self._cut(LinkEvent.LOGIN_FAILS, f"the session with upstream could not be prolonged: {reason}")
 
     def data_received(self, data: bytes) -> None:
         """Pass each whole answer to its callback, and the parts of a large one to its stream."""
-        if self.is_cut:
+        if self.state not in CONNECTED:
             return
+        answers: Sequence[bytes | None] = ()
         try:
-            for frame in self._reader.feed(data, self):
-                self._take(frame)
+            answers = self._reader.feed(data)
+            if len(answers) > 1:
+                # they go to the client by one system call
+                self._owner.outgoing.begin()
+            for answer in answers:
+                self._take(answer)
+            if self._reader.part is AnswerPart.BEGUN:
+                self._reader.offer(self._stream_of)
         except MalformedMessageError as error:
             # what upstream still owes is unknown now
-            self.cut()
-            self._lose(f"upstream broke the protocol: {error}")
+            self._cut(LinkEvent.PROTOCOL_BROKEN, f"upstream broke the protocol: {error}")
         finally:
-            self._owner.outgoing.end()
+            if len(answers) > 1:
+                self._owner.outgoing.end()
 
-    def gather(self) -> None:
-        """Send the answers that came together to the client by one system call."""
-        self._owner.outgoing.begin()
+    def _stream_of(self, head: bytes) -> AnswerStream | None:
+        """Return what takes the answer that begins so, None if it is to be gathered.
 
-    def stream_of(self, head: bytes) -> AnswerStream | None:
-        """Return what takes the answer that begins so; raise `MalformedMessageError` if none is awaited."""
-        if self.is_cut or self.is_closed or not self._awaited or self._awaited[0].is_unsent:
+        Raise `MalformedMessageError` if another answer is owed.
+        """
+        if self.state not in SERVING or not self._awaited or self._awaited[0].state is RequestState.HELD:
             return None
-        self._check_order(head)
-        return self._awaited[0].stream
+        awaited = self._awaited[0]
+        if awaited.state is not SENT or head[:4] != awaited.correlation_id.to_bytes(4, "big", signed=True):
+            raise MalformedMessageError("an answer came out of order")
+        return awaited.stream
 
-    def _take(self, frame: bytes | None) -> None:
-        """Report an answer that is there, None if it was streamed."""
-        if self.is_cut:
+    def _take(self, answer: bytes | None) -> None:
+        """Handle an answer that is there, None if it was streamed."""
+        if self.state not in CONNECTED:
+            # an answer before it in the same read ended the link
             return
-        if self._renewal is not None and self._renewal.is_running:
-            self._renewal.take(frame or b"")
+        if self.state is LinkState.RENEWING and self._renewal is not None:
+            self._renewal.take(answer or b"")
             return
-        if frame is not None:
-            self._check_order(frame)
-        awaited = self._awaited.popleft()
+        if not self._awaited or self._awaited[0].state is not SENT:
+            raise MalformedMessageError("an answer came that nobody waits for")
+        awaited = self._awaited[0]
+        if answer is not None and answer[:4] != awaited.correlation_id.to_bytes(4, "big", signed=True):
+            raise MalformedMessageError("an answer came out of order")
+        self._awaited.popleft()
+        awaited.state = REQUEST_LIFE[awaited.state, RequestEvent.ANSWER_COMES]
         if awaited.waits_for_replicas:
-            took_s = self._loop.time() - awaited.sent_s
-            self._replicas_keep_up = took_s < REPLICATED_SOON_S
+            self._replicated_s = self._loop.time() - awaited.sent_s
         if awaited.answered is not None:
             awaited.mark_answered()
         if not self._awaited:
-            self._in_flight.discard(self)
-        # an earlier answer may have closed the link
-        if not self.is_closed:
-            awaited.take(frame or b"")
-            self._begin_next()
-        elif self._awaited:
-            # nobody reads throttle times any more
-            self._may_be_muted = True
+            self._in_flight.links.discard(self)
+        if self.state is LinkState.DRAINING:
             self._drain()
-        else:
-            self._finish()
-
-    def _check_order(self, frame: bytes) -> None:
-        """Raise `MalformedMessageError` unless a frame answers the request that is next."""
-        if not self._awaited or self._is_torn:
-            raise MalformedMessageError("an answer came that nobody waits for")
-        awaited = self._awaited[0]
-        if len(frame) < 4 or int.from_bytes(frame[:4], "big", signed=True) != awaited.correlation_id:
-            raise MalformedMessageError("an answer came out of order")
+            return
+        awaited.take(answer or b"")
+        if self._awaited:
+            self._begin_next()
 
     def until_answered(self) -> asyncio.Future[None] | None:
         """Return a future for the answers to what would be denied now, None if the broker has none of it."""
         for awaited in reversed(self._awaited):
-            if not awaited.tail and not awaited.is_still_allowed():
+            if awaited.state is SENT and not awaited.is_still_allowed():
                 if awaited.answered is None:
                     awaited.answered = self._loop.create_future()
                 return awaited.answered
@@ -352,8 +396,13 @@ class UpstreamLink(asyncio.Protocol):
 
         A request behind another is unread; one behind an answer without a throttle time may be.
         """
-        whole = sum(not awaited.tail for awaited in self._awaited)
-        return whole <= 1 and not (self._may_be_muted or self._is_throttled)
+        may_be_muted = self._throttle_time_ms is None or self._unthrottle_timer is not None
+        return not may_be_muted and sum(awaited.state is SENT for awaited in self._awaited) <= 1
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether no more answers come, and the broker may still work on requests."""
+        return self.state is LinkState.CUT or self.state is LinkState.LOST
 
     def revoke(self, reason: str = NO_LONGER_ALLOWED) -> None:
         """End the link, as its client lost the right to a request in flight, or its session expired.
@@ -361,38 +410,67 @@ class UpstreamLink(asyncio.Protocol):
         It drains if only the answer can prove that the broker is done with it, else it is cut.
         """
         if self.is_provable:
-            self.cut()
-        self._lose(reason)
+            self._cut(LinkEvent.REQUEST_FORBIDDEN, reason)
+        elif self.state in SERVING:
+            self.close()
+            self._owner.upstream_lost(reason)
 
-    def cut(self) -> None:
-        """Reset the connection; what is owed stays owed until `forget`."""
-        if self.is_cut:
+    def _cut(self, event: LinkEvent, reason: str = "") -> None:
+        """Reset the connection; what is owed stays owed until `forget`. The reason is for the owner."""
+        if self.state not in CONNECTED:
             return
-        self.is_cut = True
-        self._burst.drop()
+        is_served = self.state in SERVING
+        if is_served:
+            self._stop_serving()
+        self.state = LINK_LIFE[self.state, event]
+        self._frames.clear()
         reset(self._transport)
+        if is_served:
+            self._owner.upstream_lost(reason)
+
+    def _stop_serving(self) -> None:
+        """Begin nothing more; the broker never gets the rest of a request that it does not have whole."""
+        if self._renewal is not None:
+            self._renewal.stop()
+        self._reader.drop_stream()
+        while self._awaited and self._awaited[-1].state is not SENT:
+            awaited = self._awaited.pop()
+            awaited.state = REQUEST_LIFE[awaited.state, RequestEvent.LINK_ENDS]
+        if not self._awaited:
+            self._in_flight.links.discard(self)
 
     def forget(self) -> None:
-        """Record that the broker works on nothing more of this link."""
-        while self._awaited:
-            self._awaited.popleft().mark_answered()
-        self._in_flight.discard(self)
-        if self.is_cut and self._state_timer is not None:
+        """Record that the broker works on nothing more of this link, whose connection is gone."""
+        self.state = LINK_LIFE[self.state, LinkEvent.FORGOTTEN]
+        self._forget_requests()
+        if self._state_timer is not None:
             self._state_timer.cancel()
+
+    def _forget_requests(self) -> None:
+        while self._awaited:
+            awaited = self._awaited.popleft()
+            awaited.state = REQUEST_LIFE[awaited.state, RequestEvent.FORGOTTEN]
+            awaited.mark_answered()
+        self._in_flight.links.discard(self)
 
     def pause_reading(self) -> None:
         """Take no more answers for now: the client does not read."""
         self._reads = False
-        self._read(self._renewal is not None and self._renewal.is_running)
+        self._update_reading()
 
     def resume_reading(self) -> None:
         """Take answers again."""
         self._reads = True
-        self._read(True)
+        self._update_reading()
 
-    def _read(self, wanted: bool) -> None:
-        if not self._transport.is_closing():
-            (self._transport.resume_reading if wanted else self._transport.pause_reading)()
+    def _update_reading(self) -> None:
+        """Read the socket if the client takes answers, or if none of what comes is for the client."""
+        if self._transport.is_closing():
+            return
+        if self._reads or self.state is LinkState.RENEWING or self.state is LinkState.DRAINING:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
 
     def pause_writing(self) -> None:
         """Note that upstream does not read fast enough."""
@@ -401,61 +479,61 @@ class UpstreamLink(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Let the owner go on."""
         self._writes = True
-        if not self._is_throttled and not self.is_closed:
+        if self.state in SENDING:
             self._owner.upstream_writable()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Notify the owner. A broker that closed the connection works on nothing more of it."""
-        if self._renewal is not None:
-            self._renewal.stop()
+        is_served = self.state in SERVING
+        if is_served:
+            self._stop_serving()
         for timer in (self._state_timer, self._unthrottle_timer):
             if timer is not None:
                 timer.cancel()
         by_the_broker = exc is None or isinstance(exc, ConnectionResetError | BrokenPipeError)
-        if not self.is_cut and by_the_broker:
-            self.forget()
         # if the network failed, the broker may not know
-        self.is_cut = True
+        if by_the_broker and self.state is not LinkState.CUT:
+            self._forget_requests()
         if self._awaited:
+            self.state = LINK_LIFE[self.state, LinkEvent.CONNECTION_LOST_OWED]
             self._state_timer = self._loop.call_later(CUT_REMEMBERED_S, self.forget)
-        self._lose("upstream closed the connection" if exc is None else str(exc))
+        else:
+            self.state = LINK_LIFE[self.state, LinkEvent.CONNECTION_LOST]
+        if is_served:
+            self._owner.upstream_lost("upstream closed the connection" if exc is None else str(exc))
         self._owner.upstream_ended()
-
-    def _lose(self, reason: str) -> None:
-        if not self.is_closed:
-            self.close()
-            self._owner.upstream_lost(reason)
 
     def close(self) -> None:
         """Close once the broker has answered what it has; twice is harmless."""
-        if self.is_closed:
+        if self.state not in SERVING:
             return
-        self.is_closed = True
-        if self._renewal is not None:
-            self._renewal.stop()
-        if not self.is_cut:
-            self.flush()
-        # the broker never gets the rest of a request sent in part
-        while self._awaited and self._awaited[-1].tail:
-            self._awaited.pop()
-        if not self._awaited:
-            self._in_flight.discard(self)
-        if self.is_cut:
-            return
-        if not self._awaited:
+        self._stop_serving()
+        self.flush()
+        if self._awaited:
+            self.state = LINK_LIFE[self.state, LinkEvent.CLIENT_LEAVES_OWED]
+            self._update_reading()
+            self._wait_for_answer()
+        else:
+            self.state = LINK_LIFE[self.state, LinkEvent.CLIENT_LEAVES]
             self._finish()
-            return
-        self.resume_reading()
-        self._drain()
 
     def _drain(self) -> None:
+        """Drop an answer, which nobody takes; wait for the next one or finish."""
+        self._throttle_time_ms = None
+        if self._awaited:
+            self._wait_for_answer()
+        else:
+            self.state = LINK_LIFE[self.state, LinkEvent.LAST_ANSWER_COMES]
+            self._finish()
+
+    def _wait_for_answer(self) -> None:
         """Wait for the next answer, longer if the broker throttles, then cut the link."""
         if self._state_timer is not None:
             self._state_timer.cancel()
-        throttled_s = 0.0
-        if self._is_throttled and self._unthrottle_timer is not None:
-            throttled_s = max(0.0, self._unthrottle_timer.when() - self._loop.time())
-        self._state_timer = self._loop.call_later(throttled_s + DRAIN_S, self.cut)
+        at_s = self._loop.time()
+        if self._unthrottle_timer is not None:
+            at_s = max(at_s, self._unthrottle_timer.when())
+        self._state_timer = self._loop.call_at(at_s + DRAIN_S, self._cut, LinkEvent.DRAIN_TIMES_OUT)
 
     def _finish(self) -> None:
         """Close once everything written is sent, or after a while if upstream does not read it."""

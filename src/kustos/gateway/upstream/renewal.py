@@ -1,7 +1,7 @@
 """The session of a link at its broker, prolonged between two requests of the client (KIP-368).
 
-A timer notes when the session is due; the link looks at that note when it has a request to send, as Kafka's
-clients do. An idle link does not log in.
+A timer tells the link when the session is due. The link logs in when it has the next request to send, as
+Kafka's clients do; an idle link does not log in.
 """
 
 import asyncio
@@ -30,6 +30,9 @@ CORRELATION_IDS: Final = 8
 class Renewable(Protocol):
     """The link."""
 
+    def fell_due(self) -> None:
+        """Let the next request wait for a login."""
+
     def renewed(self) -> None:
         """Go on after the login."""
 
@@ -40,11 +43,9 @@ class Renewable(Protocol):
 class SessionRenewal:
     """Prolongs the session of one link. `write` sends bytes to the broker."""
 
-    __slots__ = ("_answer", "_link", "_sent", "_session", "_task", "_timer", "_write", "is_due")
+    __slots__ = ("_answer", "_link", "_sent", "_session", "_task", "_timer", "_write")
 
     def __init__(self, session: SaslSession, link: Renewable, write: Callable[[bytes], object]) -> None:
-        self.is_due = False
-        """Whether the next request must wait for a login."""
         self._session: Final = session
         self._link: Final = link
         self._write: Final = write
@@ -55,18 +56,18 @@ class SessionRenewal:
         self._schedule()
 
     def _schedule(self) -> None:
-        self.is_due = False
         due_at_s = self._session.due_at_s
         if due_at_s is not None:
             self._timer = asyncio.get_running_loop().call_at(due_at_s, self._fall_due)
 
     def _fall_due(self) -> None:
-        self.is_due = True
+        self._timer = None
+        self._link.fell_due()
 
     @property
-    def is_running(self) -> bool:
-        """Whether a login is under way, to which all that comes belongs."""
-        return self._task is not None
+    def is_due(self) -> bool:
+        """Whether the next request must wait for a login."""
+        return self._timer is None and self._session.due_at_s is not None
 
     def begin(self) -> None:
         """Log in; no other request may be in flight until the link knows the outcome."""
