@@ -1,7 +1,7 @@
-"""Audit events of decisions, as values and as lines of text.
+"""Audit events of decisions as lines of text.
 
-Two forms: kustos' own JSON (one object per line; fields, order and schema from `AUDIT_FIELDS`) and the line
-that Kafka's `kafka.authorizer.logger` prints. Sinks elsewhere decide where the lines go.
+There are two forms: kustos' own JSON (one object per line; fields, order and schema from `AUDIT_FIELDS`) and
+the line of Kafka's `kafka.authorizer.logger`.
 """
 
 import re
@@ -31,26 +31,26 @@ from kustos.authorizer.spi.values import (
 )
 
 NO_OFFSET: Final = -1
-"""`acl_offset` of a decision without a metadata log."""
+"""The `acl_offset` of a decision that does not come from a metadata log."""
 
 UNSEEN: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # control characters, U+0085 (next line) among them
     "\u2028\u2029"  # line and paragraph separators
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks that turn the direction of what is shown
-    "\u200b-\u200d\u2060\ufeff"  # of no width
-    "\ud800-\udfff]"  # halves of characters, which UTF-8 cannot have
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks that change the direction of text
+    "\u200b-\u200d\u2060\ufeff"  # characters without width
+    "\ud800-\udfff]"  # surrogates, which UTF-8 cannot encode
 )
-"""Characters that end a line for some reader, or display as another text: a client chooses the names in its
-requests, and must not control what a reader of the audit log sees."""
+"""Characters that end a line for some reader, or are displayed as another text. A client chooses the names in
+its requests, and must not control how the audit log is displayed."""
 
 AUDITED_NAME_CHARACTERS_MAX: Final = 1024
-"""Longest resource name logged: a topic has at most 249 characters, but a group or transactional id may have
-32,767, and many of those would flood the log."""
+"""The longest resource name in the log. A topic has at most 249 characters, but a group or transactional id
+may have 32,767, and many such names would flood the log."""
 
 
 @unique
 class Access(Enum):
-    """Whether the question was for an access, or a filter over a listing."""
+    """The purpose of a check: a use of the resource, or a filter of a list."""
 
     ACCESS = "ACCESS"
     LISTING = "LISTING"
@@ -58,7 +58,7 @@ class Access(Enum):
 
 @unique
 class AuditLevel(Enum):
-    """Level of a decision in Kafka's audit log."""
+    """The level of a decision in Kafka's audit log."""
 
     INFO = "INFO"
     DEBUG = "DEBUG"
@@ -70,7 +70,7 @@ def parts_of(event: Mapping[str, Any]) -> tuple[AuthorizableRequestContext, Acti
     principal = KafkaPrincipal(event["principal_type"], event["principal_name"])
     action = Action(
         ResourceType[event["resource_type"]],
-        # it was truncated before it was logged, and must not be once more
+        # the name was truncated before it was logged, and must not be truncated again
         TruncatedName(event["resource_name"] or ""),
         AclOperation[event["operation"]],
         event["reference_count"],
@@ -120,7 +120,7 @@ class TruncatedName(str):
 
 
 def audited_name(name: str) -> str:
-    """Return a name as logged: a too long one is truncated and identified by a digest, once."""
+    """Return a name as logged: a name that is too long is truncated once, and has a digest."""
     if len(name) <= AUDITED_NAME_CHARACTERS_MAX or isinstance(name, TruncatedName):
         return name
     digest = sha256(name.encode(errors="surrogatepass")).hexdigest()
@@ -164,7 +164,7 @@ def schema_of(fields: Sequence[AuditField], version: int, title: str) -> dict[st
 def audit_level(action: Action, decision: Decision) -> AuditLevel:
     """Return the level of a decision in Kafka's log: above TRACE if it was used or refused.
 
-    What a listener in mode `shadow` did not refuse has the level of the denial that it would be.
+    A decision that a listener in mode `shadow` did not enforce has the level of the denial.
     """
     if decision.allowed and decision.rule.kind is not RuleKind.SHADOW_MODE:
         return AuditLevel.DEBUG if action.log_if_allowed else AuditLevel.TRACE

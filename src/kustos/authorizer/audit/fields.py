@@ -1,9 +1,9 @@
-"""The table of the fields of decisions, and what a field is.
+"""The table of the fields of decisions.
 
 The JSON schemas, Spark's StructTypes, the docs page and the writers of lines (`lines`) are all generated from
-this table and that of security events (`security`), so they cannot disagree. `schema_version` names the table
-of a line: a reader that knows only decisions takes a security event for a line of another version, never for
-a decision.
+this table and from the table of security events (`security`), so they agree. `schema_version` identifies the
+table of a line: a reader that knows only decisions takes a security event for a line of another version,
+never for a decision.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,9 @@ AUDIT_SCHEMA_VERSION: Final = 1
 FieldKind = Literal["string", "int", "long", "boolean", "timestamp_ms"]
 
 Scope = Literal["event", "request", "decision", "shadow"]
-"""Which events share a value: none, those of one request, or those that the authorizer decided alike. The
-fields of scope `shadow` come last, and are written only where a shadow decision differs."""
+"""The events that share a value: none (`event`), the events of one request, or the events with the same
+decision of the authorizer. The fields of scope `shadow` come last, and are written only if a shadow decision
+differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,10 @@ class AuditField:
     nullable: bool
     meaning: str
     source: str
-    """An expression for its value, over the names that `lines` documents."""
+    """An expression for the value; `lines` documents its names."""
     scope: Scope = "event"
     is_plain: bool = False
-    """Whether its text needs no escapes: an id of ours, or the name of an enum's member."""
+    """Whether the text never needs escapes: an id of ours, or the name of an enum's member."""
     came_later: bool = False
     """Whether the field was added within this version: it is null in earlier lines."""
 

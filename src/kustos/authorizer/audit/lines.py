@@ -1,14 +1,14 @@
 """JSON lines of audit events, by writers that are compiled from the tables of their fields.
 
-Theory of operation. Formatting shares the interpreter with the event loop, so it is latency for clients. A
-table therefore becomes Python source: consecutive fields of one scope are one f-string. What the events of a
-request share is formatted once for them, and the text of a decision once for as long as the authorizer gives
-the same one.
+Theory of operation. Formatting runs on the event loop, so its time is latency for clients. Therefore a table
+becomes Python source, in which consecutive fields of one scope are one f-string. The values that the events
+of a request share are formatted once for the request. The text of a decision is formatted once for as long as
+the authorizer returns the same decision.
 
-The source of a field is an expression over these names. Of a decision's event: `event_id`, `time_ms`,
-`node_id`, `cluster_id`, `context` (the request's), `api_name`, `item` (an `AuditedDecision`), its `action`
-and `decision`, its `shadow` and `candidate`, the `binding` of the rule or None, `acl_offset`,
-`change_offset` and `latency_us`. Of a security event: `event`, `event_id`, `node_id` and `cluster_id`.
+The source of a field is an expression over these names. For a decision's event: `event_id`, `time_ms`,
+`node_id`, `cluster_id`, `context` (of the request), `api_name`, `item` (an `AuditedDecision`), its `action`
+and `decision`, its `shadow` and `candidate`, the `binding` of the rule or None, `acl_offset`, `change_offset`
+and `latency_us`. For a security event: `event`, `event_id`, `node_id` and `cluster_id`.
 """
 
 import json
@@ -26,20 +26,20 @@ from kustos.authorizer.shadow import ShadowDecision
 from kustos.authorizer.spi.values import Action, AuthorizableRequestContext, Decision
 
 DECISIONS_MAX: Final = 4096
-"""Decisions whose text is kept, about 2 MB; there are as many as ACLs in use, and the default ones."""
+"""Decisions whose text is kept, about 2 MB: one for each ACL in use, and the default ones."""
 
 
 TEXTS_MAX: Final = 4096
 KEPT_CHARACTERS_MAX: Final = 255
-"""Texts whose JSON is kept, and how long they may be (topics have 249 characters at most): some 5 MB."""
+"""The number and the length of texts whose JSON is kept (topics have 249 characters at most): some 5 MB."""
 
 
 class AuditedDecision(Protocol):
-    """A decision as it is audited; `kustos.protocol.Decided` is one."""
+    """A decision to be audited; `kustos.protocol.Decided` implements it."""
 
     @property
     def action(self) -> Action:
-        """What was decided about."""
+        """The action that was decided."""
 
     @property
     def decision(self) -> Decision:
@@ -47,7 +47,7 @@ class AuditedDecision(Protocol):
 
     @property
     def listing(self) -> bool:
-        """Whether it only filters what a client may see."""
+        """Whether the decision only filters a list."""
 
     @property
     def name(self) -> str | None:
@@ -63,15 +63,15 @@ class AuditedDecision(Protocol):
 
     @property
     def shadow(self) -> ShadowDecision | None:
-        """The ACLs' decision if it is another and not enforced."""
+        """The decision of the ACLs if it differs and is not enforced."""
 
     @property
     def candidate(self) -> ShadowDecision | None:
-        """The decision of candidate ACLs if it is another."""
+        """The decision of candidate ACLs if it differs."""
 
 
 def quoted(text: str) -> str:
-    """Return a text as JSON in which every character can be seen."""
+    """Return a text as JSON in which every character is visible."""
     return _kept(text) if len(text) <= KEPT_CHARACTERS_MAX else _quoted(text)
 
 
@@ -80,16 +80,16 @@ def _quoted(text: str) -> str:
 
 
 _kept: Final = lru_cache(maxsize=TEXTS_MAX)(_quoted)
-"""Names of principals, clients and topics come again with every request."""
+"""The names of principals, clients and topics are the same in many requests."""
 
 
 def json_text(value: object) -> str:
-    """Return a value as one line of JSON in which every character can be seen; it reads as the same value."""
+    """Return a value as one line of JSON in which every character is visible."""
     return visible(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 class Fragment:
-    """Some consecutive fields as source: statements that compute their texts, and an f-string of them."""
+    """Consecutive fields as source: statements that compute their texts, and an f-string."""
 
     def __init__(self, fields: Iterable[AuditField], prefix: str) -> None:
         self.statements: Final[list[str]] = []
@@ -128,7 +128,7 @@ def _encoded(field: AuditField, variable: str) -> str:
 def compiled(name: str, source: str, names: dict[str, object]) -> Callable[..., Any]:
     """Return the function of this name that the source defines."""
     namespace = dict(names)
-    # the source comes from the tables in this package alone
+    # the source comes only from the tables in this package
     exec(compile(source, f"<audit {name}>", "exec"), namespace)  # noqa: S102
     function: Callable[..., Any] = namespace[name]  # type: ignore[assignment]
     return function
@@ -161,7 +161,7 @@ def _lines_writer() -> Callable[..., Iterator[str]]:
     before: list[str] = []
     each: list[str] = [
         "action, shadow, candidate = item.action, item.shadow, item.candidate",
-        "beside = shadow_text(shadow, candidate) if shadow or candidate else ''",
+        "of_shadow = shadow_text(shadow, candidate) if shadow or candidate else ''",
     ]
     pieces: list[str] = []
     for number, (scope, fields) in enumerate(groupby(AUDIT_FIELDS, lambda field: field.scope)):
@@ -177,7 +177,7 @@ def _lines_writer() -> Callable[..., Iterator[str]]:
         else:
             each += fragment.statements
             pieces.append(fragment.text)
-    each.append(f"yield f'{{{{{','.join(pieces)}{{beside}}}}}}'")
+    each.append(f"yield f'{{{{{','.join(pieces)}{{of_shadow}}}}}}'")
     arguments = (
         "context, api_name, decided, event_ids, time_ms, acl_offset, change_offset, latency_us, node_id, "
         "cluster_id, decision_text"
@@ -208,14 +208,14 @@ ANY_MARK: Final = re.compile(f"[{''.join(MARKS)}]")
 
 
 class JsonLines:
-    """Writes the events of decisions, and keeps the texts of decisions. One thread at a time may use it."""
+    """Formats the events of decisions, and keeps the texts of decisions. Not safe for several threads."""
 
     __slots__ = ("_decisions", "_node")
 
     def __init__(self, node_id: int, cluster_id: str | None = None) -> None:
         self._node: Final = node_id, cluster_id
-        # by identity, as comparing by value costs more than writing; the object is kept so that its
-        # identity stays its own
+        # by identity, because a comparison by value costs more than formatting; the decision is kept so that
+        # no other object gets its identity
         self._decisions: dict[int, tuple[Decision, str]] = {}
 
     def lines(

@@ -1,8 +1,8 @@
 """Events in the Open Cybersecurity Schema Framework (OCSF) 1.8.0, which security tools collect.
 
 Decisions and changes are API Activity (class 6003) with the profile Security Control, logins are
-Authentication (class 3002). The deciding rule is the policy of the actor's authorization. Whatever has no
-attribute there is in `unmapped`, under its own name, so nothing is lost.
+Authentication (class 3002). The rule of the decision is the policy of the actor's authorization. Fields
+without an OCSF attribute are in `unmapped`, under their own names, so no field is lost.
 """
 
 import ipaddress
@@ -44,8 +44,8 @@ INFORMATIONAL, LOW = (1, "Informational"), (2, "Low")
 STATUSES: Final = {"SUCCESS": (1, "Success"), "FAILURE": (2, "Failure"), "UNKNOWN": (0, "Unknown")}
 
 ALLOWED, DENIED, OBSERVED, MODIFIED = (1, "Allowed"), (2, "Denied"), (3, "Observed"), (4, "Modified")
-"""Actions of the control. Observed: what a denial did not refuse, being a probe or in the shadow; Modified: a
-name was left out of a list."""
+"""Actions of the control. Observed: a denial that refused nothing, because it is a probe or not enforced.
+Modified: a name was left out of a list."""
 
 OTHER_PROTOCOL: Final = 99
 
@@ -71,11 +71,11 @@ MAPPED: Final = frozenset(
         "subject",
     }
 )
-"""The fields of events that have an attribute; all others are `unmapped`."""
+"""The fields of events that have an OCSF attribute; all others are in `unmapped`."""
 
 
 def ocsf_of(event: dict[str, Any]) -> dict[str, Any]:
-    """Return an event of kustos, given as the object of its line, as one of OCSF."""
+    """Return the OCSF event of the object in an event's line."""
     if "event_type" not in event:
         return _decision(event)
     return _login(event) if event["event_type"] in LOGIN_TYPES else _change(event)
@@ -201,7 +201,7 @@ def _login(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _repeated(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an event that stands for several attempts."""
+    """Return the attributes of an event that counts several attempts."""
     if event["attempt_count"] == 1:
         return {}
     return {

@@ -1,7 +1,7 @@
 """Security events on identities and settings, as values and as lines of JSON.
 
-Logins, ends of sessions by expiry, and changes of users, tokens and settings. Names in them come from
-clients: they are truncated. No field is a secret: no password, proof, HMAC or value of a setting.
+Logins, the expiry of sessions, and changes of users, tokens and settings. Clients choose names in them, so
+names are truncated. No field is a secret: no password, proof, HMAC or value of a setting.
 """
 
 import json
@@ -15,10 +15,10 @@ from kustos.authorizer.audit.fields import AuditField
 from kustos.authorizer.audit.lines import line_writer
 
 SECURITY_SCHEMA_VERSION: Final = 2
-"""Schema version of security events, the second kind of line in the same files."""
+"""Schema version of security events, which are in the same files as decisions."""
 
 SECURITY_TEXT_MAX_CHARACTERS: Final = 255
-"""Longest text kept in a security event: a claimed name may have half a megabyte."""
+"""The longest text in a security event: a claimed name may have half a megabyte."""
 
 SECURITY_FIELDS: Final[tuple[AuditField, ...]] = (
     AuditField("schema_version", "int", False, "version of this table", "SECURITY_SCHEMA_VERSION"),
@@ -60,7 +60,7 @@ SECURITY_FIELDS: Final[tuple[AuditField, ...]] = (
         "principal_type",
         "string",
         True,
-        "type of the principal that logged in or made the change; null if nobody was authenticated",
+        "type of the principal that logged in or made the change; null if the client was not authenticated",
         "event.principal and event.principal.principal_type",
     ),
     AuditField(
@@ -156,12 +156,12 @@ class SecurityResult(Enum):
     SUCCESS = "SUCCESS"
     FAILURE = "FAILURE"
     UNKNOWN = "UNKNOWN"
-    """It was in flight when the event had to be written."""
+    """The change had no outcome yet when the event had to be written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityEvent:
-    """One event, or `attempt_count` equal ones; the fields are those of `SECURITY_FIELDS`."""
+    """One event, or `attempt_count` equal ones, with the fields of `SECURITY_FIELDS`."""
 
     event_type: SecurityEventType
     result: SecurityResult
@@ -181,12 +181,12 @@ class SecurityEvent:
 
     def to_json(self, *, event_id: str, node_id: int, cluster_id: str | None = None) -> str:
         """Return the event as one line of JSON, fields in the table's order."""
-        # escape everything: strangers choose these names, and other tools must not render their tricks
+        # everything is escaped: unauthenticated clients choose these names, and other tools display them
         return _LINE(self, event_id, node_id, cluster_id)
 
 
 def cut(text: str) -> str:
-    """Return a text truncated to the limit; a truncated one ends with `…`."""
+    """Return a text truncated to the limit; a truncated text ends with `…`."""
     if len(text) <= SECURITY_TEXT_MAX_CHARACTERS:
         return text
     return f"{text[: SECURITY_TEXT_MAX_CHARACTERS - 1]}…"

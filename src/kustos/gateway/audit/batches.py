@@ -1,9 +1,9 @@
 """Record batches of audit events for a topic, made smaller until the topic accepts them.
 
-Clients choose the names in their requests and so the size of the events. That must not decide whether the
-topic accepts them: the first event that it rejects would hold up all others for ever. So a batch that is too
-large is split in two, and an event that is too large for a batch of its own has its long texts cut, each
-followed by its length and digest: the event, its principal and its decision stay.
+Clients choose the names in their requests, and so the size of the events. The size must not decide whether
+the topic accepts an event, because the first event that it rejects would block all others forever. Therefore
+a batch that is too large is split in two, and an event that is too large for its own batch has its long texts
+cut. Each cut text is followed by its length and digest. The event, its principal and its decision stay.
 """
 
 import hashlib
@@ -23,10 +23,10 @@ EVENT_MAX_BYTES: Final = 256 * 1024
 fits even with every byte escaped."""
 
 TEXT_MAX_CHARACTERS: Final = 249
-"""The characters kept of a text in an event that was too large: a whole topic name (Kafka's own limit)."""
+"""The characters that remain of a cut text: a whole topic name (Kafka's own limit)."""
 
 DIGEST_CHARACTERS: Final = 100
-"""Shorter texts stay whole: what would take their place is no shorter."""
+"""Shorter texts stay whole: a cut text with its digest would not be shorter."""
 
 RECORD_OVERHEAD_BYTES: Final = 64
 
@@ -50,11 +50,11 @@ class EventRecord:
 
     @property
     def size_bytes(self) -> int:
-        """The approximate number of bytes that it takes in a batch."""
+        """The approximate size of the record in a batch."""
         return len(self.key.encode()) + len(self.line.encode()) + RECORD_OVERHEAD_BYTES
 
     def shortened(self) -> Self:
-        """Return it with its long texts cut."""
+        """Return the record with its long texts cut."""
         event = cut_texts(json.loads(self.line))
         return type(self)(cut_texts(self.key), json_text(event), self.time_ms, is_shortened=True)
 
@@ -80,7 +80,7 @@ class EventBatch:
     records: tuple[EventRecord, ...]
     encoded: bytes
     headers: Headers = ()
-    """Those of each record."""
+    """The headers of each record."""
 
     @classmethod
     def of(cls, records: Iterable[EventRecord], headers: Headers = ()) -> Self:
@@ -102,11 +102,11 @@ class EventBatch:
 
     @property
     def shortened_events(self) -> int:
-        """How many of its events had texts cut."""
+        """The number of events whose texts were cut."""
         return sum(record.is_shortened for record in self.records)
 
     def smaller(self) -> tuple[Self, ...]:
-        """Return smaller batches to send in its place; nothing if it cannot be smaller."""
+        """Return smaller batches that replace this one; none if it cannot be smaller."""
         if len(self.records) > 1:
             middle = len(self.records) // 2
             halves = self.records[:middle], self.records[middle:]

@@ -6,12 +6,12 @@ class AuditError(Exception):
 
 
 class AuditSinkError(AuditError):
-    """A sink could not write; none, some or all of the events may be there."""
+    """A sink failed to write; it may have written some of the events, all or none."""
 
 
 class AuditLogClosedError(AuditError):
-    """A decision came after the log was closed; it must not take effect."""
+    """A decision came after the log was closed, and must not take effect."""
 
 
 class EventsLostError(AuditError):
-    """The log had to end before its sinks took everything."""
+    """The log ended before its sinks took every event."""

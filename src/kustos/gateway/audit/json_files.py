@@ -1,12 +1,12 @@
 """Audit events as files of JSON lines, rotated by size and by age.
 
-The file being written is `_audit-<UTC time>-<number>.jsonl`; once it is full and on the disk it loses the
-underscore. Readers such as Spark skip names with a leading underscore, and thus see whole files only. A file
-that a crash left open is cut after its last whole line and closed at the next start.
+The file being written is `_audit-<UTC time>-<number>.jsonl`. Once it is full and on the disk, it loses the
+underscore. Readers such as Spark skip names with a leading underscore, so they see complete files only. The
+next start cuts a file that a crash left open after its last complete line, and closes it.
 
 An event is written when its file was synced. After a failed fsync the kernel may drop the bytes, and report
-success for the next fsync, so such a file takes no more events: it is cut after those that were written
-before, and the others are written again, into a new file.
+success for the next fsync. Therefore such a file takes no more events: it is cut after the events that were
+synced, and the others are written again, into a new file.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ from kustos.runtime import (
 )
 
 DIRECTORY_MODE: Final = 0o700
-"""Only the user that kustos runs as may read audit events."""
+"""Only the user of the process may read audit events."""
 
 LOCK_NAME: Final = "_lock"
 OPEN_PREFIX: Final = "_"
 CLOSED_NAME: Final = re.compile(r"audit-\d{8}T\d{6}Z-(\d{6,})\.jsonl")
 TAIL_BYTES: Final = 64 * 1024
-"""How much of a crashed file is read at once to find its last whole line."""
+"""The size of the pieces in which a file is searched for its last complete line."""
 
 ROLL_CHECKS: Final = 4
 """The number of checks of the file's age within `roll_ms`."""
@@ -51,8 +51,9 @@ UNFINISHED: Final = "an audit file cannot be finished"
 class JsonFilesSink:
     """Writes to one directory, which is locked against other processes.
 
-    A file holds up to `max_bytes`, or one event that is longer, and is finished `roll_ms` after its first
-    event at the latest, so that a quiet node publishes its events; `max_files` finished ones are kept.
+    A file holds at most `max_bytes`, or one event that is longer. It is finished at the latest `roll_ms`
+    after its first event, so that an idle node publishes its events. The sink keeps `max_files` finished
+    files.
     """
 
     name = "json"
@@ -79,7 +80,7 @@ class JsonFilesSink:
         self._file: AppendFile | None = None
         self._path = directory
         self._suspects: Final[dict[Path, int]] = {}
-        """Files that take no more events, and how many bytes of each were durable."""
+        """Files that take no more events, and the number of bytes of each that were durable."""
         self._size_bytes = 0
         self._number = 0
         self._lock: StorageLock | None = None
@@ -88,7 +89,7 @@ class JsonFilesSink:
         self._roller: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Create and test the directory, close files that a crash left open; raise `AuditSinkError`."""
+        """Create and lock the directory, and close files that a crash left open; raise `AuditSinkError`."""
         try:
             async with self._turn:
                 await asyncio.to_thread(self._start)
@@ -100,7 +101,7 @@ class JsonFilesSink:
     async def write(self, lines: bytes) -> None:
         """Return when the lines are on the disk; raise `AuditSinkError`.
 
-        After an error some of them may be there.
+        After an error some of them may be on the disk.
         """
         try:
             async with self._turn:
@@ -109,7 +110,7 @@ class JsonFilesSink:
             raise _failure(f"cannot write to `{self._path}`", error) from error
 
     async def close(self) -> None:
-        """Give the last file its name; raise `AuditSinkError`."""
+        """Finish the last file; raise `AuditSinkError`."""
         if self._roller is not None:
             self._roller.cancel()
         try:
@@ -136,7 +137,7 @@ class JsonFilesSink:
         if self._lock is not None:
             return
         self._storage.make_directory(self._directory, DIRECTORY_MODE)
-        # another process's open file is not a crashed one
+        # the open file of another process is not a file that a crash left
         lock = self._storage.lock(self._directory / LOCK_NAME)
         try:
             self._recover_all()
@@ -157,7 +158,7 @@ class JsonFilesSink:
         return self._storage.names(self._directory)
 
     def _recover(self, path: Path, size_bytes: int) -> None:
-        """Finish a file that a crash or a failed fsync left open, with so many bytes of it."""
+        """Finish a file that a crash or a failed fsync left open, with its first `size_bytes`."""
         file = self._storage.open_append(path)
         try:
             file.truncate(size_bytes)
@@ -168,7 +169,7 @@ class JsonFilesSink:
         self._publish(path, size_bytes)
 
     def _whole_lines_size(self, path: Path) -> int:
-        """Return how many bytes of a file are whole lines."""
+        """Return the size of the complete lines of a file."""
         end = self._storage.size_bytes(path)
         while end:
             start = max(0, end - TAIL_BYTES)
@@ -179,7 +180,7 @@ class JsonFilesSink:
         return 0
 
     def _publish(self, path: Path, size_bytes: int) -> None:
-        """Give a finished file the name that readers look for, or remove an empty one."""
+        """Rename a finished file so that readers see it, or remove an empty file."""
         if not size_bytes:
             self._storage.remove(path)
             return
@@ -188,7 +189,7 @@ class JsonFilesSink:
         except OSError:
             if self._storage.exists(path):
                 raise
-            # if a power cut takes the name back, the next start gives it again
+            # if a power failure undoes the rename, the next start repeats it
 
     def _begin(self) -> AppendFile:
         self._number += 1
@@ -197,7 +198,7 @@ class JsonFilesSink:
         try:
             self._file = self._storage.open_append(self._path)
         except OSError:
-            # its name may be there, and the next attempt takes another one
+            # the file may exist, and the next attempt takes another name
             with suppress(OSError):
                 self._storage.remove(self._path)
             raise
@@ -229,11 +230,11 @@ class JsonFilesSink:
         self._file, self._size_bytes = None, 0
 
     def _abandon(self, file: AppendFile) -> None:
-        """Leave a file whose end is uncertain; what was written before is shown with the next file."""
+        """Leave a file whose end is uncertain; its durable events are published with the next file."""
         path, size_bytes = self._path, self._size_bytes
         self._suspects[path] = size_bytes
         with suppress(OSError):
-            # what is written again elsewhere must not fill the disk
+            # the events are written again elsewhere, and must not fill the disk
             file.truncate(size_bytes)
             if not size_bytes:
                 self._storage.remove(path)
@@ -249,7 +250,7 @@ class JsonFilesSink:
             self._append_by_line(data.splitlines(keepends=True))
 
     def _append_by_line(self, lines: Sequence[bytes]) -> None:
-        """Begin a new file before each line that the present one has no room for."""
+        """Append lines, and begin a new file before each line that would make the file too large."""
         waiting = bytearray()
         for line in lines:
             if self._size_bytes + len(waiting) + len(line) > self._max_bytes:
@@ -266,7 +267,7 @@ class JsonFilesSink:
             self._begin()
 
     def _append(self, data: bytes | bytearray) -> None:
-        """Write and sync all of it, or leave the file as it was, or for another one."""
+        """Write and sync the data; after an error the file is as it was, or abandoned."""
         if not data:
             return
         file = self._file or self._begin()
@@ -294,12 +295,12 @@ class JsonFilesSink:
             try:
                 self._storage.remove(self._directory / name)
             except OSError as error:
-                # not the events' fault: they would be written again and again
+                # an error here must not have the events written again and again
                 LOG.error("an old audit file cannot be deleted", file=name, reason=words_of(error))
 
 
 def formatted(lines: bytes, line_format: AuditFormat) -> bytes:
-    """Return the events in a format, each on a line."""
+    """Return the events in a format, one line each."""
     if line_format is AuditFormat.KUSTOS:
         return lines
     in_format = formatter(line_format)
@@ -307,7 +308,7 @@ def formatted(lines: bytes, line_format: AuditFormat) -> bytes:
 
 
 def utc_stamp(time_ms: int) -> str:
-    """Return a time as file names have it: `20261121T042655Z`."""
+    """Return a time in the form of file names: `20261121T042655Z`."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time_ms // 1000))
 
 

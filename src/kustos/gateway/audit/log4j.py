@@ -1,10 +1,10 @@
 """Audit events as the file that Kafka's `kafka.authorizer.logger` writes through log4j.
 
-Pattern `[%d] %p %m (%c)%n`, times in the zone of the machine as log4j has them. Kafka prints names as
-they are; here a character that cannot be seen (`UNSEEN`) is written as an escape, since a line feed in a
-client's name would let it forge whole lines. That logger has no security events. The file is reopened after
-it was moved away, so logrotate needs no signal. The sink moves a file away that could not be synced, and
-writes the lines again into a new one: a later fsync of the same file would prove nothing.
+The pattern is `[%d] %p %m (%c)%n`, with times in the zone of the machine, as in log4j. Kafka prints names
+unchanged. This sink writes invisible characters (`UNSEEN`) as escapes, because a line feed in a client's name
+would allow the client to forge whole lines. Kafka's logger has no security events. The sink reopens the file
+after it was moved away, so logrotate needs no signal. It moves a file away that could not be synced, and
+writes the lines again into a new file: a later fsync of the same file would prove nothing.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ SHOWN_LEVELS: Final[dict[str, frozenset[AuditLevel]]] = {
     "DEBUG": frozenset({AuditLevel.INFO, AuditLevel.DEBUG}),
     "TRACE": frozenset(AuditLevel),
 }
-"""The level of the logger -> the levels of the lines that it lets through."""
+"""The level of the logger -> the levels of the lines that it writes."""
 
 
 class KafkaLinesSink:
-    """Appends to one file the lines that the level (INFO, DEBUG or TRACE) lets through."""
+    """Appends to one file the lines that the level (INFO, DEBUG or TRACE) allows."""
 
     name = "log4j"
     shortened_events = 0
@@ -47,14 +47,15 @@ class KafkaLinesSink:
         self._descriptor: int | None = None
 
     async def open(self) -> None:
-        """Open the file; raise `AuditSinkError` if it cannot be."""
+        """Open the file; raise `AuditSinkError`."""
         try:
             await asyncio.to_thread(self._current)
         except OSError as error:
             raise _failure(self._path, error) from error
 
     async def write(self, lines: bytes) -> None:
-        """Return when the lines are on the disk; raise `AuditSinkError`, then none of them count."""
+        """Return when the lines are on the disk; raise `AuditSinkError`, after which none of them is
+        valid."""
         try:
             await asyncio.to_thread(self._write, lines)
         except OSError as error:
@@ -65,7 +66,7 @@ class KafkaLinesSink:
         self._close()
 
     def _reopen(self) -> int:
-        # its name must not be lost either
+        # the name must be durable too
         FileSystemStorage().open_append(self._path).close()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._descriptor = os.open(self._path, flags, FILE_MODE)
@@ -95,7 +96,7 @@ class KafkaLinesSink:
         if not data:
             return
         descriptor = self._current()
-        # workers of a node share the file: one must not truncate what another wrote
+        # the workers of a node share the file: one must not truncate the lines of another
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
             before_bytes = os.fstat(descriptor).st_size
@@ -112,8 +113,8 @@ class KafkaLinesSink:
     def _abandon(self, descriptor: int, before_bytes: int, after_bytes: int) -> None:
         """Move a file away whose end is uncertain, unless another worker has done so.
 
-        The lines between the two sizes are cut off, since they are written again elsewhere and must not fill
-        the disk. A file that had no others is used again.
+        The lines between the two sizes are cut off, because they are written again elsewhere and must not
+        fill the disk. A file without other lines is used again.
         """
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -126,7 +127,7 @@ class KafkaLinesSink:
         self._close()
 
     def _line_of(self, line: str) -> str:
-        """Return the line of an event; empty for a security event, and if its level is not shown."""
+        """Return the line of an event; empty for a security event and for a level that is not shown."""
         event = json.loads(line)
         if "event_type" in event:
             return ""
@@ -135,7 +136,7 @@ class KafkaLinesSink:
         if level not in self._shown:
             return ""
         if event["resource_name"] is None:
-            # Kafka shows a check of any resource with the name that it probes with
+            # Kafka logs a check of any resource with the name that its probe uses
             action = replace(action, resource_name=PROBED_NAME)
         text = audit_line(context, action, decision, api_name=event["api_name"])
         return f"[{log4j_time(event['time_ms'])}] {level.value} {visible(text)} ({LOGGER})\n"
@@ -148,14 +149,14 @@ def _append_whole(descriptor: int, data: bytes, size_bytes: int) -> None:
         while view:
             view = view[os.write(descriptor, view) :]
     except OSError:
-        # the first error matters more than this one; readers may then meet half a line
+        # the first error matters more than this one; the file may then end with half a line
         with suppress(OSError):
             os.ftruncate(descriptor, size_bytes)
         raise
 
 
 def log4j_time(time_ms: int) -> str:
-    """Return a time as log4j's `%d` writes it: `2026-11-21 04:26:55,815`, in the zone of the machine."""
+    """Return a time in the form of log4j's `%d`: `2026-11-21 04:26:55,815`, in the zone of the machine."""
     seconds, milliseconds = divmod(time_ms, 1000)
     return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))},{milliseconds:03}"
 

@@ -1,4 +1,4 @@
-"""The rings of a process: its own, and those that other processes left and will not return to."""
+"""The rings of a process: its own, and the rings of processes that will not return."""
 
 import hashlib
 import stat
@@ -18,7 +18,8 @@ LOG: Final = structlog.get_logger("kustos.audit")
 
 @dataclass(frozen=True, slots=True)
 class AuditRings:
-    """`own` takes the events of this process; those in `left` are written too, then the files are removed."""
+    """`own` takes the events of this process. The events in `left` are written too, then the files are
+    removed."""
 
     own: AuditRing = field(default_factory=lambda: AuditRing(SIZE_BYTES))
     left: list[AuditRing] = field(default_factory=list)
@@ -33,10 +34,11 @@ class AuditRings:
         *,
         is_durable: bool = True,
     ) -> Self:
-        """Return the rings of the process of this name; raise `AuditRingError`, with all files as they were.
+        """Return the rings of the process of this name; raise `AuditRingError`, with all files unchanged.
 
-        Rings of names that are not `living` are `left`, or of no other name if that is None. Unless
-        `is_durable`, its own is in memory, and one that an earlier process of its name left is `left` too.
+        The rings of names that are not `living` are `left`; if `living` is None, no ring of another name is.
+        Unless `is_durable`, the own ring is in memory, and the ring of an earlier process of the same name is
+        `left` too.
         """
         owner = _owner(events)
         rings: list[AuditRing] = []
@@ -56,7 +58,7 @@ class AuditRings:
             raise
 
     def remove(self, ring: AuditRing) -> None:
-        """Delete the file of a ring that was left, all of which is written."""
+        """Delete the file of a ring in `left` whose events are all written."""
         self.left.remove(ring)
         try:
             ring.remove()
@@ -64,17 +66,17 @@ class AuditRings:
             LOG.warning("an empty audit journal could not be deleted", reason=words_of(error))
 
     def close(self) -> None:
-        """Close the files; what is in them stays."""
+        """Close the files, which keep their content."""
         for each in (self.own, *self.left):
             each.close()
 
 
 def _owner(events: AuditEvents) -> bytes:
-    """Return what distinguishes a node's rings from other nodes' rings."""
+    """Return the bytes that distinguish a node's rings from other nodes' rings."""
     return hashlib.sha256(f"{events.node_id} {events.cluster_id}".encode()).digest()
 
 
 def _is_blank(path: Path) -> bool:
-    """Return whether there is nothing to recover: a folder, or a file that was never begun."""
+    """Return whether there is nothing to recover: a folder, or an empty file."""
     found = path.stat()
     return stat.S_ISDIR(found.st_mode) or found.st_size == 0

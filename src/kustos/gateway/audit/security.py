@@ -1,8 +1,8 @@
-"""The security events of a node on their way into the audit log.
+"""The security events of a node, before they enter the audit log.
 
-Failed logins are counted together, and so are logins beyond their principal's budget (`repeated_logins`). The
-event of a change waits for its outcome. It is always written, even if the client is gone: when the outcome is
-reported, or as UNKNOWN after `CHANGE_MAX_S` or when the log is closed.
+Equal failed logins are counted in one event, and so are logins beyond their principal's budget
+(`repeated_logins`). The event of a change waits for its outcome. It is always written, even if the client
+disconnects: when the outcome is reported, or as UNKNOWN after `CHANGE_MAX_S` or when the log is closed.
 """
 
 import asyncio
@@ -18,13 +18,14 @@ CHANGE_MAX_S: Final = 5.0
 """How long the event of a change waits for its outcome; a later outcome becomes a second event."""
 
 CHANGES_MAX: Final = 10_000
-"""Changes whose events may wait; beyond that they are written as UNKNOWN at once."""
+"""Changes whose events may wait; further events are written as UNKNOWN at once."""
 
 FULL_RETRY_S: Final = 1.0
-"""How soon to retry a window that ended while the log was full; until then it goes on."""
+"""The delay before a window that ended while the log was full is ended again; the window continues until
+then."""
 
 OutcomeReport = Callable[[Sequence[SecurityEvent]], None]
-"""Reports the outcome of a change: the events to write for it."""
+"""Reports the outcome of a change, as the events to write for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,10 @@ class _Held:
 
 
 class SecurityLog:
-    """Created inside a running event loop. `put` adds an event to the log, `is_full` says when to wait.
+    """Created inside a running event loop. `put` adds an event to the log; `is_full` says when to wait.
 
-    `keep` makes events outlive the process; the callback that it returns puts the outcome in their place.
-    Events that come after `close` go to `put`, which refuses them: they must not take effect.
+    `keep` stores events so that they outlive the process, and returns the callback that replaces them by the
+    outcome. Events after `close` go to `put`, which refuses them: they must not take effect.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class SecurityLog:
         self._put(event)
 
     def admit(self, login: SecurityEvent) -> None:
-        """Take a login that succeeded, or the end of its session: at once, or counted beyond its budget."""
+        """Take a successful login or the end of its session; beyond its budget the event is counted."""
         if not self._is_open:
             self._put(login)
         reported = self.logins.add(login)
@@ -74,7 +75,7 @@ class SecurityLog:
         self._begin_window()
 
     def count(self, failure: SecurityEvent) -> None:
-        """Take a failed login: at once, or counted with those that are equal."""
+        """Take a failed login, or count it with equal ones."""
         if not self._is_open:
             self._put(failure)
         reported = self.logins.add(failure, may_report=not self._is_full())
@@ -89,14 +90,14 @@ class SecurityLog:
     def _end_window(self) -> None:
         self._window = None
         if self._is_full():
-            # clients must not add to a log that is full
+            # unauthenticated clients must not add to a log that is full
             self._window = self._loop.call_later(FULL_RETRY_S, self._end_window)
             return
         for event in self.logins.end_window():
             self._put(event)
 
     def hold(self, events: Sequence[SecurityEvent]) -> OutcomeReport:
-        """Keep the events of a change that begins; return the callback for its outcome."""
+        """Keep the events of a change that starts; return the callback for its outcome."""
         self._number += 1
         number = self._number
         if not self._is_open or len(self._held) >= CHANGES_MAX:
@@ -124,7 +125,7 @@ class SecurityLog:
         held.settle(_unknown(held.events))
 
     def close(self) -> None:
-        """Write what was counted or waits; twice is harmless."""
+        """Write the counted and the waiting events; may be called twice."""
         if not self._is_open:
             return
         self._is_open = False

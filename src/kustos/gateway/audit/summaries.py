@@ -1,14 +1,16 @@
-"""Decides which decisions get an event of their own, and sums up the others.
+"""Decides which decisions get their own event, and sums up the others.
 
 Theory of operation. The oldest audit files are deleted, so a principal that can cause events without limit
-can have evidence deleted. So each principal has three budgets: for denials and names that a list is filtered
-by, for plain use, and for changes. A decision within its budget is an event. Beyond it, the first decision of
-a kind is an event at once, so that it is on record before it has an effect. Equal ones are gathered, and
-become one event a minute after the first. It has the exact sums of their decisions and references.
+can have evidence deleted. Therefore each principal has three budgets: for denials and names filtered out of
+lists, for plain use, and for changes. A decision within its budget is an event. Beyond it, the first decision
+of a kind is an event at once, so that it is on record before it takes effect. Equal decisions are gathered,
+and become one event a minute after the first. That event has the exact sums of their decisions and
+references.
 
-Allowed decisions of a kind have the same principal, host, API, operation, resource name, rule and day: who
-uses what, how often and by which right stays exact. The number of such kinds has a limit for each principal,
-because clients choose names. Beyond the limit, and for denials, a kind covers all names and hosts.
+Allowed decisions of a kind have the same principal, host, API, operation, resource name, rule and day. So the
+record of who uses which resource, how often and by which rule stays exact. The number of such kinds has a
+limit for each principal, because clients choose names. Beyond the limit, and for denials, a kind covers all
+names and hosts.
 
 `log_if_denied` and decisions in the shadow are part of each kind, so no refusal hides behind a probe.
 """
@@ -33,29 +35,29 @@ USE_OPERATIONS: Final = frozenset(
         AclOperation.IDEMPOTENT_WRITE,
     }
 )
-"""The operations of plain use, which programs repeat. All others are changes, which people make."""
+"""The operations of plain use, which programs repeat. All other operations are changes, which people make."""
 
 USE_BURST_SHARE: Final = 1.0
-"""A principal has its whole hour at once: by default 1.3 million events, four minutes of 5,000 requests a
-second."""
+"""A principal has the budget of a whole hour at once: by default 1.3 million events, which is four minutes of
+5,000 requests a second."""
 
 CHANGES_BYTES_PER_HOUR: Final = 2**30
-"""The budget of changes: 1.3 million an hour, more than any administrator makes. It is no setting: operators
-who lower the budget of plain use still want each change."""
+"""The budget of changes: 1.3 million an hour, more than any administrator makes. It is not a setting, because
+operators who lower the budget of plain use still want each change."""
 
 SUMMARY_MS: Final = 60_000
-"""How long equal decisions are gathered: the longest that an operator waits for their number."""
+"""How long equal decisions are gathered: the longest time that an operator waits for their number."""
 
 DISTINCT_NAMES_MAX: Final = 1000
-"""Names that are distinguished for a principal in a minute, and names that are counted in a summary without
-a name; from there on the number is a lower bound."""
+"""The names that are distinguished for a principal in a minute, and the names that are counted in a summary
+without a name. A number that reaches this limit is a lower bound."""
 
 KINDS_MAX: Final = 16_384
-"""Kinds that are gathered at once, some 16 MB: the journal has room for all of their summaries. Decisions of
-further kinds are events."""
+"""Kinds that are gathered at the same time, some 16 MB: the ring has room for all of their summaries.
+Decisions of further kinds are events."""
 
 NAMED_KINDS_MAX: Final = KINDS_MAX // 2
-"""The kinds with names among them: principals that use many names must leave room to sum up the others."""
+"""The kinds with names: principals that use many names must leave room for the summaries of others."""
 
 COUNTED_NAMES_MAX: Final = 262_144
 """Names that are counted in all summaries together, some 20 MB."""
@@ -70,7 +72,7 @@ DAY_MS: Final = 86_400_000
 
 
 class Summary(NamedTuple):
-    """One event in place of many; time and offset come from the last decision."""
+    """One event that replaces many; its time and offset are of the last decision."""
 
     context: AuthorizableRequestContext
     decided: Decided
@@ -84,7 +86,7 @@ class Gathered:
 
     since_ms: int
     owner: PrincipalKey | None
-    """The principal for which its name counts; None for a kind without a name."""
+    """The principal whose limit of names it counts against; None for a kind without a name."""
     last: Summary
     """The last request of the kind, with its first decision."""
     decided: Decided
@@ -93,14 +95,14 @@ class Gathered:
     names: set[int] = field(default_factory=set)
 
     def summary(self) -> Summary | None:
-        """Return the event of what was gathered, None if nothing was."""
+        """Return the event of the gathered decisions, None if there are none."""
         if not self.decisions:
             return None
         last = self.decided
         names = 1 if self.owner is not None else len(self.names)
         decided = last._replace(
             action=replace(last.action, reference_count=min(self.references, COUNT_MAX)),
-            # a use must not be counted for a name that only is the last of many
+            # a use must not count for a name that is only the last of many
             name=None if names > 1 and last.decision.allowed and not last.listing else last.name,
             distinct_names=names,
             decision_count=min(self.decisions, COUNT_MAX),
@@ -109,13 +111,13 @@ class Gathered:
 
 
 class Summaries:
-    """The kinds of decisions that are gathered, oldest first. Each decision costs constant time."""
+    """The kinds of decisions that are being gathered, oldest first. Each decision takes constant time."""
 
     def __init__(self, monotonic_ms: Callable[[], int]) -> None:
         self.denied = 0
-        """Denials and filtered names that have no event of their own, since the start."""
+        """Denials and filtered names without their own event, since the start."""
         self.allowed = 0
-        """Allowed decisions that have no event of their own, since the start."""
+        """Allowed decisions without their own event, since the start."""
         self._monotonic_ms: Final = monotonic_ms
         # an OrderedDict, as in `budget`
         self._kinds: Final[OrderedDict[tuple[object, ...], Gathered]] = OrderedDict()
@@ -128,13 +130,13 @@ class Summaries:
 
     @property
     def due_ms(self) -> int:
-        """In how many milliseconds the first summary is due; 0 or less: now."""
+        """The milliseconds until the first summary is due; 0 or less: now."""
         if not self._kinds:
             return SUMMARY_MS
         return self._kinds[next(iter(self._kinds))].since_ms + SUMMARY_MS - self._monotonic_ms()
 
     def gathered(self, one: Summary, *, by_name: bool) -> Gathered | None:
-        """Return what gathers decisions of this kind, None if this one is to be an event.
+        """Return the gathered decisions of this kind, None if this decision must be an event.
 
         `by_name`: names are distinguished.
         """
@@ -168,7 +170,7 @@ class Summaries:
         )
 
     def add(self, gathered: Gathered, item: Decided) -> None:
-        """Count a decision in place of an event."""
+        """Count a decision that gets no event."""
         gathered.decided = item
         gathered.decisions += 1
         gathered.references += item.action.reference_count
@@ -180,7 +182,7 @@ class Summaries:
             self._counted_names += len(names) - count
 
     def take(self, kinds_max: int = KINDS_MAX, *, is_end: bool = False) -> list[Summary]:
-        """Return the summaries that are due, or all (`is_end`), of so many kinds at most."""
+        """Return the summaries that are due, or all (`is_end`), of at most so many kinds."""
         taken: list[Summary] = []
         for _ in range(kinds_max):
             if not self._kinds or not (is_end or self.due_ms <= 0):
@@ -198,7 +200,7 @@ class Summaries:
 
 
 class DecisionBudgets:
-    """The three budgets of each principal, and the summaries of what exceeds them.
+    """The three budgets of each principal, and the summaries of the decisions that exceed them.
 
     `monotonic_ms` is the clock by which budgets grow and summaries are due.
     """
@@ -218,7 +220,7 @@ class DecisionBudgets:
         time_ms: int,
         acl_offset: int,
     ) -> tuple[Decided, ...]:
-        """Return the decisions of a request that get an event of their own; the others are gathered."""
+        """Return the decisions of a request that get their own event; the others are gathered."""
         of_request = request_bytes(context)
         accounts: dict[AuditBudget, Account] = {}
         admitted: list[Decided] = []
@@ -240,7 +242,7 @@ class DecisionBudgets:
         return tuple(admitted)
 
     def repeated_bytes(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> int | None:
-        """Return the size of the events of a request that is plain use only, None if it is anything else."""
+        """Return the size of the events of a request that is only plain use; None for any other request."""
         if all(self._budget_of(item) is self.use for item in decided):
             return request_bytes(context) * len(decided) + sum(map(name_bytes, decided))
         return None
@@ -271,9 +273,9 @@ class _Excess:
         self._gathered: Gathered | None = None
 
     def gather(self, item: Decided, *, by_name: bool) -> bool:
-        """Count a decision in its summary; return False for the first of a kind, which is an event."""
+        """Count a decision in its summary; return False for the first of a kind, which must be an event."""
         before, gathered = self._before, self._gathered
-        # a list has thousands of names in a row that are of one kind
+        # a list has thousands of consecutive names of one kind
         if by_name or gathered is None or before is None or not _is_alike(item, before):
             one = Summary(self._context, item, self._time_ms, self._acl_offset)
             gathered = self._gathered = self._summaries.gathered(one, by_name=by_name)
@@ -289,7 +291,7 @@ class _Excess:
 
 
 def _kind_of(one: Summary) -> tuple[object, ...]:
-    """Return what decisions of one summary have in common, whatever their names."""
+    """Return the properties that all decisions of one summary share, apart from names."""
     item = one.decided
     action, decision = item.action, item.decision
     return (
@@ -310,7 +312,7 @@ def _kind_of(one: Summary) -> tuple[object, ...]:
 
 
 def _is_alike(one: Decided, other: Decided) -> bool:
-    """Return whether two decisions of a request belong to one kind without a name; False says nothing."""
+    """Return True if two decisions of a request are of one kind without a name; False means unknown."""
     action, than = one.action, other.action
     return (
         one.decision is other.decision

@@ -1,9 +1,9 @@
-"""Audit events as records of a topic upstream: key the principal, value the JSON line, or its envelope.
+"""Audit events as records of a topic upstream: the key is the principal, the value the event's line.
 
-Written with acks=all. The events of a principal go to one partition, the one that Kafka's own producer
-chooses for the key, in the order of their decisions; the key of a failed login is empty. Unacknowledged
-events are sent again, so a consumer may see an event twice, with the same `event_id`. A batch that is too
-large for the topic is sent in smaller pieces.
+The sink produces with acks=all. The events of a principal go to one partition, the partition that Kafka's own
+producer chooses for the key, in the order of their decisions. The key of a failed login is empty. The sink
+sends unacknowledged events again, so a consumer may see an event twice, with the same `event_id`. It sends a
+batch that is too large for the topic in smaller pieces.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ ATTEMPTS: Final = 5
 
 FIRST_BACKOFF_S: Final = 0.1
 PRODUCE_VERSIONS: Final = (9, 12)
-"""Flexible, and by topic name: from 13 on topics are named by ids."""
+"""Flexible versions that name topics; from version 13 on requests have topic ids."""
 METADATA_VERSIONS: Final = (4, 12)
 
 RETRIABLE: Final = frozenset(
@@ -44,7 +44,7 @@ RETRIABLE: Final = frozenset(
         "THROTTLING_QUOTA_EXCEEDED",
     }
 )
-"""Errors that pass by themselves, or with newer metadata; any other fails the sink at once."""
+"""Errors that end by themselves or with newer metadata; any other error fails the sink at once."""
 
 TOO_LARGE: Final = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 """Errors of a batch that is larger than `max.message.bytes` or a whole segment of the topic."""
@@ -52,7 +52,7 @@ TOO_LARGE: Final = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 HEADERS: Final = {
     AuditFormat.CLOUDEVENTS: ((b"content-type", AuditFormat.CLOUDEVENTS.content_type.encode()),),
 }
-"""Headers of records: by this one consumers know the structured mode (CloudEvents 1.0.2, Kafka binding)."""
+"""Headers of records; this one announces the structured mode (CloudEvents 1.0.2, Kafka binding)."""
 
 LOG: Final = structlog.get_logger("kustos.audit")
 
@@ -88,7 +88,8 @@ class KafkaTopicSink:
         await self._persist({})
 
     async def write(self, lines: bytes) -> None:
-        """Return when the cluster has acknowledged all; raise `AuditSinkError`, then some may be written."""
+        """Return when the cluster has acknowledged all events; raise `AuditSinkError` if some may be
+        missing."""
         await self.open()
         count = max(self._leaders) + 1
         await self._persist(await asyncio.to_thread(self._batches, lines, count))
@@ -208,7 +209,7 @@ class KafkaTopicSink:
 
     def _question(self, codec: MessageCodec) -> Message:
         topic = codec.struct("MetadataRequestTopic")(name=self._topic)
-        # an audit trail in a topic with default settings would be worse than none
+        # an audit trail in a topic with default settings would be worse than an error
         return codec.new(topics=[topic], allow_auto_topic_creation=False)
 
     def _read_leaders(self, answer: Message) -> None:
@@ -252,10 +253,10 @@ _LEADER_NOT_AVAILABLE: Final = 5
 
 
 def _key_of(event: Mapping[str, Any]) -> str:
-    """Return the principal of an event, as a record's key; empty if nobody was authenticated.
+    """Return the principal of an event as a record's key; empty for an unauthenticated client.
 
-    Long names are cut as in security events, so that all events of a principal have one key. UTF-8 cannot
-    express half a surrogate pair: it is an escape.
+    Long names are cut as in security events, so that all events of a principal have the same key. UTF-8
+    cannot encode half a surrogate pair, which becomes an escape.
     """
     name = event["principal_name"]
     return "" if name is None else visible(f"{cut(event['principal_type'])}:{cut(name)}")
@@ -271,7 +272,7 @@ def _firsts(batches: Batches) -> dict[int, EventBatch]:
 
 
 def _split_first(waiting: deque[EventBatch]) -> bool:
-    """Replace the first batch by smaller ones; return whether that was possible."""
+    """Replace the first batch by smaller ones; return False if it cannot be smaller."""
     smaller = waiting[0].smaller()
     if smaller:
         waiting.popleft()

@@ -1,4 +1,4 @@
-"""Reports what sessions decide and answer to the audit log and the metrics."""
+"""Reports the decisions and answers of sessions to the audit log and the metrics."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -86,13 +86,13 @@ class GatewayObserver:
         return written_at
 
     def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Recorder:
-        """Return what records and counts the same decisions, one or more, for a repetition."""
+        """Return the recorder of the same decisions, one or more, for repetitions."""
         return RepeatedRecorder(self, context, decided)
 
     def login_ended(self, login: Login) -> bool:
-        """Record the event of a login; return whether it may take effect: no login goes unaudited."""
+        """Record a login; return whether it may take effect, since every successful login must be audited."""
         if not self.audit.writers:
-            # nothing is written, so nothing is counted either
+            # nothing is written, so nothing is counted
             return True
         security, time_ms = self.audit.security, self.audit.now_ms
         if login.failure is None and self.audit.is_full:
@@ -105,7 +105,7 @@ class GatewayObserver:
         return True
 
     def session_expired(self, login: Login) -> None:
-        """Record that a session ended because its credentials had expired."""
+        """Record that a session ends because its credentials have expired."""
         self.metrics.session_expired(login.listener_name)
         event = login.event(self.audit.now_ms)
         self.audit.security.admit(replace(event, event_type=SecurityEventType.SESSION_EXPIRY))
@@ -145,5 +145,5 @@ class RepeatedRecorder:
 
 
 def _allowed(decided: list[Decided]) -> bool:
-    """Return whether a change follows; a refused request has none to wait for."""
+    """Return whether all decisions allow, so that a change follows."""
     return all(item.decision.allowed for item in decided)

@@ -119,7 +119,7 @@ def _tasks() -> int:
 
 
 class WatchedAnswers(Collector):
-    """The budget of answers that clients have not taken."""
+    """The budget of answers that clients have not received."""
 
     def __init__(self, answers: AnswerBudget) -> None:
         self._answers: Final = answers
@@ -139,7 +139,7 @@ class WatchedAnswers(Collector):
 
 
 class WatchedRequests(Collector):
-    """The budget of requests that have not begun."""
+    """The budget of requests that wait to be served."""
 
     def __init__(self, requests: RequestBudget) -> None:
         self._requests: Final = requests
@@ -172,7 +172,7 @@ class WatchedLog(Collector):
         self._takes_changes: Final = takes_changes
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figure of this moment."""
+        """Yield the present figure."""
         yield GaugeMetricFamily(
             "kustos_metadata_takes_changes",
             "Whether changes can be written; 0 after a failed write, until the node restarts.",
@@ -181,7 +181,7 @@ class WatchedLog(Collector):
 
 
 class WatchedListeners(Collector):
-    """Which listeners are guards; `enforces` is by listener name, from the settings."""
+    """Whether each listener enforces decisions; `enforces` has the listener names as keys."""
 
     def __init__(self, enforces: Mapping[str, bool]) -> None:
         self._enforces: Final = enforces
@@ -200,7 +200,7 @@ class WatchedListeners(Collector):
 
 
 class WatchedAuthorizer(Collector):
-    """What Kafka's StandardAuthorizer registers (`kafka.server:type=plugins`, Kafka 4.4); searches."""
+    """The metrics of Kafka's StandardAuthorizer (`kafka.server:type=plugins`, Kafka 4.4), and searches."""
 
     def __init__(
         self,
@@ -217,8 +217,7 @@ class WatchedAuthorizer(Collector):
         """The decisions that `rates` has."""
 
     def sample(self) -> None:
-        """Count the decisions since the last call in the rates: each answer of the authorizer, logged or
-        not."""
+        """Count the decisions since the last call in the rates, logged or not, as Kafka does."""
         apis = self._apis.values()
         allowed = sum(api.allowed for api in apis)
         refused = sum(api.denied + api.probed + api.filtered + api.shadowed for api in apis)
@@ -286,7 +285,7 @@ class WatchedPurgatory(Collector):
 
 
 class WatchedProcess(Collector):
-    """What fails in the background of a process: its tasks, and the writing of its log."""
+    """The failures in the background of a process: of its tasks, and of writing its log."""
 
     def __init__(self, lost_lines: Callable[[], int]) -> None:
         self._lost_lines: Final = lost_lines
@@ -298,7 +297,7 @@ class WatchedProcess(Collector):
             "Failures of background tasks, by task; a task that serves the node runs again afterwards.",
             labels=("task",),
         )
-        # a task may fail for the first time meanwhile
+        # another thread may add the first failure of a task
         for name, count in sorted(FAILURES.copy().items()):
             failures.add_metric((name,), count)
         yield failures
@@ -311,7 +310,7 @@ class WatchedProcess(Collector):
 
 @dataclass(frozen=True, slots=True)
 class QuorumFigures:
-    """The state of a quorum at some moment; `staleness_ms` None: nothing was ever current."""
+    """The state of a quorum; `staleness_ms` is None before the metadata was first current."""
 
     staleness_ms: int | None
     is_stale: bool

@@ -1,4 +1,5 @@
-"""Audit events over syslog: messages of RFC 5424, their ways to a receiver, and the sink that sends them."""
+"""Audit events over syslog: messages of RFC 5424, the channels to a receiver, and the sink that sends
+them."""
 
 from kustos.gateway.audit.syslog.messages import FACILITIES, SyslogMessages
 from kustos.gateway.audit.syslog.sink import SyslogSink

@@ -1,8 +1,8 @@
 """Audit events as messages of syslog (RFC 5424).
 
-A message is a header and the event as JSON. Everything that a client chose is in the JSON alone, in ASCII
-with every other character escaped: no name can end a message, look like a second one, or break its encoding.
-The structured data says only which program wrote it.
+A message is a header and the event as JSON. Texts that a client chose are only in the JSON, which is ASCII
+with all other characters escaped: no name can end a message, look like another message, or break the
+encoding. The structured data only names the program that wrote the message.
 """
 
 import json
@@ -25,7 +25,7 @@ FACILITIES: Final = {
 """Names of facilities that suit an audit trail (RFC 5424, table 1)."""
 
 WARNING, NOTICE, INFORMATIONAL = 4, 5, 6
-"""Severities: a denial or a failed login, a change, and everything else."""
+"""Severities: of a denial or a failed login, of a change, and of all other events."""
 
 VERSION: Final = 1
 APP_NAME: Final = "kustos"
@@ -34,7 +34,8 @@ HOST_NAME_CHARACTERS_MAX: Final = 255
 UNPRINTABLE: Final = re.compile(r"[^\x21-\x7e]")
 
 TEXT_CHARACTERS: Final = (249, 32)
-"""To how many characters texts are cut if a message is too large: first as in a topic, then to fit anyway."""
+"""The lengths to which the texts of a message that is too large are cut: first as in a topic, then
+shorter."""
 
 
 class SyslogMessage(NamedTuple):
@@ -46,7 +47,7 @@ class SyslogMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SyslogMessages:
-    """Makes messages of at most `max_bytes`, unless an event does not fit even with its texts cut."""
+    """Makes messages of at most `max_bytes`, or larger if an event does not fit even with its texts cut."""
 
     facility: int
     line_format: AuditFormat
@@ -86,7 +87,7 @@ class SyslogMessages:
 
 
 def _ascii(line: str) -> bytes:
-    """Return a line of JSON in ASCII; without a byte order mark the encoding of a message is ASCII (6.4)."""
+    """Return a line of JSON in ASCII: a message without a byte order mark is ASCII (6.4)."""
     return (line if line.isascii() else json.dumps(json.loads(line), separators=(",", ":"))).encode("ascii")
 
 
@@ -101,7 +102,7 @@ def _severity(event: dict[str, Any]) -> int:
 
 
 def header_text(text: str) -> str:
-    """Return a text as a field of a header: printable ASCII without blanks, `-` for none."""
+    """Return a text as a field of a header: printable ASCII without spaces, `-` for an empty one."""
     return UNPRINTABLE.sub("", text)[:HOST_NAME_CHARACTERS_MAX] or "-"
 
 

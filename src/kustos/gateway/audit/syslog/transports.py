@@ -1,9 +1,9 @@
-"""The ways to a receiver of syslog: TCP, TLS, UDP and a Unix socket for datagrams.
+"""The channels to a receiver of syslog: TCP, TLS, UDP and a Unix socket for datagrams.
 
-Over TCP and TLS each message has its length before it (octet counting: RFC 6587, 3.4.1; RFC 5425, 4.3), so no
-byte in it ends it. A datagram is a message (RFC 5426). Receivers of syslog acknowledge nothing: what the
-kernel took is sent as far as anybody can know. A connection that the receiver closed is found before the next
-message goes into it.
+Over TCP and TLS each message follows its length (octet counting: RFC 6587, 3.4.1; RFC 5425, 4.3), so no byte
+of a message can end it. A datagram is one message (RFC 5426). Receivers of syslog acknowledge nothing, so a
+message counts as sent when the kernel has taken it. The channel checks whether the receiver has closed the
+connection before it sends.
 """
 
 import os
@@ -19,14 +19,14 @@ from typing import Any, Final, Protocol
 from kustos.gateway.audit.errors import AuditSinkError
 
 TIMEOUT_S: Final = 10.0
-"""For a connection, and for each batch of messages: a receiver that takes nothing must show as failing."""
+"""The limit of a connection attempt and of each send: a receiver that takes nothing counts as failing."""
 
 READ_BYTES: Final = 4096
 
 
 @unique
 class SyslogTransport(Enum):
-    """How messages get to the receiver."""
+    """The protocol that carries messages to the receiver."""
 
     TCP = "tcp"
     TLS = "tls"
@@ -36,7 +36,7 @@ class SyslogTransport(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SyslogReceiver:
-    """Where messages go; for `unix` the path of a socket, else a host and a port."""
+    """A receiver: the path of a socket for `unix`, otherwise a host and a port."""
 
     transport: SyslogTransport
     host: str = ""
@@ -62,24 +62,24 @@ def parse_receiver(text: str) -> SyslogReceiver:
     return SyslogReceiver(transport, host.removeprefix("[").removesuffix("]"), int(port))
 
 
-class Way(Protocol):
-    """An open way to the receiver. Its functions may block, and belong off the event loop."""
+class SyslogChannel(Protocol):
+    """An open channel to the receiver. Its functions may block, so they run off the event loop."""
 
     def send(self, messages: Sequence[bytes]) -> None:
         """Return when the kernel has all messages; raise OSError."""
 
     def close(self) -> None:
-        """Close it; what the kernel has is still sent."""
+        """Close the channel; the kernel still sends the messages that it has taken."""
 
 
-class StreamWay:
+class StreamChannel:
     """TCP or TLS."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket: Final = connected
 
     @classmethod
-    def open(cls, receiver: SyslogReceiver, tls: ssl.SSLContext | None) -> "StreamWay":
+    def open(cls, receiver: SyslogReceiver, tls: ssl.SSLContext | None) -> "StreamChannel":
         """Return a new connection; raise OSError."""
         plain = socket.create_connection((receiver.host, receiver.port), TIMEOUT_S)
         if tls is None:
@@ -97,7 +97,8 @@ class StreamWay:
         self._socket.sendall(b"".join(b"%d %b" % (len(each), each) for each in messages))
 
     def _is_closed_there(self) -> bool:
-        """Whether the receiver ended the connection; syslog has no answers, so what it says is dropped."""
+        """Whether the receiver closed the connection; syslog has no answers, so received bytes are
+        dropped."""
         self._socket.settimeout(0)
         try:
             while self._socket.recv(READ_BYTES):
@@ -114,7 +115,7 @@ class StreamWay:
             self._socket.close()
 
 
-class DatagramWay:
+class DatagramChannel:
     """UDP or a Unix socket."""
 
     def __init__(self, connected: socket.socket) -> None:
@@ -122,7 +123,7 @@ class DatagramWay:
         connected.settimeout(TIMEOUT_S)
 
     @classmethod
-    def open(cls, receiver: SyslogReceiver) -> "DatagramWay":
+    def open(cls, receiver: SyslogReceiver) -> "DatagramChannel":
         """Return a socket that is connected to the receiver; raise OSError."""
         if receiver.path is not None:
             made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -149,16 +150,16 @@ class DatagramWay:
             self._socket.close()
 
 
-def open_way(receiver: SyslogReceiver, tls: Callable[[], ssl.SSLContext] | None) -> Way:
-    """Return a way to the receiver; raise OSError."""
+def open_channel(receiver: SyslogReceiver, tls: Callable[[], ssl.SSLContext] | None) -> SyslogChannel:
+    """Return a new channel to the receiver; raise OSError."""
     if receiver.transport in {SyslogTransport.UDP, SyslogTransport.UNIX}:
-        return DatagramWay.open(receiver)
+        return DatagramChannel.open(receiver)
     is_tls = receiver.transport is SyslogTransport.TLS
-    return StreamWay.open(receiver, (tls or ssl.create_default_context)() if is_tls else None)
+    return StreamChannel.open(receiver, (tls or ssl.create_default_context)() if is_tls else None)
 
 
 def failure(receiver: SyslogReceiver, error: OSError) -> AuditSinkError:
-    """Return the error that says what a receiver does not do, and why."""
+    """Return the error of a receiver that cannot be used, with the reason."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = f"its certificate is not trusted: {error.verify_message}"
     elif isinstance(error, TimeoutError):
