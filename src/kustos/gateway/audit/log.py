@@ -92,8 +92,8 @@ class AuditLog:
         """Requests refused because the log was full, since the start; only in mode `deny`."""
         self.denies: Final = on_full is OnFull.DENY
         """Whether requests are refused while the log is full."""
-        self._blocks: Final = bool(sinks) and on_full is not OnFull.DROP
-        """Whether the log can be full."""
+        self._can_be_full: Final = bool(sinks) and on_full is not OnFull.DROP
+        """Whether the log fails closed, and so can be full."""
         self._limit: Final = queue_max_events
         self._put: Final[Callable[[bytes, int], object]] = (
             self._put_or_drop if on_full is OnFull.DROP else self._ring.put
@@ -124,7 +124,7 @@ class AuditLog:
     @property
     def is_full(self) -> bool:
         """Whether nothing more may be decided now; never in mode `drop`."""
-        if not self._blocks:
+        if not self._can_be_full:
             return False
         ring = self._ring
         for each in self.writers:
@@ -406,7 +406,7 @@ class AuditLog:
 
     async def _put_last_summaries(self) -> None:
         while len(self.budgets.summaries):
-            if self._blocks:
+            if self._can_be_full:
                 await self._wait_for(lambda: not self._ring.is_full)
             self._put_summaries(self.budgets.summaries.take(1, is_end=True))
 
