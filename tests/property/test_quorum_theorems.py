@@ -50,7 +50,7 @@ class Observer:
                     while self.kept and self.kept[-1].batch.last_offset >= end_offset:
                         self.kept.pop()
                 case Committed(batches):
-                    self.applied += b"".join(batch.encode() for batch in batches)
+                    self.applied += b"".join(each.data for each in batches)
                 case SnapshotFetched(snapshot_id, data):
                     self.applied = self.base_data = data
                     self.base, self.kept = snapshot_id, []

@@ -318,7 +318,7 @@ def test_a_high_watermark_beyond_what_came_is_not_believed_yet() -> None:
     # the leader's word covers but the first record of the batch
     assert kinds(effects) == ["Appended"]
     effects = machine._step(ControllerAnswer(Event.RECORDS, epoch=1, high_watermark=3), FIRST)
-    assert effects == (Committed((second.batch,), 1, 3, 1), CaughtUp(3))
+    assert effects == (Committed((second,), 1, 3, 1), CaughtUp(3))
     # and it never falls
     machine._step(ControllerAnswer(Event.RECORDS, epoch=1, high_watermark=1), FIRST)
     assert machine.high_watermark == 3

@@ -35,6 +35,7 @@ from kustos.metadata.quorum import (
 from kustos.metadata.quorum.values import Effect
 from kustos.metadata.records import (
     BeginTransactionRecord,
+    EndTransactionRecord,
     FeatureLevelRecord,
     MetadataRecord,
     OpaqueRecord,
@@ -84,9 +85,7 @@ def fetched(base_offset: int, *records: MetadataRecord, epoch: int = 1) -> Fetch
 def committed(*batches: FetchedBatch) -> Committed:
     last = batches[-1].batch
     first = batches[0].batch.base_offset
-    return Committed(
-        tuple(each.batch for each in batches), first, last.last_offset + 1, last.partition_leader_epoch
-    )
+    return Committed(batches, first, last.last_offset + 1, last.partition_leader_epoch)
 
 
 def snapshot(end_offset: int, *records: MetadataRecord, epoch: int = 1) -> SnapshotFetched:
@@ -151,7 +150,7 @@ def test_records_below_what_was_applied_are_not_applied_again(directory: Path) -
     store = opened(directory)
     store.perform((snapshot(2, record(1), record(2)),))
     straddling = fetched(1, record(2), record(3))
-    store.perform((Committed((straddling.batch,), 2, 3, 1), CaughtUp(3)))
+    store.perform((Committed((straddling,), 2, 3, 1), CaughtUp(3)))
     assert len(store.image.acls) == 3
     store.close()
 
@@ -212,10 +211,31 @@ def test_a_tagged_field_that_nobody_knows_is_passed_over(directory: Path, value:
     assert decode_record(tagged, passes_unknown_tags=True) == value
     store = opened(directory)
     batch = batch_of(0, 1, 0, [tagged])
-    store.perform(
-        (Appended((FetchedBatch(batch, batch.encode()),)), Committed((batch,), 0, 1, 1), CaughtUp(1))
+    data = FetchedBatch(batch, batch.encode())
+    store.perform((Appended((data,)), committed(data), CaughtUp(1)))
+    # an image within a transaction would not be one that the next batches continue
+    assert store.last_offset == (-1 if isinstance(value, BeginTransactionRecord) else 0)
+    store.close()
+
+
+def test_a_metadata_transaction_is_published_as_a_whole_at_its_end(directory: Path) -> None:
+    store, publisher = opened(directory), Publisher()
+    store.add_publisher(publisher)
+    batches = (
+        fetched(0, record(1), BeginTransactionRecord("bootstrap"), record(2)),
+        fetched(3, record(3)),
+        fetched(4, EndTransactionRecord(), record(4)),
     )
-    assert store.last_offset == 0
+    store.perform((CaughtUp(0),))
+    for each in batches[:2]:
+        store.perform((Appended((each,)), committed(each)))
+        assert (store.last_offset, dict(store.image.acls)) == (-1, {})
+    store.perform((Appended(batches[2:]), committed(*batches[2:])))
+    [_, delta] = publisher.heard
+    assert isinstance(delta, MetadataDelta)
+    assert (delta.last_offset, store.last_offset) == (5, 5)
+    assert delta.batches == tuple(each.data for each in batches)
+    assert set(store.image.acls) == {UUID(int=number) for number in (1, 2, 3, 4)}
     store.close()
 
 
@@ -330,7 +350,7 @@ def test_a_long_log_becomes_a_snapshot(directory: Path, monkeypatch: pytest.Monk
     store = opened(directory)
     machine = store.machine
     assert machine.base.end_offset > 0
-    rest = tuple(each.batch for each in batches if each.batch.base_offset >= machine.base.end_offset)
+    rest = tuple(each for each in batches if each.batch.base_offset >= machine.base.end_offset)
     if rest:
         store.perform((Committed(rest, machine.applied_end, 20, 1),))
     store.perform((CaughtUp(20),))

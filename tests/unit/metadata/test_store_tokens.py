@@ -122,7 +122,7 @@ def test_what_could_not_be_written_neither_made_nor_ended_a_token(
 ) -> None:
     ((_, hmac),) = made(store)
 
-    def unfit(batches: object) -> list[int]:
+    def unfit(batches: object) -> list[tuple[int, bytes]]:
         raise RecordError("a record does not fit")
 
     with monkeypatch.context() as patched:

@@ -99,11 +99,13 @@ Change = (
 
 @dataclass(frozen=True, slots=True)
 class MetadataDelta:
-    """The changes of one batch, in log order. After it the image is at `last_offset`."""
+    """The changes of one or more batches, in log order. After them the image is at `last_offset`."""
 
     last_offset: int
     epoch: int
     changes: tuple[Change, ...] = field(default=())
+    batches: tuple[bytes, ...] = field(default=(), repr=False, compare=False)
+    """The record batches that made the changes, exactly as they lie in the log."""
 
 
 class MetadataPublisher(Protocol):

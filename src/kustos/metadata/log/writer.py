@@ -181,33 +181,36 @@ class LogWriter:
 
         Raises `RecordError` or `BatchTooLargeError` before anything is written.
         """
-        return self.append_values([encode_values(records) for records in batches])
+        appended = self.append_values([encode_values(records) for records in batches])
+        return [last_offset for last_offset, _ in appended]
 
-    def append_values(self, groups: Sequence[Values]) -> list[int]:
+    def append_values(self, groups: Sequence[Values]) -> list[tuple[int, bytes]]:
         """Append each group of encoded records as one batch, in one write, and wait for the disk.
 
-        Returns the last offset of each batch. Groups must not be empty, and must come from `encode_values`.
-        Raises `LogFullError` if none was written, `LogFailedError` if they may not be durable.
+        Returns the last offset and the bytes of each batch. Groups must not be empty, and must come from
+        `encode_values`. Raises `LogFullError` if none was written, `LogFailedError` if they may not be
+        durable.
         """
         offset, timestamp_ms = self.next_offset, self._clock.wall_ms()
         batches = []
         for values in groups:
             batches.append(batch_of(offset, self.epoch, timestamp_ms, values))
             offset += len(values)
-        if batches:
-            self._append(batches)
-        return [batch.last_offset for batch in batches]
+        encoded = self._append(batches) if batches else []
+        return [(batch.last_offset, data) for batch, data in zip(batches, encoded, strict=True)]
 
     def close(self) -> None:
         """Close the files; everything acknowledged is on the disk already."""
         self._file.close()
         self._recovery_point.close()
 
-    def _append(self, batches: Sequence[RecordBatch]) -> None:
+    def _append(self, batches: Sequence[RecordBatch]) -> list[bytes]:
+        """Append the batches, and return their bytes."""
         self.require_working()
         self._synced_before = self.written_bytes
+        encoded = [batch.encode() for batch in batches]
         try:
-            self._write(batches)
+            self._write(batches, encoded)
             # not synced: it may lag behind what was acknowledged, never be ahead of it
             self._recovery_point.overwrite(layout.encode_recovery_point(batches[-1].last_offset + 1))
         except LogFullError:
@@ -220,24 +223,24 @@ class LogWriter:
         self.require_working()
         self.next_offset = batches[-1].last_offset + 1
         self.last_timestamp_ms = max(self.last_timestamp_ms, batches[-1].max_timestamp_ms)
+        return encoded
 
-    def _write(self, batches: Sequence[RecordBatch]) -> None:
+    def _write(self, batches: Sequence[RecordBatch], encoded: Sequence[bytes]) -> None:
         if not self._active_is_named:
             self._name_active()
         data = bytearray()
-        for batch in batches:
-            encoded = batch.encode()
-            if self._must_roll(len(data) + len(encoded), batch.max_timestamp_ms):
+        for batch, piece in zip(batches, encoded, strict=True):
+            if self._must_roll(len(data) + len(piece), batch.max_timestamp_ms):
                 # begin a segment only when the previous one is fully durable: only the last can be torn
                 self._flush(data)
                 data = bytearray()
                 self._roll(batch.base_offset)
-            elif len(data) + len(encoded) > UNSYNCED_MAX_BYTES:
+            elif len(data) + len(piece) > UNSYNCED_MAX_BYTES:
                 self._flush(data)
                 data = bytearray()
             if self._active.first_timestamp_ms is None:
                 self._active.first_timestamp_ms = batch.max_timestamp_ms
-            data += encoded
+            data += piece
         self._flush(data)
 
     def _must_roll(self, growth_bytes: int, timestamp_ms: int) -> bool:

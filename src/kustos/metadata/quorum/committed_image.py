@@ -7,13 +7,43 @@ in a later one.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kustos.metadata.directory.bulk_acls import BulkAcls
 from kustos.metadata.errors import RecordError, ReplayError
 from kustos.metadata.features import unknown_level_text
-from kustos.metadata.image import EMPTY_IMAGE, FeatureLevelSet, ImageBuilder, MetadataDelta, MetadataImage
-from kustos.metadata.log.snapshot import snapshot_batches
+from kustos.metadata.image import (
+    EMPTY_IMAGE,
+    Change,
+    FeatureLevelSet,
+    ImageBuilder,
+    MetadataDelta,
+    MetadataImage,
+)
+from kustos.metadata.log import SnapshotId
+from kustos.metadata.log.snapshot import raw_snapshot_batches
 from kustos.metadata.quorum.values import Committed, SnapshotFetched
 from kustos.metadata.records import MetadataRecord, decode_record
-from kustos.wire import RecordBatch
+from kustos.wire import RawBatch, RecordBatch
+
+
+class SnapshotLoad:
+    """The state that the batches of one snapshot describe, added in order."""
+
+    def __init__(self) -> None:
+        self._builder: Final = ImageBuilder()
+        self._bulk: Final = BulkAcls()
+
+    def add(self, raw: RawBatch) -> None:
+        """Add a batch; raise `MetadataError` or `CorruptBatchError` if it cannot be applied."""
+        acls = None if raw.is_control or self._builder.in_transaction else self._bulk.read(raw)
+        if acls is None:
+            self._builder.replay_all(records_from(raw.decode(), 0))
+        else:
+            self._builder.add_acls(acls)
+
+    def finished(self) -> ImageBuilder:
+        """Return the builder of the whole state; raise `ReplayError` for a feature at an unknown level."""
+        _require_known_levels(self._builder.view().features)
+        return self._builder
 
 
 class CommittedImage:
@@ -21,37 +51,56 @@ class CommittedImage:
 
     def __init__(self) -> None:
         self.image: MetadataImage = EMPTY_IMAGE
+        self.steps = 0
+        """Records applied so far; any thread may read how far a long batch has come."""
         self._builder = ImageBuilder()
+        self._changes: tuple[Change, ...] = ()
+        self._batches: tuple[bytes, ...] = ()
 
     @property
     def in_transaction(self) -> bool:
         """Whether records are held back until a metadata transaction ends."""
         return self._builder.in_transaction
 
-    def apply(self, committed: Committed) -> MetadataDelta:
+    def apply(self, committed: Committed) -> MetadataDelta | None:
         """Apply committed batches; return what they changed, one delta for all of them.
+
+        While a metadata transaction is open, the image stays as it is and None is returned; the delta at its
+        end contains everything. So each image can be continued by the batches after it.
 
         Raise `RecordError` or `ReplayError` if they cannot be applied, or if a feature is raised to an
         unknown level: Kafka's brokers and controllers stop there, too.
         """
-        changes = self._builder.replay_all(
-            record for batch in committed.batches for record in records_from(batch, committed.from_offset)
-        )
+        self._changes += self._builder.replay_all(self._records(committed))
+        self._batches += tuple(each.data for each in committed.batches)
+        if self._builder.in_transaction:
+            return None
+        changes, batches, self._changes, self._batches = self._changes, self._batches, (), ()
         _require_known_levels(
             {each.name: each.level for each in changes if isinstance(each, FeatureLevelSet)}
         )
         last_offset = committed.end_offset - 1
         self.image = self._builder.build(last_offset, committed.epoch)
-        return MetadataDelta(last_offset, committed.epoch, changes)
+        return MetadataDelta(last_offset, committed.epoch, changes, batches)
+
+    def _records(self, committed: Committed) -> Iterator[MetadataRecord]:
+        for each in committed.batches:
+            for record in records_from(each.batch, committed.from_offset):
+                self.steps += 1
+                yield record
 
     def replace(self, fetched: SnapshotFetched) -> MetadataImage:
         """Replace everything by a snapshot; raise `MetadataError` if it is invalid."""
-        builder: Final = ImageBuilder()
-        for batch in snapshot_batches(fetched.data, fetched.snapshot_id.file_name):
-            builder.replay_all(records_from(batch, 0))
-        _require_known_levels(builder.view().features)
-        self._builder = builder
-        self.image = builder.build(fetched.snapshot_id.end_offset - 1, fetched.snapshot_id.epoch)
+        load = SnapshotLoad()
+        for raw in raw_snapshot_batches(fetched.data, fetched.snapshot_id.file_name):
+            load.add(raw)
+        return self.take_over(load, fetched.snapshot_id)
+
+    def take_over(self, load: SnapshotLoad, snapshot_id: SnapshotId) -> MetadataImage:
+        """Replace everything by the state of a whole snapshot; raise `MetadataError` if it is invalid."""
+        builder = load.finished()
+        self._builder, self._changes, self._batches = builder, (), ()
+        self.image = builder.build(snapshot_id.end_offset - 1, snapshot_id.epoch)
         return self.image
 
 

@@ -275,10 +275,10 @@ class FollowerMachine:
         while self._pending and self._pending[0].batch.last_offset < self.high_watermark:
             each = self._pending.popleft()
             self._pending_bytes -= len(each.data)
-            committed.append(each.batch)
+            committed.append(each)
         if not committed:
             return []
-        from_offset, last = self.applied_end, committed[-1]
+        from_offset, last = self.applied_end, committed[-1].batch
         self.applied_end, self.applied_epoch = last.last_offset + 1, last.partition_leader_epoch
         return [Committed(tuple(committed), from_offset, self.applied_end, self.applied_epoch)]
 

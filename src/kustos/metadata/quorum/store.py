@@ -141,7 +141,7 @@ class FollowedStore:
     def _apply(self, committed: Committed) -> None:
         delta = self._committed.apply(committed)
         self._copy.commit(committed.end_offset)
-        if self.has_caught_up:
+        if self.has_caught_up and delta is not None:
             for publisher in self._publishers:
                 publisher.publish_delta(delta)
         if self._copy.wants_snapshot and not self._committed.in_transaction:

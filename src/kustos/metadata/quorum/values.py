@@ -73,7 +73,7 @@ class Truncated:
 class Committed:
     """These batches are committed: apply them, in order. Records below `from_offset` are applied already."""
 
-    batches: tuple[RecordBatch, ...]
+    batches: tuple[FetchedBatch, ...]
     from_offset: int
     end_offset: int
     epoch: int

@@ -240,20 +240,20 @@ class MetadataStore:
         if batches:
             written_before = self._writer.written_bytes
             try:
-                last_offsets = self._writer.append_values(batches)
+                appended = self._writer.append_values(batches)
             except BaseException:
                 # undo the effects of unwritten changes
                 self._tokens.load(self._image)
                 raise
             self._keeper.appended(self._writer.written_bytes - written_before)
-            for number, values, last_offset in zip(changed, batches, last_offsets, strict=True):
+            for number, values, (last_offset, _) in zip(changed, batches, appended, strict=True):
                 answers[number] = written(answers[number], last_offset - len(values) + 1)
             epoch = self._writer.epoch
-            self._image = builder.build(last_offsets[-1], epoch)
+            self._image = builder.build(appended[-1][0], epoch)
             self._publish(
                 [
-                    MetadataDelta(offset, epoch, changes)
-                    for offset, changes in zip(last_offsets, deltas, strict=True)
+                    MetadataDelta(offset, epoch, changes, (data,))
+                    for (offset, data), changes in zip(appended, deltas, strict=True)
                 ]
             )
         return answers
