@@ -26,7 +26,7 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.client import read_properties
-from kustos.gateway.workers import WorkerPool
+from kustos.gateway.workers import WorkerFollowers
 from kustos.metadata.image import MetadataDelta
 from kustos.metadata.store import CreateAcls, DeleteAcls
 from kustos.server.settings import load_settings
@@ -58,12 +58,12 @@ def exactly(one: AclBinding) -> AclBindingFilter:
 
 
 class Stopwatch:
-    """Notes when a cluster is handed each batch."""
+    """Notes when the workers are handed each batch."""
 
-    def __init__(self, cluster: WorkerPool) -> None:
+    def __init__(self, followers: WorkerFollowers) -> None:
         self.handed_s = 0.0
-        self._publish = cluster.publish_delta
-        cluster.publish_delta = self.publish_delta  # type: ignore[method-assign]
+        self._publish = followers.publish_delta
+        followers.publish_delta = self.publish_delta  # type: ignore[method-assign]
 
     def publish_delta(self, delta: MetadataDelta) -> None:
         """Note it, and go on."""
@@ -73,13 +73,15 @@ class Stopwatch:
 
 async def measured(node: WorkerPoolNode) -> tuple[list[float], list[float]]:
     """Return the milliseconds from the disk to every worker, and those of the whole change."""
-    watch = Stopwatch(node.pool)
+    watch = Stopwatch(node.followers)
     spread, whole = [], []
+    writer = node.node.writer
+    assert writer is not None
     for number in range(WARM_UP + CHANGES):
         change = CreateAcls((binding(number // 2, AclPermissionType.DENY),))
         request = change if number % 2 == 0 else DeleteAcls((exactly(change.bindings[0]),))
         begun_s = time.perf_counter()
-        await node.node.writer.submit(request)
+        await writer.submit(request)
         ended_s = time.perf_counter()
         if number >= WARM_UP:
             spread.append((ended_s - watch.handed_s) * 1000)

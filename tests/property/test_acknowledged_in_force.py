@@ -1,4 +1,8 @@
-"""Theorem about the worker pool: an acknowledged change is in force on every worker that serves.
+"""Decision 12 as one theorem: whoever serves decides by everything that was acknowledged.
+
+The theorem is about a source of metadata and the process that follows it: at each moment, a process that
+serves decides by the log up to the last acknowledged change at least. It has three instances: a process with
+its own log, a worker whose writer has the log, and a worker whose writer follows a quorum.
 
 The real pool and the real workers run in one event loop, without sockets, processes or threads. Each step
 that takes time in a node is held until a schedule takes it: a message in either direction, work on another
@@ -7,10 +11,11 @@ thread, and each stage of a worker's start. Hypothesis draws the schedule.
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -18,28 +23,43 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kustos.acl import AclOperation, ResourceType
-from kustos.authorizer import AuthorizerServerInfo, ClusterResource, Endpoint, StandardAuthorizerPlugin
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import (
+    AuthorizableRequestContext,
+    AuthorizerServerInfo,
+    ClusterResource,
+    Endpoint,
+    StandardAuthorizerPlugin,
+)
 from kustos.gateway.listener.plans import GatewayLimits
-from kustos.gateway.store import AuthorizerPublisher
+from kustos.gateway.store import AuthorizerPublisher, DecidedOffset, LocalLog, MetadataWriter
 from kustos.gateway.store import publisher as publisher_module
-from kustos.gateway.workers import Service, Welcome, WorkerPool, WorkerPoolSettings, WorkerStore
+from kustos.gateway.workers import (
+    Welcome,
+    WorkerFollowers,
+    WorkerPool,
+    WorkerPoolSettings,
+    WorkerStore,
+    WriterLink,
+)
 from kustos.gateway.workers import handle as handle_module
+from kustos.gateway.workers import link as link_module
 from kustos.gateway.workers import listener as listener_module
-from kustos.gateway.workers import messages as messages_module
 from kustos.gateway.workers import pool as pool_module
-from kustos.gateway.workers import service as service_module
 from kustos.gateway.workers.channel import Channel
 from kustos.metadata.control import TokenRules
-from kustos.metadata.image import ImageBuilder, MetadataDelta, MetadataImage, acl_record
+from kustos.metadata.directory import format_directory
+from kustos.metadata.image import ImageBuilder, MetadataDelta, MetadataImage, acl_record, image_of
 from kustos.metadata.log import MetaProperties
-from kustos.metadata.records import MetadataRecord, RemoveAccessControlEntryRecord
+from kustos.metadata.records import MetadataRecord, RemoveAccessControlEntryRecord, encode_record
+from kustos.metadata.store import MetadataStore
+from kustos.wire import encoded_batch_of
 from testkit.protocol.random_requests import allow
 
 WORKERS: Final = 2
 PROPERTIES: Final = MetaProperties("cluster", 1)
-LARGE_BYTES: Final = 60
-"""Only the removal of one ACL has fewer bytes; another thread parses and prepares all other deltas."""
+LARGE_BYTES: Final = 100
+"""Only the removal of one ACL has fewer bytes; another thread applies all other batches."""
 
 FAULTS_PERCENT: Final = 4
 """How many of a hundred steps kill a worker or end its channel."""
@@ -54,6 +74,8 @@ SERVER: Final = AuthorizerServerInfo(
     endpoints=(CLIENTS,),
     inter_broker_endpoint=CLIENTS,
 )
+
+NOBODY: Final = KafkaPrincipal("User", "nobody")
 
 Step = Callable[[], object]
 
@@ -146,19 +168,47 @@ class Worker:
         self.process: Final = process
         self.held: Final = world.held
         self.is_open = self.denies = False
-        self.service: Final = Service(os.getpid(), self._store_of)
-        self.service.on_deny = self._deny
+        self.link: Final = WriterLink(os.getpid(), self)
         self.plugin: Final = StandardAuthorizerPlugin(loop.create_future)
-        self.publisher: Final = AuthorizerPublisher(self.plugin, loop)
+        decided = DecidedOffset(self.link.report_applied)
+        self.publisher: Final = AuthorizerPublisher(self.plugin, loop, decided)
         self.wires: list[Wire] = []
         self._task: Final = loop.create_task(self._run(world))
         world.tasks.append(self._task)
 
-    def _store_of(self, _: Welcome) -> WorkerStore:
+    def welcomed(self, _: Welcome) -> WorkerStore:
         return WorkerStore(PROPERTIES, TokenRules())
 
-    def _deny(self) -> None:
+    def deny(self) -> None:
         self.denies = True
+
+    def applied(self) -> int:
+        return self.publisher.offset
+
+    async def drain(self) -> None:
+        """Nothing is in flight here."""
+
+    def status(self, *, wants_metrics: bool) -> tuple[Mapping[str, bool], bytes]:
+        return {}, b""
+
+    def reload(self, properties: Mapping[str, str]) -> None:
+        """Keep the settings."""
+
+    def take_levels(self, levels: Mapping[str, str]) -> None:
+        """Keep the levels."""
+
+    def turn_away(self, number: int, reason: str) -> None:
+        """There are no clients."""
+
+    def login_failed(self, host: str) -> None:
+        """There are no logins."""
+
+    def current(self, as_of_ms: int) -> None:
+        """Check that everything committed by this time, here an offset, was taken."""
+        assert self.link.last_offset >= as_of_ms
+
+    def quorum_lost(self) -> None:
+        """There is no quorum."""
 
     @property
     def serves(self) -> bool:
@@ -169,26 +219,23 @@ class Worker:
         await self.held.step()
         if self.process.exited.done():
             return
-        mine, writers = self.service._channel, world.listener._incoming()
+        mine, writers = self.link._channel, world.listener._incoming()
         to_writer, to_worker = Wire(self.process.pid), Wire(self.process.pid)
         to_writer.peer, to_worker.peer = writers, mine
         self.wires = [to_writer, to_worker]
         mine.connection_made(to_writer)
         writers.connection_made(to_worker)
-        await self.service.loaded
+        await self.link.loaded
         await self.held.step()
-        store = self.service.store
-        assert store is not None
         self.plugin.configure({})
         [ready] = self.plugin.start(SERVER).values()
-        self.service.applied = lambda: self.publisher.offset
-        store.add_publisher(self.publisher)
+        self.link.add_publisher(self.publisher)
         await ready
         await self.held.step()
-        self.service.begin_reporting()
-        await self.service.serve
+        self.link.begin_reporting()
+        await self.link.serve
         self.is_open = True
-        self.service.report_serving()
+        self.link.report_serving()
 
     def steps(self) -> list[Step]:
         if self.process.exited.done():
@@ -211,14 +258,27 @@ class World:
         pool_settings = WorkerPoolSettings(
             size=WORKERS,
             directory=directory,
-            apply_timeout_ms=600_000,
             limits=GatewayLimits(max_connections=10, max_connections_per_ip=10, drain_timeout_ms=0),
             properties={},
             command=lambda _: [],
         )
-        self.pool: Final = WorkerPool(pool_settings, cast("Any", self))
+        self.followers: Final = WorkerFollowers(WORKERS, 600_000)
+        self.followers.publish_snapshot(self.image)
+        self.pool: Final = WorkerPool(pool_settings, cast("Any", self), self.followers, self)
         self.listener: Final = self.pool._listener
-        self.started: Final = asyncio.ensure_future(self.pool.start(cast("Any", None)))
+        self.started: Final = asyncio.ensure_future(self.pool.start())
+
+    def worker_died(self) -> None:
+        """No broker is concerned."""
+
+    def worker_gone(self, worker: object) -> None:
+        """Nothing was counted."""
+
+    def login_failed(self, host: str) -> None:
+        """There are no logins."""
+
+    async def drain(self) -> None:
+        """Nothing is in flight."""
 
     def change(self) -> None:
         """Make or remove some ACLs: append, publish, and answer when that is in force."""
@@ -234,15 +294,28 @@ class World:
             ]
         builder = ImageBuilder(self.image)
         changes = builder.replay_all(records)
-        offset = self.image.offset + len(records)
+        base_offset, offset = self.image.offset + 1, self.image.offset + len(records)
         self.image = builder.build(offset, 1)
-        self.pool.publish_delta(MetadataDelta(offset, 1, changes))
+        batch = encoded_batch_of(base_offset, 1, 0, [encode_record(each) for each in records])
+        self.followers.publish_delta(MetadataDelta(offset, 1, changes, (batch,)))
         self.tasks.append(asyncio.get_running_loop().create_task(self._answer(offset)))
 
     async def _answer(self, offset: int) -> None:
-        # `WorkerPoolWriter.submit` after the log
-        await self.pool.in_force(offset)
+        # as in `MetadataWriter.submit` after the log
+        await self.followers.in_force(offset)
         self.acknowledged = max(self.acknowledged, offset)
+
+    def replace(self) -> None:
+        """Replace the whole state, as a quorum does whose log begins after ours ends."""
+        self.made += 1
+        acl = acl_record(UUID(int=100 * self.made), allow(ResourceType.TOPIC, "replaced", AclOperation.READ))
+        self.image = image_of([acl], self.image.offset + 1, 1)
+        self.followers.publish_snapshot(self.image)
+        self.tasks.append(asyncio.get_running_loop().create_task(self._answer(self.image.offset)))
+
+    def current(self) -> None:
+        """Tell the workers that this is everything; the offset stands for the time."""
+        self.followers.current(self.followers.position)
 
     def kill(self) -> None:
         """Kill the oldest worker that lives; the pool starts another one."""
@@ -272,19 +345,20 @@ class World:
             for step in self.steps():
                 step()
             await self.turn()
-            if self.started.done() and self.pool.is_complete and self.acknowledged == self.image.offset:
+            if self.started.done() and self.followers.is_complete and self.acknowledged == self.image.offset:
                 return
         raise AssertionError("something waits for ever")
 
     async def close(self) -> None:
         """End what still runs."""
-        self.pool._stopping = True
-        for task in (*self.tasks, *self.pool._tasks, self.started):
+        self.followers.is_stopping = True
+        running = (*self.tasks, *self.pool._tasks, *self.followers._tasks, self.started)
+        for task in running:
             task.cancel()
         for worker in self.workers:
-            worker.service.close()
+            worker.link.disconnect()
             worker.process.kill()
-        await asyncio.gather(*self.tasks, *self.pool._tasks, self.started, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
         while self.held.steps():
             for step in self.held.steps():
                 step()
@@ -303,8 +377,7 @@ def held_up(loads_on_thread: bool) -> Iterator[Held]:
         patch.setattr(asyncio, "to_thread", held.to_thread)
         patch.setattr(listener_module.WorkerListener, "open", _no_socket)
         patch.setattr(listener_module, "peer_of", lambda wire: (wire.pid, os.getuid()))
-        patch.setattr(messages_module, "LARGE_FRAME_BYTES", LARGE_BYTES)
-        patch.setattr(service_module, "LARGE_FRAME_BYTES", LARGE_BYTES)
+        patch.setattr(link_module, "LARGE_BATCH_BYTES", LARGE_BYTES)
         if loads_on_thread:
             patch.setattr(publisher_module, "LOADED_AT_ONCE_MAX", 0)
         patch.setattr(handle_module, "FENCE_GRACE_S", 0.0)
@@ -314,7 +387,7 @@ def held_up(loads_on_thread: bool) -> Iterator[Held]:
         yield held
 
 
-async def run(directory: Path, held: Held, data: st.DataObject) -> None:
+async def run(directory: Path, held: Held, data: st.DataObject, follows_quorum: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         worlds: list[World] = []
         patch.setattr(pool_module, "WorkerProcess", lambda _: Process(worlds[0]))
@@ -322,6 +395,8 @@ async def run(directory: Path, held: Held, data: st.DataObject) -> None:
         try:
             for choice in data.draw(st.lists(st.integers(0, 99), max_size=150)):
                 possible = [world.change, *world.steps()]
+                if follows_quorum:
+                    possible = [world.replace, world.current, *possible]
                 if choice < FAULTS_PERCENT and world.started.done():
                     possible = [world.kill, world.cut]
                 possible[choice % len(possible)]()
@@ -332,10 +407,42 @@ async def run(directory: Path, held: Held, data: st.DataObject) -> None:
             await world.close()
 
 
-@given(data=st.data(), loads_on_thread=st.booleans())
-@settings(max_examples=200)
+@given(data=st.data(), loads_on_thread=st.booleans(), follows_quorum=st.booleans())
+@settings(max_examples=400)
 def test_an_acknowledged_change_is_in_force_on_every_worker_that_serves(
-    data: st.DataObject, loads_on_thread: bool
+    data: st.DataObject, loads_on_thread: bool, follows_quorum: bool
 ) -> None:
     with held_up(loads_on_thread) as held:
-        asyncio.run(run(Path("/nonexistent"), held, data))
+        asyncio.run(run(Path("/nonexistent"), held, data, follows_quorum))
+
+
+async def run_local(directory: Path, sizes: list[int]) -> None:
+    loop = asyncio.get_running_loop()
+    format_directory(directory)
+    source = LocalLog(MetadataWriter(MetadataStore.open(directory)))
+    plugin = StandardAuthorizerPlugin(loop.create_future)
+    plugin.configure({})
+    [ready] = plugin.start(SERVER).values()
+    publisher = AuthorizerPublisher(plugin, loop)
+    source.add_publisher(publisher)
+    await ready
+
+    async def change(number: int, size: int) -> None:
+        bindings = [
+            allow(ResourceType.TOPIC, f"topic-{number}-{each}", AclOperation.READ) for each in range(size)
+        ]
+        results = await source.mutator.create_acls(AuthorizableRequestContext(NOBODY, "127.0.0.1"), bindings)
+        assert all(publisher.offset >= (each.change_offset or 0) + size - 1 for each in results)
+
+    await asyncio.gather(*(change(number, size) for number, size in enumerate(sizes)))
+    assert publisher.offset == source.last_offset
+    await source.close()
+
+
+@given(sizes=st.lists(st.sampled_from([1, 3, 600]), min_size=1, max_size=6), loads_on_thread=st.booleans())
+@settings(max_examples=15)
+def test_an_acknowledged_change_is_in_force_where_the_log_is(sizes: list[int], loads_on_thread: bool) -> None:
+    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        if loads_on_thread:
+            patch.setattr(publisher_module, "LOADED_AT_ONCE_MAX", 0)
+        asyncio.run(run_local(Path(directory) / "log", sizes))

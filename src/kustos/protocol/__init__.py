@@ -31,7 +31,7 @@ from kustos.protocol.effects import (
     Unwrap,
     UpstreamAnswer,
 )
-from kustos.protocol.envelopes import principal_bytes
+from kustos.protocol.envelopes import principal_bytes, principal_of
 from kustos.protocol.exchange import (
     NOBODY_ASKED,
     Addresses,
@@ -139,6 +139,7 @@ __all__ = [
     "node_messages",
     "pass_any",
     "principal_bytes",
+    "principal_of",
     "read_through",
     "refusal_body",
     "token_messages",

@@ -63,8 +63,11 @@ class LogLevels:
 
     def __init__(self) -> None:
         self._own: dict[str, str] = {ROOT: "INFO"}
-        self.on_change: Callable[[Mapping[str, str]], object] = lambda _: None
-        """Called after each change with the loggers that have their own levels."""
+
+    @property
+    def own(self) -> Mapping[str, str]:
+        """The loggers that have levels of their own, and these levels."""
+        return dict(self._own)
 
     def take_over(self, own: Mapping[str, str]) -> None:
         """Apply the levels of another process of this node."""
@@ -85,13 +88,11 @@ class LogLevels:
         if level not in LEVELS:
             raise KeyError(level)
         self._own[name] = level
-        self.on_change(dict(self._own))
 
     def unset_level(self, name: str) -> None:
         """Let a logger inherit its parent's level; `root` keeps its own."""
         if name != ROOT:
             self._own.pop(name, None)
-            self.on_change(dict(self._own))
 
     def passes(self, name: str, method: str) -> bool:
         """Return whether an event logged by this method is written."""

@@ -131,6 +131,6 @@ def reload_of(opened: Node | WorkerPoolNode, settings: KustosSettings, path: Pat
 
     def reload() -> None:
         if reloader.reload() and isinstance(opened, WorkerPoolNode):
-            opened.pool.broadcast(Reload(properties))
+            opened.followers.broadcast(Reload(properties))
 
     return reload

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import structlog
@@ -30,9 +30,18 @@ from kustos.gateway.metrics import (
     WatchedProcess,
     WatchedQuorum,
 )
+from kustos.gateway.quorum import StalenessGate
 from kustos.gateway.session import AnswerBudget, LocalApis, RequestBudget
 from kustos.gateway.shadow import WatchedTrial
-from kustos.gateway.store import MetadataWriter, SnapshotTaker
+from kustos.gateway.store import (
+    ALONE,
+    DecidedOffset,
+    Followers,
+    LocalLog,
+    MetadataSource,
+    MetadataWriter,
+    SnapshotTaker,
+)
 from kustos.metadata.control import ApiError
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.store import MetadataStore
@@ -58,34 +67,61 @@ from kustos.wire import Message
 LOG: Final = structlog.get_logger("kustos.server")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeMetadata:
+    """Where a process gets its metadata. `decided`: how far its decisions follow it.
+
+    `gate`: closes when the metadata is too old; `quorum`: this process follows the quorum itself.
+    """
+
+    source: MetadataSource
+    decided: DecidedOffset
+    gate: StalenessGate | None = None
+    quorum: QuorumSide | None = None
+
+    @classmethod
+    def open(cls, settings: KustosSettings, followers: Followers = ALONE) -> Self:
+        """Return the log of this process, or the quorum that it follows; raise `MetadataError` or OSError.
+
+        `followers`: the node's other processes.
+        """
+        decided = DecidedOffset()
+        if settings.quorum is None:
+            return cls(source=LocalLog(MetadataWriter(embedded_store(settings), followers)), decided=decided)
+        quorum = QuorumSide.open(settings, settings.quorum, decided, followers)
+        return cls(source=quorum.source, decided=decided, gate=quorum.gate, quorum=quorum)
+
+
 class Node:
     """A running node. Created inside the event loop by `open`; `start` serves, `stop` shuts down cleanly."""
 
     def __init__(
         self,
         settings: KustosSettings,
-        writer: MetadataWriter,
+        metadata: NodeMetadata,
         audit: AuditLog,
-        quorum: QuorumSide | None,
         part: NodePart = WHOLE,
     ) -> None:
         self.settings: Final = settings
         self.part: Final = part
-        self.store: Final = writer.store
+        source = metadata.source
+        self.source: Final = source
         self.audit: Final = audit
         self.metrics: Final = GatewayMetrics(_own_mechanisms(settings))
-        self.writer: Final = writer
-        self.quorum: Final = quorum
+        self.writer: Final = source.writer if isinstance(source, LocalLog) else None
+        """Writes the log of this process; None: the metadata comes from elsewhere."""
+        self.quorum: Final = metadata.quorum
+        self._gate: Final = metadata.gate
         rules = settings.token_rules
-        self.token_sweeper: Final = TokenSweeper(self.writer, rules.expiry_check_interval_ms)
-        self.snapshot_taker: Final = SnapshotTaker(self.writer)
+        self._upkeep: Final[list[TokenSweeper | SnapshotTaker]] = []
+        if self.writer is not None:
+            self._upkeep.append(TokenSweeper(self.writer, rules.expiry_check_interval_ms))
+            self._upkeep.append(SnapshotTaker(self.writer))
         self.tokens: Final = token_lookup(rules.secret, self.image)
         self.handlers: Final = CallbackHandlers(settings.own_class_configs)
         self.plain: Final = PlainSide(SystemEntropy())
         self.bearer_tokens: Final = BearerTokens(filter(part.serves, settings.listeners), SystemClock())
-        self.authorization: Final = authorization_of(
-            settings, self.store, self.writer, *(() if quorum is None else (quorum.mutator, quorum.gate))
-        )
+        self.authorization: Final = authorization_of(settings, source, metadata.decided, metadata.gate)
         in_file = SharedRules(settings.super_users, settings.allow_everyone_if_no_acl_found)
         self.candidate: Final = CandidateSide(
             lambda: self.authorization.rules or in_file, audit.security.record, lambda: audit.now_ms
@@ -99,12 +135,21 @@ class Node:
         self.cluster: Final = self.upstream.cluster
         self._lag: Final = LoopLag(asyncio.get_running_loop().time, self.metrics.sample_rates)
         self.offered: Final = OfferedApis(lambda: self.cluster.versions, lambda: self.cluster.features)
-        self.in_flight: Final = self.upstream.in_flight(sees_all_changes=self._changes_own_log)
+        self.in_flight: Final = self.upstream.in_flight(
+            sees_all_changes=self._changes_own_log, others=part.drain_others
+        )
         self.tls: Final = TlsSide(settings.listeners, settings.node_id)
         local = self._local_apis()
         self.local: Final = self._audited(local)
         self.admin: Final = AdminSide(
-            settings, self.writer, self.authorization, local, self._audited, self.tls
+            settings,
+            source,
+            self.writer,
+            self.authorization,
+            local,
+            self._audited,
+            self.tls,
+            part.loggers,
         )
         self.gateway: Final = part.make_gateway(
             self._plans(),
@@ -139,32 +184,30 @@ class Node:
         register(WatchedProcess(lambda: LOG_LINES.lost))
         if self.quorum is not None:
             register(WatchedQuorum(self.quorum.figures))
-        elif self.part.owns_metadata:
-            register(WatchedLog(lambda: self.store.takes_changes))
+        if (writer := self.writer) is not None:
+            register(WatchedLog(lambda: writer.store.takes_changes))
 
     @classmethod
     async def open(
-        cls, settings: KustosSettings, writer: MetadataWriter | None = None, part: NodePart = WHOLE
+        cls, settings: KustosSettings, metadata: NodeMetadata | None = None, part: NodePart = WHOLE
     ) -> Self:
         """Return a node with its metadata loaded and its audit sinks opened.
 
-        `writer`: the writer of the metadata if it is open already. Raise `MetadataError` or `AuditSinkError`
+        `metadata`: where it comes from, if that is open already. Raise `MetadataError` or `AuditSinkError`
         if one of them cannot be used.
         """
         load_late_modules()
         warm_codecs()
-        quorum = None if settings.quorum is None else QuorumSide.open(settings, settings.quorum)
-        if writer is None:
-            writer = MetadataWriter(embedded_store(settings)) if quorum is None else quorum.writer
+        metadata = metadata or NodeMetadata.open(settings)
         try:
-            audit = await open_audit_log(settings, part.name, str(writer.store.properties.cluster_id))
+            audit = await open_audit_log(settings, part.name, str(metadata.source.properties.cluster_id))
         except BaseException:
-            await writer.close()
+            await metadata.source.close()
             raise
         try:
-            return cls(settings, writer, audit, quorum, part)
+            return cls(settings, metadata, audit, part)
         except BaseException:
-            await writer.close()
+            await metadata.source.close()
             await audit.close()
             raise
 
@@ -207,22 +250,18 @@ class Node:
 
     def image(self) -> MetadataImage:
         """Return the metadata that logins are checked against now."""
-        return self.store.image if self.quorum is None else self.quorum.image()
+        return self.source.image if self._gate is None else self._gate.current_image(self.source)
 
     def _local_apis(self) -> LocalApis:
-        """Return the APIs that the node answers itself, from its own metadata or from a quorum's."""
+        """Return the APIs that the node answers itself."""
         acls = AclApis(self.authorization.authorizer, self.purgatory)
-        if self.quorum is not None:
-            return self.quorum.apis(self.offered.body, acls, self._authorizer_settings)
-        shared = SharedApis(
-            lambda: self.writer.store.image, self.offered.body, acls, self._authorizer_settings
-        )
-        return MetadataApis(self.writer, shared)
+        shared = SharedApis(self.image, self.offered.body, acls, self._authorizer_settings)
+        return MetadataApis(self.source, shared)
 
     @property
     def _changes_own_log(self) -> bool:
         """Whether only this node changes the ACLs that decide."""
-        return self.quorum is None and isinstance(self.authorization, StandardAuthorization)
+        return self.settings.quorum is None and isinstance(self.authorization, StandardAuthorization)
 
     def _parts(self) -> GatewayParts:
         settings = self.settings
@@ -272,7 +311,7 @@ class Node:
             "listeners": self.gateway.is_open,
             "audit": self.audit.is_ready,
             **self.bearer_tokens.readiness,
-            **({} if self.quorum is None else self.quorum.readiness()),
+            **({} if self._gate is None else {"quorum": self._gate.is_open}),
         }
 
     def details(self) -> dict[str, object]:
@@ -291,7 +330,7 @@ class Node:
     def _metadata_details(self) -> dict[str, object]:
         if self.quorum is not None:
             return self.quorum.details()
-        return {"metadata_takes_changes": self.store.takes_changes} if self.part.owns_metadata else {}
+        return {} if self.writer is None else {"metadata_takes_changes": self.writer.store.takes_changes}
 
     async def start(self) -> None:
         """Serve, each listener as soon as the authorizer can decide for it.
@@ -308,17 +347,15 @@ class Node:
         authorizer = self.authorization.authorizer
         ready = None
         if authorizer is not None:
-            ready = start(authorizer, server_info(self.settings, str(self.store.properties.cluster_id)))
+            ready = start(authorizer, server_info(self.settings, str(self.source.properties.cluster_id)))
         self.authorization.load()
-        if self.quorum is None:
+        if self.settings.quorum is None:
+            # the settings, the expiry of tokens and the snapshots of a quorum are its controllers' task
             self.admin.load()
-            if self.part.owns_metadata:
-                self.token_sweeper.start()
-                self.snapshot_taker.start()
-            await self.gateway.start(self.part.waits(ready))
-        else:
-            # settings, expiry of tokens and snapshots are the controllers' task
-            await self.gateway.start(self.quorum.start(ready, self._acl_offset))
+        for each in self._upkeep:
+            each.start()
+        waits = ready if self.quorum is None else self.quorum.start(ready)
+        await self.gateway.start(self.part.waits(waits))
         # the schemas of all messages alone cost a full collection a tenth of a second
         freeze_objects()
         collect_seldom()
@@ -326,13 +363,9 @@ class Node:
             "kustos is up",
             node_id=self.settings.node_id,
             acls=self.acl_count(),
-            offset=self.store.last_offset,
+            offset=self.source.last_offset,
             listeners=[f"{each.name}://{each.bind}" for each in self.settings.listeners],
         )
-
-    def _acl_offset(self) -> int | None:
-        is_standard = isinstance(self.authorization, StandardAuthorization)
-        return self.authorization.position.offset if is_standard else None
 
     def hurry(self) -> None:
         """End all connections at once, while `stop` waits for answers."""
@@ -341,14 +374,14 @@ class Node:
     async def stop(self) -> None:
         """End the connections, then flush and close everything, each even if another one fails."""
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self.writer.close)
+            stack.push_async_callback(self.source.close)
             if self.authorization.authorizer is not None:
                 stack.push_async_callback(close, self.authorization.authorizer)
             stack.push_async_callback(self.purgatory.close)
-            stack.push_async_callback(self.token_sweeper.stop)
             stack.push_async_callback(self.bearer_tokens.stop)
             stack.push_async_callback(self.handlers.close)
-            stack.push_async_callback(self.snapshot_taker.stop)
+            for each in self._upkeep:
+                stack.push_async_callback(each.stop)
             stack.push_async_callback(self.audit.close)
             stack.push_async_callback(self.candidate.stop)
             if self.http is not None:

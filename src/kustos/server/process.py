@@ -11,11 +11,13 @@ from importlib import import_module
 from typing import Final
 
 from kustos.client import NodeAddress
+from kustos.gateway.admin import Loggers
 from kustos.gateway.audit import AuditEvents, AuditLog, AuditRings, OnFull, open_audit_sinks
 from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.runtime import SystemEntropy
 from kustos.server.http import Details, HttpEndpoint, Readiness
+from kustos.server.logs import LOG_LEVELS
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.node import KustosSettings
 from kustos.server.settings.workers import worker_name
@@ -46,15 +48,18 @@ def _as_they_are(waits: Waits) -> Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePart:
-    """A process's role. `owns_metadata`: it sweeps tokens and takes snapshots."""
+    """A process's role."""
 
-    owns_metadata: bool = True
     name: str = NODE
     """The name of its audit journal."""
     serves: Callable[[ListenerSettings], bool] = lambda _: True
     make_gateway: Callable[[list[ListenerPlan], GatewayParts, float], Gateway] = Gateway
     make_http: Callable[[NodeAddress, GatewayMetrics, Readiness, Details], HttpEndpoint] = HttpEndpoint
     waits: Callable[[Waits], Waits] = _as_they_are
+    drain_others: Callable[[], Awaitable[None]] | None = None
+    """Drains the node's other processes of requests that would be denied now."""
+    loggers: Loggers = LOG_LEVELS
+    """The loggers that the admin listener changes."""
 
 
 WHOLE: Final = NodePart()

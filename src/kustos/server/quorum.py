@@ -1,49 +1,38 @@
 """Wires cluster mode: the followed store, the gate, the forwarding of changes, and when listeners open."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, NoReturn, cast
+from collections.abc import Awaitable, Mapping
+from typing import Final
 
 import structlog
 
 from kustos.client.quorum import ControllerForwarder, QuorumConnection, QuorumFollower
-from kustos.gateway.apis import AclApis, Described, SharedApis
 from kustos.gateway.metrics import QuorumFigures
-from kustos.gateway.quorum import QuorumApis, QuorumMutator, StalenessGate
-from kustos.gateway.store import MetadataWriter
+from kustos.gateway.quorum import FollowedQuorum, StalenessGate
+from kustos.gateway.store import ALONE, DecidedOffset, Followers
 from kustos.metadata import MetadataError
-from kustos.metadata.image import EMPTY_IMAGE, MetadataImage
 from kustos.metadata.quorum import FollowedStore
-from kustos.metadata.store import MetadataStore, StoreRequest
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
 from kustos.server.settings.node import KustosSettings
-from kustos.server.settings.quorum import KEPT, QuorumSettings
+from kustos.server.settings.quorum import QuorumSettings
 
 LOG: Final = structlog.get_logger("kustos.server")
 
 
-class QuorumWriter(MetadataWriter):
-    """Stands in for the embedded log's writer when reading; it writes nothing."""
-
-    def __init__(self, side: "QuorumSide") -> None:
-        # the store is read alike in both modes: image, offset, properties, publishers
-        super().__init__(cast("MetadataStore", side.store))
-        self._side: Final = side
-
-    async def submit(self, _request: StoreRequest) -> NoReturn:
-        """Raise `MetadataError`: changes go to the controllers."""
-        raise MetadataError(f"this node has no log of its own to change: {KEPT}")
-
-    async def close(self) -> None:
-        """Stop following."""
-        await self._side.stop()
-        await super().close()
-
-
 class QuorumSide:
-    """A node's parts for cluster mode. Created inside the event loop by `open`."""
+    """A node's parts for cluster mode. Created inside the event loop by `open`.
 
-    def __init__(self, settings: KustosSettings, quorum: QuorumSettings, store: FollowedStore) -> None:
+    `decided`: how far the node's decisions follow; `followers`: the node's other processes.
+    """
+
+    def __init__(
+        self,
+        settings: KustosSettings,
+        quorum: QuorumSettings,
+        store: FollowedStore,
+        decided: DecidedOffset,
+        followers: Followers,
+    ) -> None:
         entropy = SystemEntropy()
         self.store: Final = store
         self.gate: Final = StalenessGate(quorum.max_staleness_ms, asyncio.get_running_loop())
@@ -56,17 +45,23 @@ class QuorumSide:
             quorum.change_timeout_ms,
             self._is_in_force,
         )
-        self.mutator: Final = QuorumMutator(self.forwarder)
-        self.writer: Final = QuorumWriter(self)
+        self.source: Final = FollowedQuorum(store, self.forwarder, self.stop, followers)
+        self._followers: Final = followers
+        self._decided: Final = decided
         self._early: Final = settings.early_start_listeners
         self._listeners: Final = tuple(listener.name for listener in settings.listeners)
         self._begun: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
-        self._acl_offset: Callable[[], int | None] = lambda: None
         self._task: asyncio.Task[None] | None = None
         self._has_stopped = False
 
     @classmethod
-    def open(cls, settings: KustosSettings, quorum: QuorumSettings) -> "QuorumSide":
+    def open(
+        cls,
+        settings: KustosSettings,
+        quorum: QuorumSettings,
+        decided: DecidedOffset,
+        followers: Followers = ALONE,
+    ) -> "QuorumSide":
         """Return the instance with what an earlier run left on disk; raise `MetadataError` or OSError."""
         store = FollowedStore.open(
             settings.metadata_directory,
@@ -75,30 +70,10 @@ class QuorumSide:
             settings.token_rules,
             settings.node_id,
         )
-        return cls(settings, quorum, store)
+        return cls(settings, quorum, store, decided, followers)
 
-    def image(self) -> MetadataImage:
-        """Return the committed metadata, an empty image if it is too old."""
-        return self.store.image if self.gate.is_open else EMPTY_IMAGE
-
-    def apis(
-        self,
-        api_versions: Callable[[int], bytes],
-        acls: AclApis,
-        described: Described,
-    ) -> QuorumApis:
-        """Return the APIs that the node answers itself."""
-        shared = SharedApis(self.image, api_versions, acls, described)
-        return QuorumApis(self.store.token_rules, self.forwarder, shared)
-
-    def start(
-        self, ready: Mapping[str, Awaitable[None]] | None, acl_offset: Callable[[], int | None]
-    ) -> dict[str, Awaitable[None]]:
-        """Begin to follow; return what each listener waits for: the high watermark, except for early ones.
-
-        `acl_offset`: up to which offset ACLs are in force; None: they come from elsewhere.
-        """
-        self._acl_offset = acl_offset
+    def start(self, ready: Mapping[str, Awaitable[None]] | None) -> dict[str, Awaitable[None]]:
+        """Begin to follow; return what each listener waits for: the high watermark, except for early ones."""
         self._task = asyncio.get_running_loop().create_task(self._follow())
         authorizer_ready = {name: asyncio.ensure_future(each) for name, each in (ready or {}).items()}
         waits: dict[str, Awaitable[None]] = dict(authorizer_ready)
@@ -117,6 +92,7 @@ class QuorumSide:
         except Exception as error:
             # the boundary where a log that cannot be followed, or a bug of ours, must deny
             self.gate.fail()
+            self._followers.quorum_lost()
             known = isinstance(error, MetadataError)
             LOG.critical(
                 "the quorum cannot be followed any more, everything but super users is denied",
@@ -131,19 +107,20 @@ class QuorumSide:
 
     def _is_in_force(self) -> bool:
         """Whether the authorizer has everything that was applied."""
-        offset = self._acl_offset()
+        offset = self._decided.offset
         return offset is None or offset >= self.store.last_offset
 
     def _caught_up(self, requested_ms: int) -> None:
         # many ACLs are prepared off the event loop: until they are in force, the old ones decide
         if self._is_in_force():
             self.gate.fresh(requested_ms)
+            self._followers.current(requested_ms)
             if not self._begun.done():
                 self._begun.set_result(None)
 
-    def readiness(self) -> dict[str, bool]:
-        """Return whether the metadata is young enough to decide by."""
-        return {"quorum": self.gate.is_open}
+    async def begun(self) -> None:
+        """Return once this node has caught up with the quorum; raise `MetadataError` if it never will."""
+        await asyncio.shield(self._begun)
 
     def details(self) -> dict[str, object]:
         """Return how old the metadata may be, and its source."""

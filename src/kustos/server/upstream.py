@@ -1,5 +1,6 @@
 """A node's connections to brokers, as the service principal and as its clients."""
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from kustos.client import Identity, KafkaConnection, NodeAddress, connect
@@ -29,13 +30,14 @@ class UpstreamSide:
             )
             self.connect_as = identities.connect
 
-    def in_flight(self, *, sees_all_changes: bool) -> InFlight:
-        """Return the registry of requests in flight."""
+    def in_flight(self, *, sees_all_changes: bool, others: Callable[[], Awaitable[None]] | None) -> InFlight:
+        """Return the registry of requests in flight; `others` drains the node's other processes."""
         return InFlight(
             self._log_in,
             self._broker_addresses,
             self._settings.revocation,
             sees_all_changes=sees_all_changes,
+            others=others,
         )
 
     async def _connect(self, host: str, port: int, identity: Identity | None = None) -> KafkaConnection:

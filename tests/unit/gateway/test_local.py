@@ -21,9 +21,10 @@ from kustos.authorizer import (
     StandardAuthorizerPlugin,
 )
 from kustos.gateway.apis.acls import AclApis
-from kustos.gateway.apis.local import MetadataApis, WriterMutator
+from kustos.gateway.apis.local import MetadataApis
 from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.apis.shared import SharedApis
+from kustos.gateway.store.local import LocalLog, WriterMutator
 from kustos.gateway.store.publisher import AuthorizerPublisher
 from kustos.gateway.store.writer import MetadataWriter
 from kustos.metadata.directory.format import format_directory
@@ -107,7 +108,7 @@ async def test_a_login_that_cannot_be_changed_is_told(tmp_path: Path) -> None:
     writer = MetadataWriter(MetadataStore.open(tmp_path / "log"))
     acls = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 1000))
     apis = MetadataApis(
-        writer, SharedApis(lambda: writer.store.image, OfferedApis(dict).body, acls, lambda _: [])
+        LocalLog(writer), SharedApis(lambda: writer.store.image, OfferedApis(dict).body, acls, lambda _: [])
     )
     await writer.close()
     world.serve = apis.serve  # type: ignore[method-assign]

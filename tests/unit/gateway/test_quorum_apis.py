@@ -1,5 +1,6 @@
 """Requests answered in cluster mode where the quorum does not play along."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,9 +9,11 @@ from kustos.acl import EVERY_BINDING, KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext, KafkaApiError
 from kustos.client.quorum.forwarding import Forwarded, ForwardingRefusedError, QuorumUnavailableError
 from kustos.gateway.apis.acls import AclApis
+from kustos.gateway.apis.local import MetadataApis
 from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.apis.shared import SharedApis
-from kustos.gateway.quorum.apis import QuorumApis, QuorumMutator
+from kustos.gateway.quorum.source import FollowedQuorum
+from kustos.gateway.store.forwarding import ForwardingMutator
 from kustos.metadata.control import TokenRules
 from kustos.metadata.image import EMPTY_IMAGE
 from kustos.protocol import Guard, OfferedApis, Opened, RefusedFrameError
@@ -50,11 +53,23 @@ def opened(api_key: int, version: int, **fields: Any) -> Opened:
     return made
 
 
-def apis(forwarder: Any) -> QuorumApis:
+async def stop() -> None:
+    """Nothing is followed here."""
+
+
+def source(forwarder: Any) -> FollowedQuorum:
+    store: Any = SimpleNamespace(last_offset=-1, image=EMPTY_IMAGE, token_rules=TokenRules())
+    return FollowedQuorum(store, forwarder, stop)
+
+
+def mutator_of(forwarder: Any) -> ForwardingMutator:
+    return source(forwarder).mutator
+
+
+def apis(forwarder: Any) -> MetadataApis:
     acls = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 1_000))
-    return QuorumApis(
-        TokenRules(), forwarder, SharedApis(lambda: EMPTY_IMAGE, OfferedApis(dict).body, acls, lambda _: [])
-    )
+    shared = SharedApis(lambda: EMPTY_IMAGE, OfferedApis(dict).body, acls, lambda _: [])
+    return MetadataApis(source(forwarder), shared)
 
 
 async def answer(served: Any) -> dict[str, Any]:
@@ -70,7 +85,7 @@ async def test_scram_users_are_told_one_by_one_why_nothing_was_changed(error: Ex
     asked = opened(51, 0, deletions=[DELETION], upsertions=[])
     told = await answer(apis(Forwarder(error)).serve(asked))
     assert told["results"] == [{"user": "ann", "error_code": code, "error_message": str(error)}]
-    assert asked.exchange.response_codec.encode(await apis(Forwarder(error))._forwarded(asked))
+    assert asked.exchange.response_codec.encode(await apis(Forwarder(error))._changed(asked))
 
 
 async def test_a_token_that_was_not_made_names_who_asked() -> None:
@@ -109,7 +124,7 @@ def test_a_request_that_is_upstreams_is_refused() -> None:
 @pytest.mark.parametrize(("error", "code"), [(AWAY, TIMED_OUT), (UNWILLING, NOT_AUTHORIZED)])
 async def test_acls_that_were_not_changed_say_why(error: Exception, code: int) -> None:
     forwarder: Any = Forwarder(error)
-    mutator = QuorumMutator(forwarder)
+    mutator = mutator_of(forwarder)
     for change in (mutator.create_acls(CONTEXT, []), mutator.delete_acls(CONTEXT, [])):
         with pytest.raises(KafkaApiError) as raised:
             await change
@@ -122,14 +137,14 @@ async def test_results_of_acls_come_one_by_one() -> None:
     results = [result(error_code=0), result(error_code=42, error_message="no"), result(error_code=9999)]
     forwarder: Any = Forwarder(codec.new(results=results))
     bindings = [acl("ALLOW READ User:alice TOPIC t")] * 3
-    fine, bad, strange = await QuorumMutator(forwarder).create_acls(CONTEXT, bindings)
+    fine, bad, strange = await mutator_of(forwarder).create_acls(CONTEXT, bindings)
     assert fine.exception is None
     assert bad.exception is not None
     assert (bad.exception.code.value, bad.exception.message) == (42, "no")
     assert strange.exception is not None
     assert strange.exception.code.value == -1
     with pytest.raises(KafkaApiError):
-        await QuorumMutator(forwarder).create_acls(CONTEXT, bindings[:2])
+        await mutator_of(forwarder).create_acls(CONTEXT, bindings[:2])
 
 
 async def test_deletions_tell_what_is_gone() -> None:
@@ -146,7 +161,7 @@ async def test_deletions_tell_what_is_gone() -> None:
     )
     results = [result(matching_acls=[gone]), result(error_code=42, error_message="no")]
     forwarder: Any = Forwarder(codec.new(filter_results=results))
-    first, second = await QuorumMutator(forwarder).delete_acls(CONTEXT, [EVERY_BINDING] * 2)
+    first, second = await mutator_of(forwarder).delete_acls(CONTEXT, [EVERY_BINDING] * 2)
     assert [each.acl_binding for each in first.acl_binding_delete_results] == [
         acl("ALLOW READ User:alice TOPIC t")
     ]

@@ -8,13 +8,17 @@ import pytest
 
 from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import AuthorizableRequestContext
-from kustos.gateway.apis.tokens import TokenApis
+from kustos.gateway.apis.acls import AclApis
+from kustos.gateway.apis.local import MetadataApis
+from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.apis.shared import SharedApis
+from kustos.gateway.store.local import LocalLog
 from kustos.gateway.store.writer import MetadataWriter
 from kustos.metadata.control import TokenRules
 from kustos.metadata.control.token_secrets import TokenSecret
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.store.store import MetadataStore
-from kustos.protocol import Guard, Opened, Reply, Serve
+from kustos.protocol import Guard, OfferedApis, Opened, Reply, Serve
 from testkit.protocol.driver import OFFERED, GatewayAddresses
 from testkit.protocol.random_requests import allow
 from tests.unit.protocol_requests import connection, frame
@@ -34,6 +38,9 @@ class Node:
         format_directory(directory)
         self.store = MetadataStore.open(directory, token_rules=rules)
         self.writer = MetadataWriter(self.store)
+        acls = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 1_000))
+        shared = SharedApis(lambda: self.store.image, OfferedApis(dict).body, acls, lambda _: [])
+        self.apis = MetadataApis(LocalLog(self.writer), shared)
         self.acls: tuple[AclBinding, ...] = ()
         self.decided: list[tuple[str, str, bool]] = []
         self.listings: set[bool] = set()
@@ -63,7 +70,7 @@ class Node:
                 end = stop.value
             else:
                 assert isinstance(effect, Serve)
-                result = TokenApis(self.writer).serve(opened)
+                result = self.apis.serve(opened)
                 result = await result if isinstance(result, Awaitable) else result
         assert isinstance(end, Reply)
         self.decided = [

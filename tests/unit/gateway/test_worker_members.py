@@ -14,18 +14,18 @@ from kustos.gateway.workers import handle as lateness
 from kustos.gateway.workers import handle as member
 from kustos.gateway.workers import listener as doorstep
 from kustos.gateway.workers.channel import Channel
-from kustos.gateway.workers.encoding import WorkerStartError
+from kustos.gateway.workers.errors import WorkerStartError
 from kustos.gateway.workers.handle import WorkerHandle, WorkerPhase, WorkerProcess, late_of
 from kustos.gateway.workers.listener import WorkerListener, hold_lock, outlive_earlier
 from kustos.gateway.workers.messages import (
     FROM_WORKER,
-    FROM_WRITER,
     Applied,
     Fence,
     Look,
     WorkerStatus,
     encode,
 )
+from kustos.metadata.image import MetadataImage
 
 
 class Process:
@@ -61,6 +61,10 @@ class Wire:
         self.closed = reason
 
 
+def image_at(offset: int) -> MetadataImage:
+    return MetadataImage(offset=offset)
+
+
 def made() -> tuple[WorkerHandle, Process, Wire]:
     process, wire = Process(), Wire()
     return WorkerHandle(1, cast("Any", process)), process, wire
@@ -68,8 +72,9 @@ def made() -> tuple[WorkerHandle, Process, Wire]:
 
 def live(offset: int = 10) -> tuple[WorkerHandle, Process, Wire]:
     one, process, wire = made()
-    one.joined(cast("Channel", wire), offset)
-    one.loaded()
+    one.joined(cast("Channel", wire))
+    assert one.begin_image(image_at(offset))
+    one.image_sent()
     one.reached(offset)
     return one, process, wire
 
@@ -77,9 +82,10 @@ def live(offset: int = 10) -> tuple[WorkerHandle, Process, Wire]:
 async def test_nobody_waits_for_a_worker_that_serves_nobody_yet() -> None:
     one, _, wire = made()
     assert one.in_force(5) is None
-    one.joined(cast("Channel", wire), 10)
+    one.joined(cast("Channel", wire))
+    assert one.begin_image(image_at(10))
     assert one.in_force(11) is None
-    one.loaded()
+    one.image_sent()
     one.reached(10)
     assert one.phase is WorkerPhase.LIVE
     assert one.in_force(10) is None
@@ -102,13 +108,14 @@ async def test_who_waits_for_an_offset_goes_on_when_it_or_a_later_one_is_reached
 
 async def test_what_comes_while_the_image_is_sent_follows_it_and_what_is_in_it_does_not() -> None:
     one, _, wire = made()
-    one.take_delta(9, b"before")
-    one.joined(cast("Channel", wire), 10)
-    one.take_delta(10, b"in the image")
-    one.take_delta(11, b"after")
+    one.take_batches(9, [b"before"])
+    one.joined(cast("Channel", wire))
+    assert one.begin_image(image_at(10))
+    one.take_batches(10, [b"in the image"])
+    one.take_batches(11, [b"after"])
     assert wire.frames == []
-    one.loaded()
-    one.take_delta(12, b"later")
+    one.image_sent()
+    one.take_batches(12, [b"later"])
     assert wire.frames == [b"after", b"later"]
 
 
@@ -117,10 +124,28 @@ async def test_a_worker_that_does_not_take_its_image_is_given_up(monkeypatch: py
     monkeypatch.setattr(member, "FENCE_GRACE_S", 0)
     monkeypatch.setattr(member, "EXIT_GRACE_S", 0)
     one, process, wire = made()
-    one.joined(cast("Channel", wire), 10)
+    one.joined(cast("Channel", wire))
+    assert one.begin_image(image_at(10))
     for offset in range(11, 15):
-        one.take_delta(offset, b"")
+        one.take_batches(offset, [b""])
     assert await process.exited == -9
+
+
+async def test_a_newer_image_follows_the_one_that_is_being_sent() -> None:
+    one, _, wire = made()
+    one.joined(cast("Channel", wire))
+    assert one.begin_image(image_at(10))
+    one.take_batches(11, [b"between"])
+    newer = image_at(20)
+    assert not one.begin_image(newer)
+    one.take_batches(15, [b"in the newer image"])
+    one.take_batches(21, [b"after"])
+    assert wire.frames == []
+    assert one.image_sent() is newer
+    assert wire.frames == [b"between"]
+    assert one.image_sent() is None
+    one.take_batches(22, [b"later"])
+    assert wire.frames == [b"between", b"after", b"later"]
 
 
 async def test_a_fenced_worker_that_says_so_is_harmless_before_it_has_ended() -> None:
@@ -155,7 +180,8 @@ async def test_a_fenced_worker_that_says_nothing_is_killed_and_waited_for() -> N
 async def test_one_that_serves_nobody_yet_is_left_to_say_why_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member, "FENCE_GRACE_S", 0)
     one, process, wire = made()
-    one.joined(cast("Channel", wire), 10)
+    one.joined(cast("Channel", wire))
+    assert one.begin_image(image_at(10))
     one.fence("its channel ended")
     await asyncio.wait((process.exited,), timeout=0.05)
     assert process.kills == 0
@@ -311,9 +337,9 @@ def broken(*_: object) -> Any:
 
 async def test_a_channel_whose_message_breaks_it_is_closed() -> None:
     lost: list[str] = []
-    channel, transport = Channel(FROM_WRITER, FROM_WORKER, broken, lost.append), Connected()
+    channel, transport = Channel(FROM_WORKER, broken, lost.append), Connected()
     channel.connection_made(transport)
-    channel.data_received(encode(FROM_WORKER, Applied(7)))
+    channel.data_received(encode(Applied(7)))
     assert lost == ["a message could not be carried out (LookupError)"]
     assert transport.is_aborted
 

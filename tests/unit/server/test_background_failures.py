@@ -16,11 +16,12 @@ from uuid import UUID
 
 import pytest
 
-from kustos.acl import AclOperation, ResourceType
-from kustos.authorizer import SharedRules, StandardAuthorizerPlugin
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import AuthorizableRequestContext, SharedRules, StandardAuthorizerPlugin
 from kustos.client import FAILURES, NodeAddress, Refreshed, supervised, supervision
 from kustos.client import refreshed as refreshed_module
 from kustos.client.oauth import JwksSettings, ProviderEndpoint, RefreshingKeys
+from kustos.client.quorum import Forwarded
 from kustos.gateway.apis.tokens import TokenSweeper
 from kustos.gateway.audit.json_files import JsonFilesSink
 from kustos.gateway.audit.log import AuditLog
@@ -34,18 +35,22 @@ from kustos.gateway.listener.plans import ConnectionSettings, GatewayLimits
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.store import publisher as publisher_module
 from kustos.gateway.store import snapshots as snapshots_module
+from kustos.gateway.store.local import LocalLog
 from kustos.gateway.store.publisher import AuthorizerPublisher
 from kustos.gateway.store.snapshots import SnapshotTaker
 from kustos.gateway.store.writer import MetadataWriter
 from kustos.gateway.upstream.topic_ids import TopicIds
+from kustos.gateway.workers import WorkerFollowers
+from kustos.gateway.workers import followers as followers_module
 from kustos.gateway.workers import handle as handle_module
+from kustos.gateway.workers import link as link_module
 from kustos.gateway.workers import pool as pool_module
-from kustos.gateway.workers import service as service_module
 from kustos.gateway.workers.channel import Channel
 from kustos.gateway.workers.handle import WorkerHandle, WorkerPhase, WorkerProcess
-from kustos.gateway.workers.messages import ChangeRequest, Drain, Drained, Failed, Progress
+from kustos.gateway.workers.link import WriterLink
+from kustos.gateway.workers.messages import ChangeAnswer, Drain, Drained, Progress
 from kustos.gateway.workers.pool import WorkerPool, WorkerPoolSettings
-from kustos.gateway.workers.service import Service
+from kustos.gateway.workers.requests import failure_of, submit_of
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.log import LogPolicy
@@ -56,6 +61,7 @@ from kustos.server import candidate as candidate_module
 from kustos.server.candidate import CandidateSide
 from kustos.server.http import HttpEndpoint
 from kustos.server.lifecycle import run_node
+from kustos.wire import ApiKey, request_codec
 from testkit.acls.one_line import acl
 from testkit.bearer_tokens import jwks, public
 from testkit.gateway.audit import EVENTS, lines_of, request, willing
@@ -407,29 +413,42 @@ async def _(faults: Faults) -> None:
     assert await asyncio.wait_for(ids.resolve([one]), PATIENCE_S) == {one: "t"}
 
 
-def pool_in(faults: Faults) -> WorkerPool:
+class Owner:
+    """What the writer process would do about its workers."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+
+    def worker_died(self) -> None:
+        self.order.append("died")
+
+    def worker_gone(self, worker: WorkerHandle) -> None:
+        self.order.append("gone")
+
+    def login_failed(self, host: str) -> None: ...
+
+    async def drain(self) -> None: ...
+
+
+def pool_in(faults: Faults, owner: Owner | None = None) -> WorkerPool:
     """Return a pool whose workers are processes that do nothing."""
     directory = faults.directory / "log"
     format_directory(directory)
     settings = WorkerPoolSettings(
         size=1,
         directory=faults.directory / "workers",
-        apply_timeout_ms=1_000,
         limits=GatewayLimits(max_connections=10, max_connections_per_ip=10, drain_timeout_ms=0),
         properties={},
         command=lambda _: SLEEPER,
     )
-    return WorkerPool(settings, MetadataStore.open(directory))
+    source = LocalLog(MetadataWriter(MetadataStore.open(directory)))
+    return WorkerPool(settings, source, WorkerFollowers(1, 1_000), owner or Owner())
 
 
-async def started(faults: Faults) -> WorkerPool:
+async def started(faults: Faults, owner: Owner | None = None) -> WorkerPool:
     """Return a pool whose only worker counts as one that serves."""
-
-    async def submit(_: Any) -> tuple[Any, ...]:
-        raise InjectedError
-
-    pool = pool_in(faults)
-    starting = asyncio.ensure_future(pool.start(submit))
+    pool = pool_in(faults, owner)
+    starting = asyncio.ensure_future(pool.start())
     await happens(lambda: pool.workers)
     pool.workers[1].phase = WorkerPhase.LIVE
     pool.workers[1].serves()
@@ -439,14 +458,13 @@ async def started(faults: Faults) -> WorkerPool:
 
 @breaks("worker-restart")
 async def _(faults: Faults) -> None:
-    pool = await started(faults)
-    order: list[str] = []
-    pool.on_died = lambda: order.append("died")
-    pool.on_gone = lambda _: order.append("gone")
+    watching = Owner()
+    order = watching.order
+    pool = await started(faults, watching)
     for owner, name in (
-        (pool, "on_died"),
+        (watching, "worker_died"),
         (pool.connections, "gone"),
-        (pool, "on_gone"),
+        (watching, "worker_gone"),
         (pool, "_start_worker"),
     ):
         faults.once(owner, name)
@@ -470,7 +488,7 @@ async def _(faults: Faults) -> None:
 async def _(faults: Faults) -> None:
     faults.monkeypatch.setattr(pool_module, "LOOK_EVERY_S", 0.001)
     pool = pool_in(faults)
-    calls = faults.once(pool, "looks")
+    calls = faults.once(pool.followers, "looks")
     watching = supervised("worker-watch", pool._watch)
     await happens(lambda: calls)
     watching.cancel()
@@ -483,7 +501,7 @@ async def _(faults: Faults) -> None:
     pool = await started(faults)
     worker = pool.workers[1]
     worker.phase = WorkerPhase.STARTING
-    faults.once(pool_module, "record_chunks")
+    faults.once(followers_module, "snapshot_pieces")
     channel = SimpleNamespace(send=lambda _: None, close=lambda _: None, send_frame=lambda _: None)
     assert pool._welcome(worker.process.pid, cast("Channel", channel)) is worker
     await happens(lambda: pool.workers[1] is not worker)
@@ -498,13 +516,20 @@ async def _(faults: Faults) -> None:
     channel = SimpleNamespace(send=said.append, close=lambda _: None)
     worker = pool.workers[1]
     worker.channel = cast("Channel", channel)
-    faults.once(pool, "_submit")
-    faults.once(pool_module, "Failed", Failed)
-    request = CreateAcls((acl("ALLOW READ User:a TOPIC t"),))
-    pool._received(worker, ChangeRequest(1, request))
-    await happens(lambda: faults.raised == 2)
-    pool._received(worker, ChangeRequest(2, request))
+
+    async def submit(_: Any) -> Any:
+        raise InjectedError
+
+    faults.monkeypatch.setattr(pool._source, "submit", submit)
+    faults.once(pool_module, "failure_of", failure_of)
+    message = request_codec(ApiKey.CREATE_ACLS, 3).new(creations=[])
+    context = AuthorizableRequestContext(KafkaPrincipal("User", "a"), "127.0.0.1")
+    request = Forwarded(ApiKey.CREATE_ACLS, 3, message, context)
+    pool._received(worker, submit_of(1, request))
+    await happens(lambda: faults.raised == 1)
+    pool._received(worker, submit_of(2, request))
     await happens(lambda: said)
+    assert isinstance(said[0], ChangeAnswer)
     assert pool._changes[1] == 0
     worker.channel = None
     await pool.stop()
@@ -517,38 +542,38 @@ async def _(faults: Faults) -> None:
     channel = SimpleNamespace(send=lambda _: None, close=lambda _: None)
     faults.once(channel, "send")
     faults.once(process, "kill")
-    worker.joined(cast("Channel", channel), 0)
+    worker.joined(cast("Channel", channel))
     worker.fence("late")
     assert await asyncio.wait_for(process.exited, PATIENCE_S) == -9
 
 
-async def served(faults: Faults) -> tuple[Service, list[object]]:
+def linked(faults: Faults, node: Any) -> tuple[WriterLink, list[object]]:
     said: list[object] = []
-    service = Service(os.getppid(), lambda _: cast("Any", None))
-    faults.monkeypatch.setattr(service._channel, "send", said.append)
-    return service, said
+    link = WriterLink(os.getppid(), node)
+    faults.monkeypatch.setattr(link._channel, "send", said.append)
+    return link, said
 
 
 @breaks("worker-progress")
 async def _(faults: Faults) -> None:
-    faults.monkeypatch.setattr(service_module, "PROGRESS_EVERY_S", 0.001)
-    service, said = await served(faults)
-    service.store = cast("Any", SimpleNamespace(steps=4, prepared=lambda *_: None))
-    faults.once(service, "_followed")
-    reporting = supervised("worker-progress", service._report_progress)
+    faults.monkeypatch.setattr(link_module, "PROGRESS_EVERY_S", 0.001)
+    link, said = linked(faults, None)
+    link._store = cast("Any", SimpleNamespace(steps=4))
+    faults.once(link_module, "Progress", Progress)
+    reporting = supervised("worker-progress", link._report_progress)
     await happens(lambda: Progress(4) in said)
     reporting.cancel()
 
 
 @breaks("worker-drain")
 async def _(faults: Faults) -> None:
-    service, said = await served(faults)
-
     async def drain() -> None: ...
 
-    faults.once(service, "drain", drain)
+    node = SimpleNamespace(drain=drain)
+    link, said = linked(faults, node)
+    faults.once(node, "drain", drain)
     for number in (1, 2):
-        service._perform(Drain(number))
+        link._perform(Drain(number))
         await happens(lambda number=number: len(said) == number)  # type: ignore[misc]
     # what is not known to be over is not over
     assert said == [Drained(1, False), Drained(2, True)]

@@ -39,6 +39,8 @@ async def test_a_log_that_cannot_be_written_is_told_and_does_not_end_the_service
     )
     node = await Node.open(made)
     await node.start()
+    writer = node.writer
+    assert writer is not None
 
     async def told() -> tuple[int, object]:
         status, _, text = await asyncio.to_thread(get, port, "/ready")
@@ -46,7 +48,7 @@ async def test_a_log_that_cannot_be_written_is_told_and_does_not_end_the_service
 
     parts = {"metadata": True, "upstream": True, "listeners": True, "audit": True}
     assert await told() == (200, {"ready": True, "parts": parts, "metadata_takes_changes": True})
-    await node.writer.submit(CreateAcls((acl("before"),)))
+    await writer.submit(CreateAcls((acl("before"),)))
 
     def fail(_: int) -> None:
         raise OSError(5, "input/output error")
@@ -54,10 +56,10 @@ async def test_a_log_that_cannot_be_written_is_told_and_does_not_end_the_service
     with monkeypatch.context() as patched:
         patched.setattr("kustos.runtime.storage.os.fsync", fail)
         with pytest.raises(LogFailedError):
-            await node.writer.submit(CreateAcls((acl("after"),)))
+            await writer.submit(CreateAcls((acl("after"),)))
     assert await told() == (200, {"ready": True, "parts": parts, "metadata_takes_changes": False})
     with pytest.raises(LogFailedError):
-        await node.writer.submit(DeleteAcls((AclBindingFilter(),)))
+        await writer.submit(DeleteAcls((AclBindingFilter(),)))
     assert node.acl_count() == 1
     assert await answers(made.listeners[0].bind.port)
     await node.stop()

@@ -6,6 +6,8 @@ from kustos.client.quorum.forwarding import (
     Forwarded,
     ForwardingRefusedError,
     QuorumUnavailableError,
+    answer_in,
+    envelope_of,
 )
 from kustos.client.quorum.reader import QuorumReader
 
@@ -17,4 +19,6 @@ __all__ = [
     "QuorumFollower",
     "QuorumReader",
     "QuorumUnavailableError",
+    "answer_in",
+    "envelope_of",
 ]

@@ -2,6 +2,7 @@
 
 from kustos.gateway.admin.apis import AdminApis, AdminNode
 from kustos.gateway.admin.configs import ConfigBook, ConfigEntry, ConfigType
+from kustos.gateway.admin.loggers import Loggers
 
 __all__ = [
     "AdminApis",
@@ -9,4 +10,5 @@ __all__ = [
     "ConfigBook",
     "ConfigEntry",
     "ConfigType",
+    "Loggers",
 ]

@@ -10,9 +10,8 @@ from kio.schema.errors import ErrorCode
 from kustos.authorizer import KafkaApiError
 from kustos.gateway.admin.configs import ConfigBook
 from kustos.gateway.admin.loggers import Loggers, alter_levels
-from kustos.gateway.apis.shared import changed
 from kustos.gateway.session.client_session import LocalApis
-from kustos.gateway.store.writer import MetadataWriter
+from kustos.gateway.store.writer import MetadataWriter, changed
 from kustos.metadata import CONTROLLER_REGISTRATION_LEVEL
 from kustos.metadata.control import (
     ApiError,

@@ -8,7 +8,7 @@ from kustos.gateway.apis.custom_authorizer import (
     discard,
     words_of_others,
 )
-from kustos.gateway.apis.local import MetadataApis, WriterMutator
+from kustos.gateway.apis.local import MetadataApis
 from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.apis.shared import Described, SharedApis
 from kustos.gateway.apis.tokens import TokenSweeper
@@ -24,7 +24,6 @@ __all__ = [
     "NobodyDecides",
     "SharedApis",
     "TokenSweeper",
-    "WriterMutator",
     "discard",
     "reloaded_settings",
     "words_of_others",

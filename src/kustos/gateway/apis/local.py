@@ -1,60 +1,35 @@
-"""The requests that kustos answers itself, from its own metadata."""
+"""The requests that kustos answers itself, from its metadata, wherever that comes from."""
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from kustos.acl import AclBinding, AclBindingFilter
-from kustos.authorizer import (
-    AclCreateResult,
-    AclDeleteResult,
-    AuthorizableRequestContext,
-    KafkaApiError,
-)
-from kustos.gateway.apis.shared import SharedApis, changed, refused
-from kustos.gateway.apis.tokens import TOKEN_APIS, TokenApis
-from kustos.gateway.store.writer import MetadataWriter
-from kustos.metadata.control import ApiError
-from kustos.metadata.store import AlterScram, CreateAcls, DeleteAcls
-from kustos.protocol import Opened, RefusedFrameError, admin
+from kio.schema.errors import ErrorCode
+
+from kustos.authorizer import KafkaApiError
+from kustos.client.quorum import Forwarded
+from kustos.gateway.apis.shared import SharedApis, refused
+from kustos.gateway.store.source import MetadataSource
+from kustos.metadata.control import describe_tokens
+from kustos.protocol import Opened, RefusedFrameError, token_messages
 from kustos.wire import ApiKey, Message
 
-
-@dataclass(frozen=True, slots=True)
-class WriterMutator:
-    """An `AclMutator` that changes the metadata log of this node."""
-
-    writer: MetadataWriter
-
-    async def create_acls(
-        self, _context: AuthorizableRequestContext, bindings: Sequence[AclBinding]
-    ) -> list[AclCreateResult]:
-        """Return one result for each ACL, once the valid ones are durable and in force."""
-        results = await changed(self.writer, CreateAcls(tuple(bindings)))
-        return [AclCreateResult(_kafka_error(result.error), result.change_offset) for result in results]
-
-    async def delete_acls(
-        self, _context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
-    ) -> list[AclDeleteResult]:
-        """Return one result for each filter, once the ACLs it matched are durably removed."""
-        results = await changed(self.writer, DeleteAcls(tuple(filters)))
-        return [
-            AclDeleteResult.of(result.deleted, result.change_offset)
-            if result.error is None
-            else AclDeleteResult(exception=_kafka_error(result.error))
-            for result in results
-        ]
-
-
-def _kafka_error(error: ApiError | None) -> KafkaApiError | None:
-    return None if error is None else KafkaApiError(error.code, error.message)
+CHANGES: Final = frozenset(
+    {
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+    }
+)
+"""The changes that the source makes as they are."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataApis:
     """Serves what every node does, and changes of SCRAM users and tokens; the guard has authorized them."""
 
-    writer: MetadataWriter
+    source: MetadataSource
     shared: SharedApis
 
     def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message | bytes]:
@@ -62,16 +37,26 @@ class MetadataApis:
         if (answer := self.shared.serve(opened)) is not None:
             return answer
         match opened.row.api_key:
-            case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
-                return self._alter_scram(opened)
-            case api_key if api_key in TOKEN_APIS:
-                return TokenApis(self.writer).serve(opened)
+            case ApiKey.DESCRIBE_DELEGATION_TOKEN:
+                return self._described_tokens(opened.exchange.request)
+            case api_key if api_key in CHANGES:
+                return self._changed(opened)
         raise RefusedFrameError(f"API {opened.row.api_key} is not served here")
 
-    async def _alter_scram(self, opened: Opened) -> Message:
-        deletions, upsertions = admin.alterations_of(opened.exchange.request)
+    def _described_tokens(self, request: Message) -> Message:
+        secret = self.source.token_rules.secret
+        if secret is None:
+            return token_messages.undescribed_tokens(ErrorCode.delegation_token_auth_disabled.value)
+        found = describe_tokens(self.shared.image(), secret, token_messages.owners_of(request))
+        return token_messages.described_tokens(found)
+
+    async def _changed(self, opened: Opened) -> Message:
+        exchange = opened.exchange
+        header = exchange.header
+        request = Forwarded(header.api_key, header.api_version, exchange.request, exchange.context)
         try:
-            results = await changed(self.writer, AlterScram(deletions, upsertions))
+            done = await self.source.submit(request)
         except KafkaApiError as error:
             return refused(opened, error)
-        return admin.altered_scram(opened.exchange.response_codec.root, results)
+        exchange.changed = done.changed
+        return done.answer

@@ -9,22 +9,14 @@ their own time-out.
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final
-
-import structlog
-from kio.schema.errors import ErrorCode
+from typing import Any
 
 from kustos.authorizer import KafkaApiError
 from kustos.gateway.apis.acls import AclApis
-from kustos.gateway.store.writer import MetadataWriter, WriterBusyError, WriterClosedError
-from kustos.metadata import MetadataError
 from kustos.metadata.control import ApiError, describe_scram
 from kustos.metadata.image import MetadataImage
-from kustos.metadata.store import StoreRequest
 from kustos.protocol import DescribedConfig, Opened, admin, node_messages, token_messages
 from kustos.wire import ApiKey, Message
-
-LOG: Final = structlog.get_logger("kustos.gateway")
 
 Described = Callable[[Message], list[DescribedConfig] | ApiError]
 """Returns the requested settings of one resource, or the error."""
@@ -64,18 +56,6 @@ class SharedApis:
                 found = [self.described(resource) for resource in request.resources]
                 return node_messages.described_configs(codec.root, request, found)
         return None
-
-
-async def changed(writer: MetadataWriter, request: StoreRequest) -> tuple[Any, ...]:
-    """Return the results of a change when it is durable and in force; raise `KafkaApiError`.
-
-    The log says why; clients get only the code.
-    """
-    try:
-        return await writer.submit(request)
-    except (MetadataError, WriterBusyError, WriterClosedError) as error:
-        LOG.error("the metadata was not changed", reason=str(error))
-        raise KafkaApiError(ErrorCode.unknown_server_error) from error
 
 
 def refused(opened: Opened, error: KafkaApiError) -> Message:

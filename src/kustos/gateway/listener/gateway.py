@@ -76,10 +76,7 @@ class _Addresses:
 
 
 class Gateway:
-    """All listeners of a node. `start` binds them, `stop` ends every connection.
-
-    `on_failed_login` gets the address of each client that failed to log in, for the node's other processes.
-    """
+    """All listeners of a node. `start` binds them, `stop` ends every connection."""
 
     shares_ports = False
     """Whether the node's other processes listen on the same ports (SO_REUSEPORT)."""
@@ -89,7 +86,6 @@ class Gateway:
         plans: list[ListenerPlan],
         parts: GatewayParts,
         refresh_s: float = 30.0,
-        on_failed_login: Callable[[str], object] = lambda _: None,
     ) -> None:
         self.parts: Final = parts
         self._plans: Final = plans
@@ -99,7 +95,6 @@ class Gateway:
         self._servers: Final[list[asyncio.Server]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self.admission: Final = Admission(parts)
-        self._on_failed_login: Final = on_failed_login
         self.login_threads: Final = LoginThreads()
         self.is_open = False
         self._stopped = False
@@ -252,9 +247,8 @@ class Gateway:
         self._drain.lost(connection)
 
     def login_failed(self, host: str) -> None:
-        """Count a failed login against the network of its client, in all processes of the node."""
+        """Count a failed login against the network of its client."""
         self.admission.login_failed(host)
-        self._on_failed_login(host)
 
     async def stop(self) -> None:
         """Take no more connections and end the open ones, first those that wait for nothing."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
@@ -64,6 +64,22 @@ def _undisturbed() -> Iterator[None]:
             freeze_objects()
 
 
+class DecidedOffset:
+    """Up to which offset decisions follow the log; None: they do not depend on it.
+
+    `reached` is called when that has changed, on the thread that changed it.
+    """
+
+    def __init__(self, reached: Callable[[], object] = lambda: None) -> None:
+        self.offset: int | None = None
+        self._reached: Final = reached
+
+    def reach(self, offset: int) -> None:
+        """Record that decisions follow the log up to this offset."""
+        self.offset = offset
+        self._reached()
+
+
 class AuthorizerPublisher:
     """Keeps the authorizer in step with the log.
 
@@ -76,13 +92,28 @@ class AuthorizerPublisher:
     Deltas that come meanwhile wait, and block their publisher.
     """
 
-    def __init__(self, plugin: StandardAuthorizerPlugin, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        plugin: StandardAuthorizerPlugin,
+        loop: asyncio.AbstractEventLoop,
+        decided: DecidedOffset | None = None,
+    ) -> None:
         self._plugin: Final = plugin
         self._authorizer: Final = plugin.standard
         self._loop: Final = loop
         self._load: _Load | None = None
         self._tasks: Final[set[asyncio.Task[None]]] = set()
+        self._decided: Final = decided or DecidedOffset()
         self.offset = -1
+
+    @property
+    def offset(self) -> int:
+        """The offset up to which decisions follow the log."""
+        return -1 if self._decided.offset is None else self._decided.offset
+
+    @offset.setter
+    def offset(self, offset: int) -> None:
+        self._decided.reach(offset)
 
     @property
     def is_idle(self) -> bool:

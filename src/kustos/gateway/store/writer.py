@@ -7,12 +7,19 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
+import structlog
+from kio.schema.errors import ErrorCode
+
+from kustos.authorizer import KafkaApiError
 from kustos.client import supervised
 from kustos.gateway.store.large_work import LARGE_ITEMS_MIN
+from kustos.metadata import MetadataError
 from kustos.metadata.store import MetadataStore, StoreRequest
 from kustos.runtime import freeze_objects, garbage_collection_paused, short_switch_interval
+
+LOG: Final = structlog.get_logger("kustos.gateway")
 
 Result = TypeVar("Result")
 
@@ -31,11 +38,40 @@ class WriterClosedError(Exception):
     """The writer has ended; nothing is changed any more."""
 
 
+class Followers(Protocol):
+    """The other processes of a node, which decide by the same log."""
+
+    async def in_force(self, offset: int) -> None:
+        """Return when each of them decides by the log up to this offset, or decides nothing any more."""
+
+    def current(self, as_of_ms: int) -> None:
+        """Tell them that everything committed by this time of the monotonic clock was published."""
+
+    def quorum_lost(self) -> None:
+        """Tell them that the metadata can never become current again."""
+
+
+class _NoFollowers:
+    async def in_force(self, _offset: int) -> None:
+        """Return at once."""
+
+    def current(self, _as_of_ms: int) -> None:
+        """Do nothing."""
+
+    def quorum_lost(self) -> None:
+        """Do nothing."""
+
+
+ALONE: Final = _NoFollowers()
+"""The followers of a node in one process."""
+
+
 class MetadataWriter:
     """Carries out changes batch by batch. Results come once the changes are durable and in force."""
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataStore, followers: Followers = ALONE) -> None:
         self.store: Final = store
+        self._followers: Final = followers
         self._thread: Final = ThreadPoolExecutor(1, "kustos-metadata-writer")
         self._queue: deque[tuple[StoreRequest, asyncio.Future[tuple[Any, ...]]]] = deque()
         self._task: asyncio.Task[None] | None = None
@@ -56,10 +92,14 @@ class MetadataWriter:
         self._queue.append((request, answer))
         if self._task is None or self._task.done():
             self._task = supervised("metadata-writer", self._drain)
-        return await answer
+        results = await answer
+        # even if nothing was changed: the present state may still be on its way to a follower
+        await self.followed()
+        return results
 
     async def followed(self) -> None:
-        """Return when all processes of the node have carried out what this one told them."""
+        """Return when the other processes of the node follow, and have carried out earlier orders."""
+        await self._followers.in_force(self.store.last_offset)
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """Return what `work` returns, done on the writer's thread between two writes.
@@ -105,3 +145,15 @@ class MetadataWriter:
         finally:
             self._thread.shutdown()
             self.store.close()
+
+
+async def changed(writer: MetadataWriter, request: StoreRequest) -> tuple[Any, ...]:
+    """Return the results of a change when it is durable and in force; raise `KafkaApiError`.
+
+    The log says why; clients get only the code.
+    """
+    try:
+        return await writer.submit(request)
+    except (MetadataError, WriterBusyError, WriterClosedError) as error:
+        LOG.error("the metadata was not changed", reason=str(error))
+        raise KafkaApiError(ErrorCode.unknown_server_error) from error

@@ -85,7 +85,10 @@ class InFlight:
         settings: RevocationSettings,
         *,
         sees_all_changes: bool,
+        others: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        self._others: Final = others
+        """Drains the other processes of the node."""
         self.sees_all_changes: Final = sees_all_changes
         """Whether every change that revokes rights waits in `drain`."""
         self._login: Final = login
@@ -100,7 +103,16 @@ class InFlight:
         self._loop: Final = asyncio.get_running_loop()
 
     async def drain(self) -> None:
-        """Return when no broker has a request that would be denied now; raise `RequestsInFlightError`."""
+        """Return when no broker has a request of the node that would be denied now.
+
+        Raise `RequestsInFlightError` if that is not certain in time.
+        """
+        if self._others is not None:
+            await self._others()
+        await self.drain_own()
+
+    async def drain_own(self) -> None:
+        """Do what `drain` does for the requests of this process."""
         deadline_s = self._loop.time() + self._settings.timeout_ms / 1000
         if not self._has_begun:
             self._has_begun = True
@@ -192,7 +204,3 @@ class InFlight:
         if await self._is_alive(broker, timeout_s):
             for link in links:
                 link.forget()
-
-
-async def nothing_in_flight() -> None:
-    """Stand in for `InFlight.drain` while no gateway is open: return at once."""

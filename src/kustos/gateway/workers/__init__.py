@@ -1,30 +1,33 @@
 """The worker pool: several processes that serve one node's clients, and the one that owns its metadata."""
 
-from kustos.gateway.workers.encoding import WorkerStartError
+from kustos.gateway.workers.errors import WorkerStartError
 from kustos.gateway.workers.figures import NodeFigures, WatchedWorkerPool
-from kustos.gateway.workers.gateway import WorkerGateway, WorkerPoolWriter
-from kustos.gateway.workers.handle import WorkerPhase
+from kustos.gateway.workers.followers import WorkerFollowers
+from kustos.gateway.workers.gateway import WorkerGateway, WriterGateway
+from kustos.gateway.workers.handle import WorkerHandle, WorkerPhase
+from kustos.gateway.workers.link import WriterLink
 from kustos.gateway.workers.listener import hold_lock, outlive_earlier
-from kustos.gateway.workers.messages import Levels, Reload, Welcome
+from kustos.gateway.workers.messages import Levels, QuorumLost, Reload, Welcome
 from kustos.gateway.workers.pool import WorkerPool, WorkerPoolSettings
-from kustos.gateway.workers.service import Service, WorkerWriter
 from kustos.gateway.workers.store import WorkerStore
 
 __all__ = [
     "Levels",
     "NodeFigures",
+    "QuorumLost",
     "Reload",
-    "Service",
     "WatchedWorkerPool",
     "Welcome",
+    "WorkerFollowers",
     "WorkerGateway",
+    "WorkerHandle",
     "WorkerPhase",
     "WorkerPool",
     "WorkerPoolSettings",
-    "WorkerPoolWriter",
     "WorkerStartError",
     "WorkerStore",
-    "WorkerWriter",
+    "WriterGateway",
+    "WriterLink",
     "hold_lock",
     "outlive_earlier",
 ]

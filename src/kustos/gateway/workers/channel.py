@@ -1,7 +1,7 @@
 """One end of the Unix socket between the writer process and a worker: messages out, messages in.
 
-The socket lies in a directory that only this user enters, and each end learns from the kernel who holds the
-other one (SO_PEERCRED): nobody else can pose as a worker or as the writer.
+The socket lies in a directory that only this user enters, and the kernel tells each end which process holds
+the other end (SO_PEERCRED): no other process can pose as a worker or as the writer.
 """
 
 import asyncio
@@ -17,9 +17,8 @@ from typing import Any, Final
 import structlog
 
 from kustos.client import as_transport
-from kustos.gateway.store.large_work import LARGE_ITEMS_MIN, LargeWork
-from kustos.gateway.workers.encoding import ChannelError, Form
-from kustos.gateway.workers.messages import FRAME_MAX_BYTES, decode, encode, is_large, keeps_order
+from kustos.gateway.workers.errors import ChannelError
+from kustos.gateway.workers.messages import FRAME_MAX_BYTES, IN_ORDER, Table, decode, encode
 from kustos.wire import FrameReader, MalformedMessageError
 
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -32,20 +31,18 @@ _CREDENTIALS: Final = struct.Struct("3i")
 
 
 class Channel(asyncio.Protocol):
-    """Sends by one table and receives by the other. `on_lost` is called once, with the reason.
+    """One end of the socket; `receives` has the messages of the other end.
 
-    If `on_message` returns an awaitable, messages that must keep their order (`keeps_order`) wait for it.
-    They also wait for a large frame, which is parsed off the event loop. Other short messages overtake it.
+    If `on_message` returns an awaitable, the messages of the ordered stream (`IN_ORDER`) behind it wait for
+    it. All other messages overtake them. `on_lost` is called once, with the reason.
     """
 
     def __init__(
         self,
-        sends: Form[Any],
-        receives: Form[Any],
+        receives: Table,
         on_message: Callable[[Any], Awaitable[None] | None],
         on_lost: Callable[[str], object],
     ) -> None:
-        self._sends: Final = sends
         self._receives: Final = receives
         self._on_message: Final = on_message
         self._on_lost: Final = on_lost
@@ -54,8 +51,7 @@ class Channel(asyncio.Protocol):
         self._is_lost = False
         self._room: Final = asyncio.Event()
         self._room.set()
-        self._large: Final = LargeWork()
-        self._waiting: Final[deque[bytes]] = deque()
+        self._waiting: Final[deque[tuple[object, int]]] = deque()
         self._waiting_bytes = 0
         self._is_paused = False
         self._working: asyncio.Task[None] | None = None
@@ -75,10 +71,11 @@ class Channel(asyncio.Protocol):
             for frame in self._reader.feed(data):
                 if self._is_lost:
                     return
-                if is_large(frame) or (self._working is not None and keeps_order(frame)):
-                    self._wait(frame)
-                elif (work := self._on_message(decode(self._receives, frame))) is not None:
-                    self._begin(work)
+                message = decode(self._receives, frame)
+                if self._working is not None and isinstance(message, IN_ORDER):
+                    self._wait(message, len(frame))
+                elif (work := self._on_message(message)) is not None:
+                    self._working = asyncio.get_running_loop().create_task(self._work(work))
         except (ChannelError, MalformedMessageError) as error:
             self.close(str(error))
         except Exception as error:  # noqa: BLE001 - logged in there
@@ -89,27 +86,20 @@ class Channel(asyncio.Protocol):
         LOG.error("a message could not be carried out", reason=type(error).__name__, exc_info=error)
         self.close(f"a message could not be carried out ({type(error).__name__})")
 
-    def _wait(self, frame: bytes) -> None:
-        """Keep a frame until those before it are done; if too much is kept, stop reading (backpressure)."""
-        self._waiting.append(frame)
-        self._waiting_bytes += len(frame)
+    def _wait(self, message: object, size_bytes: int) -> None:
+        """Keep a message until those before it are done; if too much is kept, stop reading (backpressure)."""
+        self._waiting.append((message, size_bytes))
+        self._waiting_bytes += size_bytes
         if self._waiting_bytes > FRAME_MAX_BYTES and not self._is_paused and self._transport is not None:
             self._is_paused = True
             self._transport.pause_reading()
-        if self._working is None:
-            self._begin(None)
 
-    def _begin(self, work: Awaitable[None] | None) -> None:
-        self._working = asyncio.get_running_loop().create_task(self._work(work))
-
-    async def _work(self, work: Awaitable[None] | None) -> None:
+    async def _work(self, work: Awaitable[None]) -> None:
         try:
-            if work is not None:
-                await work
+            await work
             while self._waiting and not self._is_lost:
-                work = self._on_message(await self._next())
-                if work is not None:
-                    await work
+                if (following := self._on_message(self._next())) is not None:
+                    await following
         except ChannelError as error:
             self.close(str(error))
         except Exception as error:  # noqa: BLE001 - logged in there
@@ -117,10 +107,9 @@ class Channel(asyncio.Protocol):
         finally:
             self._working = None
 
-    async def _next(self) -> Any:
-        frame = self._waiting.popleft()
-        message = await self._large.run(lambda _: decode(self._receives, frame), LARGE_ITEMS_MIN)
-        self._waiting_bytes -= len(frame)
+    def _next(self) -> object:
+        message, size_bytes = self._waiting.popleft()
+        self._waiting_bytes -= size_bytes
         if self._waiting_bytes <= FRAME_MAX_BYTES and self._is_paused and self._transport is not None:
             self._is_paused = False
             if not self._is_lost:
@@ -129,11 +118,7 @@ class Channel(asyncio.Protocol):
 
     def send(self, message: object) -> None:
         """Send a message, or drop it if the other end is gone; raise what `encode` raises."""
-        self.send_frame(encode(self._sends, message))
-
-    async def send_large(self, message: object, items: int) -> None:
-        """Do what `send` does with a message of `items` items, off the event loop if they are many."""
-        self.send_frame(await self._large.run(lambda _: encode(self._sends, message), items))
+        self.send_frame(encode(message))
 
     def send_frame(self, frame: bytes) -> None:
         """Send a frame made by `encode`, which several workers may share."""

@@ -25,6 +25,7 @@ import structlog
 from kustos.client import supervised
 from kustos.gateway.workers.channel import Channel
 from kustos.gateway.workers.messages import Drain, Drained, Fence, Look, WorkerStatus
+from kustos.metadata.image import MetadataImage
 
 
 class WorkerProcess:
@@ -113,7 +114,7 @@ class WorkerHandle:
         """When it was last known to have made progress."""
         self._steps = 0
         self._sent_up_to = -1
-        self._pending: deque[bytes] | None = None
+        self._pending: deque[bytes | MetadataImage] | None = None
         self._owed: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._looks: dict[int, asyncio.Future[WorkerStatus | None]] = {}
         self._drains: dict[int, asyncio.Future[bool]] = {}
@@ -125,24 +126,39 @@ class WorkerHandle:
         """Whether it was fenced, or is being fenced."""
         return self._fencing is not None
 
-    def joined(self, channel: Channel, offset: int) -> None:
-        """Take its channel; it gets the image of this offset."""
+    def joined(self, channel: Channel) -> None:
+        """Take its channel."""
         self.channel = channel
         self.phase = WorkerPhase.LOADING
-        self._sent_up_to = offset
+
+    def begin_image(self, image: MetadataImage) -> bool:
+        """Hold back what follows this image until it is sent; return False if an older one is still sent.
+
+        Then its turn comes after that one.
+        """
+        self._sent_up_to = image.offset
+        if self._pending is not None:
+            self._pending.append(image)
+            return False
         self._pending = deque()
+        return True
 
-    def loaded(self) -> None:
-        """Send what waited for the image; from now on everything goes at once."""
-        pending, self._pending = self._pending, None
-        if self.channel is not None:
-            for frame in pending or ():
-                self.channel.send_frame(frame)
+    def image_sent(self) -> MetadataImage | None:
+        """Send what waited for the image; return the next image, if there is one: the rest follows that."""
+        while self._pending:
+            waiting = self._pending.popleft()
+            if isinstance(waiting, MetadataImage):
+                return waiting
+            if self.channel is not None:
+                self.channel.send_frame(waiting)
+        self._pending = None
+        return None
 
-    def take_delta(self, offset: int, frame: bytes) -> None:
-        """Send it a batch of the log that its image does not contain."""
+    def take_batches(self, offset: int, frames: Iterable[bytes]) -> None:
+        """Send it batches of the log up to this offset, unless its image contains them."""
         if offset > self._sent_up_to:
-            self.send_in_turn(frame)
+            for frame in frames:
+                self.send_in_turn(frame)
 
     def send_in_turn(self, frame: bytes) -> None:
         """Send it a frame after its image; before it is connected, drop it."""

@@ -17,9 +17,9 @@ from typing import Final
 import structlog
 
 from kustos.gateway.workers.channel import SOCKET_NAME, Channel, peer_of, socket_path
-from kustos.gateway.workers.encoding import WorkerStartError
+from kustos.gateway.workers.errors import WorkerStartError
 from kustos.gateway.workers.handle import WorkerHandle
-from kustos.gateway.workers.messages import FROM_WORKER, FROM_WRITER
+from kustos.gateway.workers.messages import FROM_WORKER
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -136,7 +136,6 @@ class _Incoming(Channel):
 
     def __init__(self, listener: WorkerListener) -> None:
         super().__init__(
-            FROM_WRITER,
             FROM_WORKER,
             lambda message: listener.received(self._worker, message),
             lambda reason: listener.lost(self._worker, reason),
@@ -152,4 +151,4 @@ class _Incoming(Channel):
         finally:
             # also after a bug of ours: a worker without a channel ends, and is started again
             if self._worker is None:
-                self.close("a stranger")
+                self.close("it is not a worker of this node")

@@ -1,47 +1,34 @@
-"""The messages between the writer process and a worker: one table, and their encoding.
+"""The messages between the writer process and a worker, and their frames.
 
-A frame is a length of four bytes, the code of the message, and its fields in the order of the table.
+A frame is a length of four bytes, the length of its head in four bytes, the head in JSON, and a payload. The
+head names the message and has its fields. Payloads are Kafka's own bytes: record batches exactly as they lie
+in the log or in a snapshot, and requests and responses in Envelopes (KIP-590).
+
+The committed log is one ordered stream: the batches of a snapshot, then each batch of the log (`IN_ORDER`).
+All other messages control the worker, and are carried out at once. `OpenListeners` names a position in the
+log: the worker opens its listeners once its decisions follow the log up to there.
 
 | Order | Sender | Messages |
 |---|---|---|
-| 1 | writer | `Welcome`, `Records` as often as needed, `Loaded`, then each `Delta` in the log's order |
+| 1 | writer | `Welcome`, `SnapshotBatch` as often as needed, then each `LogBatch` |
 | 2 | worker | `Applied`: it decides by the log up to there; from then on changes wait for it |
-| 3 | writer | `OpenListeners`: carried out once every `Delta` before it is in force |
+| 3 | writer | `OpenListeners`: with the position that every acknowledged change has reached |
 | 4 | worker | `Serving`: its listeners are open |
-
-All other messages may come at any time after that. An unknown message, or one whose length does not fit its
-table, closes the channel.
 """
 
-import struct
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum, unique
-from typing import Any, Final
-from uuid import UUID
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from types import NoneType
+from typing import Any, Final, get_args, get_type_hints
 
-from kustos.gateway.workers import encoding as forms
-from kustos.gateway.workers.changes import REQUEST, RESULTS
-from kustos.gateway.workers.encoding import (
-    BYTES,
-    FLAG,
-    INT32,
-    INT64,
-    TEXT,
-    UUID16,
-    ChannelError,
-    Cursor,
-    Form,
-)
+from kustos.gateway.workers.errors import ChannelError
 
 FRAME_MAX_BYTES: Final = 64 * 1024 * 1024
-"""The longest message: several times the longest batch of the log (8 MiB), as results name what was
+"""The longest message: several times the longest batch of the log (8 MiB), as answers name what was
 deleted."""
 
-LARGE_FRAME_BYTES: Final = 32 * 1024
-"""A frame of this size with a change, its results or a delta takes some milliseconds to parse."""
-
-_LENGTH_SIZE: Final = 4
+LENGTH_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,64 +38,58 @@ class Welcome:
     index: int
     cluster_id: str
     node_id: int
-    directory_id: UUID | None
+    directory_id: str | None
     properties: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
-    """Some records of the initial image: a record batch, as in snapshots."""
+class SnapshotBatch:
+    """One batch of a snapshot; the first has the snapshot's header, the last its footer (KIP-630)."""
 
-    batch: bytes = field(repr=False)
+    end_offset: int
+    epoch: int
+    payload: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """The initial image is complete, at this offset and epoch."""
+class LogBatch:
+    """One committed record batch."""
 
-    offset: int
-    epoch: int
+    payload: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
-    """The records of one batch of the log, after which the image stands at `offset`."""
+class Current:
+    """Everything committed by this time of the system's monotonic clock lies before this message."""
 
-    offset: int
-    epoch: int
-    values: tuple[bytes, ...] = field(repr=False)
+    as_of_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumLost:
+    """The quorum can never be followed again: the metadata is too old from now on."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenListeners:
-    """Changes wait for this worker from now on: open the listeners."""
+    """Changes wait for this worker from now on: open the listeners once this offset is in force."""
+
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeResults:
-    """The results of a change; it is durable, and in force in every worker."""
+class ChangeAnswer:
+    """The answer to a change that is committed and in force in every worker: an Envelope's response.
+
+    `offset`: the first offset of the change; `changed`: the changed thing if no message names it; `error`:
+    the text for the Envelope's error code.
+    """
 
     id: int
-    results: tuple[Any, ...] = field(repr=False)
-
-
-@unique
-class FailureKind(IntEnum):
-    """Why a change has no results."""
-
-    METADATA = 0
-    BUSY = 1
-    CLOSED = 2
-    IN_FLIGHT = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A change that is not acknowledged."""
-
-    id: int
-    kind: FailureKind
-    text: str
+    offset: int | None
+    changed: str | None
+    error: str | None
+    payload: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +176,11 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeRequest:
-    """Carry out this change, and answer when it is in force everywhere."""
+class Submit:
+    """Carry out the change in this Envelope, and answer when it is in force everywhere."""
 
     id: int
-    request: Any = field(repr=False)
+    payload: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +204,7 @@ class WorkerStatus:
 
     id: int
     parts: Mapping[str, bool]
-    metrics: bytes = field(repr=False)
+    payload: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,103 +212,96 @@ class Fenced:
     """Nothing is decided here any more, and all connections are closed."""
 
 
-_PROPERTIES: Final = forms.table_of(TEXT)
-_VALUES: Final = forms.tuple_of(BYTES)
+IN_ORDER: Final = (SnapshotBatch, LogBatch, Current)
+"""The stream of the committed log: each waits until those before it have been carried out."""
 
-
-def _row(message_type: type[Any], **fields: Form[Any]) -> tuple[type[Any], Form[Any]]:
-    return message_type, forms.record(message_type, **fields)
-
-
-_FROM_WRITER: Final = {
-    1: _row(
-        Welcome,
-        index=INT32,
-        cluster_id=TEXT,
-        node_id=INT32,
-        directory_id=forms.optional(UUID16),
-        properties=_PROPERTIES,
-    ),
-    2: _row(Records, batch=BYTES),
-    3: _row(Loaded, offset=INT64, epoch=INT32),
-    4: _row(Delta, offset=INT64, epoch=INT32, values=_VALUES),
-    5: _row(OpenListeners),
-    6: _row(ChangeResults, id=INT64, results=RESULTS),
-    7: _row(Failed, id=INT64, kind=forms.code_of(FailureKind), text=TEXT),
-    8: _row(TurnAway, id=INT64, reason=TEXT),
-    9: _row(Look, id=INT64, wants_metrics=FLAG),
-    10: _row(Reload, properties=_PROPERTIES),
-    11: _row(Fence, reason=TEXT),
-    12: _row(Stop),
-    13: _row(Levels, levels=_PROPERTIES),
-    14: _row(Drain, id=INT64),
-    15: _row(LoginFailed, host=TEXT),
-}
-_FROM_WORKER: Final = {
-    33: _row(Applied, offset=INT64),
-    34: _row(Serving),
-    35: _row(ChangeRequest, id=INT64, request=REQUEST),
-    36: _row(Arrived, id=INT64, host=TEXT),
-    37: _row(Left, id=INT64),
-    38: _row(WorkerStatus, id=INT64, parts=forms.table_of(FLAG), metrics=BYTES),
-    39: _row(Fenced),
-    40: _row(Drained, id=INT64, is_drained=FLAG),
-    41: _row(Progress, steps=INT64),
-    42: _row(LoginFailed, host=TEXT),
-}
-
-FROM_WRITER: Final = forms.one_of(_FROM_WRITER)
-FROM_WORKER: Final = forms.one_of(_FROM_WORKER)
-_TABLES: Final = _FROM_WRITER | _FROM_WORKER
-_LARGE: Final = frozenset(
-    code
-    for code, (message_type, _) in _TABLES.items()
-    if message_type in {Delta, ChangeResults, ChangeRequest}
+_WRITERS: Final = (
+    Welcome,
+    SnapshotBatch,
+    LogBatch,
+    Current,
+    QuorumLost,
+    OpenListeners,
+    ChangeAnswer,
+    TurnAway,
+    LoginFailed,
+    Look,
+    Drain,
+    Reload,
+    Levels,
+    Fence,
+    Stop,
 )
-_IN_ORDER: Final = frozenset(
-    code for code, (message_type, _) in _TABLES.items() if message_type in {Delta, OpenListeners}
+_WORKERS: Final = (
+    Applied,
+    Drained,
+    Progress,
+    Serving,
+    Submit,
+    Arrived,
+    Left,
+    LoginFailed,
+    WorkerStatus,
+    Fenced,
 )
-MESSAGES: Final = {
-    message_type for table in (_FROM_WRITER, _FROM_WORKER) for message_type, _ in table.values()
+
+Table = Mapping[str, type[Any]]
+"""Name → message."""
+
+FROM_WRITER: Final[Table] = {each.__name__: each for each in _WRITERS}
+FROM_WORKER: Final[Table] = {each.__name__: each for each in _WORKERS}
+
+PAYLOAD: Final = "payload"
+
+
+def _is_of(hint: Any) -> Callable[[object], bool]:
+    """Return whether a value of JSON has a type: a plain one, an optional one, or a table of plain ones."""
+    arguments = get_args(hint)
+    if NoneType in arguments:
+        plain = next(each for each in arguments if each is not NoneType)
+        return lambda value: value is None or type(value) is plain
+    if arguments:
+        return lambda value: (
+            isinstance(value, dict) and all(type(each) is arguments[1] for each in value.values())
+        )
+    return lambda value: type(value) is hint
+
+
+_CHECKS: Final = {
+    each: {name: _is_of(hint) for name, hint in get_type_hints(each).items() if name != PAYLOAD}
+    for each in {*_WRITERS, *_WORKERS}
 }
 
 
-def encode(form: Form[Any], message: object) -> bytes:
-    """Return the whole frame of a message; raise `ChannelError` if it is too long or cannot be encoded."""
-    out = bytearray(_LENGTH_SIZE)
-    try:
-        form.write(out, message)
-    except (ValueError, struct.error) as error:
-        # a number that is too large, half a surrogate pair
-        raise ChannelError(f"a message has a field that cannot be sent ({type(error).__name__})") from None
-    size = len(out) - _LENGTH_SIZE
+def encode(message: Any) -> bytes:
+    """Return the whole frame of a message; raise `ChannelError` if it is too long."""
+    values = {name: getattr(message, name) for name in _CHECKS[type(message)]}
+    head = json.dumps([type(message).__name__, values], default=dict).encode()
+    payload = getattr(message, PAYLOAD, b"")
+    size = LENGTH_BYTES + len(head) + len(payload)
     if size > FRAME_MAX_BYTES:
         raise ChannelError(f"a message of {size} bytes is longer than {FRAME_MAX_BYTES}")
-    out[:_LENGTH_SIZE] = size.to_bytes(_LENGTH_SIZE, "big")
-    return bytes(out)
+    lengths = (size.to_bytes(LENGTH_BYTES, "big"), len(head).to_bytes(LENGTH_BYTES, "big"))
+    return b"".join((*lengths, head, payload))
 
 
-def is_large(frame: bytes) -> bool:
-    """Return whether a frame without its length should be parsed off the event loop."""
-    return len(frame) >= LARGE_FRAME_BYTES and frame[0] in _LARGE
-
-
-def keeps_order(frame: bytes) -> bool:
-    """Return whether a frame must wait until every frame before it has been carried out.
-
-    Deltas depend on their order. `OpenListeners` follows every delta that was acknowledged without this
-    worker, so the worker must have applied those deltas before it serves.
-    """
-    return bool(frame) and frame[0] in _IN_ORDER
-
-
-def decode(form: Form[Any], frame: bytes) -> Any:
-    """Return the message of a frame without its length; raise `ChannelError` if it is none."""
-    cursor = Cursor(frame)
+def decode(table: Table, frame: bytes) -> Any:
+    """Return the message of a frame without its length; raise `ChannelError` if it is not in the table."""
+    head_end = LENGTH_BYTES + int.from_bytes(frame[:LENGTH_BYTES], "big")
+    if not LENGTH_BYTES < head_end <= len(frame):
+        raise ChannelError("the head of a message exceeds the message")
     try:
-        message = form.read(cursor)
-    except ValueError as error:
-        # an invalid enum code, UTF-8 or value; the error's text may hold what clients sent
-        raise ChannelError(f"a message has an invalid field ({type(error).__name__})") from None
-    cursor.end()
-    return message
+        name, values = json.loads(frame[LENGTH_BYTES:head_end])
+        message_type = table[name]
+        checks = _CHECKS[message_type]
+        is_valid = values.keys() == checks.keys() and all(
+            check(values[each]) for each, check in checks.items()
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        # the error's text may hold what clients sent
+        raise ChannelError(f"the head of a message is invalid ({type(error).__name__})") from None
+    payload = frame[head_end:]
+    has_payload = any(each.name == PAYLOAD for each in fields(message_type))
+    if not is_valid or (payload and not has_payload):
+        raise ChannelError(f"`{name}` does not have the fields of the message")
+    return message_type(**values, payload=payload) if has_payload else message_type(**values)

@@ -1,105 +1,90 @@
-"""The metadata in a worker: it stands in for the store when reading, and follows the writer.
+"""The metadata in a worker: the writer's log, as far as it has been followed."""
 
-Everything happens in the order in which the writer sent it, and on the event loop unless it takes long.
-"""
-
-from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Final
 
+from kustos.gateway.workers.errors import ChannelError
+from kustos.gateway.workers.messages import LogBatch, SnapshotBatch
 from kustos.metadata.control import TokenRules
-from kustos.metadata.directory import BulkAcls
-from kustos.metadata.image import (
-    EMPTY_IMAGE,
-    ImageBuilder,
-    MetadataDelta,
-    MetadataImage,
-    MetadataPublisher,
-)
-from kustos.metadata.log import MetaProperties
-from kustos.metadata.records import MetadataRecord, decode_record
+from kustos.metadata.image import MetadataImage, MetadataPublisher
+from kustos.metadata.log import MetaProperties, SnapshotId
+from kustos.metadata.quorum import Committed, CommittedImage, FetchedBatch, SnapshotLoad
+from kustos.metadata.records import SnapshotFooter, controls_of
 from kustos.runtime import garbage_collection_paused
 from kustos.wire import read_batch, read_raw_batch
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedBatch:
-    """A prepared batch of the log: the image after it, and its changes."""
-
-    image: MetadataImage
-    delta: MetadataDelta
-
-
 class WorkerStore:
-    """The image as received from the writer, and its publishers. Unusable after an error."""
+    """The image as the writer sent it, and its publishers. Unusable after an error.
+
+    Its batches come in order, from any thread, one at a time.
+    """
 
     def __init__(self, properties: MetaProperties, token_rules: TokenRules) -> None:
         self.properties: Final = properties
         self.token_rules: Final = token_rules
-        self.image: MetadataImage = EMPTY_IMAGE
-        self.steps = 0
-        """Records of batches worked through so far."""
-        self._loading = ImageBuilder()
-        self._bulk = BulkAcls()
-        self._is_loading = False
+        self._committed: Final = CommittedImage()
+        self._load: SnapshotLoad | None = None
         self._collector_pause: Final = ExitStack()
         self._publishers: Final[list[MetadataPublisher]] = []
+
+    @property
+    def image(self) -> MetadataImage:
+        """The state after the last applied batch."""
+        return self._committed.image
 
     @property
     def last_offset(self) -> int:
         """The offset of the last record that was applied."""
         return self.image.offset
 
+    @property
+    def steps(self) -> int:
+        """Records of the log worked through so far; from any thread."""
+        return self._committed.steps
+
     def add_publisher(self, publisher: MetadataPublisher) -> None:
         """Publish the present image now and every later delta to the publisher."""
         publisher.publish_snapshot(self.image)
         self._publishers.append(publisher)
 
-    def take_records(self, batch: bytes) -> None:
-        """Take some records of the initial image.
+    def take_snapshot(self, piece: SnapshotBatch) -> bool:
+        """Take the next batch of a snapshot; return whether it was the last one, and is in the image.
 
-        Raise `MetadataError` or `CorruptBatchError` if this is not a batch of such records.
+        Raise `MetadataError` or `CorruptBatchError` if it is not a batch of such records.
         """
-        if not self._is_loading:
-            self._is_loading = True
+        if self._load is None:
+            self._load = SnapshotLoad()
             # until the image is complete
             self._collector_pause.enter_context(garbage_collection_paused())
-        acls = self._bulk.read(read_raw_batch(batch))
-        if acls is None:
-            values = [each.value or b"" for each in read_batch(batch)[0].records]
-            self._loading.replay_all(map(decode_record, values))
-        else:
-            self._loading.add_acls(acls)
-
-    def loaded(self, offset: int, epoch: int) -> None:
-        """Complete the initial image."""
-        self.image = self._loading.build(offset, epoch)
-        self._loading = ImageBuilder()
-        # its cache is not needed again
-        self._bulk = BulkAcls()
+        raw = read_raw_batch(piece.payload)
+        self._load.add(raw)
+        if not raw.is_control or SnapshotFooter() not in controls_of(raw.decode()):
+            return False
+        image = self._committed.take_over(self._load, SnapshotId(piece.end_offset, piece.epoch))
+        self._load = None
         self._collector_pause.close()
-
-    def prepared(self, offset: int, epoch: int, values: Iterable[bytes]) -> PreparedBatch:
-        """Return a batch of the log, prepared; raise `MetadataError` if it cannot be applied.
-
-        May run on any thread while nothing else is put in force; `steps` counts the records meanwhile.
-        """
-        builder = ImageBuilder(self.image)
-        changes = builder.replay_all(self._counted(map(decode_record, values)))
-        return PreparedBatch(builder.build(offset, epoch), MetadataDelta(offset, epoch, changes))
-
-    def _counted(self, records: Iterable[MetadataRecord]) -> Iterator[MetadataRecord]:
-        for record in records:
-            self.steps += 1
-            yield record
-
-    def put_in_force(self, batch: PreparedBatch) -> None:
-        """Make the image that of a batch, and publish the delta."""
-        self.image = batch.image
         for publisher in self._publishers:
-            publisher.publish_delta(batch.delta)
+            publisher.publish_snapshot(image)
+        return True
+
+    def take_batch(self, batch: LogBatch) -> None:
+        """Apply a batch of the log; raise `MetadataError` or `CorruptBatchError` if it cannot be applied."""
+        if self._load is not None:
+            raise ChannelError("a batch of the log came within a snapshot")
+        read, _ = read_batch(batch.payload)
+        delta = self._committed.apply(
+            Committed(
+                (FetchedBatch(read, batch.payload),),
+                from_offset=self.last_offset + 1,
+                end_offset=read.last_offset + 1,
+                epoch=read.partition_leader_epoch,
+            )
+        )
+        if delta is not None:
+            for publisher in self._publishers:
+                publisher.publish_delta(delta)
 
     def close(self) -> None:
-        """Let the garbage collector go on, if the image was never completed."""
+        """Let the garbage collector go on, if a snapshot was never completed."""
         self._collector_pause.close()

@@ -1,7 +1,7 @@
 """Following Kafka's own metadata quorum: the observer's machine, without IO (KIP-595, KIP-630, KIP-853)."""
 
 from kustos.metadata.quorum.answers import FETCH_VERSIONS, read_fetch
-from kustos.metadata.quorum.committed_image import CommittedImage
+from kustos.metadata.quorum.committed_image import CommittedImage, SnapshotLoad
 from kustos.metadata.quorum.follower import MAX_WAIT_MS, NEXT, FollowerMachine, FollowerPhase
 from kustos.metadata.quorum.store import FollowedStore
 from kustos.metadata.quorum.values import (
@@ -39,6 +39,7 @@ __all__ = [
     "QuorumError",
     "QuorumRequest",
     "SnapshotFetched",
+    "SnapshotLoad",
     "Truncated",
     "WrongClusterError",
     "read_fetch",

@@ -9,17 +9,15 @@ from typing import Final, Protocol
 
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer import (
-    AclMutator,
     Authorizer,
     AuthorizerMetrics,
     SharedRules,
     StandardAuthorizerPlugin,
 )
-from kustos.gateway.apis import CustomContextAuthorizer, NobodyDecides, WriterMutator, discard
+from kustos.gateway.apis import CustomContextAuthorizer, NobodyDecides, discard
 from kustos.gateway.metrics import AclPosition, FixedPosition
 from kustos.gateway.quorum import StalenessGate
-from kustos.gateway.store import AuthorizerPublisher, MetadataWriter
-from kustos.metadata.store import MetadataStore
+from kustos.gateway.store import AuthorizerPublisher, DecidedOffset, MetadataSource
 from kustos.protocol import ContextAuthorizer, Decider, OpenDecider
 from kustos.server.authorization.life import AuthorizerStartError, start_error
 from kustos.server.settings.node import KustosSettings
@@ -77,20 +75,14 @@ class StandardAuthorization:
 
     context_authorizer: None = None
 
-    def __init__(
-        self,
-        store: MetadataStore,
-        writer: MetadataWriter,
-        mutator: AclMutator | None = None,
-        gate: StalenessGate | None = None,
-    ) -> None:
+    def __init__(self, source: MetadataSource, decided: DecidedOffset, gate: StalenessGate | None) -> None:
         loop = asyncio.get_running_loop()
         self.metrics: Final = AuthorizerMetrics()
         self.authorizer: Final = StandardAuthorizerPlugin(
-            loop.create_future, mutator=mutator or WriterMutator(writer), metrics=self.metrics
+            loop.create_future, mutator=source.mutator, metrics=self.metrics
         )
-        self._store: Final = store
-        self.publisher: Final = AuthorizerPublisher(self.authorizer, loop)
+        self._source: Final = source
+        self.publisher: Final = AuthorizerPublisher(self.authorizer, loop, decided)
         self._gate: Final = gate
 
     @property
@@ -116,8 +108,8 @@ class StandardAuthorization:
         return self.publisher
 
     def load(self) -> None:
-        """Follow the log from its current state."""
-        self._store.add_publisher(self.publisher)
+        """Follow the log from its present state."""
+        self._source.add_publisher(self.publisher)
 
 
 class CustomAuthorization:
@@ -137,21 +129,17 @@ class CustomAuthorization:
 
 
 def authorization_of(
-    settings: KustosSettings,
-    store: MetadataStore,
-    writer: MetadataWriter,
-    mutator: AclMutator | None = None,
-    gate: StalenessGate | None = None,
+    settings: KustosSettings, source: MetadataSource, decided: DecidedOffset, gate: StalenessGate | None
 ) -> Authorization:
     """Return the authorization of these settings, configured; raise `AuthorizerStartError`.
 
-    `mutator`: changes ACLs instead of the writer; `gate`: closes when the metadata is too old.
+    `gate`: closes when the metadata is too old; None: it never is.
     """
     if not settings.authorization_enabled:
         return NoAuthorization()
     authorization: StandardAuthorization | CustomAuthorization
     if settings.make_authorizer is None:
-        authorization = StandardAuthorization(store, writer, mutator, gate)
+        authorization = StandardAuthorization(source, decided, gate)
     else:
         try:
             authorization = CustomAuthorization(settings.make_authorizer())

@@ -13,17 +13,20 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
 import structlog
 
-from kustos.gateway.workers import Service, Welcome, WorkerGateway, WorkerStore, WorkerWriter, hold_lock
+from kustos.gateway.quorum import StalenessGate
+from kustos.gateway.store import DecidedOffset
+from kustos.gateway.workers import Welcome, WorkerGateway, WorkerStore, WriterLink, hold_lock
 from kustos.metadata.log import MetaProperties
 from kustos.server.authorization.authorization import StandardAuthorization
 from kustos.server.lifecycle import run_node
 from kustos.server.log_lines import take_over_standard_error
 from kustos.server.logs import LOG_LEVELS, configure_logs
 from kustos.server.main import EXIT_FAILED, EXIT_OK, ended_by, on_event_loop
-from kustos.server.node import Node
+from kustos.server.node import Node, NodeMetadata
 from kustos.server.process import NodePart, Waits
 from kustos.server.reload import Reloader
 from kustos.server.settings.node import KustosSettings
@@ -45,86 +48,137 @@ def worker_settings_of(properties: Mapping[str, str], index: int) -> KustosSetti
 
 
 class WorkerNode:
-    """A node that serves clients and follows the writer. Created inside the event loop by `open`."""
+    """A worker from its link to its node, which exists once the writer has sent settings and metadata.
 
-    def __init__(self, node: Node, service: Service, index: int) -> None:
-        self.node: Final = node
-        self._service: Final = service
+    Created inside the event loop.
+    """
+
+    def __init__(self, writer_pid: int, index: int) -> None:
+        self.link: Final = WriterLink(writer_pid, self)
+        self.node: Node | None = None
         self._index: Final = index
-        self._properties: Mapping[str, str] = {}
-        self._reloader: Final = Reloader(
-            node.settings,
-            lambda: worker_settings_of(self._properties, index),
+        self._decided: Final = DecidedOffset(self.link.report_applied)
+        self._gate: StalenessGate | None = None
+        self._reloader: Reloader | None = None
+        self._properties: Mapping[str, str] | None = None
+        """The properties since the file was last reloaded; None if it never was."""
+
+    async def open(self) -> None:
+        """Make the node, once the writer has sent the whole image; raise what prevents that."""
+        settings = worker_settings_of((await self.link.welcome).properties, self._index)
+        await self.link.loaded
+        names = [listener.name for listener in settings.listeners]
+        part = NodePart(
+            name=worker_name(self._index),
+            serves=lambda listener: not listener.is_controller,
+            make_gateway=partial(WorkerGateway, self.link),
+            waits=partial(_waits_for_writer, self.link, names),
+        )
+        metadata = NodeMetadata(source=self.link, decided=self._decided, gate=self._gate)
+        self.node = node = await Node.open(settings, metadata, part)
+        self._reloader = Reloader(
+            settings,
+            lambda: worker_settings_of(self._properties or {}, self._index),
             node.authorization.authorizer,
             node.admin,
             stage=node.staged,
         )
-        service.applied = self._applied
-        service.drain = node.in_flight.drain
-        service.seen = self._seen
-        service.on_deny = self._deny
-        service.on_reload = self._reload
-
-    @classmethod
-    async def open(cls, service: Service, settings: KustosSettings, index: int) -> "WorkerNode":
-        """Return the node, once the writer has sent the whole image; raise what prevents that."""
-        await service.loaded
-        store = service.store
-        if store is None:
-            raise RuntimeError("the image is complete, but no store received it")
-        part = NodePart(
-            owns_metadata=False,
-            name=worker_name(index),
-            serves=lambda listener: not listener.is_controller,
-            make_gateway=partial(WorkerGateway, service),
-            waits=partial(_waits_for_writer, service, [listener.name for listener in settings.listeners]),
-        )
-        return cls(await Node.open(settings, WorkerWriter(service, store), part), service, index)
 
     async def start(self) -> None:
-        """Serve, as soon as the writer sends `OpenListeners`."""
-        if self._service.reloaded is not None:
+        """Serve, as soon as the writer lets the listeners open."""
+        if self._properties is not None:
             # the reload came before there was anything to reload
-            self._reload(self._service.reloaded)
-        await self.node.start()
-        self._service.report_serving()
+            self.reload(self._properties)
+        await self._running().start()
+        self.link.report_serving()
 
     async def stop(self) -> None:
         """End the connections, and write the audit events."""
-        await self.node.stop()
+        await self._running().stop()
 
     def hurry(self) -> None:
         """End all connections at once."""
-        self.node.hurry()
+        self._running().hurry()
 
-    def _applied(self) -> int:
-        authorization = self.node.authorization
-        is_standard = isinstance(authorization, StandardAuthorization)
-        return authorization.position.offset if is_standard else self.node.store.last_offset
+    def _running(self) -> Node:
+        if self.node is None:
+            raise RuntimeError("the worker has no node yet")
+        return self.node
 
-    def _seen(self, wants_metrics: bool) -> tuple[Mapping[str, bool], bytes]:
-        return self.node.readiness(), self.node.metrics.text() if wants_metrics else b""
+    def welcomed(self, welcome: Welcome) -> WorkerStore:
+        """Return the store for the writer's metadata."""
+        settings = worker_settings_of(welcome.properties, self._index)
+        if settings.quorum is not None:
+            self._gate = StalenessGate(settings.quorum.max_staleness_ms, asyncio.get_running_loop())
+        directory_id = None if welcome.directory_id is None else UUID(welcome.directory_id)
+        properties = MetaProperties(welcome.cluster_id, welcome.node_id, directory_id)
+        return WorkerStore(properties, settings.token_rules)
 
-    def _deny(self) -> None:
+    def applied(self) -> int:
+        """Return the offset up to which decisions follow the log."""
+        offset = self._decided.offset
+        return self.link.last_offset if offset is None else offset
+
+    def deny(self) -> None:
+        """Decide nothing any more, and close all connections."""
+        if self.node is None:
+            return
         authorization = self.node.authorization
         if isinstance(authorization, StandardAuthorization):
             authorization.authorizer.standard.is_ready = False
             authorization.authorizer.standard.version += 1
         self.node.gateway.close()
 
-    def _reload(self, properties: Mapping[str, str]) -> None:
+    async def drain(self) -> None:
+        """Return when no broker has a request that would be denied now."""
+        if self.node is not None:
+            await self.node.in_flight.drain()
+
+    def status(self, *, wants_metrics: bool) -> tuple[Mapping[str, bool], bytes]:
+        """Return what must be ready and whether it is, and the metrics if they are wanted."""
+        if self.node is None:
+            return {}, b""
+        return self.node.readiness(), self.node.metrics.text() if wants_metrics else b""
+
+    def reload(self, properties: Mapping[str, str]) -> None:
+        """Put the settings of the file in force."""
         self._properties = properties
-        self._reloader.reload()
+        if self._reloader is not None:
+            self._reloader.reload()
+
+    def take_levels(self, levels: Mapping[str, str]) -> None:
+        """Take over the log levels of the node."""
+        LOG_LEVELS.take_over(levels)
+
+    def turn_away(self, number: int, reason: str) -> None:
+        """Close a connection that the node has no room for."""
+        if self.node is not None and isinstance(self.node.gateway, WorkerGateway):
+            self.node.gateway.turn_away(number, reason)
+
+    def login_failed(self, host: str) -> None:
+        """Count a failed login in another process."""
+        if self.node is not None:
+            self.node.gateway.admission.login_failed(host)
+
+    def current(self, as_of_ms: int) -> None:
+        """Record that everything committed by this time has been taken, if it is in force, too."""
+        if self._gate is not None and self.applied() >= self.link.last_offset:
+            self._gate.fresh(as_of_ms)
+
+    def quorum_lost(self) -> None:
+        """Record that the metadata can never become current again."""
+        if self._gate is not None:
+            self._gate.fail()
 
 
-def _waits_for_writer(service: Service, listeners: list[str], ready: Waits) -> Waits:
+def _waits_for_writer(link: WriterLink, listeners: list[str], ready: Waits) -> Waits:
     """Make every listener wait until the authorizer has its ACLs and changes wait for this worker."""
 
     async def writer_opens() -> None:
         for each in (ready or {}).values():
             await each
-        service.begin_reporting()
-        await service.serve
+        link.begin_reporting()
+        await link.serve
 
     begun = asyncio.ensure_future(writer_opens())
 
@@ -137,23 +191,17 @@ def _waits_for_writer(service: Service, listeners: list[str], ready: Waits) -> W
 
 async def _run(directory: Path, index: int) -> int:
     descriptor = hold_lock(directory)
-    service = Service(os.getppid(), lambda welcome: _store_of(welcome, index))
-    service.on_levels = LOG_LEVELS.take_over
+    worker = WorkerNode(os.getppid(), index)
+    link = worker.link
     async with AsyncExitStack() as stack:
         stack.callback(os.close, descriptor)
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, service.ended.set)
-        await service.connect(directory)
-        stack.callback(service.close)
-        welcome = await service.welcome
-        settings = worker_settings_of(welcome.properties, index)
-        await run_node(await WorkerNode.open(service, settings, index), service.ended, service.hurried)
-    return EXIT_FAILED if service.ended_badly else EXIT_OK
-
-
-def _store_of(welcome: Welcome, index: int) -> WorkerStore:
-    properties = MetaProperties(welcome.cluster_id, welcome.node_id, welcome.directory_id)
-    return WorkerStore(properties, worker_settings_of(welcome.properties, index).token_rules)
+        loop.add_signal_handler(signal.SIGTERM, link.ended.set)
+        await link.connect(directory)
+        stack.callback(link.disconnect)
+        await worker.open()
+        await run_node(worker, link.ended, link.hurried)
+    return EXIT_FAILED if link.ended_badly else EXIT_OK
 
 
 def main(arguments: list[str]) -> int:

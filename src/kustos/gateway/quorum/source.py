@@ -1,0 +1,90 @@
+"""A KRaft quorum as a source of metadata: it is followed, and the active controller makes the changes.
+
+Changes of StandardAuthorizer's ACLs go through its `AclMutator`; other changes are forwarded unchanged, in
+the client's version. Both are made in the client's name.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from kustos.authorizer import KafkaApiError
+from kustos.client.quorum import (
+    ControllerForwarder,
+    Forwarded,
+    ForwardingRefusedError,
+    QuorumUnavailableError,
+)
+from kustos.gateway.store.forwarding import ForwardingMutator
+from kustos.gateway.store.source import Submitted
+from kustos.gateway.store.writer import ALONE, Followers
+from kustos.metadata.control import TokenRules
+from kustos.metadata.image import MetadataImage, MetadataPublisher
+from kustos.metadata.log import MetaProperties
+from kustos.metadata.quorum import FollowedStore
+
+
+def unavailable(error: QuorumUnavailableError | ForwardingRefusedError) -> KafkaApiError:
+    """Return the error that clients get for a failed change."""
+    code = (
+        ErrorCode.request_timed_out
+        if isinstance(error, QuorumUnavailableError)
+        else ErrorCode.cluster_authorization_failed
+    )
+    return KafkaApiError(code, str(error))
+
+
+class FollowedQuorum:
+    """A `MetadataSource`. `stop` ends the following."""
+
+    def __init__(
+        self,
+        store: FollowedStore,
+        forwarder: ControllerForwarder,
+        stop: Callable[[], Awaitable[None]],
+        followers: Followers = ALONE,
+    ) -> None:
+        self._store: Final = store
+        self._forwarder: Final = forwarder
+        self._stop: Final = stop
+        self._followers: Final = followers
+        self.mutator: Final = ForwardingMutator(self.submit)
+
+    @property
+    def properties(self) -> MetaProperties:
+        """The cluster, and the node."""
+        return self._store.properties
+
+    @property
+    def token_rules(self) -> TokenRules:
+        """The rules of delegation tokens."""
+        return self._store.token_rules
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed state, however old it is."""
+        return self._store.image
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last applied record."""
+        return self._store.last_offset
+
+    def add_publisher(self, publisher: MetadataPublisher) -> None:
+        """Pass the state to the publisher, now or once this node has caught up, and every later batch."""
+        self._store.add_publisher(publisher)
+
+    async def submit(self, request: Forwarded) -> Submitted:
+        """Return the controller's answer once its change is in force here; raise `KafkaApiError`."""
+        try:
+            answer = await self._forwarder.forward(request)
+        except (QuorumUnavailableError, ForwardingRefusedError) as error:
+            raise unavailable(error) from error
+        await self._followers.in_force(self._store.last_offset)
+        # controllers do not report the offset of a change
+        return Submitted(answer)
+
+    async def close(self) -> None:
+        """Stop following."""
+        await self._stop()

@@ -1,0 +1,58 @@
+"""Where a node's metadata comes from: a committed log to follow, and the way to change it.
+
+There are three sources: the log of this process, the writer process of a node with workers, and a KRaft
+quorum. For each of them an answer to a change promises the same: the change is committed, and in force in
+every process of this node.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kustos.authorizer import AclMutator
+from kustos.client.quorum import Forwarded
+from kustos.metadata.control import TokenRules
+from kustos.metadata.image import MetadataImage, MetadataPublisher
+from kustos.metadata.log import MetaProperties
+from kustos.wire import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The answer to a change, its first offset in the log, and the changed thing if no message names it."""
+
+    answer: Message = field(repr=False)
+    offset: int | None = None
+    changed: str | None = None
+
+
+class MetadataSource(Protocol):
+    """A committed log that is followed. Publishers get it as batches and snapshots, in its order."""
+
+    @property
+    def properties(self) -> MetaProperties:
+        """The cluster, and the node."""
+
+    @property
+    def token_rules(self) -> TokenRules:
+        """The rules of delegation tokens."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed state."""
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last applied record."""
+
+    @property
+    def mutator(self) -> AclMutator:
+        """Changes the ACLs."""
+
+    def add_publisher(self, publisher: MetadataPublisher) -> None:
+        """Pass the present state to the publisher, and every later batch."""
+
+    async def submit(self, request: Forwarded) -> Submitted:
+        """Carry out a change in the name of its requester; raise `KafkaApiError`."""
+
+    async def close(self) -> None:
+        """Stop following."""

@@ -1,0 +1,302 @@
+"""A worker's link to its writer: large batches are applied beside everything else, and in order."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Mapping
+from uuid import UUID
+
+import pytest
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import AuthorizableRequestContext, KafkaApiError
+from kustos.client.quorum import Forwarded
+from kustos.gateway.store.source import Submitted
+from kustos.gateway.workers import link as link_module
+from kustos.gateway.workers.errors import ChannelError, WorkerStartError
+from kustos.gateway.workers.link import WriterLink
+from kustos.gateway.workers.messages import (
+    FROM_WORKER,
+    Applied,
+    Current,
+    Fence,
+    Fenced,
+    LogBatch,
+    Look,
+    OpenListeners,
+    Progress,
+    SnapshotBatch,
+    Stop,
+    Submit,
+    Welcome,
+    WorkerStatus,
+    decode,
+    encode,
+)
+from kustos.gateway.workers.requests import answer_of, request_of
+from kustos.gateway.workers.store import WorkerStore
+from kustos.metadata.control import TokenRules
+from kustos.metadata.image import acl_record
+from kustos.metadata.log import MetaProperties, snapshot_pieces
+from kustos.metadata.records import encode_record
+from kustos.wire import ApiKey, FrameReader, encoded_batch_of, request_codec, response_codec
+from testkit.protocol.random_requests import allow
+
+WAIT_S = 20.0
+LARGE_BYTES = 150
+"""A batch of two ACLs has more bytes, a batch of one has fewer."""
+
+
+class Writer(asyncio.Transport):
+    """The writer's end: reads what the worker says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[object] = []
+        self._reader = FrameReader(1 << 26)
+        self.news = asyncio.Event()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.said += [decode(FROM_WORKER, frame) for frame in self._reader.feed(bytes(data))]
+        self.news.set()
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def abort(self) -> None:
+        """It is gone."""
+
+    async def heard(self, *messages: object) -> None:
+        """Return when the worker has said all of these."""
+        async with asyncio.timeout(WAIT_S):
+            while not all(each in self.said for each in messages):
+                self.news.clear()
+                await self.news.wait()
+
+
+class HeldStore(WorkerStore):
+    """Works a large batch through when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(MetaProperties("cluster", 1), TokenRules())
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def take_batch(self, batch: LogBatch) -> None:
+        if len(batch.payload) >= LARGE_BYTES:
+            self.begun.set()
+            assert self.go_on.wait(WAIT_S)
+        super().take_batch(batch)
+
+
+class Worker:
+    """A worker that follows the log, with nothing behind it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(link_module, "LARGE_BATCH_BYTES", LARGE_BYTES)
+        monkeypatch.setattr(link_module, "PROGRESS_EVERY_S", 0.001)
+        self.store, self.writer, self.denied = HeldStore(), Writer(), 0
+        self.currents: list[tuple[int, int]] = []
+        self.link = WriterLink(1, self)
+        self.link._channel.connection_made(self.writer)
+
+    def begin(self) -> None:
+        """Take the settings and an empty snapshot."""
+        pieces = snapshot_pieces((), epoch=1, timestamp_ms=0)
+        self.told(Welcome(1, "cluster", 1, None, {}), *(SnapshotBatch(0, 1, each) for each in pieces))
+        self.link.begin_reporting()
+
+    def welcomed(self, _: Welcome) -> WorkerStore:
+        return self.store
+
+    def applied(self) -> int:
+        return self.store.last_offset
+
+    def deny(self) -> None:
+        self.denied += 1
+
+    async def drain(self) -> None: ...
+
+    def status(self, *, wants_metrics: bool) -> tuple[Mapping[str, bool], bytes]:
+        return {}, b"page" if wants_metrics else b""
+
+    def reload(self, properties: Mapping[str, str]) -> None: ...
+
+    def take_levels(self, levels: Mapping[str, str]) -> None: ...
+
+    def turn_away(self, number: int, reason: str) -> None: ...
+
+    def login_failed(self, host: str) -> None: ...
+
+    def current(self, as_of_ms: int) -> None:
+        self.currents.append((as_of_ms, self.store.last_offset))
+
+    def quorum_lost(self) -> None: ...
+
+    def told(self, *messages: object) -> None:
+        self.link._channel.data_received(b"".join(map(encode, messages)))
+
+    async def preparing(self) -> None:
+        assert await asyncio.to_thread(self.store.begun.wait, WAIT_S)
+
+    async def idle(self) -> None:
+        """Return when nothing is worked on any more."""
+        while (work := self.link._channel._working) is not None:
+            await asyncio.wait([work])
+
+
+@pytest.fixture
+async def worker(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Worker]:
+    made = Worker(monkeypatch)
+    made.begin()
+    yield made
+    made.store.go_on.set()
+    await made.idle()
+    await made.link.close()
+
+
+def batch(offset: int, *numbers: int) -> LogBatch:
+    """Make ACLs of these numbers; the last record has this offset."""
+    values = [
+        encode_record(
+            acl_record(UUID(int=number), allow(ResourceType.TOPIC, f"topic-{number}", AclOperation.READ))
+        )
+        for number in numbers
+    ]
+    return LogBatch(encoded_batch_of(offset - len(values) + 1, 1, 0, values))
+
+
+async def test_a_worker_reports_its_status_and_its_progress_while_it_applies_a_large_batch(
+    worker: Worker,
+) -> None:
+    worker.told(batch(1, 1, 2), batch(2, 3))
+    await worker.preparing()
+    worker.told(Look(7, wants_metrics=True))
+    await worker.writer.heard(WorkerStatus(7, {}, b"page"), Progress(0))
+    # none of it is in force, nor what came behind it
+    assert worker.store.last_offset == -1
+    worker.store.go_on.set()
+    await worker.writer.heard(Applied(1), Applied(2))
+    assert [each for each in worker.writer.said if isinstance(each, Applied)] == [Applied(1), Applied(2)]
+    assert sorted(worker.store.image.acls) == [UUID(int=number) for number in (1, 2, 3)]
+
+
+async def test_a_worker_that_is_fenced_meanwhile_denies_at_once_and_reports_nothing_more(
+    worker: Worker,
+) -> None:
+    worker.told(batch(1, 1, 2))
+    await worker.preparing()
+    worker.told(Fence("late"), batch(2, 3))
+    assert (worker.denied, worker.writer.said[-1]) == (1, Fenced())
+    worker.store.go_on.set()
+    await worker.idle()
+    # what came behind is not even applied
+    assert worker.store.last_offset < 2
+    assert not any(isinstance(each, Applied) for each in worker.writer.said)
+
+
+async def test_the_listeners_open_at_a_position_of_the_log_whenever_the_order_comes(worker: Worker) -> None:
+    worker.told(OpenListeners(2), batch(1, 1, 2), batch(2, 3))
+    await worker.preparing()
+    assert not worker.link.serve.done()
+    worker.store.go_on.set()
+    await worker.link.serve
+    assert worker.store.last_offset >= 2
+
+
+async def test_the_listeners_open_at_once_if_the_position_is_reached(worker: Worker) -> None:
+    worker.told(batch(0, 1))
+    await worker.writer.heard(Applied(0))
+    worker.told(OpenListeners(1))
+    assert not worker.link.serve.done()
+    worker.told(OpenListeners(0))
+    await worker.link.serve
+
+
+async def test_a_worker_that_is_fenced_before_the_position_never_opens_its_listeners(worker: Worker) -> None:
+    worker.told(batch(1, 1, 2), OpenListeners(1), Fence("late"))
+    worker.store.go_on.set()
+    await worker.idle()
+    with pytest.raises(WorkerStartError, match="late"):
+        await worker.link.serve
+    assert worker.denied == 1
+    assert [each for each in worker.writer.said if isinstance(each, Fenced)] == [Fenced()]
+
+
+async def test_the_metadata_is_current_only_once_what_came_before_is_applied(worker: Worker) -> None:
+    worker.told(batch(1, 1, 2), Current(77))
+    await worker.preparing()
+    assert worker.currents == []
+    worker.store.go_on.set()
+    await worker.idle()
+    assert worker.currents == [(77, 1)]
+
+
+async def test_a_large_batch_that_cannot_be_applied_ends_the_worker(worker: Worker) -> None:
+    worker.store.go_on.set()
+    worker.told(batch(1, 1, 1), batch(2, 3))
+    await worker.writer.heard(Fenced())
+    await worker.idle()
+    assert worker.denied == 1
+    assert worker.link.ended_badly
+    assert worker.store.last_offset == -1
+
+
+async def test_a_batch_with_a_wrong_checksum_ends_the_worker(worker: Worker) -> None:
+    data = batch(0, 1).payload
+    worker.told(LogBatch(data[:-1] + bytes([data[-1] ^ 1])))
+    await worker.writer.heard(Fenced())
+    assert worker.link.ended_badly
+
+
+async def test_a_batch_without_an_image_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker(monkeypatch)
+    worker.told(batch(0, 1))
+    await worker.writer.heard(Fenced())
+    with pytest.raises(ChannelError):
+        _ = worker.link.store
+
+
+def creation() -> Forwarded:
+    message = request_codec(ApiKey.CREATE_ACLS, 3).new(creations=[])
+    context = AuthorizableRequestContext(KafkaPrincipal("User", "a"), "127.0.0.1", request_type=30)
+    return Forwarded(ApiKey.CREATE_ACLS, 3, message, context)
+
+
+async def test_a_worker_that_stops_follows_the_log_until_its_clients_have_their_answers(
+    worker: Worker,
+) -> None:
+    # systemd may signal all processes of a node, which is not the second `Stop`
+    worker.link.ended.set()
+    worker.told(Stop(), batch(0, 1))
+    await worker.writer.heard(Applied(0))
+    assert not worker.link.hurried.is_set()
+    change = asyncio.ensure_future(worker.link.submit(creation()))
+    await asyncio.sleep(0)
+    sent = worker.writer.said[-1]
+    assert isinstance(sent, Submit)
+    done = Submitted(response_codec(ApiKey.CREATE_ACLS, 3).new(results=[]), 5)
+    worker.told(answer_of(sent.id, request_of(sent), done))
+    assert await change == done
+    worker.told(Stop())
+    assert worker.link.hurried.is_set()
+    assert worker.denied == 0
+
+
+async def test_a_change_is_not_acknowledged_if_the_writer_is_gone(worker: Worker) -> None:
+    change = asyncio.ensure_future(worker.link.submit(creation()))
+    await asyncio.sleep(0)
+    worker.link._channel.connection_lost(None)
+    with pytest.raises(KafkaApiError):
+        await change
+    with pytest.raises(KafkaApiError):
+        await worker.link.submit(creation())
+
+
+@pytest.mark.parametrize("closes", [False, True])
+async def test_a_worker_that_loses_its_writer_while_it_stops_denies_the_rest(
+    worker: Worker, closes: bool
+) -> None:
+    worker.told(Stop())
+    if closes:
+        worker.link.disconnect()
+    worker.link._channel.connection_lost(None)
+    assert (worker.denied, worker.link.ended_badly) == ((0, False) if closes else (1, True))
