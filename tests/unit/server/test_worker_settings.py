@@ -31,10 +31,10 @@ def test_the_number_of_workers_is_bounded(count: str) -> None:
         settings_from(LEAST | {"kustos.workers": count}, {})
 
 
-def test_a_node_that_follows_a_quorum_is_one_process() -> None:
-    assert settings_from(LEAST | KRAFT | {"kustos.workers": "1"}, {}).workers.count == 1
-    with pytest.raises(SettingsError, match=r"`kustos\.workers` is `2`.*kraft"):
-        settings_from(LEAST | KRAFT | {"kustos.workers": "2"}, {})
+def test_a_node_that_follows_a_quorum_may_have_workers() -> None:
+    for count in (1, 2):
+        found = settings_from(LEAST | KRAFT | {"kustos.workers": str(count)}, {})
+        assert (found.workers.count, found.quorum is not None) == (count, True)
 
 
 def test_a_node_with_an_authorizer_of_somebody_elses_is_one_process() -> None:

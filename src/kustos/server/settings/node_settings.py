@@ -79,7 +79,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
     audit = audit_settings(given)
     quorum = quorum_settings(given, listeners)
     upstream = upstream_settings(given)
-    workers = worker_settings(given, is_quorum=quorum is not None, is_foreign=make_authorizer is not None)
+    workers = worker_settings(given, is_foreign=make_authorizer is not None)
     return KustosSettings(
         **own,
         metadata_directory=_metadata_directory(given),

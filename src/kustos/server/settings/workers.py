@@ -23,9 +23,9 @@ class WorkerSettings:
         1,
         "Workers",
         "The number of processes that serve clients. With 1 the node is one process. With more, one further "
-        "process owns the metadata and serves the admin listeners, metrics and health; the workers share the "
-        "other listeners, and a change is answered when it is in force in all of them. More than 1 needs "
-        "Linux, StandardAuthorizer (or none), and a metadata log of the node's own.",
+        "process writes the metadata log, or follows the quorum, and serves the admin listeners, metrics and "
+        "health; the workers share the other listeners, and a change is answered when it is in force in all "
+        "of them. More than 1 needs Linux, and StandardAuthorizer or none.",
     ).field()
     apply_timeout_ms: int = Setting(
         "kustos.workers.apply.timeout.ms",
@@ -42,19 +42,14 @@ def worker_name(index: int) -> str:
     return f"worker-{index}"
 
 
-def worker_settings(given: GivenSettings, *, is_quorum: bool, is_foreign: bool) -> WorkerSettings:
+def worker_settings(given: GivenSettings, *, is_foreign: bool) -> WorkerSettings:
     """Return the settings; raise `SettingsError` if the other settings exclude several processes.
 
-    `is_quorum`: the node is in cluster mode; `is_foreign`: a custom authorizer decides.
+    `is_foreign`: a custom authorizer decides.
     """
     settings = WorkerSettings(**given.fields(WorkerSettings))
     if settings.count > 1:
         name = f"`kustos.workers` is `{settings.count}`"
-        if is_quorum:
-            raise SettingsError(
-                f"{name}, but with `kustos.metadata.store=kraft` a node is one process; leave it out, and "
-                "run several nodes instead"
-            )
         if is_foreign:
             raise SettingsError(
                 f"{name}, but the processes would not share the state of an authorizer of your own; "
