@@ -378,7 +378,7 @@ class UpstreamLink(asyncio.Protocol):
             self._drain()
             return
         awaited.take(answer or b"")
-        if self._awaited:
+        if self._awaited and self._awaited[-1].state is not SENT:
             self._begin_next()
 
     def until_answered(self) -> asyncio.Future[None] | None:
