@@ -102,7 +102,7 @@ def test_unsigned_tokens_are_believed_only_where_that_is_named(
     }
     settings = KustosSettings(super_users=("tester",), properties=unsecured)
     with KustosNode(tmp_path, kafka.bootstrap, settings) as node:
-        assert "every client may log in as anybody" in (tmp_path / "kustos.log").read_text()
+        assert "every client may log in as any user" in (tmp_path / "kustos.log").read_text()
 
         def java(scope: str) -> dict[str, str]:
             return {

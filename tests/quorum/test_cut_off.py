@@ -41,7 +41,7 @@ def test_while_the_metadata_is_young_it_decides(told: dict[str, Any]) -> None:
 def test_a_change_is_refused_with_a_clear_error(told: dict[str, Any]) -> None:
     code, message = told["created while cut"]
     assert code == REQUEST_TIMED_OUT
-    assert "the metadata quorum did not carry this out within 1500 ms" in message
+    assert "the metadata quorum did not complete the change within 1500 ms" in message
     assert told["seen by super user when old"] == REQUEST_TIMED_OUT
 
 

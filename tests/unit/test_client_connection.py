@@ -184,7 +184,7 @@ async def test_a_cancelled_request_leaves_the_others_their_answers() -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "text"),
     [
-        (describe_answer(77), ProtocolViolationError, "answer 77 came where 1 was due"),
+        (describe_answer(77), ProtocolViolationError, "received answer 77 instead of 1"),
         (struct.pack(">i", -5), ProtocolViolationError, "frame length"),
         (struct.pack(">i", 10_000_000), ProtocolViolationError, "frame length"),
         (struct.pack(">ii", 4, 1), ProtocolViolationError, "ends"),
@@ -229,7 +229,7 @@ async def test_closing_fails_whatever_waits() -> None:
         link.close()
         link.close()
         for task in waiting:
-            with pytest.raises(ConnectionClosedError, match="closed by us"):
+            with pytest.raises(ConnectionClosedError, match="closed by this client"):
                 await task
         await link.wait_closed()
 

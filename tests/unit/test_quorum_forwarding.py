@@ -177,7 +177,8 @@ async def test_a_change_that_nobody_answers_ends_with_its_time(tmp_path: Path) -
         with capture_logs() as logs, pytest.raises(QuorumUnavailableError) as caught:
             await made.forwarder(timeout_ms=300).forward(creation())
     assert str(caught.value) == (
-        "the metadata quorum did not carry this out within 300 ms, it may or may not be done later: " + NOBODY
+        "the metadata quorum did not complete the change within 300 ms, it may still take effect later: "
+        + NOBODY
     )
     assert logs == [
         {"event": "a change failed", "log_level": "warning", "api": "CreateAcls", "reason": NOBODY}
@@ -234,7 +235,7 @@ async def test_what_is_asked_for_the_high_watermark_is_answered_at_once(tmp_path
 async def test_a_change_that_does_not_come_into_force_here_is_not_acknowledged(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         made.controller.envelope = lambda _: enveloped()
-        await unavailable(made, ": what was changed is not in force here yet$", lambda: False)
+        await unavailable(made, ": the change is not in force on this node yet$", lambda: False)
         # it was made but once
         assert made.controller.asked.count(ApiKey.ENVELOPE) == 1
 
@@ -265,12 +266,15 @@ async def test_a_controller_that_takes_no_envelopes_of_ours_is_no_matter_of_time
     [
         (
             lambda: enveloped(correlation_id=42),
-            "an envelope came back with the answer to another request$",
+            "an Envelope contains the answer to another request$",
         ),
-        (lambda: response_codec(ApiKey.ENVELOPE, 0).new(response_data=None), "an envelope came back empty$"),
+        (
+            lambda: response_codec(ApiKey.ENVELOPE, 0).new(response_data=None),
+            "the answer to an Envelope is empty$",
+        ),
         (
             lambda: response_codec(ApiKey.ENVELOPE, 0).new(response_data=b"\x00\x00\x00\x29\xff"),
-            "an envelope came back with what cannot be read: the message ends inside a varint$",
+            "the answer in an Envelope cannot be parsed: the message ends inside a varint$",
         ),
     ],
 )

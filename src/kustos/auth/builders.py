@@ -112,7 +112,7 @@ class ListenerPrincipals:
         return self._built(context)
 
     def of_login(self, client_address: str, mechanism: str, proven: Proven) -> KafkaPrincipal:
-        """Return the principal of a SASL login; the flag of delegation tokens is that of the login."""
+        """Return the principal of a SASL login; its flag of delegation tokens comes from the login."""
         context = SaslAuthenticationContext(
             listener_name=self.listener_name,
             client_address=client_address,

@@ -38,7 +38,7 @@ Handler = TypeVar("Handler", bound=AuthenticateCallbackHandler)
 
 
 class PlainServerCallbackHandler(AuthenticateCallbackHandler):
-    """Says whether a password is that of a user, for PLAIN."""
+    """Checks passwords for PLAIN."""
 
     @abstractmethod
     def authenticate(self, username: str, password: str) -> bool:

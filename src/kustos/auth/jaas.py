@@ -142,7 +142,7 @@ def _entry(first: _Token, tokens: Iterator[_Token]) -> JaasEntry:
         control_flag = ControlFlag((flag.text or "").lower())
     except ValueError:
         raise JaasError(
-            f"at character {flag.position} stands no control flag, "
+            f"there is no control flag at character {flag.position}, "
             "use `required`, `requisite`, `sufficient` or `optional`"
         ) from None
     options: dict[str, str] = {}

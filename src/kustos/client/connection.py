@@ -284,7 +284,9 @@ class KafkaConnection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close now; requests in flight fail with `ConnectionClosedError`. Further calls have no effect."""
-        self._fail(ConnectionClosedError(f"the connection to `{self.host}:{self.port}` was closed by us"))
+        self._fail(
+            ConnectionClosedError(f"the connection to `{self.host}:{self.port}` was closed by this client")
+        )
 
     def release(self) -> asyncio.Transport:
         """Detach the transport for another protocol. No request may be in flight, and this object must not be
@@ -368,7 +370,7 @@ class KafkaConnection(asyncio.Protocol):
         correlation_id, body_at = read_response_header(frame, pending.has_flexible_header)
         if correlation_id != pending.correlation_id:
             raise MalformedMessageError(
-                f"answer {correlation_id} came where {pending.correlation_id} was due"
+                f"received answer {correlation_id} instead of {pending.correlation_id}"
             )
         self._pending.popleft()
         self._slots.release()

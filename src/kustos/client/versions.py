@@ -33,7 +33,7 @@ def read_versions(version: int, body: bytes) -> tuple[int, ApiVersions]:
 def choose_version(upstream: ApiVersions, api_key: int, cap: int | None = None, floor: int = 0) -> int:
     """Return the highest version in `upstream`, in the codecs of kustos, and within `floor`..`cap`.
 
-    Raise `UnsupportedVersionError` where there is none.
+    Raise `UnsupportedVersionError` if there is none.
     """
     ours = codec_versions(api_key)
     theirs = upstream.get(api_key)

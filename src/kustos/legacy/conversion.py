@@ -44,7 +44,7 @@ def _entries(resource: Resource, acl: Acl) -> Iterable[AccessControlEntry]:
 def _check_host(host: str, resource: str) -> None:
     if "/" in host:
         raise LegacyRefusalError(
-            f"host `{host}` of `{resource}` is a range of addresses today and was a text that nobody matches "
+            f"host `{host}` of `{resource}` is a range of addresses now, but matched no client "
             "before, name addresses or `*`"
         )
 

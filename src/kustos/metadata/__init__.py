@@ -1,4 +1,4 @@
-"""Metadata: the log in Kafka's own bytes, the state that it describes, and changes to both."""
+"""Metadata: the log in Kafka's own format, the state that it describes, and changes."""
 
 from typing import Final
 

@@ -1,8 +1,8 @@
-"""Errors of the metadata, with one root."""
+"""Errors of the metadata."""
 
 
 class MetadataError(Exception):
-    """The root of this package's errors; after one the metadata must be treated as unknown."""
+    """The base class of this package's errors; after an error, the metadata must be treated as unknown."""
 
 
 class RecordError(MetadataError):
@@ -14,7 +14,7 @@ class ReplayError(MetadataError):
 
 
 class LogError(MetadataError):
-    """The root of errors of the files."""
+    """The base class of errors of files."""
 
 
 class LogDamagedError(LogError):
@@ -34,7 +34,7 @@ class LogFailedError(LogError):
 
 
 class LogFullError(LogError):
-    """The disk has no room for a change: nothing of it was written, and later changes are tried again."""
+    """The disk is full: nothing of the change was written, and later changes are tried again."""
 
 
 class DirectoryError(LogError):

@@ -234,9 +234,9 @@ class FileSystemStorage:
     def lock(self, path: Path) -> StorageLock:
         """Hold an exclusive lock on this file, created if need be; raise `StorageLockedError`.
 
-        The file's mode becomes 0600, even if it existed. It is a POSIX lock like that of Java's
-        `FileChannel.lock`, so a broker and kustos exclude each other. Such a lock belongs to the process, so
-        this function refuses a second lock on the path within one process.
+        The file's mode becomes 0600, even if it existed. It is a POSIX lock, as in Java's `FileChannel.lock`,
+        so a broker and kustos exclude each other. Such a lock belongs to the process, so this function
+        refuses a second lock on the path within one process.
         """
         return _PosixLock(path)
 

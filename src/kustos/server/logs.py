@@ -78,7 +78,7 @@ class LogLevels:
         return {name: self.level_of(name) for name in (ROOT, *LOGGERS)}
 
     def level_of(self, name: str) -> str:
-        """Return the level in force for a logger; an unknown one has that of `root`."""
+        """Return the level in force for a logger; an unknown logger has the level of `root`."""
         while name not in self._own:
             name = name.rpartition(".")[0] or ROOT
         return self._own[name]

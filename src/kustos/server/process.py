@@ -24,7 +24,7 @@ from kustos.server.settings.workers import worker_name
 from kustos.wire import ApiKey, codec_versions, request_codec, response_codec
 
 JOURNALS: Final = "audit-journals"
-"""The folder of decisions that are not written yet, beside the metadata log."""
+"""The folder of unwritten audit events, next to the metadata log."""
 
 NODE: Final = "node"
 """The name of the journal of a node in one process, or of the process that starts the workers."""
@@ -36,7 +36,7 @@ FIRST_APIS: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUT
 """The first requests of every client."""
 
 VERSIONS: Final = 2
-"""The number of highest versions to prepare: those of today's clients. Each takes some 10 ms."""
+"""The number of highest versions to prepare, which today's clients use. Each takes some 10 ms."""
 
 Waits = Mapping[str, Awaitable[None]] | None
 """Listener name → what it waits for before it opens."""
@@ -69,7 +69,7 @@ WHOLE: Final = NodePart()
 async def open_audit_log(settings: KustosSettings, name: str, cluster_id: str) -> AuditLog:
     """Return the audit log of the process of this name, its sinks opened; raise `AuditError`.
 
-    `cluster_id` is that of the metadata, and of every event.
+    `cluster_id` is the cluster id of the metadata and of every event.
     """
     events = AuditEvents.of_node(settings.node_id, SystemEntropy(), cluster_id)
     rings = _rings(settings, name, events)

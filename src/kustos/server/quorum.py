@@ -1,4 +1,5 @@
-"""Wires cluster mode: the followed store, the gate, the forwarding of changes, and when listeners open."""
+"""Assembles cluster mode: the followed store, the gate, the forwarding of changes, and the time when
+listeners open."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping
@@ -139,7 +140,7 @@ class QuorumSide:
         )
 
     async def stop(self) -> None:
-        """Stop following and close everything; twice is harmless."""
+        """Stop following and close everything; further calls have no effect."""
         if self._has_stopped:
             return
         self._has_stopped = True
@@ -156,6 +157,6 @@ async def _both(first: asyncio.Future[None], second: asyncio.Future[None] | None
 
 
 def _retrieved(future: asyncio.Future[None]) -> None:
-    """Retrieve an exception that nobody else may retrieve."""
+    """Retrieve an exception, so that asyncio does not report it."""
     if not future.cancelled():
         future.exception()

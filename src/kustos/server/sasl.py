@@ -146,8 +146,8 @@ def mechanism_factories(
 
     `image`: returns the current metadata, so a credential is valid when its creation is answered. `tokens`:
     finds delegation tokens. `validate`: validates bearer tokens, if OAUTHBEARER is enabled. `of_operator`:
-    the factories of mechanisms with custom classes. `users`: the users of PLAIN, by default those of these
-    settings. Raise `CredentialsError` if the keytab for GSSAPI has no usable key.
+    the factories of mechanisms with custom classes. `users`: the users of PLAIN, by default the users of
+    these settings. Raise `CredentialsError` if the keytab for GSSAPI has no usable key.
     """
 
     def lookup(user: str, scram_hash: ScramHash) -> ScramCredential | None:

@@ -63,7 +63,7 @@ TLS_KEYS: Final[tuple[Setting[Any], ...]] = (
         "ssl.key.password",
         TEXT,
         None,
-        "The password of the private key: in PEM if it is encrypted, in JKS if it is not that of the store.",
+        "The password of the private key: in PEM if it is encrypted, in JKS if it differs from the store's.",
         secret=True,
     ),
     _key(
@@ -109,7 +109,7 @@ TLS_KEYS: Final[tuple[Setting[Any], ...]] = (
         list_of(),
         None,
         "The accepted cipher suites, by their names in Java. Either all three of TLS 1.3 are among them, or "
-        "none, which switches TLS 1.3 off. Without it, those of OpenSSL.",
+        "none, which switches TLS 1.3 off. The default is OpenSSL's list.",
     ),
     _key(
         "ssl.allow.dn.changes",

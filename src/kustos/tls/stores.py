@@ -73,7 +73,7 @@ def pem(label: str, der: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class KeyStore:
-    """A private key, and its certificates: its own first, then those of the authorities above it."""
+    """A private key and its certificates: its own first, then the authorities above it."""
 
     key: PrivateKeyTypes = field(repr=False)
     chain: tuple[Certificate, ...]

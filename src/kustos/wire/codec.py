@@ -235,7 +235,7 @@ class MessageCodec:
         """Return a function that finds the field `at` of a nested struct and the end of the struct, without
         other checks.
 
-        Arguments and errors are those of a `reader`.
+        Arguments and errors are the same as for a `reader`.
         """
         name = struct_type.__name__
         if f"outline_{name}" not in self._namespace:

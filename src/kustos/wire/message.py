@@ -1,7 +1,7 @@
 """Decoded messages: plain attributes, one generated class per struct.
 
-Fields carry the bare wire value: integers for times and error codes, 16 bytes for a UUID, lists for
-arrays, None for null. The names are those of Kafka's schemas in snake case, without `_ms`.
+Fields carry the bare wire value: integers for times and error codes, 16 bytes for a UUID, lists for arrays,
+None for null. The names come from Kafka's schemas, in snake case and without `_ms`.
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self

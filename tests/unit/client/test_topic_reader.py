@@ -314,10 +314,12 @@ async def test_a_closed_reader_fails_what_is_in_flight_and_opens_nothing_anew() 
         await arrived.wait()
         await reader.close()
         await reader.close()
-        with pytest.raises(ConnectionClosedError, match="was closed by us"):
+        with pytest.raises(ConnectionClosedError, match="was closed by this client"):
             await in_flight
         for ask in (reader.fetch(0, 0), reader.describe(), reader.end_offsets([0])):
-            with pytest.raises(ConnectionClosedError, match="the reader of topic `news` was closed by us"):
+            with pytest.raises(
+                ConnectionClosedError, match="the reader of topic `news` was closed by this client"
+            ):
                 await ask
         over.set()
     assert len(peer.requests(ApiKey.METADATA)) == 1

@@ -98,8 +98,8 @@ def test_a_host_that_would_become_a_range_is_refused_with_its_resource() -> None
     with pytest.raises(LegacyRefusalError) as raised:
         single_of(binding)
     assert str(raised.value) == (
-        "host `10.0.0.0/8` of `TOPIC:LITERAL:orders` is a range of addresses today and was a text that "
-        "nobody matches before, name addresses or `*`"
+        "host `10.0.0.0/8` of `TOPIC:LITERAL:orders` is a range of addresses now, but matched no "
+        "client before, name addresses or `*`"
     )
 
 

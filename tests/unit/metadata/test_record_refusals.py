@@ -58,7 +58,7 @@ def feature(name: bytes) -> bytes:
             "a string in a metadata record has 32768 bytes, 32767 are allowed",
         ),
         (feature(b"\x02x") + b"\x00\x00", "a metadata record has 2 bytes too many"),
-        (feature(b"\x02x")[:-1] + b"\x01\x00\x01x", "a metadata record has a tagged field that nobody knows"),
+        (feature(b"\x02x")[:-1] + b"\x01\x00\x01x", "a metadata record has an unknown tagged field"),
         (
             b"\x01\x0c\x01",
             "a metadata record has kind 12 in version 1, which is not known here; a newer Kafka may have "
@@ -69,7 +69,7 @@ def feature(name: bytes) -> bytes:
             "a metadata record has kind 127 in version 0, which is not known here; a newer Kafka may have "
             "written it",
         ),
-        (b"\x01\x17\x00\x01\x01\x02\x02x", "a metadata record has a tagged field that nobody knows"),
+        (b"\x01\x17\x00\x01\x01\x02\x02x", "a metadata record has an unknown tagged field"),
         (b"\x01\x17\x00\x01\x00\x03\x02x\x00", "a metadata record has 1 bytes too many"),
         (
             b"\x01\x0a\x00\x02a\x02b\x00",
@@ -150,7 +150,7 @@ def test_voters_of_a_later_version_come_with_their_directories() -> None:
     [
         (2, b"\x00\x00\x00\x00\x00\x01\x00", "a control record has null in a list that cannot be null"),
         (3, b"\x00\x00" + bytes(7), "a metadata record ends inside a field"),
-        (4, b"\x00\x00\x01\x00\x00", "a metadata record has a tagged field that nobody knows"),
+        (4, b"\x00\x00\x01\x00\x00", "a metadata record has an unknown tagged field"),
         (4, b"\x00\x00\x00\x00", "a metadata record has 1 bytes too many"),
         (6, b"\x00\x00\x00", "a control record has null in a list that cannot be null"),
     ],

@@ -132,7 +132,7 @@ def test_unsecured_tokens_are_taken_only_where_their_validator_is_named_and_warn
     }
     settings = settings_from(keys, {})
     assert oauth_of(settings) == UnsecuredTokenRules(required_scopes=("a", "b"))
-    assert any("every client may log in as anybody" in warning for warning in settings.warnings)
+    assert any("every client may log in as any user" in warning for warning in settings.warnings)
     wrong = f'{LOGIN_MODULE} required unsecuredValidatorAllowableClockSkewMs="x";'
     with pytest.raises(SettingsError, match="unsecuredValidatorAllowableClockSkewMs"):
         settings_from(keys | {OWN + "sasl.jaas.config": wrong}, {})

@@ -26,7 +26,7 @@ FIELD_BYTES_MAX: Final = 32_767
 
 @unique
 class AclForm(StrEnum):
-    """A text form of a set of ACLs; the values are those of `--form`."""
+    """A text format of ACLs; the values are the values of `--form`."""
 
     KAFKA_ACLS = "kafka-acls"
     JSON = "json"

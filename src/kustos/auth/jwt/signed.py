@@ -117,7 +117,7 @@ def _header(parts: TokenParts) -> tuple[str, str | None]:
         raise TokenError("it has critical headers, which are not supported")
     content_type = parts.header.get("cty")
     if isinstance(content_type, str) and content_type.lower().removeprefix("application/") == "jwt":
-        raise TokenError("it holds another token, which is not supported")
+        raise TokenError("it contains a nested token, which is not supported")
     return algorithm, key_id
 
 
@@ -137,7 +137,7 @@ def _accepted(parts: TokenParts, rules: TokenClaimRules, now_s: int) -> Accepted
         raise TokenError("its issuer is not the expected one")
     name = (parts.text_of(rules.sub_claim_name) or "").strip(BLANKS)
     if not name:
-        raise TokenError(f"the claim `{rules.sub_claim_name}` names nobody")
+        raise TokenError(f"the claim `{rules.sub_claim_name}` is missing or empty")
     scopes = _scopes(parts.claims.get(rules.scope_claim_name), rules.scope_claim_name)
     return AcceptedToken(name, expires_s * 1000, scopes)
 
@@ -176,7 +176,7 @@ def _scopes(claim: Any, name: str) -> frozenset[str]:
     if not isinstance(claim, list):
         return frozenset()
     if not _is_texts(claim):
-        raise TokenError(f"the claim `{name}` holds what is not text")
+        raise TokenError(f"the claim `{name}` contains a value that is not text")
     scopes = [text.strip(BLANKS) for text in claim]
     if not all(scopes) or len(set(scopes)) != len(scopes):
         raise TokenError(f"the claim `{name}` has an empty scope, or one twice")

@@ -76,7 +76,7 @@ def _name(parts: TokenParts, claim: str) -> str:
         raise TokenError("it has a signature, or another algorithm than `none`")
     name = parts.text_of(claim)
     if name is None or not name.strip(BLANKS):
-        raise TokenError(f"the claim `{claim}` names nobody")
+        raise TokenError(f"the claim `{claim}` is missing or empty")
     return name
 
 

@@ -277,7 +277,7 @@ class GssapiClient:
                 self._awaits = _Awaits.NOTHING
                 return None
             case _:
-                raise SaslClientError("the server goes on after GSSAPI has ended")
+                raise SaslClientError("the server continues after GSSAPI has ended")
 
     def _establish(self, token: bytes) -> bytes:
         import gssapi
@@ -288,7 +288,7 @@ class GssapiClient:
                 raise SaslClientError("the server did not prove who it is")
             self._awaits = _Awaits.OFFER
         elif not answer:
-            raise SaslClientError("the server's GSSAPI token leads nowhere")
+            raise SaslClientError("the server's GSSAPI token does not continue the exchange")
         return answer or b""
 
     def _choose(self, offer: bytes) -> bytes:

@@ -139,7 +139,7 @@ class OAuthBearerServer:
             reasons = "; ".join(f"{key}: {reason}" for key, reason in invalid.items())
             raise SaslAuthenticationError(
                 f"Authentication failed: {len(invalid)} extensions are invalid! They are: {reasons}",
-                f"extensions beside the token are not allowed: {', '.join(invalid)}",
+                f"extensions are not allowed for this token: {', '.join(invalid)}",
             )
         return Proven(b"", name, outcome.expires_at_ms)
 
@@ -185,7 +185,7 @@ class OAuthBearerClient:
         Raise `SaslClientError` if the server continues after either.
         """
         if self._complete or self._refused:
-            raise SaslClientError("the server goes on after OAUTHBEARER has ended")
+            raise SaslClientError("the server continues after OAUTHBEARER has ended")
         if token:
             self._refused = True
             return _CONTROL_A

@@ -154,5 +154,5 @@ class PlainClient:
     def respond(self, token: bytes) -> None:
         """Accept the server's empty token; raise `SaslClientError` if it is not empty."""
         if token or self._complete:
-            raise SaslClientError("the server goes on after PLAIN has ended")
+            raise SaslClientError("the server continues after PLAIN has ended")
         self._complete = True

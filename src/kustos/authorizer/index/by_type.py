@@ -25,7 +25,7 @@ def decide_by_type(
 ) -> Decision | None:
     """Return the decision and an ACL that is its reason, None if no ACL allows.
 
-    `own` is the node of the principal on the type, `every` that of `User:*`.
+    `own` is the node of the principal on the type, `every` the node of `User:*`.
     """
     keeper = own or every
     if keeper is None:

@@ -87,7 +87,7 @@ EntryOrder = tuple[int, str, str, int]
 
 
 def entry_order(binding: AclBinding) -> EntryOrder:
-    """Return the sort key of a binding among those of its pattern, as in `StandardAcl.compareTo`.
+    """Return the sort key of a binding within its pattern, as in `StandardAcl.compareTo`.
 
     Java sorts text by UTF-16 code unit and Python by code point; the order differs only between two non-ASCII
     texts, and at most one of two bindings that match one question has such a text.

@@ -47,7 +47,7 @@ class PrefixCell(PatternCell):
         self.forget()
 
     def chain(self) -> Iterator["PrefixCell"]:
-        """Yield this cell and those of all shorter prefixes, longest first (Kafka's order)."""
+        """Yield this cell and the cells of all shorter prefixes, longest first (Kafka's order)."""
         cell: PrefixCell | None = self
         while cell is not None:
             yield cell
@@ -74,8 +74,8 @@ class PrefixCell(PatternCell):
 class LiteralCell(PatternCell):
     """A cell of a LITERAL pattern, which caches the longest prefix of its name.
 
-    `prefix` is valid while `stamp` equals that of the node's prefix table: a search is expensive, and changes
-    of prefixes are far less frequent than questions.
+    `prefix` is valid while `stamp` equals the stamp of the node's prefix table: a search is expensive, and
+    changes of prefixes are far less frequent than questions.
     """
 
     __slots__ = ("prefix", "stamp")

@@ -90,7 +90,7 @@ class TicketSource:
         except CredentialsError as error:
             principal = self._settings.principal
             who = "the owner of the ticket cache" if principal is None else f"`{principal}`"
-            LOG.warning("no Kerberos ticket was got", who=who, reason=str(error))
+            LOG.warning("could not get a Kerberos ticket", who=who, reason=str(error))
             raise AuthenticationFailedError(f"cannot log in to Kerberos as {who}: {error}") from None
         if is_renewal:
             LOG.info(

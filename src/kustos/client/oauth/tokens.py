@@ -71,7 +71,7 @@ class TokenSource:
         try:
             return await self._attempts()
         except EndpointError as error:
-            LOG.warning("no token was got", url=self._settings.endpoint.url, reason=str(error))
+            LOG.warning("could not get a token", url=self._settings.endpoint.url, reason=str(error))
             failure = CannotConnectError if error.may_pass else AuthenticationFailedError
             raise failure(f"cannot get a token: {error}") from None
 

@@ -98,7 +98,7 @@ def answer_in(envelope: Message, forwarded: Forwarded) -> Message:
     """Return the answer in an Envelope response; raise `ProtocolViolationError`."""
     data = envelope.response_data
     if data is None:
-        raise ProtocolViolationError("an envelope came back empty")
+        raise ProtocolViolationError("the answer to an Envelope is empty")
     codec = response_codec(forwarded.api_key, forwarded.api_version)
     try:
         correlation_id, body_at = read_response_header(
@@ -106,9 +106,9 @@ def answer_in(envelope: Message, forwarded: Forwarded) -> Message:
         )
         message = codec.decode(data, body_at).message
     except MalformedMessageError as error:
-        raise ProtocolViolationError(f"an envelope came back with what cannot be read: {error}") from error
+        raise ProtocolViolationError(f"the answer in an Envelope cannot be parsed: {error}") from error
     if correlation_id != forwarded.context.correlation_id:
-        raise ProtocolViolationError("an envelope came back with the answer to another request")
+        raise ProtocolViolationError("an Envelope contains the answer to another request")
     return message
 
 
@@ -166,8 +166,8 @@ class ControllerForwarder:
                 return course.unready
             LOG.warning("a change failed", api=api_name(forwarded.api_key), reason=course.reason)
             raise QuorumUnavailableError(
-                f"the metadata quorum did not carry this out within {self._timeout_ms} ms, it may or may not "
-                f"be done later: {course.reason}"
+                f"the metadata quorum did not complete the change within {self._timeout_ms} ms, it may still "
+                f"take effect later: {course.reason}"
             ) from None
 
     async def _carried_out(self, forwarded: Forwarded, course: "_Course") -> Message:
@@ -216,7 +216,7 @@ class ControllerForwarder:
                 return task.result()
         finally:
             task.cancel()
-        raise ClientError(f"`{address}` leads the quorum no more")
+        raise ClientError(f"`{address}` no longer leads the quorum")
 
     async def _catch_up(self) -> None:
         """Return when all currently committed records are applied on this node."""
@@ -229,7 +229,7 @@ class ControllerForwarder:
         await self._follower.applied(fetched.high_watermark)
         if not self._is_in_force():
             # the authorizer is still loading a large set of ACLs
-            raise ClientError("what was changed is not in force here yet")
+            raise ClientError("the change is not in force on this node yet")
 
     async def _leader(self) -> tuple[KafkaConnection, Address]:
         leader = self._store.machine.leader

@@ -87,7 +87,7 @@ class TopicCluster:
 
     def _require_open(self) -> None:
         if self.is_closed:
-            raise ConnectionClosedError(f"the reader of topic `{self._topic}` was closed by us")
+            raise ConnectionClosedError(f"the reader of topic `{self._topic}` was closed by this client")
 
     async def close(self) -> None:
         """Close all connections, for good."""

@@ -26,7 +26,7 @@ _MOST_DOUBLINGS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchLimits:
-    """Limits of reading a topic. Times in milliseconds, sizes in bytes; those of _MAY_BE_0 may be 0."""
+    """Limits of reading a topic. Times in milliseconds, sizes in bytes; limits in _MAY_BE_0 may be 0."""
 
     max_wait_ms: int = 500
     """The time that a broker waits for records before it answers a fetch: Kafka's default."""

@@ -1,7 +1,7 @@
 """Matches many filters against the ACLs of an image: in one walk, or none if each names one ACL.
 
-The filters of a request are grouped by their texts and looked up by those of each ACL, so ten thousand
-filters cost hardly more than one, except for their matches. The remaining comparison, of the four codes, is
+The filters of a request are grouped by their texts and looked up by the texts of each ACL, so ten thousand
+filters cost little more than one, except for their matches. The remaining comparison, of the four codes, is
 cached.
 """
 

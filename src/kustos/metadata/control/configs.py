@@ -234,7 +234,7 @@ def _together_error(name: str, values: Mapping[str, str | None], rules: ConfigRu
 
 
 def dynamic_values(image: MetadataImage, node_id: int, names: Sequence[str]) -> dict[str, str]:
-    """Return these settings as the log has them: the node's own value overrides that of all nodes."""
+    """Return these settings as the log has them: the node's own value overrides the value for all nodes."""
     everywhere = image.configs_of(ConfigResourceType.BROKER, CLUSTER_WIDE)
     own = image.configs_of(ConfigResourceType.BROKER, str(node_id))
     return {name: value for name, value in (everywhere | own).items() if name in names}

@@ -130,7 +130,7 @@ class TokenCredentials:
         self._kept: OrderedDict[tuple[str, ScramMechanism], ScramCredential] = OrderedDict()
 
     def known(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
-        """Return the credential that was kept, else one that nobody can prove; both have the id's salt."""
+        """Return the cached credential, else one that no proof matches; both have the id's salt."""
         salt = self._secret.salt(token_id, mechanism)
         nobodys = ScramCredential(salt, *self._nobodys[mechanism], MIN_ITERATIONS)
         key = (token_id, mechanism)
@@ -146,7 +146,7 @@ class TokenCredentials:
         return scram_credential(mechanism, self._secret.password(token_id), salt, MIN_ITERATIONS)
 
     def keep(self, token_id: str, mechanism: ScramMechanism, credential: ScramCredential) -> None:
-        """Keep the credential of a token that exists: whoever makes up ids must push none out."""
+        """Cache the credential of an existing token: invented ids must not evict credentials."""
         self._kept.pop((token_id, mechanism), None)
         if len(self._kept) >= CREDENTIALS_KEPT_MAX:
             self._kept.popitem(last=False)

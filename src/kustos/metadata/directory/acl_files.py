@@ -1,7 +1,7 @@
 """Reads ACLs from Kafka's own files, and writes them as a snapshot that Kafka reads.
 
 A snapshot (`.checkpoint`) is complete by itself. So is a log segment from offset 0 (`.log`) if a real Kafka
-wrote it; kustos writes the initial records to a snapshot beside it, so a single segment whose first record
+wrote it; kustos writes the initial records to a separate snapshot, so a single segment whose first record
 does not set metadata.version is refused.
 """
 

@@ -45,7 +45,7 @@ from kustos.runtime import (
 from kustos.wire import new_uuid, uuid_of_text, uuid_text
 
 DECOY_SECRET_FILE: Final = "kustos.secret"  # noqa: S105  # its name
-"""The file beside `meta.properties` with the secret for the decoy salts of unknown SCRAM users."""
+"""The file next to `meta.properties` with the secret for the decoy salts of unknown SCRAM users."""
 DECOY_SECRET_SIZE_BYTES: Final = 32
 
 

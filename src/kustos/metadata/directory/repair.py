@@ -1,8 +1,8 @@
-"""Repair of a damaged log: keep everything whole before the damage, set the rest aside.
+"""Repair of a damaged log: keeps the complete batches before the damage, and saves the rest in files.
 
 The newest readable snapshot and the log after it remain, up to the first batch that does not follow.
-Everything later is dropped, acknowledged or not, and so are references to it in the small files beside the
-log. No byte is lost: the cut parts are saved in files beside the log. Records that can be read but not
+Everything later is dropped, acknowledged or not, and so are references to it in the small files next to the
+log. No byte is lost: the cut parts are saved in files next to the log. Records that can be read but not
 applied are not damage of the files: nothing is cut because of them.
 """
 
@@ -43,7 +43,7 @@ class Repair:
     reason: str
     end_offset: int
     known_end_offset: int | None
-    """The end of the log according to the files beside it."""
+    """The end of the log according to the files next to it."""
     last_segment: int
     cuts: tuple[Cut, ...]
 
@@ -105,7 +105,7 @@ def carry_out(repair: Repair, storage: Storage) -> None:
 
 
 def _forget(repair: Repair, partition: Path, storage: Storage) -> None:
-    """Remove references to dropped parts from the files beside the log."""
+    """Remove references to dropped parts from the files next to the log."""
     epochs = tuple(each for each in _epochs_of(partition, storage) if each[1] < repair.end_offset)
     storage.write(partition / layout.LEADER_EPOCH_CHECKPOINT, layout.encode_epochs(epochs))
     storage.write(partition / layout.RECOVERY_POINT, layout.encode_recovery_point(repair.end_offset))
@@ -121,7 +121,7 @@ def _epochs_of(partition: Path, storage: Storage) -> tuple[tuple[int, int], ...]
 
 
 def _knows_too_much(repair: Repair, partition: Path, storage: Storage) -> bool:
-    """Return whether a file beside the log is malformed, or refers to a missing part."""
+    """Return whether a file next to the log is malformed, or refers to a missing part."""
     path = partition / layout.ACTIVE_SEGMENT
     try:
         begun_epochs(partition, storage)

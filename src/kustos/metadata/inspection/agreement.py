@@ -1,4 +1,4 @@
-"""Whether what lies beside a log agrees with it: a snapshot, and the leader-epoch-checkpoint.
+"""Compares a log with its snapshot and its leader-epoch-checkpoint.
 
 A snapshot must equal the log that it replaces. The checkpoint lists epochs with their first offsets: leaders
 use it to show followers where their logs diverge (KIP-595), and a starting kustos to detect that the log lost
@@ -19,7 +19,7 @@ remain."""
 def first_difference(of_log: MetadataImage, of_snapshot: MetadataImage) -> str | None:
     """Return one difference for an operator, without secrets; None if both are equivalent.
 
-    Compares ACLs, SCRAM credentials, delegation tokens, features, and settings except those of topics.
+    Compares ACLs, SCRAM credentials, delegation tokens, features, and settings except settings of topics.
     """
     for what, logged, kept in _parts(of_log, of_snapshot):
         for key in logged:

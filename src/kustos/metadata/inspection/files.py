@@ -50,7 +50,7 @@ class MetadataFile:
 def begins_itself(data: bytes) -> bool:
     """Return whether a segment from offset 0 has the log's beginning: its first record sets metadata.version.
 
-    Up to 4.3, Kafka copied the initial records from beside the log into it. Otherwise a snapshot precedes
+    Up to 4.3, Kafka copied the initial records into it from a separate file. Otherwise a snapshot precedes
     offset 0, and without it the state at offset 0 is unknown.
     """
     position = 0

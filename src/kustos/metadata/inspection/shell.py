@@ -1,7 +1,7 @@
 """A shell over a tree of metadata, without a terminal: command lines in, lines of text out.
 
-`COMMANDS` is the whole language. Paths are those of a file system: `/` is the root, `..` the folder above,
-`*`, `?` and `[...]` match parts of names. A slash in a name is written `%2F`.
+`COMMANDS` is the whole language. Paths have file system syntax: `/` is the root, `..` the folder above, `*`,
+`?` and `[...]` match parts of names. A slash in a name is written `%2F`.
 """
 
 import json

@@ -1,9 +1,9 @@
 """Records for display: Kafka's names of kinds and fields, and no secrets.
 
-The names are those of `kafka-dump-log --cluster-metadata-decoder`. Unlike there, login secrets are never
-shown: salts, stored keys and server keys of SCRAM credentials, and values of dynamic broker settings, some of
-which are passwords. (No record holds the HMAC of a delegation token.) Opaque kinds are shown by name and
-size, unknown kinds and versions by number and size.
+The names are the same as in `kafka-dump-log --cluster-metadata-decoder`. Unlike that tool, kustos never shows
+login secrets: salts, stored keys and server keys of SCRAM credentials, and values of dynamic broker settings,
+some of which are passwords. (No record holds the HMAC of a delegation token.) Opaque kinds are shown by name
+and size, unknown kinds and versions by number and size.
 """
 
 import json
@@ -223,7 +223,7 @@ def _field_name(name: str) -> str:
 
 def _field_value(value: Any) -> Any:
     if isinstance(value, bytes):
-        # the only byte strings in the records read here are those of credentials
+        # only credentials have byte strings in these records
         return REDACTED
     if isinstance(value, UUID):
         return uuid_text(value)

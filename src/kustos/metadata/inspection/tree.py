@@ -63,7 +63,7 @@ def node_name(text: str) -> str:
 
 
 def tree_of(image: MetadataImage, version: str) -> Folder:
-    """Return the root of an image's tree; `version` is that of the program."""
+    """Return the root of an image's tree; `version` is the version of the program."""
     return _folder(
         {
             "acl": _folder(

@@ -1,7 +1,8 @@
 """The names and small text files of a metadata log directory, as Kafka lays them out.
 
-`<metadata.log.dir>/meta.properties` identifies the cluster and node; `__cluster_metadata-0/` beside it holds
-segments (`%020d.log`), snapshots (`%020d-%010d.checkpoint`: end offset, epoch) and three small files.
+`<metadata.log.dir>/meta.properties` identifies the cluster and node; `__cluster_metadata-0/` next to it
+contains segments (`%020d.log`), snapshots (`%020d-%010d.checkpoint`: end offset, epoch) and three small
+files.
 """
 
 import json

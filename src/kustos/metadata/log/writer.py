@@ -276,7 +276,8 @@ class LogWriter:
             self._active.first_timestamp_ms = None
 
     def _roll(self, base_offset: int) -> None:
-        """Begin a new segment; without a file descriptor or room, continue the old one and retry later."""
+        """Begin a new segment; without a file descriptor or free disk space, continue the old one and retry
+        later."""
         path = self._partition / layout.segment_name(base_offset)
         try:
             file = self._storage.open_append(path)

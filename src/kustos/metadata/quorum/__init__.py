@@ -1,4 +1,4 @@
-"""Following Kafka's own metadata quorum: the observer's machine, without IO (KIP-595, KIP-630, KIP-853)."""
+"""The state machine of an observer of Kafka's metadata quorum, without IO (KIP-595, KIP-630, KIP-853)."""
 
 from kustos.metadata.quorum.answers import FETCH_VERSIONS, read_fetch
 from kustos.metadata.quorum.committed_image import CommittedImage, SnapshotLoad

@@ -77,7 +77,7 @@ class EpochEnd:
 
 @dataclass(frozen=True, slots=True)
 class ControllerAnswer:
-    """A parsed answer of a controller. Of the last fields only those of the event are set."""
+    """A parsed answer of a controller. Of the last fields, only the fields of the event are set."""
 
     event: Event
     error: int = 0
@@ -101,7 +101,8 @@ def fetch_request(
     high_watermark: int,
     max_wait_ms: int,
 ) -> Message:
-    """Return a Fetch of the metadata log from `offset` on; `last_epoch` is that of the batch before it."""
+    """Return a Fetch of the metadata log from `offset` on; `last_epoch` is the epoch of the batch before
+    it."""
     topic = codec.struct("FetchTopic")
     partition = codec.struct("FetchPartition").fit(
         partition=0,

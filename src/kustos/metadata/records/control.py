@@ -15,7 +15,7 @@ from kustos.wire import CONTROL_BIT, Record, RecordBatch, uvarint
 
 @dataclass(frozen=True, slots=True)
 class LeaderChange:
-    """An epoch begins; voters and those of them that granted their vote, by id.
+    """An epoch begins, with the ids of the voters and of the voters that granted their vote.
 
     In version 1 each id has its directory; the ids alone are kept here, in the order of the record.
     """

@@ -94,7 +94,7 @@ class FieldReader:
         found = self.tags()
         data = [data for tag, data in found if tag == known]
         if len(data) > 1 or (len(data) < len(found) and not self._passes_unknown_tags):
-            raise RecordError("a metadata record has a tagged field that nobody knows")
+            raise RecordError("a metadata record has an unknown tagged field")
         return data[0] if data else None
 
     def end(self) -> None:

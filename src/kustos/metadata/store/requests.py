@@ -73,7 +73,7 @@ StoreRequest = (
 
 
 def written(results: tuple[Any, ...], change_offset: int) -> tuple[Any, ...]:
-    """Return the results of a request, with `change_offset` set in those of ACLs."""
+    """Return the results of a request, with `change_offset` set in results for ACLs."""
     return tuple(_written(result, change_offset) for result in results)
 
 

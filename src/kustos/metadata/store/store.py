@@ -210,7 +210,7 @@ class MetadataStore:
         """Execute requests in order with one write and one fsync; return the results of each.
 
         Each request sees the effects of those before it, and its records are one atomic batch. Raises
-        `LogFullError` if the disk has no room: then none of them was carried out. Raises `LogFailedError` if
+        `LogFullError` if the disk is full: then none of them was carried out. Raises `LogFailedError` if
         durability is uncertain: then none of them is acknowledged, nor anything later, until the store is
         reopened.
         """

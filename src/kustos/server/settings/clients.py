@@ -214,7 +214,7 @@ def token_mechanism(
     for listener in listeners:
         if listener.sasl is None and not listener.is_controller:
             given.warnings.append(
-                f"clients of the listener `{listener.name}` that show no certificate are turned away: "
-                f"`{key}` is `token`, and there is nobody that brokers could see"
+                f"clients of the listener `{listener.name}` that show no certificate are refused: "
+                f"`{key}` is `token`, and these clients have no name for a token"
             )
     return given.require(UPSTREAM_TOKEN_MECHANISM)

@@ -1,6 +1,6 @@
 """Values kept elsewhere: `${env:NAME}`, `${file:/path}` and `${file:/path:key}`.
 
-The syntax is that of Kafka's `ConfigProvider`s (KIP-297), without `config.providers`. References are resolved
+The syntax comes from Kafka's `ConfigProvider`s (KIP-297), without `config.providers`. References are resolved
 once, so a secret is never parsed for further references. Errors name the variable or the file, never its
 content.
 """

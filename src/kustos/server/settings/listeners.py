@@ -68,7 +68,7 @@ CONTROLLER_LISTENER_NAMES: Final[Setting[tuple[str, ...]]] = Setting(
     list_of(),
     (),
     "Listeners",
-    "The admin listeners: those of `listeners` that answer about this node itself, as Kafka's controllers do "
+    "The admin listeners: listeners that answer requests about this node itself, as Kafka's controllers do "
     "(features, quorum, its own settings, and requests in an Envelope), and forward nothing upstream.",
 )
 _PORT: Final = whole_number(1, 65535)
@@ -118,7 +118,7 @@ PROXY_PROTOCOL: Final = Setting(
     False,
     "Listeners",
     "Whether load balancers before the listener send the PROXY protocol (version 1 or 2), so that hosts in "
-    "ACLs and audit events are those of clients.",
+    "ACLs and audit events are the hosts of clients.",
     scope=Scope.LISTENER,
     since="0.2.0",
 )
@@ -437,8 +437,8 @@ def _proxies(given: GivenSettings, listener: str) -> tuple[Network, ...] | None:
     proxies = given.require(PROXY_ADDRESSES, listener)
     if not proxies:
         raise SettingsError(
-            f"listener `{listener}` takes the PROXY protocol from nobody, list the addresses of its "
-            f"balancers in `{listener_key('kustos.proxy.protocol.addresses', listener)}`"
+            f"listener `{listener}` accepts the PROXY protocol from no address, list the addresses "
+            f"of its balancers in `{listener_key('kustos.proxy.protocol.addresses', listener)}`"
         )
     for network in proxies:
         if not network.prefixlen:

@@ -131,8 +131,8 @@ class KustosSettings:
         None,
         "Authorization",
         "Candidate ACLs: a file in any form that `kustos acls convert` reads, a snapshot, or a directory "
-        "with a metadata log. They are evaluated beside the ACLs in force, without effect; where they decide "
-        "otherwise, the audit event says so. Read again by each SIGHUP.",
+        "with a metadata log. They are evaluated in addition to the ACLs in force, but not enforced; an "
+        "audit event shows each different decision. SIGHUP reads them again.",
         takes_effect=TakesEffect.RELOAD,
         since="0.2.0",
     ).optional_field()

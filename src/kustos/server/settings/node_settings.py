@@ -134,7 +134,7 @@ def _authorization_enabled(given: GivenSettings, listeners: tuple[ListenerSettin
     concerned = [each.name for each in listeners if each.mode is not AuthorizationMode.OFF]
     if not class_name and concerned:
         raise SettingsError(
-            "`authorizer.class.name` is empty, which would allow everybody everything on listener "
+            "`authorizer.class.name` is empty, which would allow every client everything on listener "
             f"`{concerned[0]}`; leave it out, or set `kustos.authorization.mode=off` as well to confirm that"
         )
     if not concerned and class_name and AUTHORIZER_CLASS.name in given.values:

@@ -81,7 +81,7 @@ def oauth_settings(
     key, handler = _own(given, SERVER_CALLBACK_HANDLER_CLASS, listener)
     if handler == UNSECURED_HANDLER:
         given.warnings.append(
-            f"listener `{listener}` takes tokens without a signature: every client may log in as anybody. "
+            f"listener `{listener}` takes tokens without a signature: every client may log in as any user. "
             f"Set `{key}={SIGNED_HANDLER}`"
         )
         try:
@@ -112,7 +112,7 @@ def _jwks(given: GivenSettings, listener: str, jaas: JaasEntry | None) -> JwksSe
     url = checked_url(text, key, frozenset(allowed))
     if url.lower().startswith("http:"):
         given.warnings.append(
-            f"`{key}` is not encrypted: whoever can answer in the provider's place can log in as anybody"
+            f"`{key}` is not encrypted: an attacker who can answer as the provider can log in as any user"
         )
     return JwksSettings(
         ProviderEndpoint(url), tls=_tls(listener, jaas), **given.fields(JwksSettings, listener, OAUTHBEARER)

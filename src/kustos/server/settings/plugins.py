@@ -134,7 +134,7 @@ LOGIN_CLASS: Final[Setting[str]] = Setting(
     Kind("string", "the name of a login of Kafka's, or nothing", _read_login),
     None,
     "SASL",
-    "In Kafka the class of a listener's own login. There is none here: any but Kafka's is refused.",
+    "In Kafka, the class of a listener's own login. kustos does not support it and accepts only Kafka's own.",
     scope=Scope.MECHANISM,
     since="0.2.0",
 )

@@ -189,7 +189,7 @@ _MECHANISM_PREFIXES: Final = frozenset(mechanism.lower() for mechanism in LOGIN_
 
 
 def _mechanism_prefixes(table: Mapping[str, Setting[Any]], properties: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of mechanisms that may precede settings: those of kustos and of the file."""
+    """Return the names of mechanisms that may precede settings: the names of kustos and of the file."""
     own = {
         name.strip().lower()
         for key, text in properties.items()

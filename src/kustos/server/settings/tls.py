@@ -37,7 +37,7 @@ SSL_ENGINE_FACTORY_CLASS: Final = Setting(
     Kind("string", f"`{ENGINE_FACTORIES[1]}`, or nothing", _read_engine_factory),
     "",
     "Listeners",
-    "In Kafka a class that makes TLS engines. There is none here: any but Kafka's own is refused.",
+    "In Kafka, a class that creates TLS engines. kustos does not support it and accepts only Kafka's own.",
     scope=Scope.LISTENER,
     since="0.2.0",
 )

@@ -36,7 +36,7 @@ from kustos.server.settings.node import KustosSettings
 LOG: Final = structlog.get_logger("kustos.server")
 
 DIRECTORY_NAME: Final = "workers"
-"""The directory of the workers' socket: beside the segments, where Kafka's own tools ignore directories."""
+"""The directory of the workers' socket, next to the segments, where Kafka's own tools ignore directories."""
 
 WORKER_MODULE: Final = "kustos.server.workers.process"
 

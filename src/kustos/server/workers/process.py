@@ -39,7 +39,7 @@ ARGUMENTS: Final = 2
 
 
 def worker_settings_of(properties: Mapping[str, str], index: int) -> KustosSettings:
-    """Return the settings of a worker: those of the node, with audit files of its own, and no HTTP."""
+    """Return the settings of a worker: the node's settings with separate audit files and without HTTP."""
     settings = settings_from(properties, os.environ)
     audit = settings.audit
     if audit.json_directory is not None:

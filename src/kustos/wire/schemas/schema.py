@@ -2,7 +2,8 @@
 
 One line for each struct of all versions of a message, the message itself first: its name, then its fields as
 `name:type`, which may continue in further lines. `[T]` is an array, `?` may be null, `=d` is the default if
-it is not that of the type, `#n` is the tag, and `@3-`, `@-5` or `@3-5` are the versions that have the field.
+it differs from the type's default, `#n` is the tag, and `@3-`, `@-5` or `@3-5` are the versions that have the
+field.
 """
 
 import json
