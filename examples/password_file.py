@@ -19,7 +19,7 @@ from pathlib import Path
 from kustos.auth import PlainServerCallbackHandler
 
 SALT_BYTES = 16
-NOBODY = (bytes(SALT_BYTES), bytes(64))
+NO_USER = (bytes(SALT_BYTES), bytes(64))
 """What a password is compared with for an unknown user, so that the answer takes as long."""
 
 
@@ -38,7 +38,7 @@ class PasswordFile(PlainServerCallbackHandler):
 
     def authenticate(self, username: str, password: str) -> bool:
         """Return whether this is the user's password; it runs in a thread, so it may read files."""
-        salt, expected = self._users().get(username, NOBODY)
+        salt, expected = self._users().get(username, NO_USER)
         return hmac.compare_digest(hash_of(password, salt), expected)
 
     def _users(self) -> dict[str, tuple[bytes, bytes]]:

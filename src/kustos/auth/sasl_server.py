@@ -33,7 +33,7 @@ from kustos.auth.mechanisms import (
     Proven,
     ServerMechanism,
 )
-from kustos.auth.mechanisms.base import NOBODY
+from kustos.auth.mechanisms.base import UNGUESSABLE
 from kustos.auth.sasl_requests import (
     NO_REQUEST_HINT,
     SASL_HANDSHAKE,
@@ -179,7 +179,7 @@ class SaslServerMachine:
         if self._exchange is None or self._proven is None or token is None:
             return True
         claimed = self._exchange.claim(token)
-        return claimed is not NOBODY and claimed != self._proven
+        return claimed is not UNGUESSABLE and claimed != self._proven
 
     def oversized(self) -> tuple[SaslEffect, ...]:
         """Return the effects of a frame length that is negative or above `max_receive_size`."""

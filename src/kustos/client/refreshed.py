@@ -233,7 +233,7 @@ async def in_a_thread(work: Callable[[], R]) -> R:
         settled: Callable[[], None]
         try:
             settled = partial(future.set_result, work())
-        except Exception as error:  # noqa: BLE001 - whoever waits gets it
+        except Exception as error:  # noqa: BLE001 - callers get it
             settled = partial(future.set_exception, error)
         with suppress(RuntimeError):
             # the loop may be closed

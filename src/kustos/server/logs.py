@@ -135,12 +135,12 @@ def _rendering(
                 line = each(logger, method, line)
             return str(line)
         except Exception as error:  # noqa: BLE001 - a value's own code may raise anything
-            told = {
+            fields = {
                 "event": what if isinstance(what, str) else type(what).__name__,
                 "level": level,
                 "unreadable": f"a value of this event cannot be shown ({type(error).__name__})",
             }
-            return json.dumps(told)
+            return json.dumps(fields)
 
     return render
 

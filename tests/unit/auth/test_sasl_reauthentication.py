@@ -19,7 +19,7 @@ from kustos.auth import (
     Surroundings,
     client_mechanism,
 )
-from kustos.auth.mechanisms.base import NOBODY
+from kustos.auth.mechanisms.base import UNGUESSABLE
 from testkit.clocks import ManualClock
 from testkit.sasl import (
     NAMES,
@@ -142,7 +142,7 @@ def test_what_nobody_finds_by_trying_is_no_guess() -> None:
         server.begin_reauthentication(handshake("OAUTHBEARER"))
         assert not server.may_guess(token(b"n,,\x01auth=Bearer of another\x01\x01"))
     ticket: Any = None
-    assert GssapiServer(ticket).claim(b"x") is NOBODY
+    assert GssapiServer(ticket).claim(b"x") is UNGUESSABLE
 
 
 @pytest.mark.behaviour("B243")

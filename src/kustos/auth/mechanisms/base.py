@@ -75,7 +75,7 @@ class Claimant(NamedTuple):
     is_token: bool = False
 
 
-NOBODY: Final = Claimant("")
+UNGUESSABLE: Final = Claimant("")
 """The claimant of credentials that cannot be guessed: tokens with a signature or enough entropy (RFC 6749,
 section 10.10), and tickets, which are encrypted with random keys (RFC 4120)."""
 
@@ -90,7 +90,7 @@ class ServerMechanism(Protocol):
     def claim(self, token: bytes) -> Claimant | None:
         """Return whose password the next token tries, without checking it; None if this is unknown.
 
-        `NOBODY` if the token tries no password.
+        `UNGUESSABLE` if the token tries no password.
         """
 
     def respond(self, token: bytes) -> MechanismStep | BlockingStep:

@@ -23,7 +23,7 @@ from kustos.auth.errors import (
     SaslMechanismError,
 )
 from kustos.auth.mechanisms.base import (
-    NOBODY,
+    UNGUESSABLE,
     BlockingStep,
     Challenge,
     Claimant,
@@ -131,9 +131,9 @@ class GssapiServer:
         return self._claimed_name
 
     def claim(self, token: bytes) -> Claimant:
-        """Return `NOBODY`: a client that guesses a password asks the KDC, not kustos."""
+        """Return `UNGUESSABLE`: a client that guesses a password asks the KDC, not kustos."""
         del token
-        return NOBODY
+        return UNGUESSABLE
 
     def respond(self, token: bytes) -> BlockingStep:
         """Return the library call that answers this token; it raises `SaslMechanismError`."""

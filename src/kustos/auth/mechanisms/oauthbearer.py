@@ -20,7 +20,7 @@ from kustos.auth.errors import (
     SaslMechanismError,
 )
 from kustos.auth.mechanisms.base import (
-    NOBODY,
+    UNGUESSABLE,
     Challenge,
     Claimant,
     MechanismFactory,
@@ -104,9 +104,9 @@ class OAuthBearerServer:
         return self._claimed_name
 
     def claim(self, token: bytes) -> Claimant:
-        """Return `NOBODY`: an accepted token was issued, not guessed."""
+        """Return `UNGUESSABLE`: an accepted token was issued, not guessed."""
         del token
-        return NOBODY
+        return UNGUESSABLE
 
     def respond(self, token: bytes) -> MechanismStep:
         """Return the proven principal, or the JSON document with the reason of the refusal.

@@ -2,7 +2,7 @@
 
 The names are the same as in `kafka-dump-log --cluster-metadata-decoder`. Unlike that tool, kustos never shows
 login secrets: salts, stored keys and server keys of SCRAM credentials, and values of dynamic broker settings,
-some of which are passwords. (No record holds the HMAC of a delegation token.) Opaque kinds are shown by name
+because some are passwords. (No record holds the HMAC of a delegation token.) Opaque kinds are shown by name
 and size, unknown kinds and versions by number and size.
 """
 
