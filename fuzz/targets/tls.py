@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, load_der_publ
 from fuzz.targets import require
 from kustos.auth import DefaultKafkaPrincipalBuilder, ListenerPrincipals
 from kustos.auth.mapping import kerberos_shortener, ssl_principal_mapper
-from kustos.gateway.listener.handshakes import refusal_of, stranger_by_first_bytes
+from kustos.gateway.listener.handshakes import refusal_by_first_bytes, refusal_of
 from kustos.server.tls import certificate_principals
 from kustos.tls import (
     ClientAuth,
@@ -110,7 +110,7 @@ class End:
 
 def records(data: bytes) -> None:
     """Require that bytes without a certificate end no handshake and get a short answer."""
-    stranger_by_first_bytes(data)
+    refusal_by_first_bytes(data)
     end, answered = End(files().listener, server_side=True), 0
     for piece in (data[:100], data[100:]):
         try:

@@ -38,10 +38,7 @@ def test_each_login_is_in_exactly_one_events_number(
     steps: list[SecurityEvent | str], kinds_max: int, per_host_max: int
 ) -> None:
     logins, told, may_report = RepeatedLogins(AuditBudget(0, lambda: 0)), list[SecurityEvent](), True
-    with (
-        patch.object(repeated_logins, "KINDS_MAX", kinds_max),
-        patch.object(repeated_logins, "KINDS_PER_HOST_MAX", per_host_max),
-    ):
+    with patch.multiple(repeated_logins, KINDS_MAX=kinds_max, KINDS_PER_HOST_MAX=per_host_max):
         for step in steps:
             if isinstance(step, SecurityEvent):
                 at_once = logins.add(step, may_report=may_report)

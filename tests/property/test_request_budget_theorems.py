@@ -14,14 +14,14 @@ from kustos.gateway.session.request_budget import (
     PROGRESS_S,
     READ_BYTES,
     SCARCE_READ_BYTES,
-    STRANGERS_PART,
     TURN_S,
+    UNAUTHENTICATED_PART,
     RequestBudget,
     RequestShare,
 )
 
 CONNECTIONS = 8
-STRANGERS = 2
+UNAUTHENTICATED = 2
 OWNERS = ("alice", "bob", "carol")
 MAX_BYTES = 10 * FLOOR_BYTES
 SIZES = st.integers(0, MAX_BYTES)
@@ -46,7 +46,7 @@ BEHIND = [
 
 
 class World:
-    """Connections of three principals, behind those of strangers, on a clock of their own."""
+    """Connections of three principals, behind unauthenticated ones, on a clock of their own."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -56,7 +56,7 @@ class World:
         self.parked: dict[int, int] = {}
         """Bytes of the requests that wait for us, by connection."""
         self.shares = [self.budget.share(self.server(at), self.ender(at)) for at in range(CONNECTIONS)]
-        for at in range(STRANGERS, CONNECTIONS):
+        for at in range(UNAUTHENTICATED, CONNECTIONS):
             self.shares[at].belong_to(self.owner(at))
 
     def owner(self, at: int) -> str:
@@ -67,7 +67,7 @@ class World:
         return held_bytes if held_bytes > FLOOR_BYTES else 0
 
     def of_owner(self, at: int) -> list[int]:
-        return [each for each in range(STRANGERS, CONNECTIONS) if self.owner(each) == self.owner(at)]
+        return [each for each in range(UNAUTHENTICATED, CONNECTIONS) if self.owner(each) == self.owner(at)]
 
     def waiting(self) -> list[int]:
         return [at for at, share in enumerate(self.shares) if share.waits]
@@ -128,14 +128,14 @@ class World:
     def check(self) -> None:
         counted = [self.held(at) for at in range(CONNECTIONS)]
         assert self.budget.used_bytes == sum(counted)
-        assert self.budget.strangers_bytes == sum(counted[:STRANGERS])
+        assert self.budget.unauthenticated_bytes == sum(counted[:UNAUTHENTICATED])
         for name, owner in self.budget._owners.items():
-            mine = [at for at in range(STRANGERS, CONNECTIONS) if self.owner(at) == name]
+            mine = [at for at in range(UNAUTHENTICATED, CONNECTIONS) if self.owner(at) == name]
             assert owner.held_bytes == sum(counted[at] for at in mine)
             assert owner.parked_bytes == sum(self.parked.get(at, 0) for at in mine)
-        assert self.budget.strangers_bytes <= MAX_BYTES // STRANGERS_PART
+        assert self.budget.unauthenticated_bytes <= MAX_BYTES // UNAUTHENTICATED_PART
         assert self.budget.waiting == sum(share.waits for share in self.shares)
-        assert not any(share.waits for share in self.shares[:STRANGERS])
+        assert not any(share.waits for share in self.shares[:UNAUTHENTICATED])
         assert self.budget.used_bytes > MAX_BYTES or not self.waiting()
         assert all(share.held_bytes > FLOOR_BYTES for share in self.shares if share.waits)
 
@@ -149,7 +149,7 @@ def test_what_is_used_is_what_is_held_and_all_of_it_is_given_back(steps: list[tu
         world.check()
     for share in world.shares:
         share.hold(0)
-    assert (world.budget.used_bytes, world.budget.strangers_bytes, world.budget.waiting) == (0, 0, 0)
+    assert (world.budget.used_bytes, world.budget.unauthenticated_bytes, world.budget.waiting) == (0, 0, 0)
 
 
 @given(steps=STEPS)
@@ -162,7 +162,7 @@ def test_some_frame_may_always_go_on_while_others_wait_and_each_has_its_turn(
         first = world.budget.first
         assert first is not None or all(world.is_kept(at) for at in world.waiting())
         assert first is None or not first.waits
-    for at in range(STRANGERS, CONNECTIONS):
+    for at in range(UNAUTHENTICATED, CONNECTIONS):
         if world.parked.get(at):
             world.hold(at, 0)
     waiting = [share for share in world.shares if share.waits]

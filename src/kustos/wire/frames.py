@@ -1,4 +1,4 @@
-"""Frames and headers: what precedes a body.
+"""Frames and headers, which precede a body.
 
 A frame is an int32 length followed by that many bytes. A request header is version 2 where the API's version
 is flexible, else version 1; a response header is version 1 there, else 0, and always 0 for ApiVersions, which
@@ -24,15 +24,15 @@ _CORRELATION_ID: Final = struct.Struct(">i")
 _RESPONSE: Final = struct.Struct(">ii")
 CORRELATION_ID_AT: Final = 4
 CORRELATION_ID_END: Final = 8
-"""Where a request without its length has its correlation id: behind API key and version."""
+"""Where the correlation id of a request without its length is: behind API key and version."""
 
 MINIMUM_HEADER_SIZE: Final = _HEADER.size
 
 NO_TAGS: Final = b"\0"
-"""How the header of nearly every flexible version ends."""
+"""The end of a header of a flexible version, except if it has tagged fields."""
 
 HEADER_TAGS_MAX: Final = 64
-"""Most tagged fields that one header may have. No header has any so far (KIP-482), and parsing them costs
+"""The largest number of tagged fields in a header. No header has any so far (KIP-482), and parsing them costs
 time before the client is authenticated."""
 
 
@@ -132,7 +132,7 @@ def response_header_is_flexible(api_key: int, codec: MessageCodec) -> bool:
 
 def response_frame(api_key: int, codec: MessageCodec, correlation_id: int, body: bytes) -> bytes:
     """Return a whole response, length prefix included."""
-    # `response_header_is_flexible`, inlined: every answer comes by here
+    # `response_header_is_flexible`, inlined as it is used for every answer
     if codec.flexible and api_key != API_VERSIONS:
         return _RESPONSE.pack(4 + len(NO_TAGS) + len(body), correlation_id) + NO_TAGS + body
     return _RESPONSE.pack(4 + len(body), correlation_id) + body
@@ -149,12 +149,12 @@ def read_response_header(frame: bytes, flexible: bool) -> tuple[int, int]:
 
 
 def with_length(frame: bytes) -> bytes:
-    """Return a frame with its length before it, as it is sent."""
+    """Return a frame with its length, as it is sent."""
     return _LENGTH.pack(len(frame)) + frame
 
 
 class FrameLengthError(MalformedMessageError):
-    """A frame's length, `size`, is refused. `frames` are those that the same bytes completed before."""
+    """The length of a frame, `size`, is refused. `frames` are complete frames before it in the same bytes."""
 
     def __init__(self, size: int, limit: int, frames: list[bytes]) -> None:
         super().__init__(f"a frame length of {size} is outside 0..{limit}")
@@ -163,8 +163,8 @@ class FrameLengthError(MalformedMessageError):
 
 
 SMALL_PART_BYTES: Final = 65_536
-"""Parts of a frame up to this size are joined as they come: a peer that sends byte by byte would otherwise
-make us hold an object for each, forty times what it sent."""
+"""Parts of a frame up to this size are joined as they arrive: otherwise a peer that sends byte by byte would
+cost an object for each byte, forty times its size."""
 
 
 class FrameReader:
@@ -233,7 +233,7 @@ class FrameReader:
         return frames
 
     def _judge(self, frames: list[bytes]) -> None:
-        """Compare the size of the incomplete frame with the limit of its API, once both are known."""
+        """Raise `FrameLengthError` if the incomplete frame is known to exceed the limit of its API."""
         if self._limit_of is None or self._needed == LENGTH_BYTES or self.begun_bytes < API_KEY_END:
             return
         self._is_judged = True
@@ -255,9 +255,9 @@ class FrameReader:
             self._parts[-1] = bytearray(last) + data
 
     def peek(self) -> tuple[int, bytes]:
-        """Return the size of the incomplete frame, and what there is of it, both without its length.
+        """Return the size of the incomplete frame and its first bytes, both without its length.
 
-        At least its length must be there.
+        Its length must have arrived.
         """
         begun = b"".join(self._parts)
         self._parts = [begun]

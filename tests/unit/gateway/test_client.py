@@ -1,4 +1,4 @@
-"""One client connection on real sockets: from a stranger to a session, and every way in which it ends."""
+"""One client connection on real sockets: from the login to each of its ends."""
 
 import asyncio
 import socket
@@ -41,7 +41,7 @@ def only(served: RunningGateway) -> Any:
     return connection
 
 
-async def test_requests_of_a_stranger_reach_nobody() -> None:
+async def test_requests_of_an_unauthenticated_client_reach_no_broker() -> None:
     async with running_gateway([await broker()], sasl=SASL) as served:
         before = len(served.brokers[0].asked)
         for first in ([heartbeat(1)], [handshake(1), heartbeat(2)], [versions(1), heartbeat(2)]):

@@ -40,7 +40,7 @@ async def test_a_session_that_is_ended_as_it_ran_out_is_told() -> None:
         assert [str(each.principal) for each in served.expired] == ["User:alice"]
 
 
-async def test_a_stranger_may_send_less_at_once_than_a_client() -> None:
+async def test_an_unauthenticated_client_may_send_less_at_once_than_a_session() -> None:
     settings = ConnectionSettings(sasl_server_max_receive_size=1000, socket_request_max_bytes=2000)
     async with running_gateway([await broker()], sasl=SASL, settings=settings) as served:
         caller = await Caller.at(served.port)

@@ -14,7 +14,7 @@ from kustos.gateway.listener.handshakes import HandshakeRefusal
 from testkit.gateway.gateways import Caller, running_gateway
 from testkit.hellos import client_hello
 from testkit.waiting import wait_until
-from tests.unit.gateway.test_strangers_of_listener import Clock
+from tests.unit.gateway.test_pending_logins import Clock
 from tests.unit.gateway.test_tls_transport import Certificates, broker, metadata_answered
 
 MAXIMUM = 3

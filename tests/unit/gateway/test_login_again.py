@@ -76,7 +76,7 @@ async def test_an_address_without_tries_learns_nothing_of_another_password_by_a_
         caller.send(token(2, password, "bob"), heartbeat(3))
         assert await caller.is_closed(), "without an answer"
         assert served.counted["failed logins again"] == 1
-        assert served.counted["handshake: throttled"] == 0, "that is for strangers"
+        assert served.counted["handshake: throttled"] == 0, "only new connections count so"
 
 
 async def test_a_session_of_an_address_without_tries_is_renewed_as_whom_it_is() -> None:

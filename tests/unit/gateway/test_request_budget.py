@@ -222,20 +222,20 @@ def test_who_finishes_one_frame_and_begins_another_comes_behind_and_is_not_slow(
     assert ended == ["slow"]
 
 
-def test_whoever_waits_goes_on_when_a_stranger_gives_room_back() -> None:
+def test_frames_go_on_when_an_unauthenticated_client_gives_room_back() -> None:
     budget = RequestBudget(ROOM_BYTES, lambda: 0.0, lambda _delay, _callback: None)
-    stranger, *shares = [budget.share(lambda: None, lambda: None) for _ in range(4)]
-    assert stranger.hold(5 * FLOOR_BYTES)
+    unauthenticated, *shares = [budget.share(lambda: None, lambda: None) for _ in range(4)]
+    assert unauthenticated.hold(5 * FLOOR_BYTES)
     for owner, share in zip(("alice", "bob", "carol"), shares, strict=True):
         share.belong_to(owner)
         share.hold(ROOM_BYTES // 3, is_unfinished=True)
     shares[0].hold(ROOM_BYTES // 3 + 1, is_unfinished=True)
     assert budget.waiting == 1
-    stranger.hold(0)
+    unauthenticated.hold(0)
     assert budget.waiting == 0
 
 
-async def test_a_stranger_holds_nothing_once_its_token_was_taken() -> None:
+async def test_an_unauthenticated_client_holds_nothing_once_its_token_was_taken() -> None:
     async with served(sasl=SASL) as (made, budget):
         caller = await Caller.at(made.port)
         # the client id makes it large; it leaves the login where it was
@@ -243,19 +243,21 @@ async def test_a_stranger_holds_nothing_once_its_token_was_taken() -> None:
             request_codec(ApiKey.API_VERSIONS, 0), ApiKey.API_VERSIONS, 1, "c" * 30_000, b""
         )
         caller.writer.write(frame[:-1])
-        await until(lambda: budget.strangers_bytes > FLOOR_BYTES, "it is held")
+        await until(lambda: budget.unauthenticated_bytes > FLOOR_BYTES, "it is held")
         caller.writer.write(frame[-1:])
         assert await caller.frame() is not None
-        assert budget.used_bytes == budget.strangers_bytes == 0
+        assert budget.used_bytes == budget.unauthenticated_bytes == 0
         caller.close()
 
 
-async def test_strangers_share_a_part_and_who_needs_more_of_it_ends() -> None:
+async def test_unauthenticated_clients_share_a_part_and_end_if_they_need_more() -> None:
     async with served(sasl=SASL) as (made, budget):
         frame = (12 * FLOOR_BYTES).to_bytes(4, "big") + bytes(6 * FLOOR_BYTES)
         first, second = await Caller.at(made.port), await Caller.at(made.port)
         first.writer.write(frame)
-        await until(lambda: budget.strangers_bytes > 5 * FLOOR_BYTES, "the first holds more than half of it")
+        await until(
+            lambda: budget.unauthenticated_bytes > 5 * FLOOR_BYTES, "the first holds more than half of it"
+        )
         second.writer.write(frame)
         assert await second.is_closed()
         assert made.counted["handshake: no_room"] == 1
@@ -264,7 +266,7 @@ async def test_strangers_share_a_part_and_who_needs_more_of_it_ends() -> None:
         honest.send(heartbeat(1))
         assert await honest.correlation_ids(1) == [1]
         first.close()
-        await until(lambda: budget.used_bytes == budget.strangers_bytes == 0, "all is given back")
+        await until(lambda: budget.used_bytes == budget.unauthenticated_bytes == 0, "all is given back")
 
 
 @pytest.mark.parametrize("ends", ["the client", "the gateway", "a drain", "a login", "a refusal"])

@@ -9,8 +9,8 @@ import pytest
 
 from kustos.gateway.audit import security as security_module
 from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.listener.pending_logins import PendingLogins
 from kustos.gateway.listener.plans import ConnectionSettings
-from kustos.gateway.listener.strangers import Strangers
 from kustos.gateway.metrics import loop_lag
 from kustos.gateway.metrics.loop_lag import LoopLag
 from kustos.gateway.session.large_turns import LargeTurns
@@ -54,7 +54,7 @@ def fails_once(work: Callable[..., Any]) -> Callable[..., Any]:
 
 def test_unauthenticated_clients_are_ended_after_one_that_cannot_be() -> None:
     timers, ended, clock = Timers(), list[Any](), SimpleNamespace(now_s=0.0)
-    strangers: Any = Strangers(
+    pending: Any = PendingLogins(
         ConnectionSettings(login_timeout_ms=1_000),
         SimpleNamespace(unauthenticated=0),
         fails_once(ended.append),
@@ -62,7 +62,7 @@ def test_unauthenticated_clients_are_ended_after_one_that_cannot_be() -> None:
         timers.call_later,
     )
     for client in "abc":
-        strangers.add(client, "10.0.0.1")
+        pending.add(client, "10.0.0.1")
     clock.now_s = 2.0
     timers.fire()
     timers.fire()

@@ -227,7 +227,7 @@ async def raw(port: int, *pieces: bytes) -> bytes:
         (CLIENT_HELLO[:20] + b"\xff" * 200, "protocol", "the TLS handshake failed"),
     ],
 )
-async def test_strangers_on_a_tls_port_are_closed_and_counted(
+async def test_other_protocols_on_a_tls_port_are_closed_and_counted(
     certificates: Certificates, sent: bytes, kind: str, words: str
 ) -> None:
     async with running_gateway([await broker()], tls=certificates.listener()) as served:
@@ -247,7 +247,7 @@ async def test_strangers_on_a_tls_port_are_closed_and_counted(
     ("sent", "kind", "words"),
     [(CLIENT_HELLO, "tls", "a client with TLS on a port without TLS"), (HTTP, "http", "an HTTP client")],
 )
-async def test_strangers_on_a_port_without_tls_are_closed_and_counted(
+async def test_other_protocols_on_a_port_without_tls_are_closed_and_counted(
     sasl: SaslServerSettings | None, sent: bytes, kind: str, words: str
 ) -> None:
     async with running_gateway([await broker()], sasl=sasl) as served:

@@ -1,4 +1,4 @@
-"""Where clients' bytes come in: the bound ports, and each connection from login to end."""
+"""The listeners: the bound ports, and each client connection from its login to its end."""
 
 from kustos.gateway.listener.admission import connections_within
 from kustos.gateway.listener.drain import DRAIN_TIMEOUT_MS

@@ -1,8 +1,8 @@
-"""Who may connect: counts the connections of a process and of a node, and keeps places free for logins.
+"""Admits connections: counts those of a process and of a node, and keeps room for clients that log in.
 
-A newcomer is turned away if its address failed to log in too often, as in Kafka by `max.connections` and
-`max.connections.per.ip`, or where there are no file descriptors. But as long as somebody has not
-authenticated, that connection makes room for the newcomer: silence must not lock clients out.
+A new connection is turned away if too many logins from its address failed, by `max.connections` and
+`max.connections.per.ip` as in Kafka, or if there are too few file descriptors. But if any connection has not
+authenticated, that one ends instead: silent clients must not lock others out.
 """
 
 import asyncio
@@ -22,30 +22,30 @@ from kustos.gateway.listener.handshakes import (
     HandshakeRefusal,
 )
 from kustos.gateway.listener.login_throttle import LoginThrottle
+from kustos.gateway.listener.pending_logins import PendingLogins
 from kustos.gateway.listener.plans import ConnectionSettings, GatewayLimits, GatewayParts, SocketFigures
-from kustos.gateway.listener.strangers import Strangers
 from kustos.runtime import PacedCounts, descriptor_limit, release_freed_memory
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 DESCRIPTORS_RESERVED: Final = 160
 """File descriptors that client connections must leave free: for 64 HTTP connections, the metadata log, audit,
-logs, workers, and our own connections to upstream, with room to spare."""
+logs, workers, and the node's own connections to upstream, with room to spare."""
 
 DESCRIPTORS_PER_CONNECTION: Final = 2
 """One for the client, and one for the link to its broker once it has authenticated."""
 
 REFUSALS_LOGGED_EVERY_S: Final = 10.0
-"""How often the log reports connections turned away: strangers open them as fast as they like."""
+"""How often the log reports connections turned away: unauthenticated clients can open any number of them."""
 
 CROWD: Final = 1_000
-"""How many unauthenticated connections at once are worth giving their memory back: they take some 20 MB."""
+"""How many unauthenticated connections at once make it worth returning their memory: they take some 20 MB."""
 
 RELEASE_DELAY_S: Final = 1.0
-"""How long after most of a crowd has left its memory is given back: connections are freed as they close."""
+"""How long after most of a crowd has left its memory is returned: connections are freed as they close."""
 
 RELEASED_EVERY_S: Final = 60.0
-"""How often that happens at most: all clients wait meanwhile, for about a third of a millisecond per MB."""
+"""The shortest time between two returns: all clients wait for about a third of a millisecond per MB."""
 
 NODE_IS_FULL: Final = "there are `max.connections` connections"
 ADDRESS_IS_FULL: Final = "there are `max.connections.per.ip` connections from this address"
@@ -90,13 +90,13 @@ class AdmittingPort(Protocol):
         """Whether its clients have to authenticate."""
 
     def refuse(self, refusal: HandshakeRefusal, host: str) -> bool:
-        """Count a connection that ended before its client could log in."""
+        """Count a connection that ended before its client could log in; return whether the log reports it."""
 
 
 class _Admitted(NamedTuple):
     host: str
     is_open: bool
-    """Whether nobody has to authenticate here, so that a link follows at once."""
+    """Whether the listener requires no authentication, so that a link follows at once."""
 
 
 class Admission:
@@ -108,11 +108,11 @@ class Admission:
         self._clock: Final = asyncio.get_running_loop().time
         self._places: Final[dict[AdmittedConnection, _Admitted]] = {}
         self._by_host: Final[Counter[str]] = Counter()
-        self._strangers: Final[dict[str, Strangers[AdmittedConnection]]] = {}
-        """Those that have to authenticate, by listener."""
+        self._pending_logins: Final[dict[str, PendingLogins[AdmittedConnection]]] = {}
+        """The connections that have to authenticate, by listener."""
         self._descriptors_max: Final = DESCRIPTORS_PER_CONNECTION * connections_within(descriptor_limit())
         self._crowd = 0
-        """The most that waited at once since memory was last given back."""
+        """The largest number of unauthenticated connections at once since memory was last returned."""
         self._releases_from_s = -math.inf
         self._refusals: Final = PacedCounts(REFUSALS_LOGGED_EVERY_S)
         self._throttle: Final = LoginThrottle(parts.limits.failed_logins)
@@ -120,7 +120,7 @@ class Admission:
         self.failed_handshakes: Final = FailedHandshakes(parts.metrics.handshake_failed)
 
     def change_limits(self, limits: GatewayLimits) -> None:
-        """Put other limits on connections and failed logins in force; open connections stay."""
+        """Apply other limits on connections and failed logins; open connections stay."""
         self._limits = limits
         self._throttle.change(limits.failed_logins, self._clock())
 
@@ -131,8 +131,8 @@ class Admission:
 
     @property
     def unauthenticated_count(self) -> int:
-        """How many have not authenticated."""
-        return sum(map(len, self._strangers.values()))
+        """How many connections have not authenticated."""
+        return sum(map(len, self._pending_logins.values()))
 
     @property
     def _descriptors(self) -> int:
@@ -166,9 +166,9 @@ class Admission:
         return refusal
 
     def _lacks_descriptors(self, wanted: int) -> bool:
-        """Return whether so many more descriptors are not to be had, not even if others make room."""
+        """Return whether there are not so many more descriptors, even after connections were ended."""
         if DESCRIPTORS_PER_CONNECTION * len(self._places) + wanted <= self._descriptors_max:
-            # there would be enough if everybody had a link
+            # there would be enough if every connection had a link
             return False
         while self._descriptors + wanted > self._descriptors_max:
             if not self.make_room():
@@ -177,7 +177,7 @@ class Admission:
 
     def make_room(self) -> bool:
         """End a connection that has not authenticated; return False if there is none."""
-        largest = max(self._strangers.values(), key=len, default=None)
+        largest = max(self._pending_logins.values(), key=len, default=None)
         connection = None if largest is None else largest.take_first()
         if connection is None:
             return False
@@ -187,36 +187,36 @@ class Admission:
     def _await_login(self, port: AdmittingPort, connection: AdmittedConnection, host: str) -> None:
         if self.unauthenticated_count >= self._parts.limits.max_unauthenticated_connections:
             self.make_room()
-        strangers = self._strangers.get(port.name)
-        if strangers is None:
-            strangers = self._strangers[port.name] = Strangers(
+        pending = self._pending_logins.get(port.name)
+        if pending is None:
+            pending = self._pending_logins[port.name] = PendingLogins(
                 port.settings, port.figures, _end_late, self._clock
             )
-        evicted = strangers.add(connection, host)
+        evicted = pending.add(connection, host)
         self._crowd = max(self._crowd, self.unauthenticated_count)
         if evicted is not None:
             evicted.refuse(CROWDED_OUT)
 
     def excuse(self, port: AdmittingPort, connection: AdmittedConnection) -> None:
-        """Take the deadline from a client that waits for its refusal."""
-        strangers = self._strangers.get(port.name)
-        if strangers is not None:
-            strangers.excuse(connection)
+        """Remove the deadline of a client that waits for its refusal."""
+        pending = self._pending_logins.get(port.name)
+        if pending is not None:
+            pending.excuse(connection)
 
     def authenticated(self, port: AdmittingPort, connection: AdmittedConnection) -> str | None:
-        """Count a login; return why the connection must end nevertheless, None if it need not."""
-        self._leave_strangers(port, connection)
+        """Count a login; return why the connection must end although it succeeded, None if it need not."""
+        self._end_pending_login(port, connection)
         place = self._places.get(connection)
-        # its link needs one more, and is counted from now on
+        # its link needs another descriptor, and is counted from now on
         if place is not None and (place.is_open or not self._lacks_descriptors(0)):
             return None
         self.note_refusal(NO_DESCRIPTORS, connection.host)
         return NO_DESCRIPTORS
 
-    def _leave_strangers(self, port: AdmittingPort, connection: AdmittedConnection) -> None:
-        strangers = self._strangers.get(port.name)
-        if strangers is not None:
-            strangers.remove(connection)
+    def _end_pending_login(self, port: AdmittingPort, connection: AdmittedConnection) -> None:
+        pending = self._pending_logins.get(port.name)
+        if pending is not None:
+            pending.remove(connection)
         if self._crowd >= CROWD and self.unauthenticated_count <= self._crowd // 4:
             self._release_memory()
 
@@ -232,7 +232,7 @@ class Admission:
         place = self._places.pop(connection, None)
         if place is None:
             return False
-        self._leave_strangers(port, connection)
+        self._end_pending_login(port, connection)
         self._by_host[place.host] -= 1
         if not self._by_host[place.host]:
             del self._by_host[place.host]
@@ -251,7 +251,7 @@ class Admission:
 
     def is_throttled(self, host: str) -> bool:
         """Return whether clients of this address may not log in now."""
-        # called for every frame of a login; mostly none has failed lately
+        # called for every frame of a login; usually no login has failed lately
         return len(self._throttle) > 0 and self._throttle.is_throttled(host, self._clock())
 
 
@@ -260,9 +260,9 @@ def _end_late(connection: AdmittedConnection) -> None:
 
 
 class ConnectionCount:
-    """The connections of all workers of a node, so that its limits hold however they are spread.
+    """The connections of all workers of a node, so that its limits hold for any distribution.
 
-    Each is identified by its worker and its number there.
+    A connection is identified by its worker and its number there.
     """
 
     def __init__(self, maximum: int, maximum_per_ip: int) -> None:
@@ -273,11 +273,11 @@ class ConnectionCount:
         self.total = 0
 
     def change_limits(self, maximum: int, maximum_per_ip: int) -> None:
-        """Put other limits in force for newcomers; those counted in stay."""
+        """Apply other limits to new connections; open ones stay."""
         self._maximum, self._maximum_per_ip = maximum, maximum_per_ip
 
     def arrived(self, worker: object, number: int, host: str) -> str | None:
-        """Count a connection in; return why it is turned away, if it is. It counts until it has left."""
+        """Count a connection in until it has left; return why it is turned away, None if it is not."""
         refusal = None
         if self.total >= self._maximum:
             refusal = NODE_IS_FULL

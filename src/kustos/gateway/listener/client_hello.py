@@ -1,7 +1,7 @@
-"""Tells when the first message of a TLS client is whole, without OpenSSL.
+"""Detects when the first message of a TLS client is whole, without OpenSSL.
 
-OpenSSL takes about 50 kB for a handshake from its first byte on. A client that has not sent a whole
-ClientHello gets none of it: its bytes wait, at most `HELD_MAX_BYTES`.
+OpenSSL takes about 50 kB for a handshake from its first byte on. So a client gets no handshake before its
+ClientHello is whole: its bytes wait, at most `HELD_MAX_BYTES`.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ HELLO_MAX_BYTES: Final = 16_384
 post-quantum cryptography it takes less than 8 KiB."""
 
 HELLO_RECORDS_MAX: Final = 16
-"""How many records a ClientHello may be split into: each read looks at all of them again."""
+"""How many records a ClientHello may be split into: each read parses all of them again."""
 
 _RECORD_HEADER_BYTES: Final = 5
 HELD_MAX_BYTES: Final = HELLO_MAX_BYTES + _RECORD_HEADER_BYTES * HELLO_RECORDS_MAX
@@ -25,7 +25,7 @@ _CLIENT_HELLO: Final = 1
 
 
 class NoClientHelloError(ValueError):
-    """The bytes do not begin a ClientHello, or one that is too long, or more follows it."""
+    """The bytes are not the beginning of a ClientHello, or it is too long, or more bytes follow it."""
 
 
 def is_whole_hello(data: bytes | bytearray) -> bool:

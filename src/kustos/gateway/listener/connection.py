@@ -15,7 +15,7 @@ from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
 from kustos.client import as_transport, one_shot
 from kustos.gateway.listener.drain import LAST_ANSWERS_S, half_close, has_unsent
-from kustos.gateway.listener.handshakes import NO_ROOM, HandshakeRefusal, stranger_by_length
+from kustos.gateway.listener.handshakes import NO_ROOM, HandshakeRefusal, refusal_by_length
 from kustos.gateway.listener.incoming import TOO_SLOW, Incoming
 from kustos.gateway.listener.life_cycle import (
     CONNECTION_LIFE,
@@ -85,7 +85,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport = as_transport(transport)
         peer = self._peer or transport.get_extra_info("peername")
         if peer is None:
-            # it was gone before its address could be read
+            # the client closed the connection before its address could be read
             self.close("the client closed the connection", logged=False)
             return
         self.host = java_host_address(peer)
@@ -112,7 +112,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._incoming.begin(self._settings.sasl_server_max_receive_size, owner=None)
 
     def refuse(self, refusal: HandshakeRefusal) -> None:
-        """Count the client among those that never came to a login, and end it."""
+        """End a connection before its login, and count it by the reason."""
         if self.state not in ENDED:
             self.close(refusal.reason, logged=not self._port.refuse(refusal, self.host))
 
@@ -152,16 +152,16 @@ class ClientConnection(asyncio.BufferedProtocol):
         """End a connection whose next frame is too long, or the login of its client."""
         if self.state not in TAKING:
             return
-        stranger = stranger_by_length(refusal)
-        if stranger is not None:
-            self.refuse(stranger)
+        other_protocol = refusal_by_length(refusal)
+        if other_protocol is not None:
+            self.refuse(other_protocol)
         elif self._session is None and self._login is not None:
             self._login.oversized()
         else:
             self.close(str(refusal))
 
     def _weigh(self, *, has_finished: bool = False) -> None:
-        """Count what is held of requests that have not begun; a stranger that gets no more room ends."""
+        """Count the bytes of requests that have not begun; end an unauthenticated client without room."""
         waiting_bytes = 0 if self._session is None else self._session.waiting_bytes()
         if not self._incoming.weigh(waiting_bytes, has_finished=has_finished):
             self.refuse(NO_ROOM)
@@ -175,7 +175,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         login, at = self._login, 0
         while at < len(frames) and self.state is ConnectionState.AUTHENTICATING and login is not None:
             if login.is_verifying:
-                # after SaslHandshake 0 a client of GSSAPI waits for no answer to its last token
+                # after SaslHandshake 0 a GSSAPI client does not wait for an answer to its last token
                 self._incoming.held += frames[at:]
                 self.read_more(False)
                 break
@@ -192,7 +192,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._weigh(has_finished=bool(frames))
 
     def verified(self, go_on: Callable[[], None]) -> None:
-        """Let a login go on after work off the loop, then take the frames that came meanwhile."""
+        """Let a login go on after its thread has finished, then take the frames that arrived meanwhile."""
         reader, held, session = self._incoming.reader, self._incoming.held, self._session
         self._incoming.held = []
         go_on()
@@ -213,15 +213,15 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     @property
     def is_verifying(self) -> bool:
-        """Whether a login waits for work off the loop; `verified` lets the session go on."""
+        """Whether a login waits for a thread; `verified` lets the session go on."""
         return self._login is not None and self._login.is_verifying
 
     def admitted(self, principal: KafkaPrincipal) -> None:
-        """Serve this principal, unless its session is live: then it has proven again who it is."""
+        """Serve this principal, or renew the session if it is live (KIP-368)."""
         if self._session is None:
             self._begin_session(principal)
         else:
-            # the same principal, but maybe by a delegation token now, or no longer
+            # the same principal, but perhaps by a delegation token now, or no longer
             self._principal = principal
             self._session.renew(self._port.context_of(principal, self.host))
 
@@ -232,7 +232,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._gateway.admission.excuse(self._port, self)
 
     def _begin_session(self, principal: KafkaPrincipal | None) -> None:
-        """Serve requests from now on; without a login (None) the listener says for whom."""
+        """Serve requests from now on; None: the listener determines the principal, as it has no logins."""
         port, settings = self._port, self._settings
         if (refusal := self._gateway.admission.authenticated(port, self)) is not None:
             self.close(refusal, logged=False)
@@ -269,7 +269,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         return self._port.open_forwarded(envelope, self._principal, self._offered)
 
     def needs_upstream(self, frame: bytes) -> bool:
-        """Whether a request must wait for the upstream half, which is on its way then."""
+        """Whether a request must wait for the connection to a broker; then it is being opened."""
         if self._connecting is None and frame[:2] == API_VERSIONS:
             return False
         self._want_upstream()
@@ -282,7 +282,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             )
 
     async def _connect(self) -> None:
-        """Open the upstream half; if the broker is down, the client is disconnected."""
+        """Connect to a broker; if that fails, disconnect the client."""
         try:
             link = await connected_link(self._port, self, self._principal, self._offered)
         except NoLinkError as error:
@@ -295,7 +295,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         session.connect(link)
 
     def write(self, frame: bytes) -> None:
-        """Send a frame to the client; bytes that it has not taken are counted."""
+        """Send a frame to the client, now or with others of the same burst."""
         if self.state in ENDED:
             return
         self.last_active_s = self._loop.time()
@@ -314,7 +314,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._answers.hold(0)
 
     def read_more(self, wanted: bool) -> None:
-        """Read the socket, or leave it unread."""
+        """Note whether the login or the session takes more frames, and read the socket or stop."""
         if wanted is self._wants_more:
             return
         self._wants_more = wanted
@@ -334,7 +334,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             transport.pause_reading()
 
     def pause_writing(self) -> None:
-        """Take no more requests or answers while the client does not read (backpressure)."""
+        """Take no more requests and answers while the client does not read (backpressure)."""
         self._client_reads = False
         if self._session is not None:
             self._session.pause_writing()
@@ -347,23 +347,23 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._session.resume_writing()
 
     def upstream_writable(self) -> None:
-        """Go on with the requests that waited for upstream."""
+        """Go on with the requests that waited for the broker."""
         if self._session is not None:
             self._session.go_on()
 
     def upstream_lost(self, reason: str) -> None:
-        """End the client's connection with its upstream half."""
+        """End the client's connection, as that to the broker is lost."""
         if self.state not in ENDED:
             self._port.route.lose()
             self._port.parts.metrics.upstream_failed()
         self.close(reason, logged=not reason.startswith("upstream closed"))
 
     def has_expired(self, in_ms: int = 0) -> bool:
-        """Return whether the session will have expired in `in_ms`, so that only a login is taken."""
+        """Return whether the session will have expired in `in_ms`; then only a login is taken."""
         return self._login is not None and self._login.is_expired(in_ms)
 
     def upstream_ended(self) -> None:
-        """Count the client out once nothing of it is left at the broker."""
+        """Count the client out once the connection to the broker is closed as well."""
         self._link = None
         self._give_back()
         if self.state in ENDED:
@@ -398,17 +398,17 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._gateway.lost(self)
 
     def _give_back(self) -> None:
-        """Hold no bytes once both sockets are gone: until then either may have a part of an answer."""
+        """Hold no bytes once both sockets are closed: until then either may have part of an answer."""
         if self._transport is None and self._link is None:
             self._answers.hold(0)
 
     def close(self, reason: str, *, logged: bool = True) -> None:
-        """End both halves; one line in the log says why. Do nothing if the connection has ended."""
+        """End the connection, and log the reason once; do nothing if it has ended."""
         if self.state not in ENDED:
             self._end(ConnectionEvent.ENDS, reason if logged else None)
 
     def _end(self, event: ConnectionEvent, reason: str | None) -> None:
-        """Send what was gathered and the end of the stream, and release the rest; None: nothing is logged."""
+        """Send what was gathered, close the socket, and release everything; without a reason log nothing."""
         if reason is not None:
             LOG.info("connection closed", listener=self._port.name, host=self.host, reason=reason)
         state = self._follow(event)

@@ -1,9 +1,10 @@
 """Ends connections without losing an answer: a client that waits for one gets it before the connection ends.
 
-A Produce that its broker has appended and that is never answered is written twice by a producer without
-idempotence, and is in doubt for every other client. So a node that stops begins no more requests, and waits
-for the answers to those that it has begun. A request that was not begun has no effect, and its client repeats
-it elsewhere. What is not awaited, and why, is at `LONG_POLLS` in `session.client_session`.
+If a broker has appended a Produce and the client gets no answer, a producer without idempotence writes it
+twice, and any other client does not know whether it was written. So a node that stops begins no more
+requests, and waits for the answers to those that it has begun. A request that was not begun has no effect,
+and its client repeats it elsewhere. `LONG_POLLS` in `session.client_session` lists the requests that are not
+awaited.
 """
 
 import asyncio
@@ -15,17 +16,17 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 DRAIN_TIMEOUT_MS: Final = 10_000
-"""How long answers are awaited by default: longer than a broker takes for replicas that keep up, and shorter
-than the 30 seconds after which systemd's and Kubernetes' usual settings kill a process."""
+"""How long answers are awaited by default: longer than a broker waits for replicas that keep up, and shorter
+than the 30 seconds after which systemd and Kubernetes usually kill a process."""
 
 LAST_ANSWERS_S: Final = 5.0
 """How long a client may take to read the last answers when its connection ends."""
 
 
 def has_unsent(transport: asyncio.Transport) -> bool:
-    """Return whether the client's machine lacks bytes that were written.
+    """Return whether the client's kernel has not acknowledged all bytes that were written.
 
-    They are lost if the socket is closed while the client sends, too: the kernel then resets the connection.
+    They are lost if the socket is closed while the client sends: the kernel then resets the connection.
     """
     if transport.get_write_buffer_size():
         return True
@@ -36,7 +37,7 @@ def has_unsent(transport: asyncio.Transport) -> bool:
 
 def half_close(transport: asyncio.Transport) -> None:
     """Send the end of the stream; the client closes the connection once it has read everything."""
-    with suppress(OSError):  # unless it has done so already
+    with suppress(OSError):  # the client may have closed it already
         transport.write_eof()
 
 
@@ -55,7 +56,7 @@ class ConnectionDrain:
         self._is_over: Final = asyncio.Event()
 
     async def run(self, connections: Sequence[DrainingConnection], timeout_ms: int) -> int:
-        """Return when the connections have ended, `end` was called, or time is up; how many are left."""
+        """Wait until all have ended, `end` was called, or time is up; return how many are left."""
         self._left.update(connection for connection in connections if connection.drain())
         if self._left:
             try:

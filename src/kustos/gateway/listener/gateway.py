@@ -1,4 +1,4 @@
-"""Listeners: a bootstrap port and one port for each upstream broker, bound where the settings say."""
+"""The listeners of a node: each has a bootstrap port, and a port for each upstream broker."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -172,7 +172,7 @@ class Gateway:
         known = self.parts.cluster.brokers
         new = {each.node_id: each for each in starmap(Broker, named) if known.get(each.node_id) != each}
         if new:
-            # not changed in place: `_Addresses.known` tells by its identity whether it is the same
+            # not changed in place: readers of `_Addresses.known` detect a change by its identity
             self.parts.cluster.brokers = known | new
             self._spawn("broker-ports", self._bind_new_brokers())
 
@@ -251,12 +251,12 @@ class Gateway:
         self.admission.login_failed(host)
 
     async def stop(self) -> None:
-        """Take no more connections and end the open ones, first those that wait for nothing."""
+        """Take no more connections, let the open ones get their answers in time, and end them."""
         await self.drain()
         self.close()
 
     async def drain(self) -> None:
-        """Take no more connections, begin no more requests, and end each connection once it has its answers.
+        """Take no more connections or requests, and end each connection once it has its answers.
 
         Return after `drain_timeout_ms` at the latest, or once `close` is called; the second time at once.
         """
@@ -276,7 +276,7 @@ class Gateway:
             server.close()
 
     def close(self) -> None:
-        """End everything at once; twice is harmless."""
+        """End everything immediately; a second call has no effect."""
         self._end_intake()
         self._drain.end()
         for connection in self.admission.connections:

@@ -1,8 +1,8 @@
-"""How many TLS handshakes of a process are under way at once: each takes about 50 kB until it ends.
+"""Limits the TLS handshakes of a process that are in progress: each takes about 50 kB until it ends.
 
-A further client waits with its ClientHello, which takes little, until a handshake ends; networks take turns.
-While clients wait, handshakes that take longer than `GRACE_S` end, the oldest first. So clients that fall
-silent within their handshake hold up the others for about two seconds.
+Beyond the limit a client waits with its ClientHello, which takes little memory, until a handshake ends;
+networks take turns. While clients wait, handshakes that take longer than `GRACE_S` are ended, the oldest
+first. So clients that fall silent within their handshake delay the others by about two seconds.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from kustos.gateway.session.large_turns import on_the_loop
 from kustos.gateway.upstream.addresses import network_of
 
 HANDSHAKES_MAX: Final = 1_000
-"""Handshakes under way in about 50 MB; a core finishes about as many in a second."""
+"""Handshakes in progress, in about 50 MB; a core finishes about as many in a second."""
 
 GRACE_S: Final = 2.0
-"""How long a handshake may take while others wait: some round trips to another continent, and the time in
-which this process finishes the handshakes before it."""
+"""How long a handshake may take while other clients wait: some round trips to another continent, and the time
+in which this process finishes the handshakes before it."""
 
 CHECKED_EVERY_S: Final = 0.25
 """How often it is checked whether a handshake has taken too long."""
@@ -33,9 +33,9 @@ class HandshakingClient(Protocol):
 
 
 class HandshakeTurns:
-    """The handshakes under way, and the clients that wait. For one event loop.
+    """The handshakes in progress, and the clients that wait. For one event loop.
 
-    `call_later` schedules a callback after a number of seconds, `call_soon` after what runs now.
+    `call_later` schedules a callback after a number of seconds, `call_soon` after the current one.
     """
 
     def __init__(
@@ -48,13 +48,13 @@ class HandshakeTurns:
         self._call_later: Final = call_later
         self._call_soon: Final = call_soon or asyncio.get_running_loop().call_soon
         self._since_s: Final[dict[HandshakingClient, float]] = {}
-        """Those under way, and since when, the oldest first."""
+        """When each handshake in progress began, the oldest first."""
         self._waiting: Final[FairQueue[str, HandshakingClient]] = FairQueue()
         """By network; at most `kustos.max.unauthenticated.connections`."""
         self._is_armed = False
 
     def begin(self, client: HandshakingClient, host: str, go_on: Callable[[], None]) -> bool:
-        """Return whether a client may shake hands now; if not, `go_on` is called once it may."""
+        """Return whether a client may begin its handshake now; if not, `go_on` is called once it may."""
         if len(self._since_s) < HANDSHAKES_MAX:
             self._since_s[client] = self._now_s()
             return True
@@ -71,7 +71,7 @@ class HandshakeTurns:
         if self._since_s.pop(client, None) is None or (found := self._waiting.first) is None:
             return
         self._since_s[found[1]] = self._now_s()
-        # not at once: it may end at once, and the next one behind it
+        # not now: it may end immediately, and so may the next one
         self._call_soon(self._waiting.take(*found))
 
     def _arm(self) -> None:

@@ -1,7 +1,7 @@
-"""Connections that end before anybody can log in: why, in one line, and how many.
+"""Connections that end before their client can log in: the reasons, and how often each occurs.
 
-The kinds are few, so each has a series of its own in the metrics, and a line in the log at intervals:
-strangers open connections as fast as they like.
+There are few kinds, so each has a series of its own in the metrics. The log reports each kind at intervals,
+because unauthenticated clients can open any number of connections.
 """
 
 import asyncio
@@ -73,10 +73,10 @@ REFUSED_CERTIFICATES: Final = frozenset(
         HandshakeFailure.INVALID_CERTIFICATE,
     }
 )
-"""The failures that count against the client's network: a certificate was shown, checked and refused.
+"""The failures that count against the client's network: a certificate was sent, checked and refused.
 
-Anybody can connect without a certificate, such as a health check. A client without a principal has proved who
-it is. Where no list says what is revoked, the certificate was not checked.
+A client without a certificate may be a health check. A client whose certificate maps to no principal has
+proved its identity. Without a revocation list the certificate was not checked.
 """
 
 BY_LIMITS: Final = frozenset(
@@ -87,7 +87,7 @@ BY_LIMITS: Final = frozenset(
         HandshakeFailure.NO_ROOM,
     }
 )
-"""The failures of clients that kustos ends, whatever they sent."""
+"""The failures by a limit of kustos; what the client sent does not matter."""
 
 UNFINISHED: Final = BY_LIMITS | {
     HandshakeFailure.TRUNCATED,
@@ -95,7 +95,7 @@ UNFINISHED: Final = BY_LIMITS | {
     HandshakeFailure.PROXY_HEADER,
     HandshakeFailure.UNKNOWN_BROKER,
 }
-"""The failures that are no failed login, even where clients log in."""
+"""The failures that are not recorded as failed logins, even on listeners with logins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +180,8 @@ _BY_REASON: Final = {
 }
 
 
-def stranger_by_first_bytes(data: bytes) -> HandshakeRefusal | None:
-    """Return who else speaks on a TLS port, None if it may be a TLS client."""
+def refusal_by_first_bytes(data: bytes) -> HandshakeRefusal | None:
+    """Return the refusal of a client that does not begin with TLS, None if it may be a TLS client."""
     if data[:1] == bytes([HANDSHAKE_RECORD]):
         return None
     if is_header(data):
@@ -189,8 +189,8 @@ def stranger_by_first_bytes(data: bytes) -> HandshakeRefusal | None:
     return IS_HTTP if data[:4] in _HTTP_METHODS else IS_PLAINTEXT
 
 
-def stranger_by_length(error: FrameLengthError) -> HandshakeRefusal | None:
-    """Return who else speaks on a port without TLS, None if it may be a Kafka client with a large frame."""
+def refusal_by_length(error: FrameLengthError) -> HandshakeRefusal | None:
+    """Return the refusal of another protocol on a port without TLS, None for a Kafka client's large frame."""
     head = (error.size & 0xFFFF_FFFF).to_bytes(4, "big")
     if head[0] == HANDSHAKE_RECORD and head[1] == 3:
         return IS_TLS
@@ -200,7 +200,7 @@ def stranger_by_length(error: FrameLengthError) -> HandshakeRefusal | None:
 
 
 def refusal_of(error: ssl.SSLError) -> HandshakeRefusal:
-    """Return the kind of a failed handshake, and its reason in OpenSSL's words."""
+    """Return the kind of a failed handshake with OpenSSL's reason."""
     if isinstance(error, ssl.SSLCertVerificationError):
         kind = _BY_VERIFICATION.get(error.verify_code, _Kinds.INVALID_CERTIFICATE)
         return HandshakeRefusal(kind, f"the client's certificate is refused: {error.verify_message}")
@@ -212,7 +212,7 @@ def refusal_of(error: ssl.SSLError) -> HandshakeRefusal:
 
 
 class FailedHandshakes:
-    """Counts failed handshakes, and logs some of each kind. For one event loop."""
+    """Counts failed handshakes, and logs each kind at intervals. For one event loop."""
 
     def __init__(self, count: Callable[[str, str], object]) -> None:
         self._count: Final = count

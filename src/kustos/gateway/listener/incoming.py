@@ -1,4 +1,4 @@
-"""Bytes of one client that are not requests yet: part of a frame, and frames behind a login."""
+"""The bytes of one client that no session has taken yet: part of a frame, and frames behind a login."""
 
 from collections.abc import Callable, Hashable
 from typing import Final
@@ -10,7 +10,7 @@ TOO_SLOW: Final = "its request is not whole, and others wait, see `kustos.gatewa
 
 
 class Incoming:
-    """The bytes of one client until its session takes them, and the room that they have."""
+    """The bytes of one client until its session takes them, and its share of the request budget."""
 
     __slots__ = ("held", "reader", "share")
 
@@ -23,9 +23,9 @@ class Incoming:
     def begin(
         self, limit: int, limit_of: Callable[[int], int | None] | None = None, *, owner: Hashable | None
     ) -> None:
-        """Read frames within these limits from now on; whoever has the former reader takes what is in it.
+        """Read frames within these limits from now on; the caller takes what the former reader has.
 
-        `owner`: who has what is held, None for a stranger.
+        `owner` is the owner in the request budget, None for an unauthenticated client.
         """
         self.share.belong_to(owner)
         if owner is None and not self.reader.begun_bytes:
@@ -35,13 +35,14 @@ class Incoming:
             self.reader = FrameReader(limit, limit_of)
 
     def weigh(self, waiting_bytes: int, *, has_finished: bool) -> bool:
-        """Count what is here, and what waits in the session; return False for a stranger without room.
+        """Count the bytes here and those that wait in the session.
 
-        `has_finished`: a frame became whole since the last time.
+        Return False if the client is unauthenticated and there is no room for it. `has_finished`: a frame
+        became whole since the last call.
         """
         waiting_bytes += sum(map(len, self.held))
         begun_bytes = self.reader.begun_bytes
-        # who waits for us is not slow
+        # a client whose requests wait here is not slow
         is_unfinished = begun_bytes > 0 and not waiting_bytes
         held_bytes = begun_bytes + waiting_bytes
         return self.share.hold(held_bytes, is_unfinished=is_unfinished, has_finished=has_finished)

@@ -1,8 +1,8 @@
-"""Makes the upstream half of a client's connection.
+"""Opens the connection to a broker for a client's connection.
 
 It is opened for the first request other than ApiVersions, so a client that only logs in costs the broker
-nothing. If the broker was lost recently, it is opened at once and ApiVersions waits for it, too: to clients
-that answer means that the broker is there, and they would reconnect without a pause.
+nothing. If the broker was lost recently, it is opened at once, and ApiVersions waits for it as well: clients
+take that answer as a sign that the broker is up, and would reconnect without a pause.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 
 
 class NoLinkError(Exception):
-    """There is no upstream half; the text says why, for the log."""
+    """There is no connection to a broker; the text is the reason for the log."""
 
 
 async def connected_link(
@@ -38,11 +38,11 @@ async def connected_link(
         is_unnamed = isinstance(error, IdentityError)
         raise NoLinkError(str(error) if is_unnamed else f"upstream is not reachable: {error}") from error
     except Exception as error:
-        # the boundary where a bug of ours must end the client rather than leave it waiting
+        # a bug in kustos must end the client here rather than leave it waiting
         LOG.exception("a connection to upstream could not be made")
         raise NoLinkError("an internal error, see the log above") from error
     if not covers(port.offered(), offered):
-        # it would misread the client's requests, or close the connection without an answer
+        # the broker would misread the client's requests, or close the connection without an answer
         transport.abort()
         raise NoLinkError("the broker speaks other versions than the client was offered")
     broker = connection.host, connection.port

@@ -1,9 +1,9 @@
-"""The logins of one connection: frames go to the SASL machine, and what it wants is done.
+"""The logins of one connection: passes frames to the SASL machine, and carries out its effects.
 
-The first login stands before the session, each later one within it (KIP-368). While too many logins of the
-client's network fail, the credentials of a first login are not even looked at, and those of a later one only
-if they are the session's own, or cannot be guessed: else everybody with one account could guess the passwords
-of others. So one bad client behind a shared address keeps newcomers out, and ends no session.
+The first login precedes the session, each later one happens within it (KIP-368). While too many logins from
+the client's network fail, the credentials of a first login are not checked. Those of a later one are checked
+only if they are the session's own, or cannot be guessed; otherwise every owner of an account could guess the
+passwords of others. So a bad client behind a shared address blocks new logins, but ends no session.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ from kustos.gateway.listener.login_threads import Cancel
 from kustos.gateway.listener.port import Port
 from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
 
-# looked up once: every frame asks for them
+# looked up once, as they are used for every frame
 _VERIFYING: Final = SaslState.VERIFYING
 _COMPLETE: Final = SaslState.COMPLETE
 
 PIECE_PAUSES_S: Final = (0.01, 0.02, 0.04, 0.08)
-"""Between the pieces of an answer that Java's clients find only if they are woken often enough. There are as
-many as a producer has requests in flight by default. A client reads what came before in a pause, a busy one
-in a longer one."""
+"""The pauses between the pieces of an answer, which a Java client finds only if its socket wakes it often
+enough. There are as many pieces as a producer has requests in flight by default. In a pause the client reads
+earlier answers; a busy client needs a longer one."""
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -57,13 +57,13 @@ class LoginOwner(Protocol):
         """End the connection."""
 
     def refuse(self, refusal: HandshakeRefusal) -> None:
-        """End a connection that may not log in, whatever it shows."""
+        """End a connection that may not log in, whatever its credentials."""
 
     def admitted(self, principal: KafkaPrincipal) -> None:
         """Serve this principal from now on, unless a session serves it already."""
 
     def verified(self, go_on: Callable[[], None]) -> None:
-        """Let the login go on after work off the loop, then take what came meanwhile."""
+        """Let the login go on after its thread has finished, then take the frames that arrived meanwhile."""
 
     def login_failed(self) -> None:
         """Read nothing more: the refusal follows after a delay and ends the connection."""
@@ -78,7 +78,7 @@ class ConnectionLogin:
         self._admission: Final = port.gateway.admission
         self._machine: Final = machine
         self.wants: Final = machine.wants
-        """Returns whether a frame of a live session may belong to a re-authentication, or came too late."""
+        """Returns whether a frame of a live session is for the login, or the session has expired."""
         self._timer: asyncio.TimerHandle | None = None
         self._pieces: Final[deque[bytes]] = deque()
         self._cancel: Cancel = lambda: None
@@ -98,7 +98,7 @@ class ConnectionLogin:
 
     @property
     def is_verifying(self) -> bool:
-        """Whether work off the loop, or an answer in pieces, has to end before the next frame is taken."""
+        """Whether a thread or an answer in pieces has to finish before the next frame is taken."""
         return self._machine.state is _VERIFYING or bool(self._pieces)
 
     def oversized(self) -> None:
@@ -106,7 +106,7 @@ class ConnectionLogin:
         self._perform_all(self._machine.oversized())
 
     def take(self, frame: bytes, principal: KafkaPrincipal) -> bool:
-        """Handle such a frame in the session of a principal; return whether that was all."""
+        """Handle such a frame in the session of a principal; return whether it is no request."""
         machine, port = self._machine, self._port
         if machine.state is SaslState.AUTHENTICATE and self._is_throttled_guess(frame):
             self._perform_all((Close(THROTTLED.reason),))
@@ -124,11 +124,12 @@ class ConnectionLogin:
         return True
 
     def _answer_handshake(self, effects: tuple[SaslEffect, ...]) -> None:
-        """Answer the first frame of a login again, over TLS in pieces.
+        """Answer the first frame of a re-authentication, over TLS in pieces.
 
         A Java client with requests in flight takes one answer each time its socket wakes it. Over TLS one
-        read may bring several: it would find this one, behind them, when its request times out after 30
-        seconds (`Selector.poll` counts no progress while a channel logs in again). Each piece wakes it anew.
+        read may bring several answers: the client would find this one, the last, only when its request times
+        out after 30 seconds (`Selector.poll` counts no progress while a channel re-authenticates). Each piece
+        wakes it again.
         """
         answer = _only_answer(effects)
         if answer is None or self._port.tls is None:
@@ -150,7 +151,7 @@ class ConnectionLogin:
         return self._admission.is_throttled(self._owner.host) and self._machine.may_guess(frame)
 
     def is_expired(self, in_ms: int = 0) -> bool:
-        """Return whether the session will have expired in `in_ms`, so that only a login is taken."""
+        """Return whether the session will have expired in `in_ms`; then only a login is taken."""
         return self._machine.is_expired(in_ms)
 
     def end(self) -> None:
@@ -193,7 +194,7 @@ class ConnectionLogin:
             case ProofRefused(reason=reason):
                 LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
             case Fail(response=frame, reason=reason, delay_ms=delay_ms, was_announced=was_announced):
-                # answer and close are both delayed: guessing is slow and reveals nothing (KIP-306)
+                # answer and close are both delayed, so that guesses are slow and reveal nothing (KIP-306)
                 owner.login_failed()
                 if not was_announced:
                     LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
@@ -203,12 +204,12 @@ class ConnectionLogin:
                 owner.close(reason)
 
     def _resume(self, outcome: LoginStep) -> None:
-        """Go on with a login whose step ran in a thread."""
+        """Go on with a login whose step has ended in its thread."""
         effects = self._machine.resume(outcome)
         if not self._has_ended:
             self._owner.verified(partial(self._perform_all, effects))
         elif not any(isinstance(effect, Authenticated) for effect in effects):
-            # its client did not wait for the refusal, which counts all the same
+            # the client did not wait for the refusal, which counts nevertheless
             self._is_recorded(effects)
             for effect in effects:
                 if isinstance(effect, RunInThread):
@@ -221,12 +222,12 @@ class ConnectionLogin:
 
 
 def _only_answer(effects: tuple[SaslEffect, ...]) -> bytes | None:
-    """Return the frame to be sent if that is all: most frames of a login do not end it."""
+    """Return the frame to send if that is the only effect, as of most frames of a login."""
     if len(effects) == 1 and isinstance(only := effects[0], SendFrame):
         return only.data
     return None
 
 
 def _is_guess(effect: SaslEffect) -> bool:
-    """Return whether credentials were checked and are wrong: no other failure counts against a network."""
+    """Return whether credentials were checked and are wrong; only that counts against a network."""
     return isinstance(effect, ProofRefused | Fail) and effect.was_judged

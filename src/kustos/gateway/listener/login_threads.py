@@ -1,13 +1,14 @@
 """Threads for the steps of logins that may block, so that the event loop never waits.
 
-At most one step of each connection waits for a thread. It is cancelled with the connection: a stranger who
-leaves at once, again and again, would otherwise fill the queue; a step that never ran reveals nothing.
+At most one step of each connection waits for a thread. It is cancelled with the connection; otherwise a
+client that connects and leaves repeatedly would fill the queue. A step that never ran reveals nothing.
 
-Steps of kustos itself, such as reading a keytab, share a few threads, and those that hash for strangers share
-one, so that these take one core at most, and no place of the others. Steps of third-party code (callback
-handlers and mechanisms) have a time limit, since nothing can stop a thread that hangs: at the limit the login
-is refused, and its thread is left alone until it returns. Each group of them has threads of its own, so a
-handler that hangs holds up its own logins only, and the process does not wait for them at its end.
+Steps of kustos itself, such as reading a keytab, share a few threads. Those that hash for unauthenticated
+clients share one other thread, so that they take at most one core and delay no other step. Steps of
+third-party code (callback handlers and mechanisms) have a time limit, since nothing can stop a thread that
+hangs: at the limit the login is refused, and its thread runs on until it returns. Each group of them has
+threads of its own, so a handler that hangs delays only its own logins, and the process does not wait for
+these threads at its end.
 """
 
 import asyncio
@@ -24,16 +25,16 @@ from kustos.auth.mechanisms import HASHING, BlockingStep, MechanismStep
 
 LOGIN_THREADS: Final = 4
 """How many steps of kustos run at once in one process. A step takes less than a millisecond, unless a disk is
-slow: then logins wait for each other, and nothing else does."""
+slow: then only logins wait."""
 
 CALLBACK_THREADS: Final = 16
-"""How many steps of one group run at once in one process, those that hang included; others wait, until their
+"""How many steps of one group run at once in one process, including those that hang; others wait until their
 time limit. Each may wait for a directory or a database for milliseconds."""
 
 Resume = Callable[[LoginStep], None]
 
 Cancel = Callable[[], object]
-"""Called without effect on a step that has begun: it runs to its end, which is reported."""
+"""Cancels a step that waits. It has no effect on a step that has begun: that ends, and is reported."""
 
 
 class LoginThreads:
@@ -46,14 +47,14 @@ class LoginThreads:
         self._is_closed = False
 
     def run(self, work: RunInThread, resume: Resume) -> Cancel:
-        """Run the step in a thread; then, on the loop, call `resume` with what returns or raises its end.
+        """Run the step in a thread, then call `resume` on the loop with its result.
 
-        Return what cancels the step while it waits for a thread; `resume` is not called then.
+        Return a function that cancels the step while it waits for a thread; then `resume` is not called.
         """
         if work.timeout_ms is not None:
             group = self._groups.get(work.group)
             if group is None:
-                # groups are those of the settings, so there are few
+                # the settings name the groups, so there are few
                 group = self._groups[work.group] = CallbackGroup(work.group)
             return group.run(work.step, work.timeout_ms, resume)
         executor = self._hashing if work.group == HASHING else self._executor
@@ -62,12 +63,12 @@ class LoginThreads:
         return waiting.cancel
 
     def _ended(self, done: asyncio.Future[MechanismStep | BlockingStep], resume: Resume) -> None:
-        # afterwards nobody takes the events of logins any more
+        # once closed, no events of logins are recorded any more
         if not (done.cancelled() or self._is_closed):
             resume(done.result)
 
     def close(self) -> None:
-        """Start no more steps, and report the end of none."""
+        """Start no more steps, and report no results."""
         self._is_closed = True
         for executor in (self._executor, self._hashing):
             executor.shutdown(wait=False, cancel_futures=True)
@@ -83,7 +84,7 @@ class _WaitingStep:
 
 
 class CallbackGroup:
-    """The steps of one callback handler or mechanism. Everything but a step itself happens on the loop."""
+    """The steps of one callback handler or mechanism. Only the steps run in threads."""
 
     def __init__(self, name: str) -> None:
         self._name: Final = name
@@ -93,7 +94,7 @@ class CallbackGroup:
         self._busy = 0
 
     def run(self, step: LoginStep, timeout_ms: int, resume: Resume) -> Cancel:
-        """Run a step, or let it wait for a thread; call `resume` once, at the time limit at the latest."""
+        """Run a step, or make it wait for a thread; call `resume` once, at the time limit at the latest."""
 
         def expire() -> None:
             self._pending.discard(work)
@@ -140,7 +141,7 @@ class CallbackGroup:
             work.resume(outcome)
 
     def close(self) -> None:
-        """Start no more steps, and forget those that run."""
+        """Start no more steps, and ignore the results of those that run."""
         self._waiting.clear()
         for work in self._pending:
             work.timer.cancel()
@@ -148,7 +149,7 @@ class CallbackGroup:
 
 
 def _outcome_of(step: LoginStep) -> LoginStep:
-    """Run a step; return what returns or raises its end."""
+    """Run a step; return a function that returns or raises its result."""
     try:
         found = step()
     except Exception as error:  # noqa: BLE001 - the machine judges it

@@ -1,14 +1,14 @@
-"""How often logins from one network may fail: guesses of passwords have a rate limit.
+"""Limits the rate at which logins from one network may fail, and so the rate of password guesses.
 
-Theory of operation. Each network has a bucket of tokens. A failed login takes one, time gives them back, and
-while there is none the network's clients are turned away before they cost a handshake. A login that succeeds
-takes none, and gives none back: otherwise whoever has one password could guess another for ever.
+Theory of operation. Each network has a bucket of tokens. A failed login takes one, time refills them, and
+while there are none, clients of the network are turned away before their handshake. A login that succeeds
+takes no token and returns none: otherwise an attacker with one valid password could guess others forever.
 
 A bucket is one number, the time at which it is full again (the generic cell rate algorithm, ITU-T I.371). A
-bucket that is full is forgotten. So a full table has networks that failed lately, and room is made by
-forgetting those nearest to a full bucket: they gain least by it, and nobody is turned away because
-others filled the table. Whoever has so many networks that they keep it full with worse ones may guess as
-often by the rates of those networks alone.
+full bucket is forgotten, so the table has networks with recent failures. A full table makes room by
+forgetting the buckets that are nearest to full: their networks gain least by it, and no client is turned away
+because others filled the table. An attacker with so many networks that worse ones keep the table full can
+guess as often by the rates of those networks alone.
 """
 
 import heapq
@@ -23,7 +23,8 @@ NETWORKS_MAX: Final = 8_192
 """Networks with failed logins that are remembered, in about 1 MiB."""
 
 FORGOTTEN_AT_ONCE: Final = NETWORKS_MAX // 8
-"""How many make room in a full table: finding them takes two milliseconds, once in so many new networks."""
+"""How many buckets make room in a full table: finding them takes two milliseconds, once for as many new
+networks."""
 
 MINUTE_S: Final = 60.0
 
@@ -80,7 +81,7 @@ class LoginThrottle:
         self._emptied_s = limits.burst * self._interval_s
 
     def change(self, limits: FailedLoginLimits, now_s: float) -> None:
-        """Put other limits in force: what a network's failures took from its bucket stays taken."""
+        """Apply other limits; tokens that were taken stay taken."""
         if limits == self._limits:
             return
         former_s, self._limits = self._interval_s, limits
@@ -100,7 +101,7 @@ class LoginThrottle:
         full_at_s = self._full_at_s.get(network_of(host))
         if full_at_s is None or full_at_s - now_s <= self._allowed_s:
             return False
-        # other limits may have come since it failed
+        # the limits may have changed since the failure
         return not self._limits.unlimited.holds(host)
 
     def failed(self, host: str, now_s: float) -> None:
@@ -112,7 +113,7 @@ class LoginThrottle:
         if known is None and len(self._full_at_s) >= NETWORKS_MAX:
             self._make_room()
         full_at_s = max(now_s, now_s if known is None else known) + self._interval_s
-        # logins that began before the last token was taken may fail later: an empty bucket is empty
+        # logins that began before the last token was taken may fail later: a bucket is never less than empty
         self._full_at_s[network] = min(full_at_s, now_s + self._emptied_s)
 
     def _make_room(self) -> None:

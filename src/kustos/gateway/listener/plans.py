@@ -1,4 +1,4 @@
-"""What a gateway is made of: its listeners as planned, and the parts that they share."""
+"""The settings of a gateway: its listeners, and the parts that they share."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,8 +23,8 @@ from kustos.settings import INT32_MAX, INT64_MAX, Scope, Setting, TakesEffect, w
 from kustos.tls import TlsContexts
 
 CLIENT_ID_MAX_CHARACTERS: Final = 255
-"""How much of a client id is kept with each decision: a client id has up to 32 KB, and one request may lead
-to many decisions. Upstream gets it unchanged."""
+"""How much of a client id is kept with each decision: a client id has up to 32 KB, and one request may need
+many decisions. Brokers get it unchanged."""
 
 ConnectLink = Callable[[KafkaPrincipal, str, int], Awaitable[KafkaConnection]]
 """The client's principal, host and port → a connection to that broker. Raises `ClientError`."""
@@ -127,9 +127,9 @@ class SocketFigures(Protocol):
     created: int
     """Connections that were opened."""
     open: int
-    """Those that are."""
+    """Connections that are open now."""
     unauthenticated: int
-    """Those of them that have not authenticated, and have to."""
+    """Open connections that have to authenticate, and have not."""
     incoming_bytes: int
     outgoing_bytes: int
 
@@ -141,27 +141,27 @@ class ListenerMetrics(Protocol):
         """Return the figures of a listener, always the same object."""
 
     def authenticated(self, mechanism: str, succeeded: bool, is_reauthentication: bool = False) -> None:
-        """Count a finished login, or that of a live session (KIP-368)."""
+        """Count a finished login, of a new connection or of a live session (KIP-368)."""
 
     def upstream_failed(self) -> None:
         """Count a connection to upstream that could not be made, or broke."""
 
     def turned_away(self) -> None:
-        """Count a connection that was closed on arrival, as there are too many."""
+        """Count a connection that was closed when it was accepted, as there are too many."""
 
     def handshake_failed(self, listener: str, kind: str) -> None:
-        """Count a connection that ended before anybody could log in."""
+        """Count a connection that ended before its client could log in."""
 
 
 @unique
 class AuthorizationMode(Enum):
-    """What the decisions of the authorizer do on a listener (`kustos.authorization.mode`)."""
+    """The effect of the authorizer's decisions on a listener (`kustos.authorization.mode`)."""
 
     ENFORCE = "enforce"
     SHADOW = "shadow"
-    """Nothing: everything passes upstream, and what would be denied is recorded."""
+    """No effect: every request passes, and denials are only recorded."""
     OFF = "off"
-    """Nothing: no authorizer decides."""
+    """No authorizer decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class ListenerTls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminParts:
-    """What an admin listener has of its own: its table, and answers from this node alone."""
+    """The parts of an admin listener: its table, and the APIs that this node answers itself."""
 
     local: LocalApis
     table: Mapping[int, Row]
@@ -187,25 +187,25 @@ class AdminParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerPlan:
-    """One listener of the settings, and what its connections need."""
+    """One listener of the settings, and the parts that its connections need."""
 
     name: str
     security_protocol: str
     bind_host: str
     port: int
     brokers: BrokerPorts | BrokerHosts
-    """Where clients find each broker: at a port of its own, or by a name at the one port."""
+    """How clients reach each broker: by a port, or by a host name at the same port."""
     connection: ConnectionSettings
     sasl_machine: Callable[[str], SaslServerMachine | None]
-    """Makes the machine of a new connection from this address; None if the listener has no logins."""
+    """Makes the machine of a new connection for the client's address; None if the listener has no logins."""
     principal_without_login: Callable[[str], KafkaPrincipal] = lambda _: ANONYMOUS
-    """Returns the principal of a client at this address where there is none; raises `AuthError`."""
+    """Returns the principal of a client at an address without a login; raises `AuthError`."""
     admin: AdminParts | None = None
-    """None: the listener leads upstream."""
+    """None: the listener forwards to brokers."""
     tls: ListenerTls | None = None
     """None: the listener has no TLS."""
     proxies: AddressRanges | None = None
-    """The balancers that send PROXY protocol headers. None: a header is refused from everybody."""
+    """The balancers that send PROXY protocol headers. None: headers are refused from every peer."""
     mode: AuthorizationMode = AuthorizationMode.ENFORCE
 
 
@@ -229,4 +229,4 @@ class GatewayParts:
     """Decides in place of the deciders, unless None."""
     large_turns: LargeTurns = field(default_factory=LargeTurns)
     answer_versions: Callable[[bytes], bytes | None] = lambda _: None
-    """Returns the answer to an ApiVersions if that is known, on listeners that lead upstream."""
+    """Returns the answer to an ApiVersions if it is known, on listeners that forward to brokers."""

@@ -1,7 +1,7 @@
-"""The header of the PROXY protocol, versions 1 and 2: who is behind a load balancer.
+"""The header of the PROXY protocol, versions 1 and 2: the address of a client behind a load balancer.
 
-After HAProxy's specification of 2020/03/05. Additional fields of version 2 (TLVs) are skipped, whatever they
-say: the balancer copies some of them from the client, so none is an identity.
+It follows HAProxy's specification of 2020/03/05. Additional fields of version 2 (TLVs) are skipped: the
+balancer copies some of them from the client, so they prove no identity.
 """
 
 import ipaddress
@@ -15,7 +15,8 @@ V1_MAX_BYTES: Final = 107
 """The longest line of version 1, with its end."""
 
 V2_MAX_BYTES: Final = 4_096
-"""The longest header of version 2 that is read. Addresses take 52 bytes, a balancer's fields some hundred."""
+"""The longest header of version 2 that is read. Addresses take 52 bytes, a balancer's fields some
+hundreds."""
 
 _V2_HEAD_BYTES: Final = 16
 _V2_LOCAL, _V2_PROXY = 0x20, 0x21
@@ -28,14 +29,14 @@ _PORT_MAX_DIGITS: Final = 5
 
 
 class ProxyHeaderError(ValueError):
-    """The bytes are not a PROXY protocol header; the text holds none of them."""
+    """The bytes are not a PROXY protocol header; the text contains none of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyHeader:
     """A header of `size` bytes. `source` is the client's address and port, None if the header names none.
 
-    None means that the balancer speaks for itself (LOCAL), or does not know the client (UNKNOWN, UNSPEC).
+    None means that the balancer itself is the client (LOCAL), or does not know it (UNKNOWN, UNSPEC).
     """
 
     size: int
@@ -43,12 +44,12 @@ class ProxyHeader:
 
 
 def is_header(data: bytes) -> bool:
-    """Return whether these first bytes, at least four, are those of a header."""
+    """Return whether a header begins with these bytes, at least four."""
     return data[:4] in {V1_PREFIX[:4], V2_SIGNATURE[:4]}
 
 
 def read_header(data: bytes) -> ProxyHeader | None:
-    """Return the header that the bytes begin with, None if it is not complete; raise `ProxyHeaderError`."""
+    """Return the header at the beginning of the bytes, None if it is incomplete; raise `ProxyHeaderError`."""
     if data.startswith(V2_SIGNATURE[: len(data)]):
         return _read_v2(data)
     if data.startswith(V1_PREFIX[: len(data)]):

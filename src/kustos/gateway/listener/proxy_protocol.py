@@ -1,8 +1,8 @@
 """Takes the client's address from a balancer's PROXY protocol header, before anything else is read.
 
-Only listed peers are believed, and they must send a header; any other peer is a client with the address of
-its socket. A header from one of those is refused like the first bytes of every other foreign protocol. A
-connection is admitted when its header is complete, so all limits by address count clients, not balancers.
+Listed peers must send a header, and are trusted. Any other peer is a client with the address of its socket; a
+header from it is refused like any other protocol. A connection is admitted when its header is complete, so
+limits by address count clients, not balancers.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from kustos.gateway.listener.proxy_header import ProxyHeaderError, read_header
 from kustos.gateway.upstream.addresses import AddressRanges, java_host_address
 
 HEADER_TIMEOUT_S: Final = 5.0
-"""How long a listed peer may take for its header, which a balancer sends at once."""
+"""How long a listed peer may take to send its header; a balancer sends it immediately."""
 
 AWAITED_MAX: Final = 1_000
-"""How many connections of a port may wait for their header: those of some milliseconds, and health checks
-that send nothing."""
+"""How many connections of a port may wait for their header: the new ones of some milliseconds, and health
+checks that send nothing."""
 
 
 class ProxyProtocol(asyncio.Protocol):
@@ -44,7 +44,7 @@ class ProxyProtocol(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Await the header of a listed peer; pass any other on at once."""
+        """Await the header of a listed peer; pass the connection of any other peer on."""
         self._transport = as_transport(transport)
         peer = transport.get_extra_info("peername")
         self._host = "" if peer is None else java_host_address(peer)
@@ -74,7 +74,7 @@ class ProxyProtocol(asyncio.Protocol):
             self._pass_on(header.source, bytes(self._data[header.size :]))
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        """Count an end within the header; one before it is a balancer's health check."""
+        """Count a connection that ended within the header; before it, it was a balancer's health check."""
         if self._deadline is not None and self._data:
             self._refuse("the peer closed the connection within its header of the PROXY protocol")
         self._stop_waiting()

@@ -1,13 +1,13 @@
 """The host that a TLS client names (SNI): OpenSSL reports it during the handshake, before any answer.
 
-OpenSSL hands over the name of each ClientHello, the second one after a HelloRetryRequest too, and takes back
-an alert if it is refused. Two things need care:
+OpenSSL passes the name of each ClientHello, including the second one after a HelloRetryRequest, and takes an
+alert if it is refused. Two cases need care:
 
-- Python decodes the name as ASCII before it calls us. Where that fails, the handshake fails, but Python also
-  writes to standard error, as often as strangers like. Here it is kept from that.
-- A session resumed by TLS 1.2 brings the name of its first handshake, whatever the client names now. A
-  server must not resume it for another name (RFC 6066, section 3), but OpenSSL does. So the ClientHello is
-  read once more then, and the connection refused unless it names the same. TLS 1.3 has the present name.
+- Python decodes the name as ASCII before it calls kustos. If that fails, the handshake fails, but Python also
+  writes to standard error, as often as unauthenticated clients cause it. This module prevents that.
+- A session resumed by TLS 1.2 reports the name of its first handshake, not the one that the client sent now.
+  A server must not resume it for another name (RFC 6066, section 3), but OpenSSL does. So this module parses
+  the ClientHello, and refuses the connection unless the names are equal. TLS 1.3 reports the current name.
 """
 
 import ssl
@@ -21,7 +21,7 @@ from kustos.gateway.listener.port import Port
 from kustos.gateway.upstream.host_names import BrokerHosts
 
 HELLO_KEPT_BYTES: Final = 16_384
-"""How much of a client's first bytes is kept for a second look: a record (RFC 5246, section 6.2.1)."""
+"""How much of a client's first bytes is kept to be parsed: a record (RFC 5246, section 6.2.1)."""
 
 NAME_REFUSED: Final = "CALLBACK_FAILED"
 """OpenSSL's reason for a name that Python could not decode."""
@@ -57,7 +57,7 @@ class HostAskingObject(ssl.SSLObject):
 
 
 def ask_for_hosts(context: ssl.SSLContext) -> None:
-    """Let the objects of a server's context be `HostAskingObject`s; again is harmless."""
+    """Make a server's context create `HostAskingObject`s; a second call has no effect."""
     if context.sslobject_class is not HostAskingObject:
         context.sslobject_class = HostAskingObject
         context.sni_callback = _alert_for
@@ -149,7 +149,7 @@ def _name_in(hello: bytes) -> bytes | None:
 
 
 def _vector(data: bytes, width: int) -> tuple[bytes, bytes]:
-    """Return what a length of so many bytes says, and the rest; raise ValueError."""
+    """Return the vector behind a length of so many bytes, and the rest; raise ValueError."""
     end = width + int.from_bytes(data[:width], "big")
     if len(data) < max(width, end):
         raise ValueError

@@ -1,14 +1,14 @@
-"""TLS between a socket and the `ClientConnection` above it: a protocol to the one, a transport to the other.
+"""TLS between a socket and its `ClientConnection`: a protocol to the one, a transport to the other.
 
-Theory of operation. The connection above is admitted when the socket is accepted, so a handshake counts as a
-connection from its first moment, and it has one deadline as a whole, however slowly its bytes come. A client
-that does not speak TLS is known by its first byte. OpenSSL is not involved before the ClientHello is whole
-(`client_hello`). A failed handshake sends its alert, is counted, and ends.
+Theory of operation. The client connection is admitted when the socket is accepted, so a handshake counts as a
+connection from its beginning. The handshake has one deadline, however slowly its bytes arrive. The first byte
+shows whether a client speaks TLS. OpenSSL is not involved before the ClientHello is whole (`client_hello`). A
+failed handshake sends its alert, is counted, and ends the connection.
 
-Afterwards whatever comes is decrypted and passed up at once; nothing is kept here. What goes down is
-encrypted as long as the socket takes it, and waits in clear while it does not, so that the bytes held for a
-client that does not read are known exactly (`gateway.session.answer_budget`). asyncio's own TLS encrypts
-everything at once into a buffer whose size it does not report.
+After the handshake, received bytes are decrypted and passed on immediately; nothing is kept here. Bytes to
+send are encrypted as long as the socket takes them, and wait in clear while it does not, so that the number
+of bytes held for a client that does not read is known exactly (`gateway.session.answer_budget`). asyncio's
+own TLS encrypts everything immediately into a buffer whose size it does not report.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from kustos.gateway.listener.handshakes import (
     TRUNCATED,
     HandshakeFailure,
     HandshakeRefusal,
+    refusal_by_first_bytes,
     refusal_of,
-    stranger_by_first_bytes,
 )
 from kustos.gateway.listener.plans import ListenerTls
 from kustos.gateway.listener.port import Port
@@ -39,15 +39,15 @@ READ_BYTES: Final = 16_384
 """How much is decrypted at once: a record has no more (RFC 8446, section 5.1)."""
 
 FED_BYTES: Final = 16_384
-"""How much OpenSSL is given at once. It copies what it is given, and keeps the memory of the longest piece
-until the connection ends: a third more than its size. One read brings up to 256 KiB."""
+"""How much OpenSSL gets at once. It copies the bytes, and keeps the memory of the longest piece until the
+connection ends: a third more than its size. One read brings up to 256 KiB."""
 
-STRANGER_FED_BYTES: Final = 4_096
-"""The same before the client has authenticated: ten thousand of them keep 55 MB."""
+UNAUTHENTICATED_FED_BYTES: Final = 4_096
+"""The same before the client has authenticated: ten thousand such clients keep 55 MB."""
 
 UNREAD_MAX_BYTES: Final = 2**20
-"""How much may wait in the socket's own buffer: four slices of an answer. Only a client that demands new keys
-again and again without reading gets there."""
+"""How much may wait in the socket's own buffer: four slices of an answer. Only a client that repeatedly
+requests new keys without reading exceeds it."""
 
 
 class TlsTransport(asyncio.BufferedProtocol):
@@ -59,11 +59,11 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._tls: Final = tls
         self._loop: Final = asyncio.get_running_loop()
         self._hello: bytearray | None = bytearray()
-        """What came of the ClientHello; None once OpenSSL has it."""
+        """The part of the ClientHello that has arrived; None once OpenSSL has it."""
         self._incoming = self._outgoing = cast("ssl.MemoryBIO", None)
         self._object = cast("ssl.SSLObject", None)
         self._choice: HostSelection | None = None
-        """Which broker the client chooses, until the handshake ends; None where its port says so."""
+        """The client's choice of a broker, until the handshake ends; None if each broker has a port."""
         self._socket: asyncio.Transport = cast("asyncio.Transport", None)
         self._deadline: asyncio.TimerHandle | None = None
         self._is_established = False
@@ -73,7 +73,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._waiting: Final[deque[bytes]] = deque()
         self._waiting_bytes = 0
 
-    # what the socket calls
+    # called by the socket
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Have the client admitted, and wait for its handshake."""
@@ -82,7 +82,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._client.connection_made(cast("asyncio.Transport", self))
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where the next read arrives: what was encrypted is hardly larger than what it brings."""
+        """Return the memory for the next read: encrypted bytes are hardly more than decrypted ones."""
         return self._client.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -100,8 +100,8 @@ class TlsTransport(asyncio.BufferedProtocol):
     def _await_hello(self, hello: bytearray, data: bytes | memoryview) -> None:
         """Begin the handshake once the ClientHello is whole, and it is this client's turn."""
         hello += data
-        if (stranger := stranger_by_first_bytes(bytes(hello[:4]))) is not None:
-            self.fail(stranger)
+        if (other_protocol := refusal_by_first_bytes(bytes(hello[:4]))) is not None:
+            self.fail(other_protocol)
             return
         try:
             is_whole = is_whole_hello(hello)
@@ -131,8 +131,8 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._shake_hands(bytes(hello))
 
     def _shake_hands(self, data: bytes) -> None:
-        for at in range(0, len(data), STRANGER_FED_BYTES):
-            fed = data[at : at + STRANGER_FED_BYTES]
+        for at in range(0, len(data), UNAUTHENTICATED_FED_BYTES):
+            fed = data[at : at + UNAUTHENTICATED_FED_BYTES]
             self._incoming.write(fed)
             if self._choice is not None:
                 self._choice.seen(fed)
@@ -149,11 +149,11 @@ class TlsTransport(asyncio.BufferedProtocol):
                 self.fail(refusal)
                 return
             self._flush()
-            self._establish(data[at + STRANGER_FED_BYTES :])
+            self._establish(data[at + UNAUTHENTICATED_FED_BYTES :])
             return
 
     def _establish(self, rest: bytes) -> None:
-        """Serve the client; `rest` came behind its handshake."""
+        """Serve the client; `rest` arrived behind its handshake."""
         self._is_established = True
         self._leave_handshake()
         if self._choice is not None:
@@ -179,9 +179,9 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._decrypt(rest)
 
     def _decrypt(self, data: bytes | memoryview) -> None:
-        piece_bytes = FED_BYTES if self._client.is_authenticated else STRANGER_FED_BYTES
+        piece_bytes = FED_BYTES if self._client.is_authenticated else UNAUTHENTICATED_FED_BYTES
         if len(data) > piece_bytes:
-            # its place is used for what is decrypted
+            # its memory is used for the decrypted bytes
             data = bytes(data)
         buffer, filled_bytes, fed_bytes = self._port.parts.requests.read_buffer, 0, 0
         reason = None
@@ -195,7 +195,7 @@ class TlsTransport(asyncio.BufferedProtocol):
                         self._client.buffer_updated(filled_bytes)
                         filled_bytes = 0
                     if not (self._incoming.pending or self._object.pending()):
-                        # asking in vain costs an exception
+                        # another read without bytes would raise an exception
                         break
                 else:
                     reason = "the client closed the connection"
@@ -215,13 +215,13 @@ class TlsTransport(asyncio.BufferedProtocol):
             self.abort()
 
     def pause_writing(self) -> None:
-        """Encrypt no more, and let the client take no more."""
+        """Encrypt no more, and make the client connection take no more."""
         if not self._is_stalled:
             self._is_stalled = True
             self._client.pause_writing()
 
     def resume_writing(self) -> None:
-        """Encrypt what waits; the client goes on once nothing does."""
+        """Encrypt the bytes that wait; the client connection goes on once none are left."""
         self._is_stalled = False
         while self._waiting and not self._is_stalled:
             data = self._waiting.popleft()
@@ -246,7 +246,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._client.connection_lost(exc)
 
     def _leave_handshake(self) -> None:
-        """Stop the clock of the handshake, and let the next client begin."""
+        """Cancel the deadline of the handshake, and let the next client begin."""
         if self._deadline is not None:
             self._deadline.cancel()
         self._port.gateway.admission.handshake_turns.end(self, self._client.host)
@@ -255,7 +255,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         """End the connection, and count it."""
         self._client.refuse(refusal)
 
-    # what the client calls
+    # called by the client connection
 
     def write(self, data: bytes) -> None:
         """Send bytes now, or once the socket takes more."""
@@ -296,7 +296,7 @@ class TlsTransport(asyncio.BufferedProtocol):
 
     def _finish(self) -> None:
         if self._is_established:
-            # says goodbye, and does not wait for the answer
+            # sends close_notify, and does not wait for the answer
             with suppress(ssl.SSLError):
                 self._object.unwrap()
             self._flush()

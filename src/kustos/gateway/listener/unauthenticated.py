@@ -1,10 +1,11 @@
-"""The connections of one listener that have not authenticated: how many there may be, and who makes room.
+"""Limits the unauthenticated connections of one listener: chooses the one that ends for a new connection.
 
-Theory of operation. Whoever opens connections and says nothing wants the next client to be turned away. So
-nobody is: the newcomer gets in, and the oldest connection of the network that has most of them ends. Honest
-clients log in within milliseconds and are gone from here; silent ones become old. Who opens many connections
-from one network loses their own; to push out an honest client they must open as many connections as the limit
-allows, from as many networks as that client's has connections, while it logs in.
+Theory of operation. An attacker opens connections and sends nothing, so that other clients are turned away.
+So new connections are never turned away: the oldest connection of the network with most connections ends
+instead. Honest clients log in within milliseconds and then no longer count; silent connections grow old. An
+attacker with one network loses connections of that network. To end the connection of an honest client, an
+attacker must open as many connections as the limit allows, from many networks, each with as many connections
+as the client's network has, while the client logs in.
 """
 
 from typing import Final, Generic, TypeVar
@@ -24,7 +25,7 @@ class UnauthenticatedConnections(Generic[Connection]):
         self._by_network: Final[dict[str, dict[Connection, None]]] = {}
         """The connections of each network, oldest first."""
         self._by_count: Final[dict[int, dict[str, None]]] = {}
-        """The networks with so many connections; first who has had so many for longest."""
+        """The networks with so many connections, in the order in which they reached that number."""
         self._most = 0
 
     def __len__(self) -> int:

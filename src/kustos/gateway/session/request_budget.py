@@ -1,24 +1,26 @@
 """Limits the bytes of requests that a process holds before it begins them.
 
-Theory of operation. A frame that comes whole in one read costs nothing here. What is held of others is
-counted, beyond a floor for each connection. Once the budget is used, a principal goes on as long as it holds
-no more than its part, which is smaller the more principals hold anything: so nobody waits for others who hold
-more. A frame beyond that waits: its socket is not read, so that its client waits (backpressure). Two frames
-that wait for each other's bytes would wait for ever, so one at a time goes on nevertheless: it has the turn.
+Theory of operation. A frame that arrives in one read costs nothing here. The bytes of other frames are
+counted, beyond a floor for each connection. Once the budget is used up, the frames of a principal may grow as
+long as it holds no more than its part; the part is smaller the more principals hold bytes. So no principal
+waits for another one that holds more. Any other frame waits: its socket is not read, so that its client waits
+(backpressure). Two frames that wait for each other's room would wait forever, so one frame at a time may grow
+beyond the limit: it has the turn.
 
 Principals take turns, and so do the frames of one principal, so that more connections do not shorten the
-wait. A turn ends when the frame is whole, when it makes no progress, or after `TURN_S`: so a principal waits
-for a second of each other one, however slowly these send. The frame goes on at its principal's next turn. A
-principal whose whole requests that wait for answers take its part gets no turn until some have begun: nobody
-ends these as slow.
+wait. A turn ends when the frame is whole, when it makes no progress, or after `TURN_S`: a principal waits one
+second for each other one, however slowly these send. The frame goes on at its principal's next turn. A
+principal whose part is taken by whole requests, which wait for answers, gets no turn until some have begun,
+because no time limit ends such requests.
 
-A frame must finish soon while others wait; otherwise anybody could hold all of it with frames that never end:
-after `FINISH_S` the connection ends. Strangers, who have not authenticated, do not wait. They share a part of
-the whole, and one that needs more of it ends; so they hold up nobody who has.
+A frame must become whole soon while others wait; otherwise a client could hold the whole budget with frames
+that never end. After `FINISH_S` its connection ends. The frames of unauthenticated clients do not wait. These
+clients share a part of the budget, and one that needs more than is left of it ends, so they never delay
+authenticated clients.
 
-Nobody knows what a read brings. So once the budget is used, reads are small, except those of a frame that
-goes on. Beyond the limit there may be the floor and a small read of each connection, one large read, and for
-each principal its part and one frame.
+The size of a read is not known before it. So once the budget is used up, reads are small, except those of a
+frame that may grow. The process may exceed the limit by the floor and a small read for each connection, by
+one large read, and for each principal by its part and one frame.
 """
 
 import time
@@ -35,38 +37,39 @@ REQUESTS_MAX_BYTES: Final = 256 * 2**20
 ones, which have a megabyte at most (a producer's `max.request.size`)."""
 
 FLOOR_BYTES: Final = 16 * 2**10
-"""What a connection may hold uncounted, so that no login and no everyday request ever waits or ends here:
-tokens of OAUTHBEARER and most of Kerberos are smaller."""
+"""The bytes of a connection that do not count, so that no login and no usual request ever waits or ends here:
+tokens of OAUTHBEARER and most tokens of Kerberos are smaller."""
 
-STRANGERS_PART: Final = 4
-"""Strangers get a fourth of the whole: a login takes less than 64 KiB, the largest Kerberos token."""
+UNAUTHENTICATED_PART: Final = 4
+"""Unauthenticated clients share a fourth of the budget: a login takes less than 64 KiB, the largest Kerberos
+token."""
 
 OWNERS_PART: Final = 4
-"""The part of a principal is a fourth of the whole, or less where more than four hold anything: three must
-use up theirs before anybody waits."""
+"""The part of a principal is a fourth of the budget, or less if more than four principals hold bytes: three
+must use up their parts before any frame waits."""
 
 TURN_S: Final = 1.0
-"""How long a frame goes on beyond its principal's part before the next has its turn: a gigabit per second
-brings 100 MiB in that time, the largest request (`socket.request.max.bytes`)."""
+"""How long a frame may grow beyond its principal's part before the next turn: in that time 100 MiB arrive at
+a gigabit per second, the largest request (`socket.request.max.bytes`)."""
 
 PROGRESS_S: Final = 0.25
-"""How often it is checked who goes on and who must wait: longer than a round trip to another continent, so
-that a client whose socket is read again has had the time to send."""
+"""How often turns are checked: longer than a round trip to another continent, so that a client whose socket
+is read again has had the time to send."""
 
 PROGRESS_BYTES: Final = 16 * 2**10
-"""What must come in that time of the frame whose turn it is, or the turn ends: half a megabit per second. A
-slower client does not finish a megabyte in `FINISH_S`."""
+"""How much of the frame with the turn must arrive in that time, or the turn ends: half a megabit per second.
+A slower client does not finish a megabyte in `FINISH_S`."""
 
 FINISH_S: Final = 10.0
 """How long a frame may be read while others wait until it is whole: time for 100 MiB at a tenth of a gigabit
 per second. Time in which it waits itself does not count."""
 
 READ_BYTES: Final = 256 * 2**10
-"""What one read may bring, as with asyncio's own buffers."""
+"""The size of a read at most, as of asyncio's own buffers."""
 
 SCARCE_READ_BYTES: Final = 2**10
-"""What a read may bring beyond the floor of a connection whose frame will have to wait: that it goes on there
-is known once something came of it."""
+"""The size of a read beyond the floor of a connection whose frame has to wait: only a read shows that the
+client sends more."""
 
 
 class RequestOwner:
@@ -77,12 +80,12 @@ class RequestOwner:
     def __init__(self) -> None:
         self.held_bytes = 0
         self.parked_bytes = 0
-        """Those of `held_bytes` that wait for us, not for the client: nothing ends them as slow."""
+        """The part of `held_bytes` in whole requests: they wait for kustos, so no time limit ends them."""
 
 
 @dataclass(slots=True)
 class Turn:
-    """The turn of a frame, and what came of it."""
+    """The turn of a frame, and its progress."""
 
     share: "RequestShare"
     owner: RequestOwner
@@ -91,7 +94,7 @@ class Turn:
     checked_bytes: int
 
     def is_over(self, now_s: float) -> bool:
-        """Whether the next has its turn, if another one waits."""
+        """Whether the turn ends if another frame waits."""
         if now_s - self.checked_s < PROGRESS_S:
             return False
         came_bytes = self.share.held_bytes - self.checked_bytes
@@ -113,24 +116,24 @@ class RequestBudget:
     ) -> None:
         self.max_bytes: Final = max_bytes
         self.used_bytes = 0
-        self.strangers_bytes = 0
-        """Those of `used_bytes` that strangers hold."""
+        self.unauthenticated_bytes = 0
+        """The part of `used_bytes` that unauthenticated clients hold."""
         self.active_owners = 0
-        """The owners that hold any of `used_bytes`."""
+        """How many owners hold any of `used_bytes`."""
         self.ended = 0
         """Connections ended because their frame did not finish while others waited."""
         self.read_buffer: Final = memoryview(bytearray(READ_BYTES))
-        """Where every read of every connection arrives; whoever reads copies from it at once."""
+        """The memory for every read of every connection; its reader copies from it at once."""
         self._now_s: Final = now_s
         self._call_later: Final = call_later
         self._growing: Final[dict[RequestShare, float]] = {}
-        """The unfinished frames that may grow, and since when, by `_waited_s`."""
+        """The unfinished frames that may grow, and the `_waited_s` at which each began."""
         self._owners: Final[WeakValueDictionary[Hashable, RequestOwner]] = WeakValueDictionary()
-        """Those of sessions, so at most one for each connection."""
+        """At most one for each session."""
         self._waiting: Final[FairQueue[RequestOwner, RequestShare]] = FairQueue()
         self._waited_before_s = self._waiting_since_s = 0.0
         self._turn: Turn | None = None
-        """That of the frame that goes on although all is used."""
+        """The turn of the frame that may grow although the budget is used up."""
         self._is_armed = False
 
     @property
@@ -139,34 +142,36 @@ class RequestBudget:
         return len(self._waiting)
 
     def share(self, go_on: Callable[[], object], end: Callable[[], object]) -> "RequestShare":
-        """Return the part of a new connection. `go_on`: it may read again, or must no longer, as its `waits`
-        says; `end`: it must end.
+        """Return the share of a new connection.
+
+        `go_on` is called when its `waits` changes, so that it reads or no longer reads; `end` when it must
+        end.
         """
         return RequestShare(self, go_on, end)
 
     def owner(self, key: Hashable) -> RequestOwner:
-        """Return the owner with this key, the same one while any of its connections lasts."""
+        """Return the owner with this key; it stays the same while any of its connections is open."""
         return self._owners.setdefault(key, RequestOwner())
 
-    def count(self, change_bytes: int, *, is_stranger: bool) -> None:
-        """Count bytes that are held from now on, or no longer."""
+    def count(self, change_bytes: int, *, is_unauthenticated: bool) -> None:
+        """Count bytes that are held from now on, or no longer if negative."""
         self.used_bytes += change_bytes
-        if is_stranger:
-            self.strangers_bytes += change_bytes
+        if is_unauthenticated:
+            self.unauthenticated_bytes += change_bytes
 
     @property
-    def strangers_have_room(self) -> bool:
-        """Whether strangers hold no more than their part."""
-        return self.strangers_bytes <= self.max_bytes // STRANGERS_PART
+    def unauthenticated_have_room(self) -> bool:
+        """Whether unauthenticated clients hold no more than their part."""
+        return self.unauthenticated_bytes <= self.max_bytes // UNAUTHENTICATED_PART
 
     @property
     def part_bytes(self) -> int:
-        """How much an owner may hold, however much others do."""
+        """How much an owner may hold, however much others hold."""
         return self.max_bytes // max(self.active_owners, OWNERS_PART)
 
     @property
     def first(self) -> "RequestShare | None":
-        """The frame whose turn it is."""
+        """The share of the frame that has the turn."""
         return None if self._turn is None else self._turn.share
 
     def has_room(self, owner: RequestOwner) -> bool:
@@ -174,7 +179,7 @@ class RequestBudget:
         return self.used_bytes <= self.max_bytes or owner.held_bytes <= self.part_bytes
 
     def grow(self, share: "RequestShare", owner: RequestOwner) -> None:
-        """Let an unfinished frame grow, or wait."""
+        """Let an unfinished frame grow, or make it wait."""
         if share is self.first or share.waits:
             return
         if self.has_room(owner):
@@ -184,7 +189,7 @@ class RequestBudget:
         self.serve()
 
     def leave(self, share: "RequestShare", owner: RequestOwner) -> None:
-        """Forget a frame that is finished, or gone; the next of its owner may have room now."""
+        """Forget a frame that is whole or gone; the next one of its owner may have room now."""
         self._growing.pop(share, None)
         share.read_s = 0.0
         if share.waits:
@@ -196,11 +201,11 @@ class RequestBudget:
             self._let_go_on(self._waiting.first_of(owner), owner)
 
     def unpark(self, owner: RequestOwner) -> None:
-        """Let an owner have a turn again, as fewer of its requests wait for us."""
+        """Let an owner have turns again, as fewer of its whole requests wait."""
         self._waiting.release(owner)
 
     def serve(self) -> None:
-        """Let those go on for whom there is room, and else one."""
+        """Let the frames go on for which there is room; without room, let one go on."""
         while self._waiting and (self.used_bytes <= self.max_bytes or self._turn is None):
             found = self._next()
             if found is None:
@@ -212,9 +217,9 @@ class RequestBudget:
             self._let_go_on(share, owner)
 
     def _next(self) -> "tuple[RequestOwner, RequestShare] | None":
-        """Return the frame whose turn it is; None if there is no room, and nobody may go beyond the limit.
+        """Return the next frame that may go on; None if there is no room, and no owner may exceed the limit.
 
-        Owners that are passed over hold their parts. They are held back until they hold less (`unpark`), or
+        Owners that are skipped hold their whole parts. They are held back until they hold less (`unpark`), or
         until the next check, as their parts may have grown.
         """
         if self.used_bytes <= self.max_bytes:
@@ -225,12 +230,12 @@ class RequestBudget:
         return found
 
     def _waited_s(self) -> float:
-        """Return for how many seconds so far anybody waited: what nobody waits for is not slow."""
+        """Return for how many seconds so far any frame waited: a frame is slow only while others wait."""
         since_s = self._now_s() - self._waiting_since_s if self._waiting else 0.0
         return self._waited_before_s + since_s
 
     def _wait(self, share: "RequestShare", owner: RequestOwner) -> None:
-        """Let a frame wait behind the others of its owner."""
+        """Make a frame wait behind the others of its owner."""
         since_s = self._growing.pop(share, None)
         if since_s is not None:
             share.read_s = self._waited_s() - since_s
@@ -246,7 +251,7 @@ class RequestBudget:
         share.go_on()
 
     def _take(self, share: "RequestShare", owner: RequestOwner) -> None:
-        """Take a frame from those that wait; the other frames of its owner come behind those of others."""
+        """Remove a frame from the queue; the other frames of its owner move behind those of other owners."""
         waited_s = self._waited_s()
         self._waiting.take(owner, share)
         if not self._waiting:
@@ -259,7 +264,7 @@ class RequestBudget:
             self._call_later(PROGRESS_S, self._check)
 
     def _check(self) -> None:
-        """See who has gone on for long enough, and who has room by now."""
+        """End slow frames and turns that are over, and let frames go on that have room by now."""
         self._is_armed = False
         try:
             self._waiting.release_all()
@@ -273,7 +278,7 @@ class RequestBudget:
             self._arm()
 
     def _end_slow(self) -> None:
-        """End those that have not finished in time, if others still wait, and not only for themselves."""
+        """End the connections whose frames are late, if a frame waits that could go on."""
         if self._next() is not None:
             limit_s = self._waited_s() - FINISH_S
             for share in [share for share, since_s in self._growing.items() if since_s <= limit_s]:
@@ -281,7 +286,7 @@ class RequestBudget:
                 share.end()
 
     def _pass_turn(self) -> None:
-        """Let the frame whose turn it is wait again, if its turn is over and others wait."""
+        """End the turn if it is over and others wait; its frame waits again."""
         turn = self._turn
         if turn is None or self.used_bytes <= self.max_bytes or not turn.is_over(self._now_s()):
             return
@@ -290,8 +295,8 @@ class RequestBudget:
         share, owner = turn.share, turn.owner
         self._turn = None
         self._wait(share, owner)
-        # it goes on before its owner's others, whether or not it progresses: only one frame of an owner may
-        # be held in part beyond the limit
+        # it stays before the other frames of its owner, even without progress: only one frame of an owner
+        # may be partly held beyond the limit
         self._waiting.add_first(owner, share, share.go_on)
         self.serve()
         share.go_on()
@@ -317,15 +322,15 @@ class RequestShare:
         self._budget: Final = budget
         self._key: Hashable | None = None
         self._owner: RequestOwner | None = None
-        """Whoever has the key, from the first byte that counts: few connections ever hold so much."""
+        """The owner with the key, known from the first byte that counts: few connections hold so much."""
         self._parked_bytes = 0
         self.go_on = go_on
         self.end = end
         self.held_bytes = 0
         self.counted_bytes = 0
-        """Those of `held_bytes` that count against the limits: none up to the floor."""
+        """The part of `held_bytes` that counts against the limits: nothing up to the floor."""
         self.read_s = 0.0
-        """How long its unfinished frame was read before it waited, while others did."""
+        """How long its unfinished frame was read before it waited, while others waited."""
         self.waits = False
         """Whether the connection must not be read."""
 
@@ -340,37 +345,38 @@ class RequestShare:
             return buffer
         owner = self._found_owner()
         if owner is None:
-            # it may log in within this read
+            # the client may log in within this read
             return buffer[:FLOOR_BYTES]
         uncounted_bytes = self.held_bytes - self.counted_bytes
         part_bytes = budget.part_bytes - owner.held_bytes - uncounted_bytes
         return buffer[: max(part_bytes, FLOOR_BYTES - self.held_bytes, SCARCE_READ_BYTES)]
 
     def belong_to(self, key: Hashable | None) -> None:
-        """Hold nothing, and from now on for the owner with this key; None: for a stranger."""
+        """Hold nothing, and from now on for the owner with this key; None: for an unauthenticated client."""
         self.hold(0)
         self._key, self._owner = key, None
 
     def hold(self, size_bytes: int, *, is_unfinished: bool = False, has_finished: bool = False) -> bool:
-        """Hold bytes in place of those before; return False for a stranger that gets no more.
+        """Hold so many bytes in place of those before.
 
-        `is_unfinished`: the client has to send more before anything can be given back. `has_finished`: a
-        frame became whole since the last call, so that an unfinished one has just begun.
+        Return False if the client is unauthenticated and gets no more room. `is_unfinished`: the client has
+        to send more before bytes can be given back. `has_finished`: a frame became whole since the last call,
+        so that an unfinished one has just begun.
         """
         counted_bytes = size_bytes if size_bytes > FLOOR_BYTES else 0
         if not (counted_bytes or self.counted_bytes):
-            # what does not count changes nothing for anybody
+            # bytes that do not count change nothing
             self.held_bytes = size_bytes
             return True
         budget = self._budget
         owner = self._found_owner()
         change_bytes = counted_bytes - self.counted_bytes
-        budget.count(change_bytes, is_stranger=owner is None)
+        budget.count(change_bytes, is_unauthenticated=owner is None)
         self.held_bytes, self.counted_bytes = size_bytes, counted_bytes
         if owner is None:
             if change_bytes < 0:
                 budget.serve()
-            return change_bytes <= 0 or budget.strangers_have_room
+            return change_bytes <= 0 or budget.unauthenticated_have_room
         parked_bytes = 0 if is_unfinished else counted_bytes
         held_before_bytes = owner.held_bytes
         owner.held_bytes += change_bytes
@@ -388,7 +394,7 @@ class RequestShare:
         return True
 
     def _found_owner(self) -> RequestOwner | None:
-        """Return whoever has the key, None for a stranger."""
+        """Return the owner with the key, None for an unauthenticated client."""
         if self._owner is None and self._key is not None:
             self._owner = self._budget.owner(self._key)
         return self._owner
@@ -396,9 +402,9 @@ class RequestShare:
     def close(self) -> None:
         """Give everything back; nothing is held from now on."""
         self.hold(0)
-        # they refer to the connection, which refers to this: free it now, not at a later garbage collection
+        # they refer to the connection, which refers to this share: free both now, without garbage collection
         self.go_on = self.end = _do_nothing
 
 
 def _do_nothing() -> None:
-    """Stand for what a connection that has ended would do."""
+    """Stand for the callbacks of a connection that has ended."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kustos.gateway.listener.pending_logins import PendingLogins
 from kustos.gateway.listener.plans import ConnectionSettings
-from kustos.gateway.listener.strangers import Strangers
 
 TIMEOUT_S = 30.0
 
@@ -39,34 +39,34 @@ class World:
         self.ended: list[tuple[str, float]] = []
         self.figures: Any = SimpleNamespace(unauthenticated=0)
         settings = ConnectionSettings(login_timeout_ms=int(TIMEOUT_S * 1000), **limits)
-        self.strangers: Any = Strangers(
+        self.pending: Any = PendingLogins(
             settings, self.figures, self.end, lambda: self.clock.now_s, self.clock.call_later
         )
 
     def end(self, client: Any) -> None:
         self.ended.append((client, self.clock.now_s))
-        self.strangers.remove(client)
+        self.pending.remove(client)
 
 
 def test_each_client_is_late_at_its_own_time() -> None:
     world = World()
     for client, at_s in (("a", 100.0), ("b", 101.0), ("c", 101.0), ("d", 129.0), ("e", 140.0)):
         world.clock.go_to(at_s)
-        world.strangers.add(client, f"10.0.0.{at_s:.0f}")
+        world.pending.add(client, f"10.0.0.{at_s:.0f}")
         assert len(world.clock.due) == 1, "one timer is enough"
     world.clock.go_to(1000.0)
     assert world.ended == [("a", 130.0), ("b", 131.0), ("c", 131.0), ("d", 159.0), ("e", 170.0)]
-    assert world.figures.unauthenticated == len(world.strangers) == 0
+    assert world.figures.unauthenticated == len(world.pending) == 0
     assert world.clock.due == []
 
 
 @pytest.mark.parametrize("leaves", ["remove", "excuse"])
 def test_who_has_left_is_not_late_and_a_newcomer_has_its_whole_time(leaves: str) -> None:
     world = World()
-    world.strangers.add("a", "10.0.0.1")
-    getattr(world.strangers, leaves)("a")
+    world.pending.add("a", "10.0.0.1")
+    getattr(world.pending, leaves)("a")
     world.clock.go_to(120.0)
-    world.strangers.add("b", "10.0.0.1")
+    world.pending.add("b", "10.0.0.1")
     world.clock.go_to(149.9)
     assert world.ended == []
     world.clock.go_to(150.0)
@@ -76,13 +76,13 @@ def test_who_has_left_is_not_late_and_a_newcomer_has_its_whole_time(leaves: str)
 
 def test_who_makes_room_is_counted_out_once() -> None:
     world = World(max_unauthenticated_connections=2)
-    assert world.strangers.add("a", "10.0.0.1") is None
-    assert world.strangers.add("b", "10.0.0.1") is None
-    assert world.strangers.add("c", "10.0.0.2") == "a"
-    assert world.figures.unauthenticated == len(world.strangers) == 2
-    assert world.strangers.take_first() == "b"
-    world.strangers.remove("b")
-    assert world.figures.unauthenticated == len(world.strangers) == 1
+    assert world.pending.add("a", "10.0.0.1") is None
+    assert world.pending.add("b", "10.0.0.1") is None
+    assert world.pending.add("c", "10.0.0.2") == "a"
+    assert world.figures.unauthenticated == len(world.pending) == 2
+    assert world.pending.take_first() == "b"
+    world.pending.remove("b")
+    assert world.figures.unauthenticated == len(world.pending) == 1
     world.clock.go_to(1000.0)
     assert world.ended == [("c", 130.0)]
-    assert world.strangers.take_first() is None
+    assert world.pending.take_first() is None

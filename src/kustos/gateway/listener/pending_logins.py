@@ -1,7 +1,7 @@
-"""The clients of one listener on their way to a login: counted, limited in number, and ended in time.
+"""The unauthenticated connections of one listener: counts them, limits their number, and ends late ones.
 
-All of them have the same time, so whoever came first is the first to be late: one timer is enough, which is
-set for the oldest. A timer of each connection would cost as much as half of what admits it.
+All of them have the same time to log in, so the oldest connection is the first to be late: one timer for the
+oldest is enough. A timer for each connection would add half to the cost of its admission.
 """
 
 from collections.abc import Callable
@@ -12,11 +12,11 @@ from kustos.gateway.listener.unauthenticated import Connection, UnauthenticatedC
 from kustos.gateway.session.large_turns import on_the_loop
 
 
-class Strangers(Generic[Connection]):
+class PendingLogins(Generic[Connection]):
     """The connections of a listener that have not authenticated. For one event loop.
 
-    `late` is called with each that has not within `kustos.login.timeout.ms`. `call_later` schedules a
-    callback after a number of seconds.
+    `late` is called with each connection that has not authenticated within `kustos.login.timeout.ms`.
+    `call_later` schedules a callback after a number of seconds.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Strangers(Generic[Connection]):
         self._now_s: Final = now_s
         self._call_later: Final = call_later
         self._since_s: Final[dict[Connection, float]] = {}
-        """Since when, oldest first; of those that have a deadline."""
+        """When each connection with a deadline was accepted, oldest first."""
         self._is_armed = False
 
     def __len__(self) -> int:
@@ -61,14 +61,14 @@ class Strangers(Generic[Connection]):
             self._since_s.pop(connection, None)
 
     def excuse(self, connection: Connection) -> None:
-        """Let a connection stay that ends soon without a deadline: it waits for its refusal."""
+        """Remove the deadline of a connection that waits for its refusal, and ends soon."""
         self._since_s.pop(connection, None)
 
     def take_first(self) -> Connection | None:
         """Count out the connection that makes room for another, and return it; None if there is none."""
         connection = self._connections.first_to_end()
         if connection is not None:
-            # here and now, so that whoever makes room again finds another one
+            # now, so that the next call finds another one
             self.remove(connection)
         return connection
 
@@ -77,7 +77,7 @@ class Strangers(Generic[Connection]):
         self._call_later(delay_s, self._end_late)
 
     def _end_late(self) -> None:
-        """End those whose time is over, and wait for that of the next."""
+        """End the connections that are late, and wait for the next one."""
         self._is_armed = False
         now_s = self._now_s()
         try:
