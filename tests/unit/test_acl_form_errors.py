@@ -1,4 +1,4 @@
-"""What is wrong with a text of ACLs is told to the letter: the line, the value, the rule."""
+"""Exact errors of invalid ACL texts: the line, the value, the rule."""
 
 import pytest
 

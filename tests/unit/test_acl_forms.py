@@ -1,4 +1,4 @@
-"""What each form of ACLs looks like, and what a text that is none of them is told."""
+"""The formats of ACLs, and the errors of texts in no known format."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What people hand over as a file of ACLs: lists of old releases, and what other tools write."""
+"""ACL files of other tools, and lists of old releases."""
 
 from pathlib import Path
 

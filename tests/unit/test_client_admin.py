@@ -1,4 +1,4 @@
-"""The admin client against nodes that a real cluster seldom shows: leaving controllers, lost connections."""
+"""The admin client in rare situations: controllers that resign, lost connections."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A connection against peers that behave and peers that do not, over a loopback socket."""
+"""A connection to correct and incorrect peers, over a loopback socket."""
 
 import asyncio
 import struct

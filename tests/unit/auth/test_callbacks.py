@@ -77,7 +77,7 @@ def test_a_password_is_right_or_wrong(answer: bool) -> None:
 
 
 @pytest.mark.parametrize("answer", [1, "yes", None, object(), [True]])
-def test_nothing_but_true_admits_a_user_of_plain(answer: object) -> None:
+def test_only_true_admits_a_user_of_plain(answer: object) -> None:
     with pytest.raises(
         UnverifiedCredentialsError, match="credentials for user could not be verified"
     ) as caught:
@@ -87,7 +87,7 @@ def test_nothing_but_true_admits_a_user_of_plain(answer: object) -> None:
     )
 
 
-def test_a_password_that_is_no_text_is_wrong_and_nobody_is_asked() -> None:
+def test_a_password_that_is_not_text_is_wrong_without_a_call() -> None:
     assert not HandlerPasswords(Plain(lambda: True)).verify("alice", b"\xff")
 
 
@@ -125,7 +125,7 @@ def test_credentials_are_copied_so_that_they_cannot_change_after_the_check() -> 
         replace(Loose(), stored_key=b"k" * 64, server_key=b"k" * 64),
     ],
 )
-def test_credentials_of_no_use_are_none(answer: object) -> None:
+def test_unusable_credentials_are_refused(answer: object) -> None:
     with pytest.raises(CallbackError, match="an invalid answer"):
         HandlerCredentials(Scram(lambda: answer))("alice", ScramHash.SHA_256)
 
@@ -154,12 +154,12 @@ def test_a_token_is_accepted_or_refused_and_reasons_of_others_stay_out_of_the_lo
         type("Subclass", (AcceptedToken,), {})("alice", 99),
     ],
 )
-def test_verdicts_of_no_use_are_none(answer: object) -> None:
+def test_unusable_verdicts_are_refused(answer: object) -> None:
     with pytest.raises(CallbackError, match="an invalid answer"):
         HandlerTokens(Tokens(lambda: answer))("t")
 
 
-def test_what_a_handler_raises_is_named_by_its_type_alone() -> None:
+def test_the_log_names_only_the_type_of_a_handlers_exception() -> None:
     for call in (
         lambda: HandlerPasswords(Plain(lambda: raises(ValueError(SECRET)))).verify("alice", b"x"),
         lambda: HandlerCredentials(Scram(lambda: raises(ValueError(SECRET))))("alice", ScramHash.SHA_256),
@@ -208,13 +208,13 @@ def step_of(server: CustomServer) -> Any:
     return blocking.run()
 
 
-def test_a_mechanism_of_ones_own_goes_through_its_steps() -> None:
+def test_a_custom_mechanism_runs_its_steps() -> None:
     server = CustomServer(Own(lambda: Challenge(b"more"), lambda: Proven(b"done", "alice", 99)), AROUND)
     assert step_of(server) == Challenge(b"more")
     assert step_of(server) == Proven(b"done", "alice", 99)
 
 
-def test_no_mechanism_makes_a_delegation_token() -> None:
+def test_a_custom_mechanism_cannot_claim_a_delegation_token() -> None:
     server = CustomServer(Own(lambda: Proven(b"", "alice", None, token_authenticated=True)), AROUND)
     assert step_of(server) == Proven(b"", "alice", None, token_authenticated=False)
 
@@ -235,12 +235,12 @@ def test_no_mechanism_makes_a_delegation_token() -> None:
         BlockingStep(lambda: Proven(b"", "alice")),
     ],
 )
-def test_steps_of_no_use_prove_nothing(answer: object) -> None:
+def test_unusable_steps_are_refused(answer: object) -> None:
     with pytest.raises(CallbackError, match="the mechanism returned an invalid answer"):
         step_of(CustomServer(Own(lambda: answer), AROUND))
 
 
-def test_the_words_of_a_refusal_are_for_the_client_and_not_for_the_log() -> None:
+def test_the_text_of_a_refusal_is_sent_but_not_logged() -> None:
     server = CustomServer(Own(lambda: raises(SaslAuthenticationError("no " + "x" * 5000, SECRET))), AROUND)
     with pytest.raises(SaslAuthenticationError) as caught:
         step_of(server)
@@ -248,7 +248,7 @@ def test_the_words_of_a_refusal_are_for_the_client_and_not_for_the_log() -> None
     assert caught.value.reason == "the mechanism refused the login"
 
 
-def test_a_claimed_name_of_no_use_is_none_and_is_never_read_on_the_loop() -> None:
+def test_an_unusable_claimed_name_is_none_and_is_read_in_the_thread() -> None:
     class Sly(Exchange):
         @property
         def claimed_name(self) -> str:  # type: ignore[override]

@@ -88,7 +88,7 @@ def offered(server: GssapiServer, context: Any) -> bytes:
 
 @pytest.mark.behaviour("B292")
 @pytest.mark.parametrize("authorization_id", [b"", b"alice", b"root"])
-def test_a_ticket_proves_its_principal_whatever_the_authorization_id(
+def test_a_ticket_proves_its_principal_regardless_of_the_authorization_id(
     credentials: GssapiCredentials, alice: Any, authorization_id: bytes
 ) -> None:
     server, context = GssapiServer(credentials), client(alice)
@@ -113,7 +113,7 @@ BAD_CHOICES: tuple[tuple[Callable[[Any], bytes], str], ...] = (
 
 
 @pytest.mark.parametrize(("choose", "words"), BAD_CHOICES)
-def test_a_choice_that_is_not_wrapped_or_not_offered_is_refused(
+def test_an_unwrapped_or_not_offered_layer_choice_is_refused(
     credentials: GssapiCredentials, alice: Any, choose: Callable[[Any], bytes], words: str
 ) -> None:
     server, context = GssapiServer(credentials), client(alice)
@@ -123,7 +123,7 @@ def test_a_choice_that_is_not_wrapped_or_not_offered_is_refused(
 
 
 @pytest.mark.behaviour("B356")
-def test_a_replayed_ticket_leads_nowhere(credentials: GssapiCredentials, alice: Any) -> None:
+def test_a_replayed_ticket_is_refused(credentials: GssapiCredentials, alice: Any) -> None:
     context = client(alice)
     ticket = context.step()
     server, thiefs = GssapiServer(credentials), GssapiServer(credentials)
@@ -144,7 +144,7 @@ def test_a_replayed_ticket_leads_nowhere(credentials: GssapiCredentials, alice: 
         replay()
 
 
-def test_tokens_of_strangers_are_refused(credentials: GssapiCredentials, alice: Any, kdc: Kdc) -> None:
+def test_invalid_tokens_are_refused(credentials: GssapiCredentials, alice: Any, kdc: Kdc) -> None:
     kdc.keytab("http/localhost")
     for bad in (b"", b"junk", client(alice, "http@localhost").step(), b"\x60\x03\x06\x01\x2a"):
         with pytest.raises(SaslMechanismError, match="GSSAPI: "):
@@ -155,7 +155,7 @@ def test_tokens_of_strangers_are_refused(credentials: GssapiCredentials, alice: 
         answered(server, b"x")
 
 
-def test_the_realm_is_that_of_the_configuration(kdc: Kdc) -> None:
+def test_the_realm_comes_from_the_configuration(kdc: Kdc) -> None:
     assert default_realm() == REALM
 
 
@@ -186,7 +186,7 @@ def token_of(effects: tuple[SaslEffect, ...]) -> bytes:
     return answer
 
 
-def test_the_machine_logs_in_by_steps_that_run_beside_it(credentials: GssapiCredentials, alice: Any) -> None:
+def test_a_login_with_blocking_steps_succeeds(credentials: GssapiCredentials, alice: Any) -> None:
     server, context = machine(credentials), client(alice)
     server.receive(versions_request())
     server.receive(handshake("GSSAPI"))
@@ -201,9 +201,7 @@ def test_the_machine_logs_in_by_steps_that_run_beside_it(credentials: GssapiCred
     assert server.principal == done.principal
 
 
-def test_nothing_may_come_while_a_step_runs_and_its_end_then_has_no_effect(
-    credentials: GssapiCredentials, alice: Any
-) -> None:
+def test_a_frame_during_a_step_fails_the_login(credentials: GssapiCredentials, alice: Any) -> None:
     server = machine(credentials)
     server.receive(handshake("GSSAPI"))
     [blocking] = server.receive(token(client(alice).step()))
@@ -234,7 +232,7 @@ def test_a_step_that_fails_refuses_with_the_general_text(
     assert "s3cret" not in failure.reason
 
 
-def test_a_re_authentication_runs_beside_the_machine_too(
+def test_a_re_authentication_uses_blocking_steps(
     credentials: GssapiCredentials, alice: Any, kdc: Kdc
 ) -> None:
     store: Any = {"client_keytab": str(kdc.keytab("bob")), "ccache": "MEMORY:bob"}
@@ -261,7 +259,7 @@ def test_a_re_authentication_runs_beside_the_machine_too(
     assert "Cannot change principals during re-authentication" in changed.reason
 
 
-def test_a_new_key_in_the_keytab_is_taken_without_a_restart(kdc: Kdc) -> None:
+def test_a_new_key_in_the_keytab_needs_no_restart(kdc: Kdc) -> None:
     keytab = kdc.keytab("rotated/localhost")
     rotated = GssapiCredentials.acquire(keytab, f"rotated/localhost@{REALM}")
     client_keytab = str(kdc.keytab("carol"))

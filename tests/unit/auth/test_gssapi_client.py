@@ -1,4 +1,4 @@
-"""The client side of GSSAPI against our server, with tickets of a real KDC, and against cheats."""
+"""The client side of GSSAPI against our server with tickets of a real KDC, and against malicious servers."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -44,7 +44,7 @@ def answered(server: GssapiServer, token: bytes) -> Challenge | Proven:
 
 
 @pytest.mark.behaviour("B292")
-def test_client_and_server_prove_to_each_other_who_they_are(
+def test_client_and_server_authenticate_each_other(
     server_credentials: GssapiCredentials, tickets: GssapiTickets
 ) -> None:
     client, server = GssapiClient(tickets, "kafka", "localhost"), GssapiServer(server_credentials)
@@ -88,7 +88,7 @@ def test_an_offer_that_is_not_wrapped_or_demands_a_layer_is_refused(
     assert not client.is_complete
 
 
-def test_a_server_that_proves_nothing_is_refused(tickets: GssapiTickets, kdc: Kdc) -> None:
+def test_an_unauthenticated_server_is_refused(tickets: GssapiTickets, kdc: Kdc) -> None:
     for bad in (b"", b"junk", b"\x60\x03\x06\x01\x2a"):
         client = GssapiClient(tickets, "kafka", "localhost")
         client.first()
@@ -101,7 +101,7 @@ def test_a_server_that_proves_nothing_is_refused(tickets: GssapiTickets, kdc: Kd
         answered(GssapiServer(other), GssapiClient(tickets, "kafka", "localhost").first())
 
 
-def test_a_layer_beside_none_may_be_offered_and_none_is_chosen(
+def test_the_client_chooses_no_layer_of_several_offers(
     server_credentials: GssapiCredentials, tickets: GssapiTickets
 ) -> None:
     client, context = GssapiClient(tickets, "kafka", "localhost"), server_credentials.context()
@@ -114,13 +114,13 @@ def test_a_layer_beside_none_may_be_offered_and_none_is_chosen(
 
 
 @pytest.mark.behaviour("B356")
-def test_a_service_that_the_kdc_does_not_know_is_told(tickets: GssapiTickets) -> None:
+def test_an_unknown_service_is_reported(tickets: GssapiTickets) -> None:
     with pytest.raises(SaslClientError, match=r"no ticket for `kafka/nowhere`.*not found"):
         GssapiClient(tickets, "kafka", "nowhere").first()
 
 
 @pytest.mark.behaviour("B356")
-def test_a_wrong_key_and_a_missing_principal_are_told(kdc: Kdc) -> None:
+def test_a_wrong_key_and_a_missing_principal_are_reported(kdc: Kdc) -> None:
     keytab = str(kdc.keytab("stale"))
     with pytest.raises(CredentialsError, match="Kerberos gives no ticket"):
         GssapiTickets.from_keytab(keytab, f"nobody@{REALM}", "MEMORY:nobody")

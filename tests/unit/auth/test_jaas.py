@@ -55,7 +55,7 @@ def test_options_are_read_as_java_reads_them(options: str, expected: dict[str, s
         ("x" * 1_048_577, "longer than"),
     ],
 )
-def test_what_is_wrong_is_said_without_the_secret(text: str, said: str) -> None:
+def test_errors_do_not_contain_the_secret(text: str, said: str) -> None:
     with pytest.raises(JaasError, match=said) as raised:
         single_jaas_entry(text)
     assert SECRET not in str(raised.value)
@@ -64,7 +64,7 @@ def test_what_is_wrong_is_said_without_the_secret(text: str, said: str) -> None:
 
 
 @pytest.mark.behaviour("B336")
-def test_exactly_one_module_is_wanted() -> None:
+def test_exactly_one_module_is_required() -> None:
     two = f"{PLAIN} required; {PLAIN} optional;"
     assert len(parse_jaas_config(two)) == 2
     with pytest.raises(JaasError, match="2 login modules"):

@@ -23,7 +23,7 @@ def outcome(
 
 
 @pytest.mark.behaviour("B313", "B314")
-def test_it_proves_what_it_says() -> None:
+def test_an_unsigned_token_proves_its_claims() -> None:
     assert outcome({"sub": " alice", "exp": NOW_S + 0.5}) == AcceptedToken(" alice", NOW_MS + 500)
     named = outcome({"who": "bob", "exp": EXP}, PrincipalClaimName=" who ")
     assert named == AcceptedToken("bob", EXP * 1000)
@@ -39,7 +39,7 @@ def test_it_proves_what_it_says() -> None:
         {"sub": "a\ud800", "exp": EXP}, {"sub": "a", "exp": EXP, "\udfff": 1},
     ],
 )  # fmt: skip
-def test_a_bent_one_is_refused(payload: dict[str, Any] | str) -> None:
+def test_an_invalid_unsigned_token_is_refused(payload: dict[str, Any] | str) -> None:
     refused = outcome(payload)
     assert isinstance(refused, RefusedToken)
     assert refused.document == '{"status":"invalid_token"}'
@@ -47,7 +47,7 @@ def test_a_bent_one_is_refused(payload: dict[str, Any] | str) -> None:
 
 
 @pytest.mark.behaviour("B313")
-def test_one_with_a_signature_or_another_algorithm_is_refused() -> None:
+def test_a_signed_token_is_refused() -> None:
     rules, valid = UnsecuredTokenRules(), {"sub": "a", "exp": EXP}
     for token in (
         compact(valid),
@@ -58,7 +58,7 @@ def test_one_with_a_signature_or_another_algorithm_is_refused() -> None:
 
 
 @pytest.mark.behaviour("B315")
-def test_clocks_may_differ_as_much_as_the_option_says() -> None:
+def test_the_option_sets_the_allowed_clock_skew() -> None:
     late = {"sub": "a", "exp": NOW_S - 2}
     early = {"sub": "a", "exp": EXP, "iat": NOW_S + 2}
     for payload in (late, early):
@@ -67,7 +67,7 @@ def test_clocks_may_differ_as_much_as_the_option_says() -> None:
 
 
 @pytest.mark.behaviour("B241", "B316", "B317")
-def test_a_required_scope_that_is_missing_is_told() -> None:
+def test_a_missing_required_scope_is_reported() -> None:
     refused = outcome({"sub": "a", "exp": EXP, "scope": ["x", " "]}, RequiredScope=" x  y ")
     assert isinstance(refused, RefusedToken)
     assert refused.document == '{"status":"insufficient_scope", "scope":"[x, y]"}'

@@ -60,7 +60,7 @@ def first(value: str, identity: str = "", rest: str = "") -> bytes:
 
 
 @pytest.mark.behaviour("B241", "B251", "B252", "B305")
-def test_a_valid_token_logs_in_for_as_long_as_it_lives() -> None:
+def test_a_valid_token_logs_in_until_it_expires() -> None:
     done = log_in(server(), OAuthBearerClient(BearerToken(GOOD, {"traceId": "7"})))
     assert isinstance(done, Authenticated)
     assert (str(done.principal), done.mechanism) == ("User:alice", "OAUTHBEARER")

@@ -90,7 +90,7 @@ def test_kerberos_names_are_shortened_and_other_users_are_not() -> None:
 
 
 @pytest.mark.behaviour("B294")
-def test_the_flag_of_tokens_is_that_of_the_login() -> None:
+def test_the_token_flag_comes_from_the_login() -> None:
     liar = Building(lambda _: KafkaPrincipal("User", "x", token_authenticated=True))
     assert not principals(liar).of_login(HOST, "PLAIN", Proven(b"", "x")).token_authenticated
     by_token = default().of_login(HOST, "SCRAM-SHA-256", Proven(b"", "x", token_authenticated=True))
@@ -99,7 +99,7 @@ def test_the_flag_of_tokens_is_that_of_the_login() -> None:
 
 
 @pytest.mark.behaviour("B338")
-def test_a_builder_is_configured_and_sees_what_is_known() -> None:
+def test_a_builder_is_configured_and_gets_the_context() -> None:
     seen: list[object] = []
 
     def remembering(context: AuthenticationContext) -> object:
@@ -158,7 +158,7 @@ BROKEN = (
 
 
 @pytest.mark.parametrize(("build", "words"), BROKEN)
-def test_what_a_broken_builder_says_is_no_principal(
+def test_an_invalid_result_of_a_builder_is_refused(
     build: Callable[[AuthenticationContext], object], words: str
 ) -> None:
     broken = principals(Building(build))
@@ -194,7 +194,7 @@ def test_the_session_is_the_principals_that_the_builder_built() -> None:
 
 
 @pytest.mark.parametrize(("build", "words"), BROKEN)
-def test_a_login_that_the_builder_turns_away_is_refused_without_its_reason(
+def test_a_login_that_the_builder_refuses_fails_without_its_reason(
     build: Callable[[AuthenticationContext], object], words: str
 ) -> None:
     server = machine(Building(build))
@@ -207,7 +207,7 @@ def test_a_login_that_the_builder_turns_away_is_refused_without_its_reason(
     assert server.principal is None
 
 
-def test_a_builder_that_changes_its_mind_fails_the_re_authentication() -> None:
+def test_another_principal_fails_the_re_authentication() -> None:
     names = iter(("one", "two"))
     server = machine(Building(lambda _: KafkaPrincipal("User", next(names))))
     assert isinstance(

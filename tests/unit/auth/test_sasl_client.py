@@ -1,4 +1,4 @@
-"""The asking side of SASL, and what it says when it is refused."""
+"""The client side of SASL, and its errors after a refusal."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_a_broken_handshake_answer_ends_the_login(body: bytes) -> None:
         begun().receive(body)
 
 
-def test_a_scram_server_that_ends_early_is_not_believed() -> None:
+def test_a_scram_server_that_ends_early_is_refused() -> None:
     client = begun("SCRAM-SHA-256")
     client.receive(AGREED)
     with pytest.raises(SaslClientError):
@@ -54,7 +54,7 @@ def test_a_scram_server_that_ends_early_is_not_believed() -> None:
     assert not client.is_complete
 
 
-def test_a_plain_server_that_goes_on_is_not_believed() -> None:
+def test_a_plain_server_that_continues_is_refused() -> None:
     client = begun()
     client.receive(AGREED)
     with pytest.raises(SaslClientError, match="continues after"):
@@ -72,7 +72,7 @@ def test_misuse_is_refused() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
-def test_a_password_that_is_no_text_is_refused_without_showing_it(mechanism: str) -> None:
+def test_a_password_that_is_not_text_is_refused_without_showing_it(mechanism: str) -> None:
     with pytest.raises(SaslClientError, match="not Unicode") as raised:
         client_mechanism(mechanism, "alice", PASSWORD + "\ud800", SeededEntropy())
     assert raised.value.__suppress_context__

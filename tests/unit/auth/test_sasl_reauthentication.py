@@ -1,4 +1,4 @@
-"""Sessions of the SASL server that log in again (KIP-368)."""
+"""Re-authentication of SASL sessions (KIP-368)."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ def test_a_session_without_an_end_is_not_reauthenticated() -> None:
 
 
 @pytest.mark.behaviour("B242")
-def test_reauthentication_as_somebody_else_fails() -> None:
+def test_reauthentication_as_another_principal_fails() -> None:
     server = live(ManualClock(1_000_000))
     server.begin_reauthentication(handshake())
     (failure,) = server.receive(token(b"\0bob\0b0b-s3cret"))
@@ -85,9 +85,7 @@ def test_reauthentication_as_somebody_else_fails() -> None:
 
 @pytest.mark.parametrize("mechanism", NAMES)
 @pytest.mark.parametrize("version", [0, 1])
-def test_a_session_renews_what_it_logged_in_by_and_everything_else_may_be_a_guess(
-    mechanism: str, version: int
-) -> None:
+def test_only_a_renewal_with_the_users_own_login_is_no_guess(mechanism: str, version: int) -> None:
     def framed(data: bytes) -> bytes:
         return token(data) if version else data
 
@@ -104,7 +102,7 @@ def test_a_session_renews_what_it_logged_in_by_and_everything_else_may_be_a_gues
         )
 
 
-def test_the_proof_of_a_scram_renewal_is_for_whom_it_began() -> None:
+def test_the_proof_of_a_scram_renewal_belongs_to_its_first_name() -> None:
     for name in ("alice", "bob"):
         server = live(ManualClock(1_000_000), "SCRAM-SHA-256")
         server.begin_reauthentication(handshake("SCRAM-SHA-256"))
@@ -112,7 +110,7 @@ def test_the_proof_of_a_scram_renewal_is_for_whom_it_began() -> None:
         assert server.may_guess(token(b"c=biws,r=x,p=")) == (name != "alice")
 
 
-def test_nothing_renews_what_is_no_session_or_by_a_mechanism_that_does_not_tell() -> None:
+def test_without_a_session_or_a_claimant_there_is_no_renewal() -> None:
     server = machine()
     server.receive(handshake())
     assert server.may_guess(token(PLAIN_TOKEN))
@@ -125,7 +123,7 @@ def test_nothing_renews_what_is_no_session_or_by_a_mechanism_that_does_not_tell(
     assert silent.may_guess(token(b"x"))
 
 
-def test_what_nobody_finds_by_trying_is_no_guess() -> None:
+def test_credentials_that_cannot_be_guessed_are_no_guess() -> None:
     around = Surroundings("TOKENS", 1000)
     for factory in (BEARER, CallbackServer.factory(BEARER, around)):
         server = SaslServerMachine(
@@ -160,7 +158,7 @@ def test_reauthentication_with_another_mechanism_fails_at_the_next_frame() -> No
     )
 
 
-def test_reauthentication_failure_says_so() -> None:
+def test_a_reauthentication_failure_is_reported() -> None:
     server = live(ManualClock(1_000_000), "SCRAM-SHA-512")
     failed = log_in(server, client_mechanism("SCRAM-SHA-512", "alice", "wrong", SeededEntropy()))
     assert isinstance(failed, Fail)

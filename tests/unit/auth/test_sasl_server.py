@@ -1,4 +1,4 @@
-"""The SASL server's way from the first frame to a principal or the end."""
+"""The SASL server from the first frame to a principal or a failure."""
 
 import pytest
 
@@ -97,7 +97,7 @@ def test_second_api_versions_closes(second: bytes) -> None:
 
 
 @pytest.mark.behaviour("B225")
-def test_unknown_mechanism_is_told_the_enabled_ones_late_and_closed() -> None:
+def test_an_unknown_mechanism_gets_the_enabled_ones_after_the_delay() -> None:
     server = machine(failed_authentication_delay_ms=250)
     (failure,) = server.receive(handshake("GSSAPI"))
     assert isinstance(failure, Fail)
@@ -116,7 +116,7 @@ def test_handshake_of_unknown_version_closes() -> None:
 @pytest.mark.parametrize(
     "frame", [b"", b"\x60", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01", b"\xff" * 40]
 )
-def test_garbage_closes_without_a_word(frame: bytes) -> None:
+def test_garbage_closes_without_an_answer(frame: bytes) -> None:
     assert [type(effect) for effect in machine().receive(frame)] == [Close]
 
 
@@ -131,7 +131,7 @@ def test_other_requests_before_the_handshake_close(frame: bytes) -> None:
 
 
 @pytest.mark.behaviour("B233", "B359")
-def test_other_request_amid_the_login_is_an_illegal_state() -> None:
+def test_another_request_during_the_login_is_an_illegal_state() -> None:
     for frame, api_key, version in (
         (versions_request(), 18, 4),
         (UNSUPPORTED_VERSIONS_REQUEST, 18, 0),
@@ -203,7 +203,7 @@ def test_plain_authorization_id_may_repeat_the_name() -> None:
 
 
 @pytest.mark.behaviour("B234", "B229")
-def test_handshake_0_carries_bare_tokens_and_refuses_without_a_word() -> None:
+def test_handshake_0_uses_bare_tokens_and_refuses_without_a_text() -> None:
     server = machine()
     response(only_send(server.receive(handshake("PLAIN", 0))), 17, 0)
     assert server.receive(PLAIN_TOKEN) == (
@@ -227,7 +227,7 @@ def test_oversized_frame_fails_late_and_silently() -> None:
     assert SaslServerSettings().max_receive_size == 524288
 
 
-def test_a_login_that_never_ends_is_ended() -> None:
+def test_an_endless_login_is_closed() -> None:
     server = machine()
     for _ in range(FRAMES_PER_AUTHENTICATION):
         assert isinstance(server.receive(UNSUPPORTED_VERSIONS_REQUEST)[0], SendFrame)
@@ -255,7 +255,7 @@ class Expiring:
         return Proven(b"", "alice", self.expires_at_ms)
 
 
-def test_a_broken_credential_store_denies_and_its_text_stays_inside() -> None:
+def test_a_failed_credential_store_denies_without_its_text() -> None:
     server = SaslServerMachine(
         SaslServerSettings(), {"PLAIN": Broken}, api_versions_body, ManualClock(1_000_000)
     )
@@ -315,7 +315,7 @@ def test_an_expired_credential_does_not_log_in() -> None:
     assert refusal(failure.response) == (58, GENERAL + "PLAIN")
 
 
-def test_no_mechanism_is_a_mistake_of_ours() -> None:
+def test_a_server_without_mechanisms_raises() -> None:
     with pytest.raises(ValueError, match=r"sasl\.enabled\.mechanisms"):
         SaslServerMachine(SaslServerSettings(), {}, api_versions_body, ManualClock(1_000_000))
 

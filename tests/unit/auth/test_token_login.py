@@ -88,7 +88,7 @@ def client(
 @pytest.mark.behaviour("B222", "B252")
 @pytest.mark.parametrize("scram_hash", HASHES)
 @pytest.mark.parametrize("knows", [False, True])
-def test_a_token_logs_in_as_its_owner_for_as_long_as_it_lasts(scram_hash: ScramHash, knows: bool) -> None:
+def test_a_token_logs_in_as_its_owner_until_it_expires(scram_hash: ScramHash, knows: bool) -> None:
     world = World(knows=knows)
     done = log_in(world.machine, client(TOKEN_ID, PASSWORD, scram_hash))
     assert isinstance(done, Authenticated)
@@ -101,7 +101,7 @@ def test_a_token_logs_in_as_its_owner_for_as_long_as_it_lasts(scram_hash: ScramH
     assert world.machine.is_expired()
 
 
-def test_a_token_logs_in_where_a_callback_handler_knows_the_users() -> None:
+def test_a_token_logs_in_with_a_callback_handler_for_users() -> None:
     factory = World().mechanisms()[ScramHash.SHA_256.mechanism_name]
     server, peer = (
         CallbackServer.factory(factory, Surroundings("CLIENTS", 1000))(),
@@ -141,7 +141,7 @@ def test_the_earlier_end_counts(max_reauth_ms: int, lifetime_ms: int) -> None:
 
 
 @pytest.mark.behaviour("B223")
-def test_logging_in_again_lasts_as_long_as_the_token() -> None:
+def test_a_re_authentication_lasts_as_long_as_the_token() -> None:
     world = World(max_reauth_ms=4000)
     first = log_in(world.machine, client(TOKEN_ID, PASSWORD))
     world.clock.now_ms += 3000
@@ -153,7 +153,7 @@ def test_logging_in_again_lasts_as_long_as_the_token() -> None:
     assert again.principal.token_authenticated
 
 
-def test_a_session_by_token_is_renewed_by_the_same_token_alone() -> None:
+def test_only_the_same_token_renews_a_token_session() -> None:
     world = World(max_reauth_ms=4000)
     log_in(world.machine, client(TOKEN_ID, PASSWORD))
     world.machine.begin_reauthentication(handshake(ScramHash.SHA_256.mechanism_name))
@@ -166,7 +166,7 @@ def test_a_session_by_token_is_renewed_by_the_same_token_alone() -> None:
 
 @pytest.mark.parametrize("knows", [False, True])
 @pytest.mark.parametrize("change", ["deleted", "expired"])
-def test_a_token_taken_away_amid_its_login_logs_nobody_in(change: str, knows: bool) -> None:
+def test_a_login_fails_if_its_token_is_removed(change: str, knows: bool) -> None:
     world, peer = World(knows=knows), client(TOKEN_ID, PASSWORD)
     server = world.mechanisms()[ScramHash.SHA_256.mechanism_name]()
     challenge = server.respond(peer.first())
@@ -215,7 +215,7 @@ def test_a_user_of_the_name_of_a_token_logs_in_as_before() -> None:
     assert done.session_lifetime_ms == 0
 
 
-def test_a_token_that_is_not_there_is_answered_with_a_credential_all_the_same() -> None:
+def test_an_unknown_token_gets_a_credential_as_well() -> None:
     def salt(name: str) -> bytes:
         server = ScramServer(ScramHash.SHA_256, lookup, ScramDecoys(SECRET), SeededEntropy(), World().token)
         challenge = server.respond(f"n,,n={name},r=abc,tokenauth=true".encode())

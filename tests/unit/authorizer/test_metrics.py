@@ -1,4 +1,4 @@
-"""The rates per minute are those that Kafka's own class measures."""
+"""The rates per minute are equal to the rates of Kafka's own class."""
 
 import random
 import subprocess

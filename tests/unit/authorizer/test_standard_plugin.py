@@ -1,4 +1,4 @@
-"""StandardAuthorizer through the interface: settings, start, readiness, changes by whoever holds the log."""
+"""StandardAuthorizer through the interface: settings, start, readiness, changes through the mutator."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Our Kerberos tickets: what the settings say, when they are renewed, and tickets of a real KDC."""
+"""Kerberos tickets of the client: settings, renewal, and tickets of a real KDC."""
 
 import asyncio
 import threading

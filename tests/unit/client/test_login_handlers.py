@@ -1,4 +1,4 @@
-"""Classes of the operator's that get our own credentials: asked for each connection, and not trusted."""
+"""Custom login classes are called for each connection, and their results are validated."""
 
 import threading
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A certificate must have the name that was asked for: nobody looks up a name for an address."""
+"""A certificate must match the requested name: the client does not look up names of addresses."""
 
 import asyncio
 import socket

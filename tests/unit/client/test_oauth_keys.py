@@ -1,4 +1,4 @@
-"""A key set refreshes itself off the loop, keeps its keys when it cannot, and never asks too often."""
+"""A key set is refreshed outside the event loop, keeps its keys after failures, and limits its requests."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Our tokens come from a provider or a file, once for all who wait, and are refreshed ahead of their end."""
+"""Tokens of the client come from a provider or a file, one fetch for all callers, and are refreshed early."""
 
 import asyncio
 import json

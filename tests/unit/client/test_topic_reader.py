@@ -1,4 +1,4 @@
-"""The reader of topics against brokers of every age, that move, break off and answer nonsense."""
+"""The topic reader with brokers of all releases that change leaders, disconnect and answer invalid data."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Brokers on real sockets that answer about one topic as a test tells them to."""
+"""Scripted brokers of one topic on real sockets."""
 
 import asyncio
 import struct

@@ -1,4 +1,4 @@
-"""Legacy ACLs and today's bindings: the same meaning on both sides, or a refusal."""
+"""Conversion between legacy ACLs and current bindings: equivalent, or refused."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,5 @@
-"""The legacy authorizer and its wrapper answer two long plays as Kafka 2.8's own classes did."""
+"""The legacy authorizer and its wrapper give the recorded answers of Kafka 2.8's classes to two long
+scenarios."""
 
 from testkit.legacy_plays import (
     KAFKAS_DECISIONS,

@@ -15,7 +15,7 @@ AUTHORITY = Authority()
 
 
 @pytest.mark.parametrize("year", [1950, 1968, 1969, 1999, 2000, 2049, 2050, 2068, 2069, 9999])
-def test_the_parts_are_those_that_cryptography_reads(year: int) -> None:
+def test_the_parts_are_equal_to_those_of_cryptography(year: int) -> None:
     ends = datetime(year, 12, 31, 23, 59, 59, tzinfo=UTC)
     certificate = AUTHORITY.issue("node", hosts=["one.example", "two.example"], ends=ends).certificate
     parts = certificate_parts(certificate.public_bytes(Encoding.DER))
@@ -35,7 +35,7 @@ def test_a_certificate_without_extensions_has_no_alternative_names() -> None:
     assert certificate_parts(certificate.public_bytes(Encoding.DER)).alternative_names == frozenset()
 
 
-def test_damage_is_an_error_of_one_kind() -> None:
+def test_damage_raises_one_kind_of_error() -> None:
     der = AUTHORITY.issue("node").certificate.public_bytes(Encoding.DER)
     chance = random.Random(20261128)
     damaged = [der[:length] for length in range(len(der))]

@@ -1,4 +1,4 @@
-"""PEM stores: in a file or in the settings, however they are laid out; and the contexts made of them."""
+"""PEM stores in files or settings, in any layout, and the contexts built from them."""
 
 import ssl
 from collections.abc import Iterable
@@ -63,7 +63,7 @@ def shape(text: str, layout: str) -> str:
 
 @pytest.mark.behaviour("B266", "B277")
 @pytest.mark.parametrize("layout", ["as written", "crlf", "blank lines around", "one line", "words around"])
-def test_pem_is_read_however_it_is_laid_out(node: Holder, layout: str) -> None:
+def test_pem_is_read_in_any_layout(node: Holder, layout: str) -> None:
     keys = {"key": shape(node.key_pem, layout), "certificate.chain": shape(node.chain_pem, layout)}
     settings = tls_settings(keys_of(node, **keys)).keystore
     assert settings is not None
@@ -104,7 +104,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, node: Holder, text: str, told: 
     assert f"`ssl.keystore.location` (`{file}`)" in str(caught.value)
 
 
-def test_a_file_that_is_not_there_or_too_large_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_too_large_file_is_named(tmp_path: Path) -> None:
     large = tmp_path / "large.pem"
     large.write_bytes(bytes(5 * 2**20))
     for file, told in (
@@ -140,7 +140,7 @@ def test_a_listener_needs_a_key_and_trust_before_it_verifies(node: Holder) -> No
     ("auth", "mode"),
     [("none", ssl.CERT_NONE), ("requested", ssl.CERT_OPTIONAL), ("required", ssl.CERT_REQUIRED)],
 )
-def test_a_listener_verifies_as_it_is_told(
+def test_a_listener_verifies_clients_as_configured(
     authority: Authority, node: Holder, auth: str, mode: ssl.VerifyMode
 ) -> None:
     trust = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": authority.pem}
@@ -150,7 +150,7 @@ def test_a_listener_verifies_as_it_is_told(
 
 
 @pytest.mark.parametrize("side", Side)
-def test_an_expired_certificate_is_not_proven(authority: Authority, side: Side) -> None:
+def test_an_expired_certificate_is_refused(authority: Authority, side: Side) -> None:
     made = make_context(tls_settings(keys_of(authority.issue("old", ends=YESTERDAY))), side)
     assert made.certificate is not None
     assert made.certificate.has_expired
@@ -196,7 +196,7 @@ def test_changed_files_are_seen_and_put_in_force(tmp_path: Path, authority: Auth
     assert not files.contexts.has_new_files()
 
 
-def test_a_bad_file_leaves_the_old_in_force(tmp_path: Path, authority: Authority) -> None:
+def test_an_invalid_file_keeps_the_current_stores(tmp_path: Path, authority: Authority) -> None:
     files = Files(tmp_path, authority)
     good = files.store.read_text()
     files.store.write_text(good[: len(good) // 2])
@@ -213,7 +213,7 @@ def test_a_bad_file_leaves_the_old_in_force(tmp_path: Path, authority: Authority
 
 
 @pytest.mark.behaviour("B264", "B276")
-def test_names_of_the_certificate_stay_unless_they_may_change(tmp_path: Path, authority: Authority) -> None:
+def test_names_of_the_certificate_may_change_only_if_allowed(tmp_path: Path, authority: Authority) -> None:
     files = Files(tmp_path, authority)
     authority.issue("other").write(files.store)
     assert "ssl.allow.dn.changes" in files.refused()
@@ -225,7 +225,7 @@ def test_names_of_the_certificate_stay_unless_they_may_change(tmp_path: Path, au
 
 
 @pytest.mark.behaviour("B275")
-def test_no_store_appears_or_vanishes(tmp_path: Path, authority: Authority) -> None:
+def test_stores_cannot_be_added_or_removed(tmp_path: Path, authority: Authority) -> None:
     files = Files(tmp_path, authority)
     without = {key: value for key, value in files.keys.items() if "truststore" not in key}
     with pytest.raises(TlsError, match="cannot be removed"):
@@ -235,7 +235,7 @@ def test_no_store_appears_or_vanishes(tmp_path: Path, authority: Authority) -> N
         contexts.replace(tls_settings(files.keys))
 
 
-def test_an_expired_certificate_in_the_trust_store_is_told(tmp_path: Path, authority: Authority) -> None:
+def test_an_expired_certificate_in_the_trust_store_is_logged(tmp_path: Path, authority: Authority) -> None:
     files = Files(tmp_path, authority)
     with capture_logs() as logs:
         files.contexts.made.report_expired_trust(get_logger())
@@ -247,9 +247,7 @@ def test_an_expired_certificate_in_the_trust_store_is_told(tmp_path: Path, autho
     assert logs[1]["certificates"] == ["certificate 2 (`CN=authority`)"]
 
 
-def test_a_list_of_revocations_that_cannot_be_read_is_named(
-    tmp_path: Path, authority: Authority, node: Holder
-) -> None:
+def test_an_invalid_revocation_list_is_named(tmp_path: Path, authority: Authority, node: Holder) -> None:
     file = tmp_path / "revoked.pem"
     broken = "-----BEGIN X509 CRL-----\nMAAA\n-----END X509 CRL-----\n"
     file.write_text(authority.revoke(node.certificate) + broken)

@@ -85,7 +85,7 @@ def presenting(holder: Holder, node: Holder, directory: Path) -> ssl.SSLContext:
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("place", ["in the store", "sent by the peer"])
-def test_intermediates_with_one_name_are_told_apart(
+def test_intermediates_with_one_name_are_distinguished(
     node: Holder, order: Sequence[int], place: str, tmp_path: Path
 ) -> None:
     root = Authority("root")
@@ -102,7 +102,7 @@ def test_intermediates_with_one_name_are_told_apart(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_chain_continues_where_it_leads_to_trust(
+def test_a_chain_continues_with_the_issuer_that_leads_to_trust(
     node: Holder, order: Sequence[int], tmp_path: Path
 ) -> None:
     """One key under three authorities, each below a root of its own; one root is trusted."""
@@ -132,7 +132,7 @@ def test_a_python_that_hides_openssl_verifies_clients_in_tls13_only(
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_an_expired_generation_gives_way_to_the_renewed_one(
+def test_the_renewed_authority_replaces_the_expired_one(
     authorities: list[Authority], node: Holder, order: Sequence[int]
 ) -> None:
     """One key, two certificates: the valid one counts."""
@@ -166,7 +166,7 @@ def test_each_generation_has_its_list_of_revocations(
     assert [answer(each) for each in good] == [None, None, "unable to get certificate CRL"]
 
 
-def test_a_peer_cannot_have_us_search_without_end(node: Holder, tmp_path: Path) -> None:
+def test_a_search_for_issuers_is_limited(node: Holder, tmp_path: Path) -> None:
     """Every certificate may be the issuer of every other, and none leads to the trust store."""
     key = Authority("maze")
     maze = [Authority("maze", key, key=key.key).certificate for _ in range(SENT_MAX - 1)]

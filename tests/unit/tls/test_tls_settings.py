@@ -1,4 +1,4 @@
-"""Kafka's `ssl.*` keys: which of them belong together, and what is said of those that do not."""
+"""Kafka's `ssl.*` keys: valid combinations, and the errors of invalid ones."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""What of SCRAM a stranger chooses: the size of a message, its names, and when he answers a challenge."""
+"""Values of SCRAM that an unauthenticated client chooses: message sizes, names, and the time of the
+answer."""
 
 import itertools
 import re
@@ -30,7 +31,7 @@ def accepts(message_type: type[ClientFirst | ClientFinal], message: bytes) -> bo
     return True
 
 
-def test_names_and_proofs_are_those_of_the_grammar() -> None:
+def test_names_and_proofs_match_the_grammar() -> None:
     for text in map("".join, itertools.chain(*(itertools.product("=2CD3", repeat=n) for n in range(7)))):
         name = text.encode()
         assert accepts(ClientFirst, b"n,,n=%b,r=x" % name) == bool(OLD_NAME.fullmatch(name)), text
@@ -55,7 +56,7 @@ def test_the_proof_is_what_comes_last() -> None:
         assert not accepts(ClientFinal, text), text
 
 
-def test_what_a_stranger_can_have_read_is_bounded() -> None:
+def test_messages_have_a_size_limit() -> None:
     first, final = b"n,,n=a,r=%b", b"c=biws,r=%b,p=QQ=="
     for message_type, form in ((ClientFirst, first), (ClientFinal, final)):
         room = MESSAGE_MAX_BYTES - len(form % b"")
@@ -73,7 +74,7 @@ def test_the_longest_name_is_read() -> None:
 
 
 @pytest.mark.parametrize("change", ["deleted", "replaced"])
-def test_a_credential_taken_away_amid_a_login_logs_nobody_in(change: str) -> None:
+def test_a_login_fails_if_its_credential_is_removed(change: str) -> None:
     users = stored({("alice", ScramHash.SHA_256): PASSWORD})
     ours = ScramServer(ScramHash.SHA_256, lambda *who: users.get(who), ScramDecoys(SECRET), SeededEntropy())
     client = ScramClient(ScramHash.SHA_256, "alice", PASSWORD, SeededEntropy())

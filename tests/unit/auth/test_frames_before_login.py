@@ -1,4 +1,4 @@
-"""What a frame of somebody who has not logged in can make the gateway do."""
+"""Limits on the work that a frame of an unauthenticated client can cause."""
 
 import pytest
 
@@ -36,7 +36,7 @@ REFUSED_UNREAD = [
 
 
 @pytest.mark.parametrize(("api_key", "version"), REFUSED_UNREAD)
-def test_amid_the_login_the_header_is_all_that_is_read_of_another_request(api_key: int, version: int) -> None:
+def test_during_the_login_only_the_header_of_another_request_is_parsed(api_key: int, version: int) -> None:
     """A stranger's 512 KB of group names once cost seconds, and 41 MB of an answer that named them."""
     answers = []
     header = request_frame(request_codec(api_key, version), api_key, 5, "test", b"")[4:]
@@ -54,7 +54,7 @@ def test_amid_the_login_the_header_is_all_that_is_read_of_another_request(api_ke
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_a_strangers_tagged_fields_are_few(version: int) -> None:
+def test_tagged_fields_before_a_login_are_limited(version: int) -> None:
     """They cost time field by field, before it is known who sends them."""
     header = request_frame(request_codec(18, version), 18, 5, "test", b"")[4:]
     body = versions_request(version)[len(header) :]
@@ -86,9 +86,7 @@ def test_an_answer_to_a_token_is_what_the_codec_writes(version: int, size: int) 
 @pytest.mark.parametrize("client_id", ["c", "x" * OPENING_MAX_BYTES])
 @pytest.mark.parametrize("number", [0, 1, -1, 2**31 - 1])
 @pytest.mark.parametrize("version", [0, 2, 3, 4])
-def test_an_opening_is_read_as_any_request_whatever_is_kept_of_it(
-    version: int, number: int, client_id: str
-) -> None:
+def test_a_cached_opening_is_parsed_like_any_request(version: int, number: int, client_id: str) -> None:
     for api_key, fields in (
         (18, {"client_software_name": "kustos", "client_software_version": "1"} if version > 2 else {}),
         (18, {"client_software_name": "no name", "client_software_version": "1"} if version > 2 else {}),
@@ -102,7 +100,7 @@ def test_an_opening_is_read_as_any_request_whatever_is_kept_of_it(
             assert request.names_software == (fields.get("client_software_name") != "no name")
 
 
-def test_only_openings_are_kept_and_no_tokens_that_come_too_early() -> None:
+def test_only_openings_are_cached() -> None:
     codec = request_codec(36, 2)
     frame = request_frame(codec, 36, 1, "c", codec.encode(codec.new(auth_bytes=b"\0alice\0s3cret")))[4:]
     kept = _opening.cache_info().currsize
