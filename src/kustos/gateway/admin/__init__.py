@@ -1,4 +1,4 @@
-"""The admin listener: what a node answers its operator about itself."""
+"""The admin listener: requests about the node itself."""
 
 from kustos.gateway.admin.apis import AdminApis, AdminNode
 from kustos.gateway.admin.configs import ConfigBook, ConfigEntry, ConfigType

@@ -1,4 +1,4 @@
-"""The requests of the admin listener, answered from this node alone; the guard has authorized them."""
+"""Answers the requests of the admin listener on this node; the guard has authorized them."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 
 @dataclass(frozen=True, slots=True)
 class AdminNode:
-    """The identity of the node, for the answers of its admin listener."""
+    """The identity of the node in answers of its admin listener."""
 
     cluster_id: str
     voter: node_messages.LocalVoter
@@ -44,7 +44,7 @@ class AdminNode:
 
 @dataclass(frozen=True, slots=True)
 class AdminApis:
-    """Serves the APIs of the admin table; `common` serves those of every listener."""
+    """Serves the APIs of the admin table; `common` serves the APIs of all listeners."""
 
     node: AdminNode
     writer: MetadataWriter

@@ -1,8 +1,8 @@
 """The settings of this node as DescribeConfigs shows them (`ConfigHelper` of Kafka 4.3.1).
 
 A setting takes its value from the first source that has one: the log for this node, the log for all nodes,
-the file, the default. Anything that may be a secret is named but never shown: passwords, values that a
-reference in the file stands for, and settings of an unknown kind.
+the file, the default. Values that may be secrets are never shown, only their names: passwords, values of
+references in the file, and settings of an unknown kind.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ from kustos.wire import Message
 
 @unique
 class ConfigSource(IntEnum):
-    """Where a value comes from (`DescribeConfigsResponse.ConfigSource`)."""
+    """The source of a value (`DescribeConfigsResponse.ConfigSource`)."""
 
     DYNAMIC_BROKER_CONFIG = 2
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
@@ -32,7 +32,7 @@ class ConfigSource(IntEnum):
 
 @unique
 class ConfigType(IntEnum):
-    """What a value looks like (`DescribeConfigsResponse.ConfigType`)."""
+    """The type of a value (`DescribeConfigsResponse.ConfigType`)."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -56,7 +56,7 @@ class ConfigEntry:
 
 
 class ConfigBook:
-    """All settings; those of the log override the others. `dynamic`: the keys that can be changed."""
+    """All settings; values in the log override the others. `dynamic`: the keys that can be changed."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ConfigBook:
         self._loggers: Final = loggers
 
     def restate(self, entries: Iterable[ConfigEntry], gone: Iterable[str] = ()) -> None:
-        """Take over the file's present values of these settings; the file has those of `gone` no more."""
+        """Replace the file's values of these settings; the keys in `gone` are no longer in the file."""
         self._entries.update((entry.name, entry) for entry in entries)
         for name in gone:
             self._entries.pop(name, None)
@@ -87,7 +87,7 @@ class ConfigBook:
             case ConfigResourceType.BROKER_LOGGER:
                 found = self._of_loggers(name)
             case ConfigResourceType.TOPIC:
-                # this node has no topics, whatever upstream has
+                # this node has no topics, even if upstream has some
                 found = ApiError(ErrorCode.unknown_topic_or_partition)
             case _:
                 found = _invalid(f"Unsupported resource type: {kind.name}")
@@ -97,7 +97,7 @@ class ConfigBook:
         return [config for config in found if config.name in keys]
 
     def describe_authorizer(self, resource: Message) -> list[DescribedConfig] | ApiError:
-        """Return the requested settings of this node, whichever broker the request names.
+        """Return the requested settings of this node, regardless of the broker in the request.
 
         The empty name requests the log's settings for all nodes, as usual.
         """

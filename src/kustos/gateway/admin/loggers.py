@@ -27,7 +27,7 @@ class Loggers(Protocol):
         """Return every logger, `root` included, with its own or inherited level."""
 
     def set_level(self, name: str, level: str) -> None:
-        """Give a logger a level of its own, one of `LOG_LEVELS`."""
+        """Set the level of a logger, one of `LOG_LEVELS`."""
 
     def unset_level(self, name: str) -> None:
         """Let a logger inherit its ancestor's level."""
@@ -51,7 +51,7 @@ def alter_levels(
 
 
 def name_error(name: str, node_id: int) -> ApiError | None:
-    """Return why the loggers of this resource cannot be changed here, None if they can."""
+    """Return the error if the loggers of this resource cannot be changed here, else None."""
     number = java_int(name)
     if number is None:
         return _invalid_request(f"Node id must be an integer, but it is: {name}")

@@ -40,7 +40,7 @@ def _no_authorizer(message: str) -> KafkaApiError:
 
 
 class AclApis:
-    """Answers the three requests, which the guard has authorized. Without an authorizer they are refused."""
+    """Answers the three requests, which the guard has authorized. Without an authorizer, it refuses them."""
 
     def __init__(self, authorizer: Authorizer | None, purgatory: DelayedFuturePurgatory) -> None:
         self._authorizer: Final = authorizer
@@ -74,7 +74,7 @@ class AclApis:
         context: AuthorizableRequestContext,
         written_at: WrittenAt | None = None,
     ) -> Message | bytes:
-        """Return the answer to CreateAcls; `written_at` gets the change's offset in any case."""
+        """Return the answer to CreateAcls; `written_at` is always called with the change's offset."""
         authorizer = self._authorizer
         with OffsetReport(written_at) as report:
             items = await self._changes.run(lambda _: admin.creations_of(request), len(request.creations))
@@ -123,7 +123,7 @@ class AclApis:
         ]
 
     async def _outcomes(self, answer: object) -> Sequence[Any]:
-        """Return the result of each item, in whichever of its two forms the authorizer answered."""
+        """Return the result of each item, for both forms of an authorizer's answer."""
         if isinstance(answer, Awaitable):
             [outcome] = await self._purgatory.outcomes([answer])
             if isinstance(outcome, Exception):
@@ -136,7 +136,7 @@ class AclApis:
         raise AuthorizerFailedError("it returned no list of results")
 
     def _failure(self, method: str, error: object) -> KafkaApiError:
-        """Return the error that clients get instead; an unforeseen one is logged."""
+        """Return the error for clients; an unexpected error is logged."""
         if isinstance(error, KafkaApiError):
             return error
         discard(error)
@@ -150,9 +150,9 @@ class AclApis:
 
 
 class OffsetReport:
-    """Reports the offset of a change exactly once, on every way out, even if the client is gone.
+    """Reports the offset of a change exactly once, on every code path, even if the client has disconnected.
 
-    Leaving the `with` block without a change under way reports None: the log has nothing of it.
+    Leaving the `with` block without a started change reports None.
     """
 
     __slots__ = ("_written_at",)
@@ -169,13 +169,13 @@ class OffsetReport:
         self._report(None)
 
     def begin(self, change: Callable[[], object]) -> object:
-        """Start the change and return what it returns; a change that goes on reports when it is done."""
+        """Start the change and return its result; an unfinished change reports when it is done."""
         answer = change()
         if not isinstance(answer, Awaitable):
             self._report(None)
             return answer
         future = asyncio.ensure_future(answer)
-        # on the change itself: its client may go away before
+        # on the change itself, because its client may disconnect before
         future.add_done_callback(partial(_report_done, self._written_at))
         self._written_at = None
         return future
@@ -201,7 +201,7 @@ def _change_offset(results: object) -> int | None:
 
 
 def _listing(found: Iterable[object]) -> AclListing:
-    """Return the ACLs found as an immutable listing, whatever the authorizer returned."""
+    """Return the found ACLs as an immutable listing, for any iterable of the authorizer."""
     return found if isinstance(found, AclListing) else AclListing([_bindings(found)], EVERY_BINDING)
 
 

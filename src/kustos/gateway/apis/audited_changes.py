@@ -1,8 +1,8 @@
-"""Changes of users, tokens and settings as security events, whichever API carries them out.
+"""Records changes of users, tokens and settings as security events, for all APIs.
 
-The guard has recorded that the request was allowed; this module records who changed what, and the outcome,
-before the answer goes out. If the client goes away, the change and its event go on. Secrets stay out:
-passwords, HMACs and values of settings are never read.
+The guard has recorded that the request was allowed; this module records the requester, the change and its
+outcome before the answer is sent. If the client disconnects, the change and its event continue. Events
+contain no secrets: this module never reads passwords, HMACs and values of settings.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from kustos.protocol import Opened
 from kustos.wire import ApiKey, Message
 
 EVENTS_PER_REQUEST_MAX: Final = 1_000
-"""Changes of one request that have events of their own; the others share one event with their number."""
+"""The number of changes of one request with separate events; the others share one event with their number."""
 
 KEYS_MAX: Final = 16
-"""Keys of settings that an event names; a request has a few."""
+"""The number of settings keys in an event; a request has a few."""
 
 REST: Final = "the other changes of the request"
 NOT_ANSWERED: Final = "it was not carried out, see the log of the node"
@@ -159,7 +159,7 @@ class AuditedApis:
         if isinstance(answer, Message | bytes):
             report_outcome(self._ended(opened, requested, events, answer))
             return answer
-        # a task of its own: the change goes on if its client goes away
+        # a separate task: the change continues if its client disconnects
         change = asyncio.ensure_future(answer)
         self._under_way.add(change)
 
@@ -173,7 +173,7 @@ class AuditedApis:
         return _answer_of(change)
 
     def _begun(self, opened: Opened) -> tuple[list[_Requested], list[SecurityEvent]]:
-        """Return the changes in a request, and an event for each, without an outcome yet."""
+        """Return the changes in a request, and an event for each, still without an outcome."""
         context, now_ms = opened.exchange.context, self._now_ms()
         event_type, read, _ = _CHANGES[opened.row.api_key]
         requested = list(read(opened))
@@ -205,7 +205,8 @@ class AuditedApis:
         events: list[SecurityEvent],
         answer: Message | bytes | None,
     ) -> list[SecurityEvent]:
-        """Return the events with their outcomes; without an answer, or unread, they are unknown."""
+        """Return the events with their outcomes; these are unknown if there is no answer or it cannot be
+        parsed."""
         if not isinstance(answer, Message):
             return [replace(event, failure=NOT_ANSWERED) for event in events]
         results = _CHANGES[opened.row.api_key][2](answer)

@@ -1,7 +1,7 @@
 """Decisions of a custom authorizer: any failure inside it denies.
 
-Kafka trusts what it loads; a gateway that forwards must not. An answer counts only if it is one list of
-results, one for each action; anything else (an exception, too few, too many, another type, a coroutine)
+Kafka trusts its authorizer class; a gateway must not. An answer is valid only if it is one list with one
+result for each action; anything else (an exception, too few or too many results, another type, a coroutine)
 is a failure: clients get UNKNOWN_SERVER_ERROR, and nothing is forwarded.
 """
 
@@ -29,17 +29,18 @@ from kustos.runtime import PacedCounts
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 LOGGED_EVERY_S: Final = 10.0
-"""Time between two log lines about failures of a kind; each line counts those since the one before."""
+"""The time between two log lines about failures of one kind; each line has the number of failures since the
+last one."""
 
 KINDS_MAX: Final = 32
-"""Kinds of failures that are told apart: code of others may raise a new type each time."""
+"""The maximum number of distinguished kinds of failures: third-party code may raise a new type each time."""
 
 DECISIONS: Final = {result: Decision(result, Rule(RuleKind.CUSTOM)) for result in AuthorizationResult}
 """A custom authorizer gives no reason for its results."""
 
 
 class AuthorizerFailedError(AuthorizerError):
-    """An authorizer gave no usable answer; the text says why."""
+    """An authorizer gave no usable answer; the text has the reason."""
 
 
 class CustomContextAuthorizer:
@@ -72,11 +73,11 @@ class CustomContextAuthorizer:
             raise self._failure("authorize_by_resource_type", error) from error
 
     def _failure(self, method: str, error: Exception) -> AuthorizerError:
-        """Return the error to raise in place of any other: the boundary where any fault must deny."""
+        """Return the error that replaces any other error: every fault must deny."""
         if isinstance(error, KafkaApiError):
             return error
         name = type(self._authorizer).__name__
-        # ours say what was wrong with the answer, while others may quote anything
+        # messages of kustos describe the invalid answer; messages of third-party code may quote anything
         kind = (method, str(error) if isinstance(error, AuthorizerFailedError) else type(error).__name__)
         if kind not in self._failures and len(self._failures) >= KINDS_MAX:
             kind = (method, "")
@@ -98,7 +99,7 @@ def _decisions(results: object, count: int) -> list[Decision]:
     if len(results) != count:
         raise AuthorizerFailedError(f"it returned {len(results)} results for {count} actions")
     for result in results:
-        # a member of another enum, or a string, may look alike and even compare equal
+        # a member of another enum, or a string, may look the same and even compare equal
         if type(result) is not AuthorizationResult:
             for each in results:
                 discard(each)
@@ -107,10 +108,10 @@ def _decisions(results: object, count: int) -> list[Decision]:
 
 
 def words_of_others(error: object) -> str:
-    """Return the type and the text of what code of others raised, for the log; of anything else the type.
+    """Return the type and text of a third-party exception for the log; for other objects only the type.
 
-    The text may repeat what a client chose, half a megabyte of it: it is truncated as texts of audit events
-    are, and what cannot be seen is escaped. Nothing is raised, whatever that code does.
+    The text may contain half a megabyte that a client chose: it is truncated like texts of audit events, and
+    invisible characters are escaped. This function never raises.
     """
     kind = cut(type(error).__name__)
     if not isinstance(error, BaseException):
@@ -122,13 +123,13 @@ def words_of_others(error: object) -> str:
 
 
 def discard(answer: object) -> None:
-    """Close a coroutine that nobody will await, so that Python does not warn about it."""
+    """Close a coroutine that will not be awaited, so that Python does not warn about it."""
     if isinstance(answer, Coroutine):
         answer.close()
 
 
 class NobodyDecides:
-    """Takes the place of the connection's decider where a `ContextAuthorizer` decides; never decides."""
+    """Replaces the connection's decider if a `ContextAuthorizer` decides; it never decides itself."""
 
     version: Final = None
 

@@ -27,13 +27,14 @@ CHANGES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MetadataApis:
-    """Serves what every node does, and changes of SCRAM users and tokens; the guard has authorized them."""
+    """Serves the APIs of every node, and changes of SCRAM users and tokens; the guard has authorized them."""
 
     source: MetadataSource
     shared: SharedApis
 
     def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message | bytes]:
-        """Return the answer, or a coroutine that returns it; raise `RefusedFrameError` for a bug of ours."""
+        """Return the answer, or a coroutine that returns it; raise `RefusedFrameError` for a bug in
+        kustos."""
         if (answer := self.shared.serve(opened)) is not None:
             return answer
         match opened.row.api_key:

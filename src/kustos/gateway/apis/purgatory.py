@@ -1,8 +1,9 @@
-"""ACL changes that an authorizer has not finished, kept as in Kafka's purgatory for delayed futures.
+"""Unfinished ACL changes of an authorizer, as in Kafka's purgatory for delayed futures.
 
-A change that is done at once never comes here. If the client goes away, the change goes on, since half of one
-is worse, until it is done or its time is over. Names, timeout and texts are Kafka's (`DelayedFuture` and its
-purgatory; the time is `connections.max.idle.ms`, after which the client is gone anyway).
+A change that completes at once is not added. If the client disconnects, the change continues until it is done
+or its time is over, because an incomplete change would be worse. Names, timeout and texts are Kafka's
+(`DelayedFuture` and its purgatory; the time is `connections.max.idle.ms`, after which the client is gone
+anyway).
 """
 
 import asyncio
@@ -14,13 +15,14 @@ from kio.schema.errors import ErrorCode
 from kustos.authorizer import KafkaApiError
 
 ALTER_ACLS: Final = "AlterAcls"
-"""What Kafka calls this purgatory in its metrics."""
+"""The name of this purgatory in Kafka's metrics."""
 
 ACL_UPDATE: Final = "acl-update"
-"""What KIP-504 called it; its metrics have both names."""
+"""Its name in KIP-504; the metrics have both names."""
 
 DELAYED_OPERATIONS_MAX: Final = 10_000
-"""Changes that wait; each client connection has at most one in flight, unless clients come and go."""
+"""The maximum number of waiting changes; each connection has at most one in flight, unless clients
+reconnect."""
 
 
 class DelayedFuturePurgatory:
@@ -33,12 +35,12 @@ class DelayedFuturePurgatory:
 
     @property
     def num_delayed_operations(self) -> int:
-        """How many operations wait for their time to be over, or their futures to be done."""
+        """The number of waiting operations."""
         return len(self._operations)
 
     @property
     def purgatory_size(self) -> int:
-        """How many operations are watched: the same number, as finished ones are removed at once."""
+        """The number of watched operations: the same, because finished ones are removed at once."""
         return len(self._operations)
 
     async def outcomes(self, awaitables: Sequence[Awaitable[Any]]) -> list[Any]:
@@ -72,7 +74,7 @@ class DelayedFuturePurgatory:
                 future.cancel()
 
     async def close(self) -> None:
-        """Cancel what waits; callers that still wait for an outcome get the cancellation."""
+        """Cancel all operations; waiting callers get the cancellation."""
         operations = list(self._operations)
         for operation in operations:
             operation.cancel()
@@ -80,7 +82,7 @@ class DelayedFuturePurgatory:
 
 
 def _retrieved(future: asyncio.Future[Any]) -> None:
-    """Retrieve an exception that nobody else may retrieve."""
+    """Retrieve an exception, so that asyncio does not report it."""
     if not future.cancelled():
         future.exception()
 

@@ -1,10 +1,10 @@
-"""What a node answers alike in embedded mode and in cluster mode, and how it answers a change that failed.
+"""Answers that are the same in embedded mode and in cluster mode, and answers to failed changes.
 
-After a failed write (a full disk) the content of the disk is unknown, so the log takes nothing more until the
-node is restarted. A Kafka controller would halt, and brokers would not answer clients before their time-outs;
-here decisions go on, and every change is answered with UNKNOWN_SERVER_ERROR, as Kafka's request handlers
-answer unforeseen faults. Not KAFKA_STORAGE_ERROR: Java's clients consider that retriable, and retry until
-their own time-out.
+After a failed write (a full disk) the content of the disk is unknown, so the log accepts no more records
+until the node is restarted. A Kafka controller would halt, and brokers would not answer clients before their
+time-outs; kustos continues to decide, and answers every change with UNKNOWN_SERVER_ERROR, as Kafka's request
+handlers do for unexpected faults. It does not use KAFKA_STORAGE_ERROR, because Java's clients would retry
+until their own time-out.
 """
 
 from collections.abc import Callable, Coroutine

@@ -16,7 +16,7 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 class TokenSweeper:
     """Sweeps every `interval_ms`, in passes of a bounded size, until it is stopped.
 
-    No decision depends on it: an expired token is refused whether it was removed or not.
+    No decision depends on it: an expired token is refused even if it has not been removed.
     """
 
     def __init__(self, writer: MetadataWriter, interval_ms: int) -> None:
@@ -25,11 +25,11 @@ class TokenSweeper:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, with the first sweep after one interval."""
+        """Start, with the first sweep after one interval."""
         self._task = supervised("token-sweeper", self._run)
 
     async def stop(self) -> None:
-        """End the sweeping; the writer finishes a pass that has begun."""
+        """Stop sweeping; the writer finishes a pass that has started."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Candidate ACLs on trial: evaluated beside those in force, without effect on any answer."""
+"""Candidate ACLs on trial: they are evaluated in addition to the ACLs in force, without effect on answers."""
 
 from kustos.gateway.shadow.trial import CandidateState, CandidateTrial, WatchedTrial
 

@@ -1,10 +1,10 @@
-"""The trial of candidate ACLs: what they would decide otherwise, for each decision that was made.
+"""The trial of candidate ACLs: compares each decision with the candidate's.
 
-Theory of operation. The guard decides, then the trial sees the decisions on their way to the audit log: it
-cannot change an answer, and what goes wrong in it ends here. Each decision is counted as SAME, LOST (allowed
-now, the candidate denies), GAINED (the reverse) or ERROR (no answer: not loaded, or a fault). So the counts
-are exact, and no answer never looks like agreement. The work is one more look-up in a compiled index for each
-decision, within the turns of the event loop that bound the decisions themselves.
+The trial gets the guard's final decisions before they reach the audit log: it cannot change an answer, and
+its errors have no other effect. Each decision is counted as SAME, LOST (allowed now, the candidate denies),
+GAINED (the reverse) or ERROR (no answer: not loaded, or a fault). So the counts are exact, and a missing
+answer never counts as agreement. The cost is one more look-up in a compiled index for each decision, within
+the same turns of the event loop.
 """
 
 from collections import Counter
@@ -26,12 +26,12 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 NOT_LOADED: Final = ShadowDecision(None, "NotLoaded")
 
 NOT_LOADED_COUNT: Final = -1
-"""The number of ACLs that is shown while there is no candidate."""
+"""The number of ACLs shown without a candidate."""
 
 
 @unique
 class Outcome(Enum):
-    """What the candidate means for one decision."""
+    """The outcome of the candidate for one decision."""
 
     SAME = "SAME"
     LOST = "LOST"
@@ -41,7 +41,7 @@ class Outcome(Enum):
 
 @unique
 class Purpose(Enum):
-    """What a decision was for: to refuse, to find out what to check next, or to filter a list."""
+    """The purpose of a decision: to refuse, to find the next check, or to filter a list."""
 
     ACCESS = "ACCESS"
     PROBE = "PROBE"
@@ -50,7 +50,7 @@ class Purpose(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CandidateState:
-    """The candidate as operators see it; `failure` says why it is not loaded."""
+    """The state of the candidate for operators; `failure` is the reason why it is not loaded."""
 
     source: str
     id: str | None = None
@@ -72,7 +72,7 @@ class CandidateTrial:
         self.state: CandidateState | None = None
         self.load_failures = 0
         self.evaluated_ns = 0
-        """The time that all evaluations took."""
+        """The total time of all evaluations."""
         self.counts: Final[Counter[tuple[Outcome, Purpose]]] = Counter()
         self._acls: CandidateAcls | None = None
         self._has_broken = False
@@ -83,9 +83,9 @@ class CandidateTrial:
         self.state = CandidateState(source, acls.id, acls.acl_count)
 
     def lack(self, source: str, failure: str | None = None) -> None:
-        """Have no answers from now on: the candidate is not loaded yet, or cannot be (`failure`).
+        """Give no answers from now on: the candidate is not loaded yet, or cannot be loaded (`failure`).
 
-        An earlier candidate does not stay: its answers would be taken for those of the new one.
+        An earlier candidate is dropped, because its answers would be taken for answers of the new one.
         """
         self.load_failures += failure is not None
         self._acls, self.state = None, CandidateState(source, failure=failure)
@@ -95,7 +95,7 @@ class CandidateTrial:
         self._acls = self.state = None
 
     def compare(self, context: AuthorizableRequestContext, decided: list[Decided]) -> list[Decided]:
-        """Return the decisions of a request, with what the candidate says where it is something else."""
+        """Return the decisions of a request, with the candidate's decision where it differs."""
         if self.state is None or decided[0].decision is NOBODY_ASKED:
             return decided
         began_ns = stopwatch_ns()
@@ -107,7 +107,7 @@ class CandidateTrial:
         enforced = item.decision if item.shadow is None else item.shadow.decision
         said = NOT_LOADED if self._acls is None else None
         if enforced is None:
-            # the ACLs in the shadow gave no answer to compare with, and their event says so
+            # the ACLs in mode `shadow` gave no answer to compare with, and their event shows this
             outcome = Outcome.ERROR
         else:
             if self._acls is not None:
@@ -125,7 +125,7 @@ class CandidateTrial:
         try:
             return acls.difference(context, item.action, item.name, is_allowed)
         except Exception as error:
-            # the boundary where a bug in a trial must not touch the request
+            # a bug in a trial must not affect the request
             if not self._has_broken:
                 self._has_broken = True
                 LOG.exception("the candidate ACLs cannot be evaluated", candidate=acls.id)
@@ -141,13 +141,13 @@ def _outcome(said: ShadowDecision | None) -> Outcome:
 
 
 class WatchedTrial(Collector):
-    """The figures of a trial; nothing while there is no candidate. `trial` is looked up at each reading."""
+    """The metrics of a trial; none without a candidate. `trial` is called at each reading."""
 
     def __init__(self, trial: Callable[[], CandidateTrial]) -> None:
         self._trial: Final = trial
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the current values."""
         trial = self._trial()
         if trial.state is None and not trial.counts:
             return
