@@ -141,7 +141,7 @@ class Setting(Generic[T]):
 
 
 _DECLARATION: Final = "setting"
-"""Where the metadata of a field has its declaration."""
+"""The key of a declaration in the metadata of a field."""
 
 
 def settings_of(group: type) -> Mapping[str, Setting[Any]]:

@@ -21,7 +21,7 @@ from kustos.auth.mechanisms.oauthbearer import AcceptedToken, RefusedToken
 from kustos.auth.mechanisms.scram_keys import MIN_ITERATIONS, ScramHash, ServerCredential
 
 MAX_ITERATIONS: Final = 16_384
-"""Most iterations of a credential, as in Kafka: the client pays for them."""
+"""The maximum number of iterations of a credential, as in Kafka: the client computes them."""
 
 SALT_MAX_BYTES: Final = 1_024
 """The longest salt, which any client may request."""

@@ -26,7 +26,7 @@ DISALLOWED_LOGIN_MODULES: Final = frozenset(
 """Kafka 4.3.1's default of `org.apache.kafka.disallowed.login.modules`: they load remote objects."""
 
 MAX_TEXT_SIZE: Final = 1_048_576
-"""Most characters of one configuration: about ten thousand PLAIN users; for more, use SCRAM."""
+"""The maximum length of a configuration: about ten thousand PLAIN users; for more, use SCRAM."""
 
 _SKIPPED: Final = re.compile(r"[\x00-\x20]+|/\*.*?(?:\*/|\Z)|/[^\r\n]*", re.DOTALL)
 _WORD: Final = re.compile(r"[A-Za-z_$\xa0-\U0010ffff][A-Za-z0-9_$.\-\xa0-\U0010ffff]*")

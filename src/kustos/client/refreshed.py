@@ -35,7 +35,7 @@ class Expiring(Protocol):
 
     @property
     def expires_at_ms(self) -> int:
-        """When it expires."""
+        """The time when it expires."""
 
 
 T = TypeVar("T", bound=Expiring)

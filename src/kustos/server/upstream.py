@@ -12,7 +12,7 @@ from kustos.server.settings.node import KustosSettings
 
 
 class UpstreamSide:
-    """What leads upstream. Made inside the event loop."""
+    """The upstream connections of a node. Created inside the event loop."""
 
     def __init__(self, settings: KustosSettings, metrics: GatewayMetrics) -> None:
         self._settings: Final = settings

@@ -16,7 +16,7 @@ JWKS_MAX_BYTES: Final = 1_048_576
 """The largest accepted key set; a set of ten RSA keys with certificates has 30,000 bytes."""
 
 KEYS_MAX: Final = 100
-"""Most keys of a set. Providers have one to ten."""
+"""The maximum number of keys in a set. Providers have one to ten."""
 
 KEYS_TRIED_MAX: Final = 4
 """The maximum number of keys tried for a token without a key id: the old and the new key of a rotation, and

@@ -79,10 +79,10 @@ class _Translation:
     group_count: int = 0
     group_names: dict[str, int] = field(default_factory=dict)
     atom: int | None = None
-    """Where in `out` the last atom begins; None if no quantifier may follow."""
+    """The index in `out` at which the last atom begins; None if no quantifier may follow."""
     atom_can_be_empty: bool = False
     starts: list[int] = field(default_factory=list)
-    """Where in `out` each open group begins."""
+    """The indexes in `out` at which open groups begin."""
 
 
 def translate(pattern: str) -> TranslatedPattern:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 DEFAULT_RULE: Final = "DEFAULT"
 
 MAX_NAME_CHARACTERS: Final = 1024
-"""Most characters of a name that rules are applied to: X.520 allows 64 for most parts of a name. Usual names
-have a twentieth of it, and 1024 scans of it take milliseconds."""
+"""The maximum length of a name that rules are applied to: X.520 allows 64 for most parts of a name. Usual
+names have a twentieth of it, and 1024 scans of it take milliseconds."""
 
 MAX_RULES: Final = 128
-"""Most rules of one setting: a name that no rule matches is compared with all of them."""
+"""The maximum number of rules in one setting: a name that no rule matches is compared with all of them."""
 
 _MAX_PROGRAM_BYTES: Final = 1_048_576
 """RE2's memory limit for one compiled pattern; a pattern that needs more is refused at startup."""

@@ -16,7 +16,8 @@ from typing import Final
 from kustos.auth.mechanisms.scram_messages import is_escaped
 
 EXTENSIONS_MAX: Final = 64
-"""Most SASL extensions of one message; clients send a handful, such as a cluster's id. Kafka has no limit."""
+"""The maximum number of SASL extensions in one message; clients send a few, such as a cluster's id. Kafka has
+no limit."""
 
 PAIRS_READ_MAX: Final = EXTENSIONS_MAX + 2
 """The number of parts that are read to find out whether there are more than `EXTENSIONS_MAX` besides

@@ -78,7 +78,8 @@ TOKEN_ID_MAX_CHARACTERS: Final = 64
 """Ids of Kafka and kustos have 22 characters; no credential is computed or cached for a longer one."""
 
 MAX_CLIENT_ITERATIONS: Final = 1_000_000
-"""Most iterations that a client computes for an unproven server; Kafka stores up to 16384."""
+"""The maximum number of iterations that a client computes for an unauthenticated server; Kafka stores up to
+16384."""
 
 
 def scram_login_obstacle(username: str) -> str | None:

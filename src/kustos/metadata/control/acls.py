@@ -46,8 +46,8 @@ from kustos.runtime import Entropy
 from kustos.wire import new_uuid
 
 NAMED_ACLS_MAX: Final = 500_000
-"""Most ACLs in the answer to one deletion, if several filters match the same ones: about 30 MB. Kafka has no
-such limit; there ten thousand filters can request an answer of gigabytes."""
+"""The maximum number of ACLs in the answer to one deletion, if several filters match the same ones: about 30
+MB. Kafka has no such limit; there ten thousand filters can request an answer of gigabytes."""
 
 _NOT_STORED: Final = {0, 1}
 """UNKNOWN and ANY, the same codes in all four enums."""
@@ -57,7 +57,7 @@ _IPV4_RANGE: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})/(\d
 
 @dataclass(frozen=True, slots=True)
 class AclCreated:
-    """The result of one creation: in force (also if it was before), or the error."""
+    """The result of one creation: in force (even if the ACL existed before), or the error."""
 
     error: ApiError | None = None
     change_offset: int | None = None
@@ -106,7 +106,7 @@ def _new_id(image: MetadataImage, taken: set[UUID], entropy: Entropy) -> UUID:
 
 
 def new_acl_error(binding: AclBinding, metadata_version: int) -> ApiError | None:
-    """Return why this ACL cannot be created, None if it can."""
+    """Return the error if this ACL cannot be created, else None."""
     pattern, entry = binding.pattern, binding.entry
     return (
         name_error(pattern.resource_type, pattern.name)
@@ -116,7 +116,8 @@ def new_acl_error(binding: AclBinding, metadata_version: int) -> ApiError | None
 
 
 def name_error(resource_type: ResourceType, name: str) -> ApiError | None:
-    """Return why no resource of the type can have this name; in Kafka a check of the API layer."""
+    """Return the error if no resource of the type can have this name; in Kafka this is a check of the API
+    layer."""
     if resource_type is ResourceType.CLUSTER and name != CLUSTER_NAME:
         return _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not name:
@@ -162,7 +163,7 @@ def texts_error(name: str, principal: str, host: str, metadata_version: int) -> 
 
 
 class _TooManyError(Exception):
-    """More removals than one request may make, or than its answer may name."""
+    """There are more removals than one request may make, or than its answer may name."""
 
     def __init__(self, verb: str, limit: int) -> None:
         super().__init__(f"Cannot {verb} more than {limit} acls in a single delete operation.")
@@ -217,7 +218,7 @@ def _count(found: Sequence[Acl], removed: dict[UUID, None]) -> None:
 
 
 def filter_error(acl_filter: AclBindingFilter) -> ApiError | None:
-    """Return why this filter is invalid, None if it is valid."""
+    """Return the error if this filter is invalid, else None."""
     if acl_filter.pattern_filter.is_unknown:
         return _invalid("Unknown patternFilter.")
     if acl_filter.entry_filter.is_unknown:
@@ -241,7 +242,7 @@ def _invalid(message: str) -> ApiError:
 
 
 def host_error(host: str, metadata_version: int) -> ApiError | None:
-    """Return why a new ACL cannot have this host, None if it can.
+    """Return the error if a new ACL cannot have this host, else None.
 
     Ranges of addresses need metadata.version 4.4-IV1 (KIP-1276).
     """

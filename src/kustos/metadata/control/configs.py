@@ -1,8 +1,8 @@
 """Dynamic settings altered: pure functions, after `ConfigurationControlManager`.
 
-Texts, codes and the order of the checks are Kafka's. Checks that Kafka leaves to the forwarding broker are
-done here too, since this node is broker and controller in one: settings that are only read at startup,
-unknown settings, and invalid values are refused before they are written.
+Texts, codes and the order of the checks are Kafka's. This module also makes the checks that Kafka leaves to
+the forwarding broker, because this node is broker and controller at once: it refuses settings that are only
+read at startup, unknown settings, and invalid values before they are written.
 """
 
 import re
@@ -174,7 +174,7 @@ def _size_error(values: Mapping[str, str | None]) -> ApiError | None:
 
 
 def resource_error(resource_type: int, name: str, rules: ConfigRules) -> ApiError | None:
-    """Return why this resource cannot be changed here, None if it can."""
+    """Return the error if this resource cannot be changed here, else None."""
     kind = ConfigResourceType.from_code(resource_type)
     if kind is ConfigResourceType.TOPIC:
         if not name:

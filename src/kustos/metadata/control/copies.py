@@ -1,7 +1,7 @@
-"""Credentials and delegation tokens copied from another cluster as stored there, with their secrets.
+"""Copies credentials and delegation tokens, with their secrets, in the form that another cluster stores.
 
-No Kafka API carries stored SCRAM keys; Kafka's own migration from ZooKeeper writes the records, as here.
-Copies that Kafka's requests would refuse are refused.
+No Kafka API transfers stored SCRAM keys; like Kafka's own migration from ZooKeeper, this module writes the
+records. It refuses copies that Kafka's requests would refuse.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ def copy_secrets(image: MetadataImage, copies: Sequence[Copy]) -> ControlResult[
 
 
 def copy_error(copy: Copy, metadata_version: int) -> ApiError | None:
-    """Return why this cannot be stored, None if it can."""
+    """Return the error if this cannot be stored, else None."""
     if isinstance(copy, ScramCopy):
         return _scram_error(copy, metadata_version)
     if metadata_version < DELEGATION_TOKEN_LEVEL:

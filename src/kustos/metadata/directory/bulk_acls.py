@@ -20,7 +20,7 @@ from kustos.acl import (
 from kustos.wire import RawBatch
 
 REMEMBERED_PARTS_MAX: Final = 65_536
-"""Most patterns, and entries, cached by their bytes; when full, the cache is cleared."""
+"""The maximum number of patterns, and of entries, cached by their bytes; a full cache is cleared."""
 
 Acls = list[tuple[UUID, AclBinding]]
 

@@ -109,7 +109,7 @@ class MetadataDelta:
 
 
 class MetadataPublisher(Protocol):
-    """Keeps its own state in step with the log.
+    """Keeps its own state up to date with the log.
 
     Called on the writer's thread: first with a snapshot, which replaces all state atomically, then with each
     delta in log order. Changes must be applied one by one in their order, or a later ALLOW could act before

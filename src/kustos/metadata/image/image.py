@@ -1,4 +1,4 @@
-"""The state described by the records of the log, at one offset; frozen, swapped whole."""
+"""The state described by the records of the log, at one offset; immutable and replaced as a whole."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field

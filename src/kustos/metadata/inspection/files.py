@@ -31,7 +31,7 @@ class MetadataFile:
 
     @property
     def base_offset(self) -> int | None:
-        """Where a segment begins, by its name; None for another name or a snapshot."""
+        """The base offset in a segment's name; None for another name or a snapshot."""
         return layout.segment_base_offset(self.path.name)
 
     @property

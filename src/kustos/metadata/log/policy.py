@@ -1,4 +1,4 @@
-"""Rules for new segments, snapshots and retention of the log (Kafka's own settings), as pure functions.
+"""Rules for new segments, snapshots and retention of the log, with Kafka's own settings, as pure functions.
 
 The log may begin where its oldest kept snapshot ends. So while the limits of retention are exceeded and
 another snapshot remains, the oldest snapshot is deleted, and with it the segments entirely below the next
@@ -19,7 +19,8 @@ UNSYNCED_MAX_BYTES: Final = 2 * MAX_BATCH_SIZE_BYTES
 """No write between two fsyncs is larger: a failed fsync may have lost up to this many bytes at the end."""
 
 RECORD_OVERHEAD_MAX_BYTES: Final = 32
-"""Most bytes that a batch adds to a record's value: attributes, two deltas and three sizes."""
+"""The maximum number of bytes that a batch adds to a record's value: attributes, two deltas and three
+sizes."""
 
 MIN_SEGMENT_SIZE_BYTES: Final = MAX_BATCH_SIZE_BYTES
 """Kafka's minimum of `metadata.log.segment.bytes`: the largest batch fits."""

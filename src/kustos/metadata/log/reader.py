@@ -1,4 +1,4 @@
-"""Reading a metadata directory, ours or a real Kafka's: the newest snapshot, then the log after it."""
+"""Reads a metadata directory of kustos or of Kafka: the newest snapshot, then the log after it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

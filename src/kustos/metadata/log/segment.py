@@ -1,4 +1,4 @@
-"""Reading a segment: whole batches in order, and a clear verdict on the rest.
+"""Reads a segment: complete batches in order, and a classification of the remaining bytes.
 
 The last segment may end with the remains of a crashed write (`kustos.metadata.log.unfinished`). Any other
 damage stops the start. The checksum covers neither the base offset nor the epoch: offsets must follow one
@@ -78,7 +78,7 @@ class SegmentReader:
 
     @property
     def torn(self) -> TornTail | None:
-        """The bytes to cut after the whole batches, once all of them have been read."""
+        """The bytes to truncate after the complete batches, known when all batches have been read."""
         size_bytes = self._start + len(self._data) - self.position
         return TornTail(self._path, self.position, size_bytes, self.next_offset) if size_bytes else None
 

@@ -15,7 +15,8 @@ INT64_MAX: Final = 2**63 - 1
 INT64_MIN: Final = -(2**63)
 
 RENEWERS_MAX: Final = 10_000
-"""Most principals in one list: equal to the operations of one user that Kafka accepts in a request."""
+"""The maximum number of principals in one list: equal to the operations of one user that Kafka accepts in a
+request."""
 
 Form = Callable[[Any], Any]
 """Returns the record value, or raises `UnfitValueError`."""

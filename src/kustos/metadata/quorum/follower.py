@@ -93,7 +93,7 @@ SETBACKS: Final = frozenset({Event.LEADER, Event.NO_LEADER, Event.AGAIN, Event.R
 """Events without progress: after several in a row the driver waits."""
 
 MAX_WAIT_MS: Final = 500
-"""How long a leader may hold a Fetch without news (`KafkaRaftClient.MAX_FETCH_WAIT_MS`)."""
+"""The time that a leader may delay a Fetch without new records (`KafkaRaftClient.MAX_FETCH_WAIT_MS`)."""
 
 UNCOMMITTED_MAX_BYTES: Final = 64 * 1024 * 1024
 """A leader that cannot commit resigns long before it has written this much."""
