@@ -100,13 +100,13 @@ def changed(token: bytes, data: bytes) -> bytes:
 def said(server: GssapiServer, token: bytes) -> MechanismStep | None:
     """Return the step of a token, None if it is refused as every bad token is."""
     step = server.respond(token)
-    require(isinstance(step, BlockingStep), "a step does not run beside the loop")
+    require(isinstance(step, BlockingStep), "a step is not a blocking step")
     try:
         found = step.run()
     except SaslMechanismError:
         return None
     if isinstance(found, BlockingStep):
-        raise FoundError("a step beside the loop leads to another")
+        raise FoundError("a blocking step returns another one")
     return found
 
 
