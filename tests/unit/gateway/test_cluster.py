@@ -68,7 +68,7 @@ async def test_a_broker_that_is_down_counts_as_it_was_and_one_that_left_no_more(
     assert set(cluster.brokers) == {0, 1, 2}
     brokers[0].peers = brokers[1].peers = brokers[:2]
     seen: list[set[int]] = []
-    cluster.on_brokers = lambda known: seen.append(set(known))
+    cluster.watch(lambda known: seen.append(set(known)))
     await cluster.refresh()
     assert seen == [{0, 1}]
     assert cluster.versions == NEWEST

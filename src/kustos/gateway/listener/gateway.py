@@ -118,7 +118,7 @@ class Gateway:
         try:
             # requests about the node itself need not wait for upstream
             await self.parts.cluster.find()
-            self.parts.cluster.on_brokers = lambda _: self._spawn("broker-ports", self._bind_new_brokers())
+            self.parts.cluster.watch(lambda _: self._spawn("broker-ports", self._bind_new_brokers()))
             self._supervise("broker-refresh", self._keep_fresh)
             opening += [self._opening(plan, waits) for plan in self._plans if plan.admin is None]
             await asyncio.gather(*opening)

@@ -126,7 +126,7 @@ class UpstreamCluster:
         self.features: Message | None = None
         self.cluster_id: str | None = None
         self.auto_creates_topics = True
-        self.on_brokers: Callable[[dict[int, Broker]], None] = lambda _: None
+        self._on_brokers: Callable[[dict[int, Broker]], None] = lambda _: None
         self._versions_of: dict[int, Versions] = {}
         self._unreached: frozenset[Broker] = frozenset()
         """Brokers to which the last connection failed, at these addresses."""
@@ -136,6 +136,10 @@ class UpstreamCluster:
         self._lock = asyncio.Lock()
         self.topic_ids: Final = TopicIds(self._query_names)
         self._all_topics: Final = AllTopicNames(self._query_page)
+
+    def watch(self, on_brokers: Callable[[dict[int, Broker]], None]) -> None:
+        """Call this function with the brokers whenever they change."""
+        self._on_brokers = on_brokers
 
     async def connection(self) -> KafkaConnection:
         """Return the open connection, reopened if necessary; raise `UpstreamUnavailableError`."""
@@ -269,7 +273,7 @@ class UpstreamCluster:
         if brokers != self.brokers:
             LOG.info("upstream brokers", brokers=[f"{b.node_id}={b.host}:{b.port}" for b in brokers.values()])
             self.brokers = brokers
-            self.on_brokers(brokers)
+            self._on_brokers(brokers)
 
     def _rebootstrap(self) -> None:
         """Send the next request through a new connection; those in flight keep their time."""
