@@ -55,6 +55,22 @@ def test_what_comes_before_a_refused_length_is_not_lost_and_what_follows_is_kept
     assert reader.take_rest() == refused
 
 
+@given(frames=FRAMES, cut=st.integers(0, 600), limit=st.integers(0, 60))
+def test_a_reader_with_a_higher_limit_continues_with_what_another_one_left(
+    frames: list[bytes], cut: int, limit: int
+) -> None:
+    stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+    first = FrameReader(limit)
+    try:
+        seen = first.feed(stream[:cut])
+    except FrameLengthError as error:
+        seen = error.frames
+    second = FrameReader(60, rest=first.take_rest())
+    seen = [*seen, *second.feed(b""), *second.feed(stream[cut:])]
+    assert seen == frames
+    assert second.begun_bytes == 0
+
+
 @pytest.mark.parametrize("length", [-1, -(2**31), 101, 2**31 - 1])
 def test_a_length_beyond_the_limit_is_refused_before_its_bytes_come(length: int) -> None:
     with pytest.raises(MalformedMessageError):

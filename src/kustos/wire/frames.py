@@ -178,18 +178,21 @@ class FrameReader:
     The caller may reuse the buffer that it passes: everything is copied from it, each frame once.
 
     `limit_of` returns the limit of an API (None: `limit`), which applies as soon as the API key of a frame is
-    there. A frame that comes whole in one piece is left to its reader.
+    there. A frame that comes whole in one piece is left to its reader. `rest` has bytes that a reader with
+    another limit left: the next `feed` returns their frames.
     """
 
     __slots__ = ("_is_judged", "_limit_of", "_needed", "_parts", "begun_bytes", "limit")
 
-    def __init__(self, limit: int, limit_of: Callable[[int], int | None] | None = None) -> None:
+    def __init__(
+        self, limit: int, limit_of: Callable[[int], int | None] | None = None, rest: bytes = b""
+    ) -> None:
         self._limit_of: Final = limit_of
         self._is_judged = True
         """Whether the incomplete frame is within the limit of its API."""
-        self._parts: list[bytes | bytearray] = []
+        self._parts: list[bytes | bytearray] = [rest] if rest else []
         self._needed = LENGTH_BYTES
-        self.begun_bytes = 0
+        self.begun_bytes = len(rest)
         """How many bytes there are of an incomplete frame, its length among them."""
         self.limit = limit
 

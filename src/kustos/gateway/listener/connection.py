@@ -36,7 +36,7 @@ from kustos.gateway.upstream.bursts import Burst
 from kustos.gateway.upstream.cluster import Versions
 from kustos.gateway.upstream.link import UpstreamLink
 from kustos.protocol import Opened, Unwrap, frame_bytes_max
-from kustos.wire import FrameLengthError, FrameReader
+from kustos.wire import FrameLengthError
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -124,22 +124,19 @@ class ClientConnection(asyncio.BufferedProtocol):
         return self._incoming.share.scarce_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take the bytes of a read."""
+        """Split the bytes of a read into frames, and hand them to the login or the session."""
         self.last_active_s = self._loop.time()
         self._port.figures.incoming_bytes += nbytes
-        if self.state in TAKING:
-            self._take_bytes(self._requests.read_buffer[:nbytes])
-
-    def _take_bytes(self, data: bytes | memoryview) -> None:
-        """Split the bytes into frames, and hand them to the login or the session."""
+        if self.state not in TAKING:
+            return
         reader, session, refusal = self._incoming.reader, self._session, None
         try:
-            frames = reader.feed(data)
+            frames = reader.feed(self._requests.read_buffer[:nbytes])
         except FrameLengthError as error:
             # the frames before it still get their answers
             frames, refusal = error.frames, error
         if session is None:
-            self._authenticate(reader, frames, refusal)
+            self._authenticate(frames, refusal)
             return
         session.take(frames)
         if refusal is not None:
@@ -168,10 +165,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif self._incoming.share.waits:
             self._read()
 
-    def _authenticate(
-        self, reader: FrameReader, frames: list[bytes], refusal: FrameLengthError | None = None
-    ) -> None:
-        """Hand frames to the login; those behind it, and what `reader` has, belong to the session."""
+    def _authenticate(self, frames: list[bytes], refusal: FrameLengthError | None = None) -> None:
+        """Hand frames to the login; the bytes behind it belong to the session."""
         login, at = self._login, 0
         while at < len(frames) and self.state is ConnectionState.AUTHENTICATING and login is not None:
             if login.is_verifying:
@@ -183,22 +178,21 @@ class ClientConnection(asyncio.BufferedProtocol):
             at += 1
         if self._session is not None:
             self._session.take(frames[at:])
-            leftover = reader.take_rest()
-            if leftover and self.state in TAKING:
-                self._take_bytes(leftover)
+            # the session has a reader with other limits, which has the rest of the bytes
+            self.buffer_updated(0)
         elif refusal is not None:
             self._refuse_length(refusal)
-        elif reader.begun_bytes or self._incoming.held or self._incoming.share.held_bytes:
+        elif self._incoming.reader.begun_bytes or self._incoming.held or self._incoming.share.held_bytes:
             self._weigh(has_finished=bool(frames))
 
     def verified(self, go_on: Callable[[], None]) -> None:
         """Let a login go on after its thread has finished, then take the frames that arrived meanwhile."""
-        reader, held, session = self._incoming.reader, self._incoming.held, self._session
+        held, session = self._incoming.held, self._session
         self._incoming.held = []
         go_on()
         if session is None:
             self.read_more(True)
-            self._authenticate(reader, held)
+            self._authenticate(held)
         elif self._session is not None:
             session.go_on()
 

@@ -23,7 +23,7 @@ class Incoming:
     def begin(
         self, limit: int, limit_of: Callable[[int], int | None] | None = None, *, owner: Hashable | None
     ) -> None:
-        """Read frames within these limits from now on; the caller takes what the former reader has.
+        """Read frames within these limits from now on, also those that were begun.
 
         `owner` is the owner in the request budget, None for an unauthenticated client.
         """
@@ -32,7 +32,7 @@ class Incoming:
             # nothing has come yet, so one reader is enough until there is a session
             self.reader.limit = limit
         else:
-            self.reader = FrameReader(limit, limit_of)
+            self.reader = FrameReader(limit, limit_of, self.reader.take_rest())
 
     def weigh(self, waiting_bytes: int, *, has_finished: bool) -> bool:
         """Count the bytes here and those that wait in the session.
