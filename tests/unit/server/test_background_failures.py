@@ -28,10 +28,10 @@ from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.ring import SIZE_BYTES, AuditRing
 from kustos.gateway.audit.rings import AuditRings
 from kustos.gateway.audit.sink_writer import OnFull, SinkWriter
-from kustos.gateway.listener import connection as connection_module
 from kustos.gateway.listener import gateway as gateway_module
 from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.plans import ConnectionSettings, GatewayLimits
+from kustos.gateway.listener.routes import BrokerRoute
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.store import publisher as publisher_module
 from kustos.gateway.store import snapshots as snapshots_module
@@ -379,7 +379,7 @@ async def _(faults: Faults) -> None:
 @breaks("upstream-connect")
 async def _(faults: Faults) -> None:
     async with running_gateway([await scripted_broker()]) as running:
-        faults.once(connection_module, "connected_link")
+        faults.once(BrokerRoute, "link")
         first, second = await Caller.at(running.port), await Caller.at(running.port)
         first.send(heartbeat(1))
         assert await first.is_closed(), "a client that cannot be served must not wait"

@@ -25,9 +25,9 @@ from kustos.gateway.listener.life_cycle import (
     ConnectionEvent,
     ConnectionState,
 )
-from kustos.gateway.listener.links import NoLinkError, connected_link
 from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.listener.port import Port
+from kustos.gateway.listener.routes import NoLinkError
 from kustos.gateway.session.answer_budget import SLICE_BYTES
 from kustos.gateway.session.client_session import INTERNAL_ERROR, STOPS, ClientSession, NoUpstream
 from kustos.gateway.session.large_turns import API_VERSIONS
@@ -278,7 +278,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     async def _connect(self) -> None:
         """Connect to a broker; if that fails, disconnect the client."""
         try:
-            link = await connected_link(self._port, self, self._principal, self._offered)
+            link = await self._port.route.link(self, self._principal, self._offered)
         except NoLinkError as error:
             self.close(str(error))
             return
@@ -349,7 +349,6 @@ class ClientConnection(asyncio.BufferedProtocol):
         """End the client's connection, as that to the broker is lost."""
         if self.state not in ENDED:
             self._port.route.lose()
-            self._port.parts.metrics.upstream_failed()
         self.close(reason, logged=not reason.startswith("upstream closed"))
 
     def has_expired(self, in_ms: int = 0) -> bool:

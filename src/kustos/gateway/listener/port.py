@@ -139,7 +139,7 @@ class Port:
             addresses=gateway.addresses_of(plan),
             services=services,
             figures=parts.metrics.listener(plan.name),
-            route=BrokerRoute(parts.cluster, node_id, parts.connect_as),
+            route=BrokerRoute(parts, node_id, plan.connection.max_answer_bytes),
         )
 
     @property

@@ -1,25 +1,40 @@
-"""Connects the clients of one port to its broker, or those of the bootstrap port to any broker."""
+"""Connects the clients of one port to its broker, or those of the bootstrap port to any broker.
+
+A client's connection to a broker is opened for its first request other than ApiVersions, so a client that
+only logs in costs the broker nothing. If the broker was lost recently, it is opened at once, and ApiVersions
+waits for it as well: clients take that answer as a sign that the broker is up, and would reconnect without a
+pause.
+"""
 
 from typing import Final
 
+import structlog
+
 from kustos.acl import KafkaPrincipal
 from kustos.client import CannotConnectError, ClientError, KafkaConnection
-from kustos.gateway.listener.plans import ConnectLink
-from kustos.gateway.upstream.cluster import Broker, UpstreamCluster
+from kustos.gateway.listener.plans import GatewayParts
+from kustos.gateway.upstream.cluster import Broker, Versions, covers
+from kustos.gateway.upstream.link import LinkOwner, UpstreamLink
 from kustos.gateway.upstream.tokens import IdentityError
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+
+class NoLinkError(Exception):
+    """There is no connection to a broker; the text is the reason for the log."""
 
 
 class BrokerRoute:
     """The route from one port to the brokers, shared by the connections of the port. For one event loop.
 
-    `node_id` is the broker of the port, None for the bootstrap port. `connect_as` connects as a client; None:
-    every link logs in as the service principal.
+    `node_id` is the broker of the port, None for the bootstrap port.
     """
 
-    def __init__(self, cluster: UpstreamCluster, node_id: int | None, connect_as: ConnectLink | None) -> None:
-        self._cluster: Final = cluster
+    def __init__(self, parts: GatewayParts, node_id: int | None, max_answer_bytes: int) -> None:
+        self._parts: Final = parts
+        self._cluster: Final = parts.cluster
         self._node_id: Final = node_id
-        self._connect_as: Final = connect_as
+        self._max_answer_bytes: Final = max_answer_bytes
         self._turn = 0
         self.is_lost = False
         """Whether the last connection to a broker failed or broke."""
@@ -27,8 +42,32 @@ class BrokerRoute:
     def lose(self) -> None:
         """Note that a connection to a broker broke."""
         self.is_lost = True
+        self._parts.metrics.upstream_failed()
 
-    async def connect(self, principal: KafkaPrincipal) -> KafkaConnection:
+    async def link(self, owner: LinkOwner, principal: KafkaPrincipal, offered: Versions) -> UpstreamLink:
+        """Return a new link to a broker, for a client that was offered these versions.
+
+        Raise `NoLinkError`; the client is disconnected then.
+        """
+        try:
+            connection = await self._connect(principal)
+            transport = connection.release()
+        except ClientError as error:
+            self._parts.metrics.upstream_failed()
+            is_unnamed = isinstance(error, IdentityError)
+            raise NoLinkError(str(error) if is_unnamed else f"upstream is not reachable: {error}") from error
+        except Exception as error:
+            # a bug in kustos must end the client here rather than leave it waiting
+            LOG.exception("a connection to upstream could not be made")
+            raise NoLinkError("an internal error, see the log above") from error
+        if not covers(self._parts.offered(), offered):
+            # the broker would misread the client's requests, or close the connection without an answer
+            transport.abort()
+            raise NoLinkError("the broker speaks other versions than the client was offered")
+        broker, in_flight = (connection.host, connection.port), self._parts.in_flight
+        return UpstreamLink(transport, owner, self._max_answer_bytes, in_flight, broker, connection.session)
+
+    async def _connect(self, principal: KafkaPrincipal) -> KafkaConnection:
         """Return a new connection for a client with this principal; the broker's versions are known then.
 
         Raise `ClientError`; `IdentityError` if brokers cannot see who the client is.
@@ -47,15 +86,15 @@ class BrokerRoute:
         self, principal: KafkaPrincipal, failures: dict[Broker, ClientError]
     ) -> KafkaConnection | None:
         """Return a connection to the first candidate that answers, None if all of them have failed."""
-        cluster = self._cluster
+        cluster, connect_as = self._cluster, self._parts.connect_as
         for broker in self._candidates():
             if broker in failures:
                 continue
             try:
-                if self._connect_as is None:
+                if connect_as is None:
                     connection = await cluster.connect(broker.host, broker.port)
                 else:
-                    connection = await self._connect_as(principal, broker.host, broker.port)
+                    connection = await connect_as(principal, broker.host, broker.port)
             except IdentityError:
                 # every other broker would refuse it as well
                 raise
