@@ -120,14 +120,14 @@ async def test_what_comes_while_the_image_is_sent_follows_it_and_what_is_in_it_d
 
 
 async def test_a_worker_that_does_not_take_its_image_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(member, "PENDING_MAX", 2)
+    monkeypatch.setattr(member, "PENDING_MAX_BYTES", 20)
     monkeypatch.setattr(member, "FENCE_GRACE_S", 0)
     monkeypatch.setattr(member, "EXIT_GRACE_S", 0)
     one, process, wire = made()
     one.joined(cast("Channel", wire))
     assert one.begin_image(image_at(10))
     for offset in range(11, 15):
-        one.take_batches(offset, [b""])
+        one.take_batches(offset, [bytes(6)])
     assert await process.exited == -9
 
 

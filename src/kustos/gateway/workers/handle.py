@@ -24,7 +24,14 @@ import structlog
 
 from kustos.client import supervised
 from kustos.gateway.workers.channel import Channel
-from kustos.gateway.workers.messages import Drain, Drained, Fence, Look, WorkerStatus
+from kustos.gateway.workers.messages import (
+    FRAME_MAX_BYTES,
+    Drain,
+    Drained,
+    Fence,
+    Look,
+    WorkerStatus,
+)
 from kustos.metadata.image import MetadataImage
 
 
@@ -79,8 +86,9 @@ EXIT_GRACE_S: Final = 5.0
 READ_UP_S: Final = 0.02
 """Some turns of the event loop, which checks its clock before its sockets."""
 
-PENDING_MAX: Final = 10_000
-"""Batches of the log that wait until a new worker has its image; a slower worker is given up."""
+PENDING_MAX_BYTES: Final = FRAME_MAX_BYTES
+"""What may wait until a worker has its image; a slower worker is given up. The channel takes twice as much
+at once."""
 
 
 @unique
@@ -115,6 +123,7 @@ class WorkerHandle:
         self._steps = 0
         self._sent_up_to = -1
         self._pending: deque[bytes | MetadataImage] | None = None
+        self._pending_bytes = 0
         self._owed: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._looks: dict[int, asyncio.Future[WorkerStatus | None]] = {}
         self._drains: dict[int, asyncio.Future[bool]] = {}
@@ -149,6 +158,7 @@ class WorkerHandle:
             waiting = self._pending.popleft()
             if isinstance(waiting, MetadataImage):
                 return waiting
+            self._pending_bytes -= len(waiting)
             if self.channel is not None:
                 self.channel.send_frame(waiting)
         self._pending = None
@@ -166,10 +176,12 @@ class WorkerHandle:
             return
         if self._pending is None:
             self.channel.send_frame(frame)
-        elif len(self._pending) < PENDING_MAX:
-            self._pending.append(frame)
-        else:
+            return
+        self._pending_bytes += len(frame)
+        if self._pending_bytes > PENDING_MAX_BYTES:
             self.fence("it takes too long to load")
+        else:
+            self._pending.append(frame)
 
     def reached(self, offset: int) -> None:
         """Record that it decides by the log up to this offset."""

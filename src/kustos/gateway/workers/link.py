@@ -174,12 +174,13 @@ class WriterLink:
             match message:
                 case SnapshotBatch() | LogBatch() | Current() if self.ended_badly:
                     return None
-                case SnapshotBatch():
-                    self._take_snapshot(message)
+                case SnapshotBatch() if self.loaded.done():
+                    # clients are served meanwhile
+                    return self._take_on_thread(message)
                 case LogBatch(data) if len(data) >= LARGE_BATCH_BYTES:
-                    return self._take_large_batch(message)
-                case LogBatch():
-                    self.store.take_batch(message)
+                    return self._take_on_thread(message)
+                case SnapshotBatch() | LogBatch():
+                    self._take(message)
                     self._follow()
                 case Current(as_of_ms):
                     self._node.current(as_of_ms)
@@ -196,18 +197,17 @@ class WriterLink:
         )
         self._end(str(error))
 
-    def _take_snapshot(self, piece: SnapshotBatch) -> None:
-        if self.store.take_snapshot(piece):
-            if not self.loaded.done():
-                self.loaded.set_result(None)
-            self._follow()
+    def _take(self, message: SnapshotBatch | LogBatch) -> None:
+        if isinstance(message, LogBatch):
+            self.store.take_batch(message)
+        elif self.store.take_snapshot(message) and not self.loaded.done():
+            self.loaded.set_result(None)
 
-    async def _take_large_batch(self, batch: LogBatch) -> None:
+    async def _take_on_thread(self, message: SnapshotBatch | LogBatch) -> None:
         reporting = supervised("worker-progress", self._report_progress)
         try:
-            store = self.store
             with garbage_collection_paused():
-                await self._large.run(lambda _: store.take_batch(batch), LARGE_ITEMS_MIN)
+                await self._large.run(lambda _: self._take(message), LARGE_ITEMS_MIN)
                 self._follow()
                 # wait until the authorizer has it, too
                 await asyncio.sleep(0)
