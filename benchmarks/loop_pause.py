@@ -108,7 +108,7 @@ async def serve(properties: Path, result: Path) -> None:
         for phase in ("start", "replace"):
             begin = loop.time()
             if phase == "replace":
-                authorization.publisher.publish_snapshot(node.source.image)
+                authorization.publisher.publish_snapshot(node.store.image)
             while not (authorization.is_ready and authorization.publisher.is_idle):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             phases[phase] = timer.take() | {"seconds": rounded(loop.time() - begin)}

@@ -36,11 +36,11 @@ async def tool(node: AdminNode, directory: Path, name: str, *arguments: str, use
 async def test_kafka_features_raises_the_metadata_version(node: AdminNode, tmp_path: Path) -> None:
     raised = await tool(node, tmp_path, "FeatureCommand", "upgrade", "--feature", "metadata.version=33")
     assert raised.require() == "metadata.version was upgraded to 33.\n"
-    assert node.node.source.image.metadata_version == 33
+    assert node.node.store.image.metadata_version == 33
     lowered = await tool(node, tmp_path, "FeatureCommand", "downgrade", "--feature", "metadata.version=30")
     assert lowered.exit_code == 1
     assert "Unsupported metadata.version downgrade from 33 to 30" in lowered.stdout
-    assert node.node.source.image.metadata_version == 33
+    assert node.node.store.image.metadata_version == 33
 
 
 async def test_a_range_of_addresses_is_refused_with_the_command_that_lets_it_be_made(
@@ -77,9 +77,9 @@ async def test_kustos_features_does_as_kafka_features(node: AdminNode, tmp_path:
 
     to = ("upgrade", "--feature", "metadata.version=33")
     assert (await kustos(*to, "--dry-run"))[0] == 0
-    assert node.node.source.image.metadata_version == DEFAULT_LEVEL
+    assert node.node.store.image.metadata_version == DEFAULT_LEVEL
     assert (await kustos(*to))[0] == 0
-    assert node.node.source.image.metadata_version == 33
+    assert node.node.store.image.metadata_version == 33
     [shown] = (await kustos("describe"))[1]["features"]
     assert (shown["feature"], shown["finalized_version_level"]) == ("metadata.version", "4.4-IV2")
     exit_code, refused = await kustos("upgrade", "--release-version", "4.3")
@@ -92,7 +92,7 @@ async def test_kustos_features_does_as_kafka_features(node: AdminNode, tmp_path:
         assert exit_code == theirs.exit_code == 1
         assert why
         assert why in refused["error"]["message"]
-        assert node.node.source.image.metadata_version == 33
+        assert node.node.store.image.metadata_version == 33
 
 
 async def test_a_level_without_records_of_its_own_is_left_by_both_tools(
@@ -103,21 +103,21 @@ async def test_a_level_without_records_of_its_own_is_left_by_both_tools(
     lowered = await tool(node, tmp_path, "FeatureCommand", "downgrade", "--feature", "metadata.version=30")
     assert lowered.require() == "metadata.version was downgraded to 30.\n"
     await tool(node, tmp_path, "FeatureCommand", "upgrade", *level)
-    assert node.node.source.image.metadata_version == 31
+    assert node.node.store.image.metadata_version == 31
     line = [sys.executable, "-m", "kustos", "features", "downgrade", "--release-version", "4.3"]
     line += ["--bootstrap-controller", f"{LOOPBACK}:{node.admin_port}"]
     line += ["--command-config", str(tmp_path / "ops.properties")]
     done = await asyncio.to_thread(subprocess.run, line, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "metadata.version is now 4.3-IV0\n", "")
-    assert node.node.source.image.metadata_version == 30
+    assert node.node.store.image.metadata_version == 30
 
 
 async def test_kafka_metadata_quorum_shows_the_node(node: AdminNode, tmp_path: Path) -> None:
     status = (await tool(node, tmp_path, "MetadataQuorumCommand", "describe", "--status")).require()
     words = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-    assert words["ClusterId"].strip() == node.node.source.properties.cluster_id
+    assert words["ClusterId"].strip() == node.node.store.properties.cluster_id
     assert words["LeaderId"].strip() == "1"
-    assert int(words["HighWatermark"]) == node.node.source.last_offset + 1
+    assert int(words["HighWatermark"]) == node.node.store.last_offset + 1
     assert f"ADMIN://{LOOPBACK}:{node.admin_port}" in words["CurrentVoters"]
 
 

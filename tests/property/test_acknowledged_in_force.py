@@ -205,7 +205,7 @@ class Worker:
 
     def current(self, as_of_ms: int) -> None:
         """Check that everything committed by this time, here an offset, was taken."""
-        assert self.link.last_offset >= as_of_ms
+        assert self.link.store.last_offset >= as_of_ms
 
     def quorum_lost(self) -> None:
         """There is no quorum."""
@@ -229,7 +229,7 @@ class Worker:
         await self.held.step()
         self.plugin.configure({})
         [ready] = self.plugin.start(SERVER).values()
-        self.link.add_publisher(self.publisher)
+        self.link.store.add_publisher(self.publisher)
         await ready
         await self.held.step()
         self.link.begin_reporting()
@@ -252,6 +252,7 @@ class World:
         self.tasks: Final[list[asyncio.Task[Any]]] = []
         self.image = MetadataImage(offset=0, epoch=1)
         self.properties: Final = PROPERTIES
+        self.store: Final = self
         self.acknowledged = 0
         """The offset of the last change that was answered."""
         self.made = 0
@@ -424,7 +425,7 @@ async def run_local(directory: Path, sizes: list[int]) -> None:
     plugin.configure({})
     [ready] = plugin.start(SERVER).values()
     publisher = AuthorizerPublisher(plugin, loop)
-    source.add_publisher(publisher)
+    source.store.add_publisher(publisher)
     await ready
 
     async def change(number: int, size: int) -> None:
@@ -435,7 +436,7 @@ async def run_local(directory: Path, sizes: list[int]) -> None:
         assert all(publisher.offset >= (each.change_offset or 0) + size - 1 for each in results)
 
     await asyncio.gather(*(change(number, size) for number, size in enumerate(sizes)))
-    assert publisher.offset == source.last_offset
+    assert publisher.offset == source.store.last_offset
     await source.close()
 
 

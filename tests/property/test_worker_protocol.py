@@ -23,7 +23,7 @@ from kustos.gateway.workers.requests import answer_of, failure_of, request_of, s
 from kustos.gateway.workers.store import WorkerStore
 from kustos.metadata.control import TokenRules
 from kustos.metadata.image import ImageBuilder, image_of
-from kustos.metadata.log import MetaProperties
+from kustos.metadata.log import MAX_BATCH_SIZE_BYTES, MetaProperties
 from kustos.metadata.log import snapshot as snapshot_module
 from kustos.metadata.log.snapshot import snapshot_pieces
 from kustos.metadata.records import (
@@ -173,6 +173,10 @@ def test_a_frame_beyond_the_limit_ends_the_channel_before_its_bytes_come() -> No
 def test_a_message_beyond_the_limit_is_not_sent() -> None:
     with pytest.raises(ChannelError, match="longer than"):
         encode(messages.LogBatch(bytes(messages.FRAME_MAX_BYTES)))
+
+
+def test_every_batch_of_a_log_or_snapshot_fits_a_frame() -> None:
+    assert len(encode(messages.SnapshotBatch(1, 1, bytes(MAX_BATCH_SIZE_BYTES)))) < messages.FRAME_MAX_BYTES
 
 
 def test_every_message_of_the_tables_is_tried() -> None:

@@ -34,7 +34,8 @@ class AdminSide:
         tls: TlsSide,
         loggers: Loggers,
     ) -> None:
-        self._source: Final = source
+        store = source.store
+        self._store: Final = store
         is_standard = isinstance(authorization, StandardAuthorization)
         self._tls: Final = tls
         checks = (CHECKS if is_standard else {}) | dict.fromkeys(tls.keys, str)
@@ -48,7 +49,7 @@ class AdminSide:
             if isinstance(authorization, StandardAuthorization)
             else None
         )
-        directory_id = source.properties.directory_id
+        directory_id = store.properties.directory_id
         voter = LocalVoter(
             settings.node_id,
             ZERO_UUID if directory_id is None else directory_id.bytes,
@@ -63,7 +64,7 @@ class AdminSide:
             settings.config_entries,
             frozenset(checks),
             # settings in a quorum's log concern its controllers: they are not in force here
-            (lambda: source.image) if settings.quorum is None else (lambda: EMPTY_IMAGE),
+            (lambda: store.image) if settings.quorum is None else (lambda: EMPTY_IMAGE),
             loggers,
         )
         self._apis: AdminApis | None = None
@@ -72,7 +73,7 @@ class AdminSide:
         if writer is not None:
             rules = ConfigRules(settings.node_id, checks, frozenset(BY_NAME) - frozenset(checks), tls.check)
             self._apis = AdminApis(
-                node=AdminNode(str(source.properties.cluster_id), voter),
+                node=AdminNode(str(store.properties.cluster_id), voter),
                 writer=writer,
                 common=common,
                 configs=self.book,
@@ -87,8 +88,8 @@ class AdminSide:
     def load(self) -> None:
         """Put the log's settings in force, now and at each change."""
         if self._configs is not None:
-            self._source.add_publisher(self._configs)
-        self._source.add_publisher(self._tls)
+            self._store.add_publisher(self._configs)
+        self._store.add_publisher(self._tls)
 
     def dynamic_values(self) -> Mapping[str, str]:
         """Return the settings that come from the log."""

@@ -106,6 +106,7 @@ class Node:
         self.part: Final = part
         source = metadata.source
         self.source: Final = source
+        self.store: Final = source.store
         self.audit: Final = audit
         self.metrics: Final = GatewayMetrics(_own_mechanisms(settings))
         self.writer: Final = source.writer if isinstance(source, LocalLog) else None
@@ -200,7 +201,9 @@ class Node:
         warm_codecs()
         metadata = metadata or NodeMetadata.open(settings)
         try:
-            audit = await open_audit_log(settings, part.name, str(metadata.source.properties.cluster_id))
+            audit = await open_audit_log(
+                settings, part.name, str(metadata.source.store.properties.cluster_id)
+            )
         except BaseException:
             await metadata.source.close()
             raise
@@ -250,7 +253,7 @@ class Node:
 
     def image(self) -> MetadataImage:
         """Return the metadata that logins are checked against now."""
-        return self.source.image if self._gate is None else self._gate.current_image(self.source)
+        return self.store.image if self._gate is None else self._gate.current_image(self.store)
 
     def _local_apis(self) -> LocalApis:
         """Return the APIs that the node answers itself."""
@@ -347,7 +350,7 @@ class Node:
         authorizer = self.authorization.authorizer
         ready = None
         if authorizer is not None:
-            ready = start(authorizer, server_info(self.settings, str(self.source.properties.cluster_id)))
+            ready = start(authorizer, server_info(self.settings, str(self.store.properties.cluster_id)))
         self.authorization.load()
         if self.settings.quorum is None:
             # the settings, the expiry of tokens and the snapshots of a quorum are its controllers' task
@@ -363,7 +366,7 @@ class Node:
             "kustos is up",
             node_id=self.settings.node_id,
             acls=self.acl_count(),
-            offset=self.source.last_offset,
+            offset=self.store.last_offset,
             listeners=[f"{each.name}://{each.bind}" for each in self.settings.listeners],
         )
 

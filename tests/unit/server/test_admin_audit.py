@@ -31,7 +31,7 @@ async def events(directory: Path) -> tuple[list[dict[str, Any]], int]:
         forwarder = await node.talk("forwarder")
         inner = frame_of(ApiKey.CREATE_ACLS, 3, 77, creations=[ACL])[4:]
         await forwarder.forward(inner, principal_bytes(OPS), bytes((10, 0, 0, 7)))
-        store = node.node.source
+        store = node.node.store
         offset = store.last_offset
         await forwarder.forward(inner, principal_bytes(ALICE))
     files = sorted((directory / "audit").glob("audit-*.jsonl"))

@@ -53,7 +53,7 @@ async def test_it_offers_what_its_table_has_and_the_features_of_the_log(node: Ad
     [supported], [finalized] = answer.supported_features, answer.finalized_features
     assert (supported.name, supported.min_version, supported.max_version) == ("metadata.version", 7, 33)
     assert (finalized.name, finalized.max_version_level) == ("metadata.version", 30)
-    assert answer.finalized_features_epoch == node.node.source.last_offset
+    assert answer.finalized_features_epoch == node.node.store.last_offset
 
 
 @pytest.mark.parametrize("api", [ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.CREATE_TOPICS])
@@ -77,11 +77,11 @@ async def test_the_quorum_is_the_node_itself(node: AdminNode) -> None:
     topics = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
     answer = await talker.ask(ApiKey.DESCRIBE_QUORUM, 2, topics=topics)
     [partition] = answer.topics[0].partitions
-    end = node.node.source.last_offset + 1
+    end = node.node.store.last_offset + 1
     assert (partition.leader_id, partition.high_watermark, partition.observers) == (1, end, [])
     [voter] = partition.current_voters
     assert (voter.replica_id, voter.log_end_offset) == (1, end)
-    directory_id = node.node.source.properties.directory_id
+    directory_id = node.node.store.properties.directory_id
     assert directory_id is not None
     assert voter.replica_directory_id == directory_id.bytes
     [itself] = answer.nodes
@@ -95,7 +95,7 @@ async def test_the_cluster_is_the_node_itself(node: AdminNode) -> None:
     fields = {"endpoint_type": 2, "include_cluster_authorized_operations": True}
     answer = await talker.ask(ApiKey.DESCRIBE_CLUSTER, 2, **fields)
     assert (answer.error_code, answer.controller_id, answer.endpoint_type) == (0, 1, 2)
-    assert answer.cluster_id == node.node.source.properties.cluster_id
+    assert answer.cluster_id == node.node.store.properties.cluster_id
     [controller] = answer.brokers
     assert (controller.broker_id, controller.host, controller.port) == (1, LOOPBACK, node.admin_port)
     bits = {bit for bit in range(32) if answer.cluster_authorized_operations & (1 << bit)}
@@ -127,7 +127,7 @@ async def test_who_has_no_acl_neither_sees_nor_changes_settings(node: AdminNode)
         resource = {"resource_type": kind, "resource_name": "1", "configuration_keys": None}
         answer = await talker.ask(CONFIGS, 4, resources=[resource])
         assert [(each.error_code, each.configs) for each in answer.results] == [(DENIED, [])]
-    assert node.node.source.image.configs == {}
+    assert node.node.store.image.configs == {}
 
 
 async def test_features_are_raised_for_good(tmp_path: Path) -> None:
@@ -136,14 +136,14 @@ async def test_features_are_raised_for_good(tmp_path: Path) -> None:
         talker = await node.talk("ops")
         answer = await talker.ask(ApiKey.UPDATE_FEATURES, 2, feature_updates=[update], validate_only=True)
         assert answer.error_code == 0
-        assert node.node.source.image.metadata_version == 30
+        assert node.node.store.image.metadata_version == 30
         answer = await talker.ask(ApiKey.UPDATE_FEATURES, 2, feature_updates=[update], validate_only=False)
         assert (answer.error_code, answer.error_message) == (0, None)
         update["max_version_level"] = 30
         answer = await talker.ask(ApiKey.UPDATE_FEATURES, 2, feature_updates=[update])
         assert answer.error_code == 95, "INVALID_UPDATE_VERSION"
     async with admin_node(tmp_path) as node:
-        assert node.node.source.image.metadata_version == 33
+        assert node.node.store.image.metadata_version == 33
 
 
 @pytest.mark.parametrize("setting", [SUPER_USERS, "allow.everyone.if.no.acl.found"])
@@ -233,4 +233,4 @@ async def test_levels_of_loggers_change_for_this_run(node: AdminNode) -> None:
         40,
         "Logger nobody does not exist!",
     )
-    assert node.node.source.image.configs == {}
+    assert node.node.store.image.configs == {}

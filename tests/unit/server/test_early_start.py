@@ -103,7 +103,7 @@ async def test_the_authorizer_is_told_of_its_server(tmp_path: Path, broker: Scri
     info = held().info
     assert info.broker_id == 7
     assert info.early_start_listeners == {"EARLY"}
-    assert info.cluster_resource.cluster_id == node.source.properties.cluster_id
+    assert info.cluster_resource.cluster_id == node.store.properties.cluster_id
     early, late = made.listeners
     assert info.endpoints == (
         Endpoint("EARLY", "PLAINTEXT", LOOPBACK, early.bind.port),

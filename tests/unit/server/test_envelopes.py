@@ -68,7 +68,7 @@ def codes(answer: Message) -> list[int]:
 
 
 def acl_count(node: AdminNode) -> int:
-    return len(node.node.source.image.acls)
+    return len(node.node.store.image.acls)
 
 
 async def test_a_request_is_answered_for_whoever_made_it(node: AdminNode, forwarder: Talker) -> None:
@@ -310,7 +310,7 @@ async def test_a_token_is_made_for_who_did_not_log_in_with_one(tmp_path: Path) -
             answer = await forwarder.forward(made, principal_bytes(principal))
             token = inner(answer, ApiKey.CREATE_DELEGATION_TOKEN, 3)
             assert (token.error_code, token.principal_name) == (code, "alice")
-        assert len(node.node.source.image.delegation_tokens) == 1
+        assert len(node.node.store.image.delegation_tokens) == 1
 
 
 async def test_requests_before_and_behind_it_keep_their_own_maker(node: AdminNode, forwarder: Talker) -> None:

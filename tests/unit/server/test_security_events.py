@@ -112,7 +112,7 @@ async def test_a_change_is_told_though_whoever_asked_went_away(tmp_path: Path) -
             asked.close()
             ops.caller.close()
             ops = await node.talk("ops")
-    made = node.node.source.last_offset  # after its end: until then the last change may still be made
+    made = node.node.store.last_offset  # after its end: until then the last change may still be made
     told = [each for each in security_events(tmp_path) if each["event_type"] == "USER_CHANGE"]
     decided = [line for line in text_of(tmp_path).splitlines() if "AlterUserScramCredentials" in line]
     assert len(told) == len(decided)

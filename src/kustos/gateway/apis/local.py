@@ -45,7 +45,7 @@ class MetadataApis:
         raise RefusedFrameError(f"API {opened.row.api_key} is not served here")
 
     def _described_tokens(self, request: Message) -> Message:
-        secret = self.source.token_rules.secret
+        secret = self.source.store.token_rules.secret
         if secret is None:
             return token_messages.undescribed_tokens(ErrorCode.delegation_token_auth_disabled.value)
         found = describe_tokens(self.shared.image(), secret, token_messages.owners_of(request))

@@ -19,9 +19,6 @@ from kustos.client.quorum import (
 from kustos.gateway.store.forwarding import ForwardingMutator
 from kustos.gateway.store.source import Submitted
 from kustos.gateway.store.writer import ALONE, Followers
-from kustos.metadata.control import TokenRules
-from kustos.metadata.image import MetadataImage, MetadataPublisher
-from kustos.metadata.log import MetaProperties
 from kustos.metadata.quorum import FollowedStore
 
 
@@ -45,35 +42,11 @@ class FollowedQuorum:
         stop: Callable[[], Awaitable[None]],
         followers: Followers = ALONE,
     ) -> None:
-        self._store: Final = store
+        self.store: Final = store
         self._forwarder: Final = forwarder
         self._stop: Final = stop
         self._followers: Final = followers
         self.mutator: Final = ForwardingMutator(self.submit)
-
-    @property
-    def properties(self) -> MetaProperties:
-        """The cluster, and the node."""
-        return self._store.properties
-
-    @property
-    def token_rules(self) -> TokenRules:
-        """The rules of delegation tokens."""
-        return self._store.token_rules
-
-    @property
-    def image(self) -> MetadataImage:
-        """The committed state, however old it is."""
-        return self._store.image
-
-    @property
-    def last_offset(self) -> int:
-        """The offset of the last applied record."""
-        return self._store.last_offset
-
-    def add_publisher(self, publisher: MetadataPublisher) -> None:
-        """Pass the state to the publisher, now or once this node has caught up, and every later batch."""
-        self._store.add_publisher(publisher)
 
     async def submit(self, request: Forwarded) -> Submitted:
         """Return the controller's answer once its change is in force here; raise `KafkaApiError`."""
@@ -81,7 +54,7 @@ class FollowedQuorum:
             answer = await self._forwarder.forward(request)
         except (QuorumUnavailableError, ForwardingRefusedError) as error:
             raise unavailable(error) from error
-        await self._followers.in_force(self._store.last_offset)
+        await self._followers.in_force(self.store.last_offset)
         # controllers do not report the offset of a change
         return Submitted(answer)
 

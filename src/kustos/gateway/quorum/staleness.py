@@ -16,7 +16,7 @@ import structlog
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import AuthorizerNotReadyError, Decision, StandardAuthorizer
-from kustos.gateway.store.source import MetadataSource
+from kustos.gateway.store.source import FollowedMetadata
 from kustos.metadata.image import EMPTY_IMAGE, MetadataImage
 from kustos.protocol import Decider
 from kustos.runtime import Clock, SystemClock
@@ -100,9 +100,9 @@ class StalenessGate:
         wait_ms = self._max_ms * (1 if is_old else WARNED_AT) - age_ms
         self._timer = self._loop.call_later(wait_ms / 1000, self._look)
 
-    def current_image(self, source: MetadataSource) -> MetadataImage:
+    def current_image(self, store: FollowedMetadata) -> MetadataImage:
         """Return the committed metadata, an empty image if it is too old."""
-        return source.image if self.is_open else EMPTY_IMAGE
+        return store.image if self.is_open else EMPTY_IMAGE
 
     def guarded(self, authorizer: StandardAuthorizer, principal: KafkaPrincipal, host: str) -> Decider:
         """Return the decider of one connection, which decides while the gate is open."""

@@ -17,9 +17,7 @@ from kustos.client.quorum import Forwarded
 from kustos.gateway.store.large_work import LargeWork
 from kustos.gateway.store.source import Submitted
 from kustos.gateway.store.writer import MetadataWriter, changed
-from kustos.metadata.control import ApiError, TokenExpiry, TokenRenewal, TokenRules
-from kustos.metadata.image import MetadataImage, MetadataPublisher
-from kustos.metadata.log import MetaProperties
+from kustos.metadata.control import ApiError, TokenExpiry, TokenRenewal
 from kustos.metadata.store import AlterScram, CreateAcls, DeleteAcls
 from kustos.protocol import admin, token_messages
 from kustos.wire import ApiKey, response_codec
@@ -60,32 +58,9 @@ class LocalLog:
 
     def __init__(self, writer: MetadataWriter) -> None:
         self.writer: Final = writer
+        self.store: Final = writer.store
         self.mutator: Final = WriterMutator(writer)
         self._large: Final = LargeWork()
-
-    @property
-    def properties(self) -> MetaProperties:
-        """The cluster, and the node."""
-        return self.writer.store.properties
-
-    @property
-    def token_rules(self) -> TokenRules:
-        """The rules of delegation tokens."""
-        return self.writer.store.token_rules
-
-    @property
-    def image(self) -> MetadataImage:
-        """The state after the last acknowledged change."""
-        return self.writer.store.image
-
-    @property
-    def last_offset(self) -> int:
-        """The offset of the last durable record."""
-        return self.writer.store.last_offset
-
-    def add_publisher(self, publisher: MetadataPublisher) -> None:
-        """Pass the present state to the publisher, and every later batch."""
-        self.writer.store.add_publisher(publisher)
 
     async def submit(self, request: Forwarded) -> Submitted:
         """Return the answer to an authorized change that is durable and in force; raise `KafkaApiError`."""

@@ -25,8 +25,8 @@ class Submitted:
     changed: str | None = None
 
 
-class MetadataSource(Protocol):
-    """A committed log that is followed. Publishers get it as batches and snapshots, in its order."""
+class FollowedMetadata(Protocol):
+    """A committed log as far as it has been followed."""
 
     @property
     def properties(self) -> MetaProperties:
@@ -42,14 +42,22 @@ class MetadataSource(Protocol):
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last applied record."""
+        """The position: the offset of the last applied record."""
+
+    def add_publisher(self, publisher: MetadataPublisher) -> None:
+        """Pass the present state to the publisher, and every later batch or snapshot, in the log's order."""
+
+
+class MetadataSource(Protocol):
+    """A committed log that is followed, and the way to change it."""
+
+    @property
+    def store(self) -> FollowedMetadata:
+        """What was followed so far."""
 
     @property
     def mutator(self) -> AclMutator:
         """Changes the ACLs."""
-
-    def add_publisher(self, publisher: MetadataPublisher) -> None:
-        """Pass the present state to the publisher, and every later batch."""
 
     async def submit(self, request: Forwarded) -> Submitted:
         """Carry out a change in the name of its requester; raise `KafkaApiError`."""

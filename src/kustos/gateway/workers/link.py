@@ -52,9 +52,6 @@ from kustos.gateway.workers.messages import (
 )
 from kustos.gateway.workers.requests import ITEM_BYTES, items_of, submit_of, submitted_of
 from kustos.gateway.workers.store import WorkerStore
-from kustos.metadata.control import TokenRules
-from kustos.metadata.image import MetadataImage, MetadataPublisher
-from kustos.metadata.log import MetaProperties
 from kustos.runtime import freeze_objects, garbage_collection_paused
 
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -144,30 +141,6 @@ class WriterLink:
         if self._store is None:
             raise ChannelError("metadata came before `Welcome`")
         return self._store
-
-    @property
-    def properties(self) -> MetaProperties:
-        """The cluster, and the node."""
-        return self.store.properties
-
-    @property
-    def token_rules(self) -> TokenRules:
-        """The rules of delegation tokens."""
-        return self.store.token_rules
-
-    @property
-    def image(self) -> MetadataImage:
-        """The state after the last applied batch."""
-        return self.store.image
-
-    @property
-    def last_offset(self) -> int:
-        """The offset of the last applied record."""
-        return self.store.last_offset
-
-    def add_publisher(self, publisher: MetadataPublisher) -> None:
-        """Pass the present state to the publisher, and every later batch."""
-        self.store.add_publisher(publisher)
 
     def _received(self, message: object) -> Awaitable[None] | None:
         try:

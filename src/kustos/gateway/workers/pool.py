@@ -185,7 +185,8 @@ class WorkerPool:
         """Return the worker of this channel, None if there is none."""
         for worker in self.workers.values():
             if worker.process.pid == process_id and worker.phase is WorkerPhase.STARTING:
-                meta, directory_id = self._source.properties, self._source.properties.directory_id
+                meta = self._source.store.properties
+                directory_id = meta.directory_id
                 channel.send(
                     Welcome(
                         worker.index,
@@ -195,7 +196,7 @@ class WorkerPool:
                         self.settings.properties,
                     )
                 )
-                self.followers.welcome(worker, channel, self._source.image)
+                self.followers.welcome(worker, channel, self._source.store.image)
                 return worker
         return None
 

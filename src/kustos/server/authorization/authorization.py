@@ -81,7 +81,7 @@ class StandardAuthorization:
         self.authorizer: Final = StandardAuthorizerPlugin(
             loop.create_future, mutator=source.mutator, metrics=self.metrics
         )
-        self._source: Final = source
+        self._store: Final = source.store
         self.publisher: Final = AuthorizerPublisher(self.authorizer, loop, decided)
         self._gate: Final = gate
 
@@ -109,7 +109,7 @@ class StandardAuthorization:
 
     def load(self) -> None:
         """Follow the log from its present state."""
-        self._source.add_publisher(self.publisher)
+        self._store.add_publisher(self.publisher)
 
 
 class CustomAuthorization:

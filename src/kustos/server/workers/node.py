@@ -105,7 +105,7 @@ class WorkerPoolNode:
         workers, figures = settings.workers, NodeFigures()
         followers = WorkerFollowers(workers.count, workers.apply_timeout_ms)
         metadata = NodeMetadata.open(settings, followers)
-        metadata.source.add_publisher(followers)
+        metadata.source.store.add_publisher(followers)
         part = NodePart(
             serves=lambda listener: listener.is_controller,
             make_gateway=partial(WriterGateway, followers),

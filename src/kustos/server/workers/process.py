@@ -117,7 +117,7 @@ class WorkerNode:
     def applied(self) -> int:
         """Return the offset up to which decisions follow the log."""
         offset = self._decided.offset
-        return self.link.last_offset if offset is None else offset
+        return self.link.store.last_offset if offset is None else offset
 
     def deny(self) -> None:
         """Decide nothing any more, and close all connections."""
@@ -162,7 +162,7 @@ class WorkerNode:
 
     def current(self, as_of_ms: int) -> None:
         """Record that everything committed by this time has been taken, if it is in force, too."""
-        if self._gate is not None and self.applied() >= self.link.last_offset:
+        if self._gate is not None and self.applied() >= self.link.store.last_offset:
             self._gate.fresh(as_of_ms)
 
     def quorum_lost(self) -> None:
