@@ -162,7 +162,11 @@ class WorkerNode:
 
     def current(self, as_of_ms: int) -> None:
         """Record that everything committed by this time has been taken, if it is in force, too."""
-        if self._gate is not None and self.applied() >= self.link.store.last_offset:
+        # the authorizer applies the batches before this message in the same turn, before this callback
+        asyncio.get_running_loop().call_soon(self._taken, as_of_ms, self.link.store.last_offset)
+
+    def _taken(self, as_of_ms: int, offset: int) -> None:
+        if self._gate is not None and self.applied() >= offset:
             self._gate.fresh(as_of_ms)
 
     def quorum_lost(self) -> None:

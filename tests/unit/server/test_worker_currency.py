@@ -1,0 +1,65 @@
+"""When a worker of a node in cluster mode takes its metadata for current."""
+
+import asyncio
+from uuid import UUID
+
+from kustos.acl import AclOperation, ResourceType
+from kustos.authorizer import StandardAuthorizerPlugin
+from kustos.gateway.quorum import StalenessGate
+from kustos.gateway.store import AuthorizerPublisher
+from kustos.gateway.workers.messages import Current, LogBatch, SnapshotBatch, encode
+from kustos.gateway.workers.store import WorkerStore
+from kustos.metadata.control import TokenRules
+from kustos.metadata.image import acl_record
+from kustos.metadata.log import MetaProperties, snapshot_pieces
+from kustos.metadata.records import encode_record
+from kustos.runtime import SystemClock
+from kustos.server.workers.process import WorkerNode
+from kustos.wire import encoded_batch_of
+from testkit.protocol.random_requests import allow
+
+
+def batch(offset: int) -> LogBatch:
+    """Return the batch of one ACL."""
+    binding = allow(ResourceType.TOPIC, f"topic-{offset}", AclOperation.READ)
+    record = encode_record(acl_record(UUID(int=offset + 1), binding))
+    return LogBatch(encoded_batch_of(offset, 1, 0, [record]))
+
+
+async def test_metadata_is_current_although_each_read_brings_it_together_with_a_change() -> None:
+    loop = asyncio.get_running_loop()
+    worker = WorkerNode(1, 1)
+    link = worker.link
+    link._store = WorkerStore(MetaProperties("cluster", 1), TokenRules())
+    worker._gate = gate = StalenessGate(60_000, loop)
+
+    def told(*messages: object) -> None:
+        link._channel.data_received(b"".join(map(encode, messages)))
+
+    told(*(SnapshotBatch(0, 1, each) for each in snapshot_pieces((), epoch=1, timestamp_ms=0)))
+    plugin = StandardAuthorizerPlugin(loop.create_future)
+    link.add_publisher(AuthorizerPublisher(plugin, loop, worker._decided))
+    now_ms = SystemClock().monotonic_ms()
+    # a busy worker reads several messages at once, and more changes follow each time
+    told(batch(0), Current(now_ms), batch(1))
+    # until the authorizer has the change, the metadata is as old as before
+    assert not gate.is_open
+    await asyncio.sleep(0)
+    assert worker.applied() == 1
+    assert gate.is_open
+    gate.stop()
+
+
+async def test_metadata_is_not_current_while_the_authorizer_lacks_a_change_before() -> None:
+    loop = asyncio.get_running_loop()
+    worker = WorkerNode(1, 1)
+    link = worker.link
+    link._store = WorkerStore(MetaProperties("cluster", 1), TokenRules())
+    worker._gate = gate = StalenessGate(60_000, loop)
+    worker._decided.reach(-1)
+    empty = snapshot_pieces((), epoch=1, timestamp_ms=0)
+    told = (*(SnapshotBatch(0, 1, each) for each in empty), batch(0), Current(SystemClock().monotonic_ms()))
+    link._channel.data_received(b"".join(map(encode, told)))
+    assert worker.link.last_offset == 0
+    await asyncio.sleep(0)
+    assert not gate.is_open
