@@ -35,7 +35,7 @@ from kustos.gateway.workers.messages import (
 from kustos.gateway.workers.requests import answer_of, request_of
 from kustos.gateway.workers.store import WorkerStore
 from kustos.metadata.control import TokenRules
-from kustos.metadata.image import acl_record
+from kustos.metadata.image import MetadataDelta, MetadataImage, acl_record
 from kustos.metadata.log import MetaProperties, snapshot_pieces
 from kustos.metadata.records import encode_record
 from kustos.wire import ApiKey, FrameReader, encoded_batch_of, request_codec, response_codec
@@ -191,6 +191,32 @@ async def test_a_worker_that_is_fenced_meanwhile_denies_at_once_and_reports_noth
     # what came behind is not even applied
     assert worker.store.last_offset < 2
     assert not any(isinstance(each, Applied) for each in worker.writer.said)
+
+
+class HeldPublisher:
+    """Takes a batch when the test says so, after the authorizer has it."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def publish_snapshot(self, image: MetadataImage) -> None: ...
+
+    def publish_delta(self, delta: MetadataDelta) -> None:
+        self.begun.set()
+        assert self.go_on.wait(WAIT_S)
+
+
+async def test_a_large_batch_is_not_reported_before_every_publisher_has_it(worker: Worker) -> None:
+    settings = HeldPublisher()
+    worker.link.add_publisher(settings)
+    worker.store.go_on.set()
+    worker.told(batch(1, 1, 2))
+    assert await asyncio.to_thread(settings.begun.wait, WAIT_S)
+    # the authorizer has the batch, and reports that at once
+    worker.link.report_applied()
+    assert Applied(1) not in worker.writer.said
+    settings.go_on.set()
+    await worker.writer.heard(Applied(1))
 
 
 async def test_the_listeners_open_at_a_position_of_the_log_whenever_the_order_comes(worker: Worker) -> None:

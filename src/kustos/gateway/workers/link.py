@@ -121,6 +121,8 @@ class WriterLink:
         self.ended_badly = False
         self._store: WorkerStore | None = None
         self._open_at: int | None = None
+        self._published = -1
+        """The offset up to which every publisher has the log."""
         self._reported = -1
         self._draining: Final[set[asyncio.Task[None]]] = set()
         self._is_reporting = self._is_stopping = self._is_closed = False
@@ -198,7 +200,11 @@ class WriterLink:
 
     def _follow(self) -> None:
         # the publishers scheduled their work on the loop: this runs after it
-        self._loop.call_soon(self.report_applied)
+        self._loop.call_soon(self._follow_to, self.last_offset)
+
+    def _follow_to(self, offset: int) -> None:
+        self._published = offset
+        self.report_applied()
 
     def _perform(self, message: object) -> None:
         match message:
@@ -249,7 +255,11 @@ class WriterLink:
     def report_applied(self) -> None:
         """Report how far decisions follow the log, if that has changed."""
         # while clients get their answers, changes wait for this worker as before
-        if self._is_reporting and not self.ended_badly and (offset := self._node.applied()) > self._reported:
+        if not self._is_reporting or self.ended_badly:
+            return
+        # the authorizer may have a large batch before the publishers of settings do
+        offset = min(self._node.applied(), self._published)
+        if offset > self._reported:
             self._reported = offset
             self._channel.send(Applied(offset))
             self._open_listeners()
