@@ -4,6 +4,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from crc32c import crc32c
 from structlog.testing import capture_logs
 
 from kustos.acl import (
@@ -17,7 +18,7 @@ from kustos.acl import (
 )
 from kustos.metadata.control import TokenRules
 from kustos.metadata.directory.format import format_directory
-from kustos.metadata.errors import DirectoryError, RecordError, ReplayError
+from kustos.metadata.errors import DirectoryError, LogDamagedError, RecordError, ReplayError
 from kustos.metadata.features import LATEST_LEVEL
 from kustos.metadata.image import EMPTY_IMAGE, AclAdded, MetadataDelta, MetadataImage, acl_record, image_of
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId, encode_snapshot
@@ -43,6 +44,7 @@ from kustos.metadata.records import (
     encode_record,
 )
 from kustos.runtime import FileSystemStorage, StorageLockedError, SystemClock
+from kustos.wire import CRC_COVERS_FROM, HEADER_SIZE_BYTES, batch_end
 from kustos.wire.record_batch import batch_of
 
 
@@ -313,6 +315,20 @@ def test_a_damaged_copy_is_thrown_away_with_a_word(directory: Path, name: str, a
     assert (store.machine.end_offset, store.machine.base) == (0, SnapshotId(0, 0))
     assert files(directory) == ["00000000000000000000.log"]
     store.close()
+
+
+def test_a_snapshot_whose_records_do_not_fill_their_batch_is_refused_by_its_name() -> None:
+    whole = snapshot(50, record(7))
+    data, batch_starts = bytearray(whole.data), [0]
+    while batch_starts[-1] < len(data):
+        batch_starts.append(batch_end(whole.data, batch_starts[-1]))
+    begin, end = batch_starts[1:3]
+    # one byte of the ACL's batch says another size of its record, and the checksum is right
+    data[begin + HEADER_SIZE_BYTES] += 2
+    covered = begin + CRC_COVERS_FROM
+    data[covered - 4 : covered] = crc32c(data[covered:end]).to_bytes(4, "big")
+    with pytest.raises(LogDamagedError, match=f"`{whole.snapshot_id.file_name}` is damaged"):
+        CommittedImage().replace(SnapshotFetched(whole.snapshot_id, bytes(data)))
 
 
 def test_a_snapshot_that_contradicts_itself_is_thrown_away(directory: Path) -> None:

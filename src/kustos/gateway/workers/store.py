@@ -53,15 +53,16 @@ class WorkerStore:
 
         Raise `MetadataError` or `CorruptBatchError` if it is not a batch of such records.
         """
+        snapshot_id = SnapshotId(piece.end_offset, piece.epoch)
         if self._load is None:
-            self._load = SnapshotLoad()
+            self._load = SnapshotLoad(snapshot_id.file_name)
             # until the image is complete
             self._collector_pause.enter_context(garbage_collection_paused())
         raw = read_raw_batch(piece.payload)
         self._load.add(raw)
         if not raw.is_control or SnapshotFooter() not in controls_of(raw.decode()):
             return False
-        image = self._committed.take_over(self._load, SnapshotId(piece.end_offset, piece.epoch))
+        image = self._committed.take_over(self._load, snapshot_id)
         self._load = None
         self._collector_pause.close()
         for publisher in self._publishers:

@@ -19,24 +19,25 @@ from kustos.metadata.image import (
     MetadataImage,
 )
 from kustos.metadata.log import SnapshotId
-from kustos.metadata.log.snapshot import raw_snapshot_batches
+from kustos.metadata.log.snapshot import decoded, raw_snapshot_batches
 from kustos.metadata.quorum.values import Committed, SnapshotFetched
 from kustos.metadata.records import MetadataRecord, decode_record
 from kustos.wire import RawBatch, RecordBatch
 
 
 class SnapshotLoad:
-    """The state that the batches of one snapshot describe, added in order."""
+    """The state that the batches of one snapshot describe, added in order. `name` is for errors."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name: Final = name
         self._builder: Final = ImageBuilder()
         self._bulk: Final = BulkAcls()
 
     def add(self, raw: RawBatch) -> None:
-        """Add a batch; raise `MetadataError` or `CorruptBatchError` if it cannot be applied."""
+        """Add a batch; raise `MetadataError` if it cannot be applied."""
         acls = None if raw.is_control or self._builder.in_transaction else self._bulk.read(raw)
         if acls is None:
-            self._builder.replay_all(records_from(raw.decode(), 0))
+            self._builder.replay_all(records_from(decoded(raw, self._name), 0))
         else:
             self._builder.add_acls(acls)
 
@@ -91,8 +92,9 @@ class CommittedImage:
 
     def replace(self, fetched: SnapshotFetched) -> MetadataImage:
         """Replace everything by a snapshot; raise `MetadataError` if it is invalid."""
-        load = SnapshotLoad()
-        for raw in raw_snapshot_batches(fetched.data, fetched.snapshot_id.file_name):
+        name = fetched.snapshot_id.file_name
+        load = SnapshotLoad(name)
+        for raw in raw_snapshot_batches(fetched.data, name):
             load.add(raw)
         return self.take_over(load, fetched.snapshot_id)
 
