@@ -11,6 +11,7 @@ from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import AuthorizableRequestContext, KafkaApiError
 from kustos.client.quorum import Forwarded
 from kustos.gateway.store.source import Submitted
+from kustos.gateway.workers import channel as channel_module
 from kustos.gateway.workers import link as link_module
 from kustos.gateway.workers.errors import ChannelError, WorkerStartError
 from kustos.gateway.workers.link import WriterLink
@@ -217,6 +218,35 @@ async def test_a_large_batch_is_not_reported_before_every_publisher_has_it(worke
     assert Applied(1) not in worker.writer.said
     settings.go_on.set()
     await worker.writer.heard(Applied(1))
+
+
+async def test_clients_have_their_turn_between_the_batches_behind_a_large_one(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel_module, "TURN_S", 0.0)
+    loop, turn, seen = asyncio.get_running_loop(), 0, list[int]()
+
+    def next_turn() -> None:
+        nonlocal turn
+        turn += 1
+        if worker.store.last_offset < 9:
+            loop.call_soon(next_turn)
+
+    class Watching:
+        def publish_snapshot(self, image: MetadataImage) -> None: ...
+
+        def publish_delta(self, delta: MetadataDelta) -> None:
+            seen.append(turn)
+
+    worker.link.add_publisher(Watching())
+    worker.told(batch(1, 1, 2), *(batch(offset, offset + 1) for offset in range(2, 10)))
+    await worker.preparing()
+    next_turn()
+    worker.store.go_on.set()
+    await worker.writer.heard(Applied(9))
+    # the first is the large one
+    assert len(seen) == 9
+    assert len(set(seen[1:])) == 8
 
 
 async def test_the_listeners_open_at_a_position_of_the_log_whenever_the_order_comes(worker: Worker) -> None:

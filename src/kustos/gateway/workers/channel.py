@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
 
 import structlog
@@ -26,6 +27,9 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 SOCKET_NAME: Final = "writer"
 UNSENT_MAX_BYTES: Final = 2 * FRAME_MAX_BYTES
 """How much may wait for the other end to read it; one that lags further behind is given up."""
+
+TURN_S: Final = 0.005
+"""How long messages that waited are carried out before the event loop serves clients again."""
 
 _CREDENTIALS: Final = struct.Struct("3i")
 
@@ -97,9 +101,13 @@ class Channel(asyncio.Protocol):
     async def _work(self, work: Awaitable[None]) -> None:
         try:
             await work
+            began_s = monotonic()
             while self._waiting and not self._is_lost:
                 if (following := self._on_message(self._next())) is not None:
                     await following
+                elif monotonic() - began_s >= TURN_S:
+                    await asyncio.sleep(0)
+                    began_s = monotonic()
         except ChannelError as error:
             self.close(str(error))
         except Exception as error:  # noqa: BLE001 - logged in there
