@@ -64,6 +64,10 @@ CONNECTION_LIFE: Final = LifeCycle[ConnectionState, ConnectionEvent](
         *((state, _E.NODE_STOPS_UNSENT, _S.HALF_CLOSED) for state in _OPEN),
         *((state, _E.ENDS, _S.CLOSING) for state in (_S.ACCEPTED, *_OPEN)),
         (_S.DRAINING, _E.ENDS, _S.HALF_CLOSED),
-        *((state, _E.SOCKET_LOST, _S.CLOSED) for state in (*_OPEN, _S.DRAINING, _S.HALF_CLOSED, _S.CLOSING)),
+        *(
+            # in ACCEPTED only if a bug kept the connection from its handshake or login
+            (state, _E.SOCKET_LOST, _S.CLOSED)
+            for state in (_S.ACCEPTED, *_OPEN, _S.DRAINING, _S.HALF_CLOSED, _S.CLOSING)
+        ),
     ),
 )
