@@ -15,7 +15,7 @@ from testkit.paths import ROOT
 
 MUTANTS_PER_REQUEST = 20
 CANONICAL = "Frames that are not in canonical form"
-TAGS = "Tagged fields that nobody knows"
+TAGS = "Unknown tagged fields"
 MANY = "More than anybody needs"
 
 

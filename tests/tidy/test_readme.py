@@ -60,7 +60,7 @@ def test_versions_are_those_that_are_used() -> None:
     assert f"Version {kustos.__version__} is an alpha" in FLAT
     (of_classes,) = re.findall(r"<kafka.version>(.*)</", (ROOT / "oracle" / "pom.xml").read_text())
     of_brokers = KAFKA.name.removeprefix("kafka-")
-    assert f"Kafka {of_brokers} beside kustos" in FLAT
+    assert f"comparisons with Kafka {of_brokers}" in FLAT
     assert f"`StandardAuthorizer` of Kafka {of_classes}" in FLAT
     assert set(re.findall(r"Kafka ([0-9]\.[0-9.]*[0-9])", TEXT)) == {of_brokers, of_classes}
 

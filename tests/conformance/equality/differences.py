@@ -235,7 +235,7 @@ DIFFERENCES = (
     ],
     *[
         Difference(
-            name="Ids that nobody knows",
+            name="Unknown ids",
             of=of,
             where=titled(ApiKey.SHARE_FETCH, "of missing topics"),
         )
@@ -347,7 +347,7 @@ DIFFERENCES = (
         ),
     ),
     Difference(
-        name="Ids that nobody knows",
+        name="Unknown ids",
         of=AUDIT,
         where=lambda run, _: (
             run.story.api in {ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}

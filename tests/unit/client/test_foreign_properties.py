@@ -17,7 +17,7 @@ LOGIN = {
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("01-single-quoted-value", ["`sasl.jaas.config` is in quotes", "leave them out"]),
         ("02-double-quoted-value", ["`sasl.jaas.config` is in quotes", "leave them out"]),
@@ -41,10 +41,10 @@ LOGIN = {
         ("18-bom", ["18-bom.properties` begins with a byte order mark", "save it as UTF-8 without the mark"]),
     ],
 )
-def test_a_damaged_or_foreign_file_is_told_its_cause(name: str, told: list[str]) -> None:
+def test_a_damaged_or_foreign_file_is_told_its_cause(name: str, expected: list[str]) -> None:
     with pytest.raises(SettingsError) as caught:
         ClientSettings.from_file(ADDRESS, CASES / f"{name}.properties")
-    for part in told:
+    for part in expected:
         assert part in str(caught.value)
     assert "admin-secret" not in str(caught.value)
 

@@ -65,7 +65,7 @@ def test_a_brokers_line_can_be_taken_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "more", "told"),
+    ("options", "more", "expected"),
     [
         ("", {}, "names neither keytab nor ticket cache"),
         ("storeKey=true", {}, "names neither keytab nor ticket cache"),
@@ -82,8 +82,8 @@ def test_a_brokers_line_can_be_taken_over() -> None:
         ("useTicketCache=true", {"sasl.kerberos.min.time.before.relogin": "-1"}, "relogin` is `-1`"),
     ],
 )
-def test_what_cannot_be_used_is_named(options: str, more: dict[str, str], told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
+def test_what_cannot_be_used_is_named(options: str, more: dict[str, str], expected: str) -> None:
+    with pytest.raises(SettingsError, match=expected):
         settings(options, **more)
 
 

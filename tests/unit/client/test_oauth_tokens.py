@@ -355,7 +355,7 @@ async def test_an_assertion_of_a_file_is_the_grant_of_a_jwt_bearer(
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "expected"),
     [
         ({"private_key_file": "absent.pem"}, "cannot read `absent.pem`: no such file"),
         ({"private_key_passphrase": "wrong"}, "has no private key in PEM that .* opens"),
@@ -365,23 +365,23 @@ async def test_an_assertion_of_a_file_is_the_grant_of_a_jwt_bearer(
     ],
 )
 async def test_an_assertion_that_cannot_be_made_is_told_without_its_secrets(
-    provider: Provider, tmp_path: Path, changed: dict[str, str], told: str
+    provider: Provider, tmp_path: Path, changed: dict[str, str], expected: str
 ) -> None:
     given = {"private_key_file": key_file(tmp_path, RSA), "claim_iss": "x"} | changed
     keys = assertion_keys(provider.url, **given) | {"sasl.login.retry.backoff.max.ms": "0"}
-    with pytest.raises((AuthenticationFailedError, CannotConnectError), match=told):
+    with pytest.raises((AuthenticationFailedError, CannotConnectError), match=expected):
         await TokenSource(OAuthClientSettings.from_properties(keys, {})).token()
     assert provider.requests == []
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "expected"),
     [
         ({"claim_iss": "x"}, "`sasl.oauthbearer.assertion.private.key.file` is not set"),
         ({"claim_iss": "x", "private_key_file": "k", "algorithm": "none"}, "is `NONE`, use one of RS256"),
         ({"claim_iss": "x", "private_key_file": "k", "claim_exp_seconds": "x"}, "use a whole number from 0"),
     ],
 )
-def test_a_wrong_setting_of_an_assertion_is_named(keys: dict[str, str], told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
+def test_a_wrong_setting_of_an_assertion_is_named(keys: dict[str, str], expected: str) -> None:
+    with pytest.raises(SettingsError, match=expected):
         OAuthClientSettings.from_properties(assertion_keys("https://x/", **keys), {})

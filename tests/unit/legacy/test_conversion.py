@@ -48,7 +48,7 @@ def one(principal: KafkaPrincipal = ALICE, host: str = "*") -> Acl:
 
 
 @pytest.mark.parametrize(
-    ("resource", "acl", "told"),
+    ("resource", "acl", "expected"),
     [
         (ORDERS, one(host="10.0.0.0/8"), "`10.0.0.0/8`"),
         (ORDERS, one(KafkaPrincipal("a:b", "c")), "`a:b:c`"),
@@ -56,8 +56,8 @@ def one(principal: KafkaPrincipal = ALICE, host: str = "*") -> Acl:
         (Resource(ResourceType.CLUSTER, "mine"), one(), "`mine`"),
     ],
 )
-def test_what_would_mean_something_else_is_not_converted(resource: Resource, acl: Acl, told: str) -> None:
-    with pytest.raises(LegacyRefusalError, match=told):
+def test_what_would_mean_something_else_is_not_converted(resource: Resource, acl: Acl, expected: str) -> None:
+    with pytest.raises(LegacyRefusalError, match=expected):
         bindings_of(resource, [acl])
 
 

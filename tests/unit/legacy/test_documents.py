@@ -86,7 +86,7 @@ def released(**changed: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("{", "not JSON: line 1, column 2"),
         (f'{{"version":{"9" * 5000}}}', "too many digits"),
@@ -113,10 +113,10 @@ def released(**changed: object) -> str:
         (KIP_11_TEXT.replace('["*"]', '"*"'), "`hosts` is not a list"),
     ],
 )
-def test_what_is_not_wholly_understood_is_refused_with_its_place(text: str, told: str) -> None:
+def test_what_is_not_wholly_understood_is_refused_with_its_place(text: str, expected: str) -> None:
     with pytest.raises(LegacyFormatError) as caught:
         read_acls(text)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_an_acl_of_too_many_statements_is_refused() -> None:

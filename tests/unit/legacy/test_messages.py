@@ -48,7 +48,7 @@ ALICE, BOB = KafkaPrincipal("User", "alice"), KafkaPrincipal("User", "bob")
 ORDERS, EVERYTHING = Resource(TOPIC, "orders"), Resource(TOPIC, "*")
 
 
-def told(action: Callable[[], object], kind: type[Exception]) -> str:
+def report_of(action: Callable[[], object], kind: type[Exception]) -> str:
     with pytest.raises(kind) as raised:
         action()
     return str(raised.value)
@@ -90,19 +90,19 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> 
     store = FileAclStore(path, storage)
     storage.read_error = OSError(5, "Input/output Error")
     begins = f"cannot read the legacy ACL file `{path}`: "
-    assert told(store.load, LegacySettingsError) == begins + "input/output error"
+    assert report_of(store.load, LegacySettingsError) == begins + "input/output error"
     storage.read_error = OSError("no number")
-    assert told(store.load, LegacySettingsError) == begins + "it is unreadable"
+    assert report_of(store.load, LegacySettingsError) == begins + "it is unreadable"
 
 
 def test_a_value_that_cannot_be_is_told_by_its_name() -> None:
-    assert told(lambda: Resource(ResourceType.ANY, "a"), LegacyFormatError) == (
+    assert report_of(lambda: Resource(ResourceType.ANY, "a"), LegacyFormatError) == (
         "resource type `ANY` names no kind of resource"
     )
-    assert told(lambda: Acl.of(ALICE, ALLOW, "*", AclOperation.ANY), LegacyFormatError) == (
+    assert report_of(lambda: Acl.of(ALICE, ALLOW, "*", AclOperation.ANY), LegacyFormatError) == (
         "operation `ANY` names no operation, use ALL for any"
     )
-    assert told(lambda: operation_of("Fly"), LegacyFormatError).startswith(
+    assert report_of(lambda: operation_of("Fly"), LegacyFormatError).startswith(
         "`Fly` is not an operation, use one of All, Read, Write, Create, Delete,"
     )
 
@@ -117,22 +117,22 @@ def test_an_acl_may_make_as_many_statements_as_the_limit_and_not_one_more() -> N
 
 def test_an_acl_that_would_change_its_meaning_is_refused_by_its_resource() -> None:
     ranged = Acl.of(ALICE, ALLOW, "10.0.0.0/8", READ)
-    assert "host `10.0.0.0/8` of `Topic:LITERAL:orders` is a range" in told(
+    assert "host `10.0.0.0/8` of `Topic:LITERAL:orders` is a range" in report_of(
         lambda: bindings_of(ORDERS, [ranged]), LegacyRefusalError
     )
     nobody = AclBinding(ResourcePattern(TOPIC, "orders"), AccessControlEntry("alice", "*", READ, ALLOW))
-    assert "alice" in told(lambda: single_of(nobody), LegacyRefusalError)
+    assert "alice" in report_of(lambda: single_of(nobody), LegacyRefusalError)
 
 
 def test_a_fault_in_a_document_names_the_document() -> None:
-    assert told(lambda: acls_of([], "`/x`"), LegacyFormatError).startswith("`/x` is not an object with")
-    assert told(lambda: entries_of({"version": 2, "acls": []}, "`/x`"), LegacyFormatError).startswith(
+    assert report_of(lambda: acls_of([], "`/x`"), LegacyFormatError).startswith("`/x` is not an object with")
+    assert report_of(lambda: entries_of({"version": 2, "acls": []}, "`/x`"), LegacyFormatError).startswith(
         "`/x` has"
     )
-    assert told(lambda: acls_of({"version": 1, "acls": 1}, "`/x`"), LegacyFormatError) == (
+    assert report_of(lambda: acls_of({"version": 1, "acls": 1}, "`/x`"), LegacyFormatError) == (
         "`acls` of `/x` is not a list"
     )
-    assert told(lambda: acls_of({"version": 1, "acls": [1]}, "`/x`"), LegacyFormatError) == (
+    assert report_of(lambda: acls_of({"version": 1, "acls": [1]}, "`/x`"), LegacyFormatError) == (
         "ACL 1 of `/x`: an ACL is an object"
     )
 
@@ -247,9 +247,9 @@ def test_a_star_alone_is_everybody_in_the_words_of_the_draft() -> None:
 
 def test_what_a_removal_needs_and_what_no_number_may_be_is_said() -> None:
     authorizer = SimpleAclAuthorizer(MemoryAclStore())
-    message = told(lambda: authorizer.remove_acls([]), TypeError)  # type: ignore[call-overload]
+    message = report_of(lambda: authorizer.remove_acls([]), TypeError)  # type: ignore[call-overload]
     assert message == "name the resource of the ACLs"
     number = "1" * 5000
-    assert told(lambda: read_acls(number), LegacyFormatError) == (
+    assert report_of(lambda: read_acls(number), LegacyFormatError) == (
         "the document has a number with too many digits"
     )

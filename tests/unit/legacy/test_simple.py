@@ -92,15 +92,15 @@ def test_part_of_a_set_can_be_removed() -> None:
     assert authorizer.get_acls(ORDERS) == {Acl.of(ALICE, ALLOW, "10.0.0.2", READ)}
 
 
-@pytest.mark.parametrize(("settings", "told"), SETTINGS_REFUSED)
+@pytest.mark.parametrize(("settings", "expected"), SETTINGS_REFUSED)
 def test_wrong_settings_are_refused_and_leave_the_old_in_force(
-    settings: dict[str, object], told: str
+    settings: dict[str, object], expected: str
 ) -> None:
     authorizer = SimpleAclAuthorizer(MemoryAclStore())
     authorizer.configure({"super.users": "User:alice"})
     with pytest.raises(LegacySettingsError) as caught:
         authorizer.configure(settings)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert authorizer.authorize(FROM_HOME, READ, ORDERS)
 
 

@@ -129,10 +129,10 @@ def test_a_creation_that_fails_tells_its_code_and_no_text_of_unforeseen_errors()
 def test_a_deletion_that_fails_is_told_with_its_binding() -> None:
     wrapper = AuthorizerWrapper(Scripted(ValueError("secret")))
     (result,) = asyncio.run(wrapper.delete_acls(CONTEXT, [EVERY_BINDING]))
-    ((told),) = result.acl_binding_delete_results
-    assert told.acl_binding == BINDING
-    assert told.exception is not None
-    assert told.exception.code is ErrorCode.unknown_server_error
+    ((expected),) = result.acl_binding_delete_results
+    assert expected.acl_binding == BINDING
+    assert expected.exception is not None
+    assert expected.exception.code is ErrorCode.unknown_server_error
 
 
 def test_a_set_of_a_legacy_authorizer_is_listed_as_statements() -> None:

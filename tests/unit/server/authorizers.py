@@ -1,4 +1,4 @@
-"""An authorizer whose start a test has in its hand; loaded by its path, so the test finds it here."""
+"""An authorizer whose start a test controls; it is loaded by its path."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping

@@ -1,4 +1,4 @@
-"""What is done on the admin listener is in the audit log: by whom, and who handed it in."""
+"""The audit log has requests on the admin listener with the requester and the forwarder."""
 
 import json
 from pathlib import Path

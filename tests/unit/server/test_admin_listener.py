@@ -1,4 +1,4 @@
-"""The admin listener: what a node says about itself, to whom, and what it changes at once and for good."""
+"""The admin listener: answers about the node, required rights, and persistent changes."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""SIGHUP beside the admin listener: the file is read again, and the log still has the last word."""
+"""SIGHUP with an admin listener: the file is read again, and the log still overrides it."""
 
 import json
 from dataclasses import replace
@@ -85,8 +85,8 @@ async def test_settings_that_are_read_again_are_an_event_with_their_keys(tmp_pat
         assert reloader.reload(), "nothing changes by the second"
     (file,) = (tmp_path / "audit").glob("audit-*.jsonl")
     (event,) = map(json.loads, file.read_text().splitlines())
-    told = ("event_type", "result", "change", "subject", "detail", "principal_name", "host")
-    assert [event[name] for name in told] == [
+    expected = ("event_type", "result", "change", "subject", "detail", "principal_name", "host")
+    assert [event[name] for name in expected] == [
         "SETTING_CHANGE",
         "SUCCESS",
         "RELOAD",

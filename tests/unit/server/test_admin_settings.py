@@ -1,4 +1,4 @@
-"""Admin listeners in a properties file: which they are, and what they need not have."""
+"""Admin listeners in a properties file, and the settings that they do not need."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A node with fewer workers than before recovers the journals and the audit files of the others."""
+"""A node with fewer workers than before recovers the audit rings and files of the others."""
 
 import json
 from pathlib import Path

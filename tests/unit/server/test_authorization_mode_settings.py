@@ -1,4 +1,4 @@
-"""The mode of each listener: who is a guard, who is not, and what rules each other out."""
+"""The mode of each listener, and settings that exclude each other."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What clients learn of a gateway's authorizer by DescribeConfigs: the node's settings, not a broker's."""
+"""DescribeConfigs of a gateway shows the authorizer settings of the node, not of a broker."""
 
 from pathlib import Path
 from typing import Any

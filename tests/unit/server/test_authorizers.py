@@ -1,4 +1,4 @@
-"""An authorizer is found by its name, gets its keys, and starts, or the node does not."""
+"""Authorizers are loaded by name, configured and started; otherwise the node does not start."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Settings as they are shown: what may be read, what may be changed, and what is never shown."""
+"""Settings in DescribeConfigs: readable, changeable and secret ones."""
 
 from typing import Any
 

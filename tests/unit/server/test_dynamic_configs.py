@@ -1,4 +1,4 @@
-"""Settings of the log in force: over those of the file, change by change, and never half."""
+"""Settings of the log override the file's settings, and changes are applied completely."""
 
 import asyncio
 from collections.abc import Mapping

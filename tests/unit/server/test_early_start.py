@@ -1,4 +1,4 @@
-"""A listener is bound when the authorizer can decide for it: early ones at once, others when it says so."""
+"""A listener is bound when the authorizer can decide for it: early ones at once, others later."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""An unknown name costs what a wrong password costs: counted in hashes and rounds, not measured in time."""
+"""An unknown name costs the same as a wrong password, in hashes and rounds."""
 
 import hashlib
 import hmac
@@ -120,7 +120,7 @@ def scram(name: str, password: str, scram_hash: ScramHash, *, token: bool = Fals
     return ScramClient(scram_hash, name, password, SystemEntropy(), token)
 
 
-def told(ended: object) -> tuple[bytes, int]:
+def report_of(ended: object) -> tuple[bytes, int]:
     assert isinstance(ended, Fail)
     return ended.response, ended.delay_ms
 
@@ -132,7 +132,7 @@ def test_plain(work_of: WorkOf) -> None:
     wrong, refused = work_of(PlainClient("alice", "wrong"))
     unknown, also_refused = work_of(PlainClient("nobody", "wrong"))
     assert unknown == wrong == {"digest": 1, "compare_digest": 1}
-    assert told(also_refused) == told(refused)
+    assert report_of(also_refused) == report_of(refused)
     _, done = work_of(PlainClient("alice", "alice-secret"))
     assert isinstance(done, Authenticated)
 
@@ -144,7 +144,7 @@ def test_a_user_of_scram(work_of: WorkOf, scram_hash: ScramHash) -> None:
     assert unknown == wrong
     # nothing a stranger sends is worth thousands of rounds
     assert wrong["pbkdf2_hmac"] == 0 < wrong["digest"]
-    assert told(also_refused) == told(refused)
+    assert report_of(also_refused) == report_of(refused)
     _, done = work_of(scram("alice", "alice-secret", scram_hash))
     assert isinstance(done, Authenticated)
 
@@ -155,7 +155,7 @@ def test_a_delegation_token(work_of: WorkOf, scram_hash: ScramHash) -> None:
     unknown, also_refused = work_of(scram(UNKNOWN_ID, "wrong", scram_hash, token=True))
     assert unknown == wrong
     assert wrong["pbkdf2_hmac"] == 4096
-    assert told(also_refused) == told(refused)
+    assert report_of(also_refused) == report_of(refused)
     password = Listener().password_of_token
 
     def right() -> ScramClient:
@@ -167,7 +167,7 @@ def test_a_delegation_token(work_of: WorkOf, scram_hash: ScramHash) -> None:
     in_use, refused_again = work_of(scram(TOKEN_ID, "wrong", scram_hash, token=True), before=right())
     beside_it, unknown_again = work_of(scram(UNKNOWN_ID, "wrong", scram_hash, token=True), before=right())
     assert in_use == beside_it == wrong
-    assert told(refused_again) == told(unknown_again) == told(refused)
+    assert report_of(refused_again) == report_of(unknown_again) == report_of(refused)
     used, done = work_of(right(), before=right())
     assert isinstance(done, Authenticated)
     assert used["pbkdf2_hmac"] == 0

@@ -1,4 +1,4 @@
-"""A disk that takes nothing more: every kind of change is answered alike, and nobody is cut off."""
+"""A full disk: every kind of change gets the same answer, and clients stay connected."""
 
 from pathlib import Path
 from typing import Any

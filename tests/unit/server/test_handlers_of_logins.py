@@ -1,4 +1,4 @@
-"""A callback handler of SCRAM is asked once for each login, though the credential is looked at twice."""
+"""A SCRAM callback handler is called once per login, though the credential is used twice."""
 
 from kustos.auth import Authenticated, SaslServerMachine, SaslServerSettings, ScramDecoys, ScramHash
 from kustos.auth.callbacks import ScramServerCallbackHandler

@@ -1,4 +1,4 @@
-"""Health checks are answered, whoever else is connected."""
+"""Health checks are answered regardless of other connections."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -59,10 +59,10 @@ async def is_ended(asking: Line) -> bool:
 async def test_strangers_who_say_nothing_do_not_keep_a_probe_from_its_answer(
     endpoint: HttpEndpoint, sent: bytes
 ) -> None:
-    strangers = [await line(endpoint, sent) for _ in range(2 * CONNECTIONS_MAX)]
+    clients = [await line(endpoint, sent) for _ in range(2 * CONNECTIONS_MAX)]
     assert await status(await line(endpoint)) == b"HTTP/1.1 200 OK"
-    assert await is_ended(strangers[0])
-    for _, writer in strangers:
+    assert await is_ended(clients[0])
+    for _, writer in clients:
         writer.close()
 
 
@@ -263,7 +263,7 @@ async def test_a_connection_is_kept_between_two_questions(
     scraper = await line(endpoint)
     assert await status(scraper) == b"HTTP/1.1 200 OK"
     be_hasty(monkeypatch)
-    stranger = await line(endpoint)
+    other = await line(endpoint)
     # once the stranger's time was up, the scraper's would have been too, had it run
-    assert await is_ended(stranger)
+    assert await is_ended(other)
     assert await status(scraper) == b"HTTP/1.1 200 OK"

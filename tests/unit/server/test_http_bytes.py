@@ -1,4 +1,4 @@
-"""The HTTP endpoint over a real socket, byte by byte: no request hides behind another one."""
+"""The HTTP endpoint over a real socket, byte by byte: requests cannot be smuggled."""
 
 import asyncio
 import re

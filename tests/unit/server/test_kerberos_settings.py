@@ -1,4 +1,4 @@
-"""The keytab of a listener is read from its JAAS config, and what cannot be used is refused at the start."""
+"""The keytab of a listener comes from its JAAS config; unusable ones prevent the start."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each listener has the users that its own JAAS config gives, and those of no other."""
+"""Each listener has only the users of its own JAAS config."""
 
 from collections.abc import Mapping
 

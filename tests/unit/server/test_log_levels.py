@@ -1,4 +1,4 @@
-"""Loggers by name: what each writes, and which there are."""
+"""Loggers and their levels."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Logging never raises and never waits, whatever standard error is: real pipes, disks and processes."""
+"""Logging never raises and never waits, with real pipes, disks and processes as standard error."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Limits on clients that have not authenticated, as a properties file gives them."""
+"""Limits on unauthenticated clients in a properties file."""
 
 import pytest
 

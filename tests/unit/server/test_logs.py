@@ -1,4 +1,4 @@
-"""The node's log tells what happened, never what a client sent."""
+"""The node's log has events but no bytes of clients."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A node that serves shows how late its event loop is, and what its caches save."""
+"""Metrics of a serving node: the lag of its event loop and the savings of its caches."""
 
 import asyncio
 from collections.abc import AsyncIterator

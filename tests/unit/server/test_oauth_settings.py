@@ -1,4 +1,4 @@
-"""What the settings of a listener with OAUTHBEARER may say, and what they are told where they are wrong."""
+"""Settings of a listener with OAUTHBEARER, and their errors."""
 
 from pathlib import Path
 

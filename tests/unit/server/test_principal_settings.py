@@ -1,4 +1,4 @@
-"""Each listener has its rules and its principal builder; what cannot be used is refused at the start."""
+"""Each listener has its rules and principal builder; unusable ones prevent the start."""
 
 import sys
 
@@ -40,9 +40,9 @@ def test_a_class_of_ones_own_is_loaded_and_configured(name: str) -> None:
     found = made.of_certificate("::1", "CN=billing,OU=payments,O=Example", b"")
     assert found == KafkaPrincipal("Service", "payments.billing")
     assert made.of_login("::1", "PLAIN", Proven(b"", "alice")) == KafkaPrincipal("User", "alice")
-    for stranger in (None, "CN=x,O=Example", "CN=billing,OU=payments,O=Other"):
+    for unknown in (None, "CN=x,O=Example", "CN=billing,OU=payments,O=Other"):
         with pytest.raises(PrincipalBuilderError, match="raised PermissionError"):
-            made.of_certificate("::1", stranger, None)
+            made.of_certificate("::1", unknown, None)
 
 
 def test_each_listener_has_its_own() -> None:

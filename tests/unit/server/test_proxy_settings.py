@@ -1,4 +1,4 @@
-"""The PROXY protocol in the settings, and in a whole node: an ACL for one host is for the client behind."""
+"""The PROXY protocol in the settings and in a node: ACLs for a host apply to the client."""
 
 from ipaddress import ip_network
 from pathlib import Path

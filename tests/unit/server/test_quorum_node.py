@@ -1,4 +1,4 @@
-"""A node in cluster mode: when its listeners open, and what becomes of it when following ends."""
+"""A node in cluster mode: when its listeners open, and what happens when following ends."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -136,8 +136,8 @@ async def test_when_following_ends_everything_is_denied(
                 await asyncio.wait((node.quorum._task,), timeout=1)
     assert not node.readiness()["metadata"]
     assert node.image().offset == -1
-    [told] = [each for each in logs if each["log_level"] == "critical"]
-    assert "everything but super users is denied" in told["event"]
+    [expected] = [each for each in logs if each["log_level"] == "critical"]
+    assert "everything but super users is denied" in expected["event"]
     await node.stop()
 
 

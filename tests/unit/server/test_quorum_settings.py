@@ -1,4 +1,4 @@
-"""What a properties file says of cluster mode, and what it is told where it is wrong."""
+"""Settings of cluster mode, and their errors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What `/ready` says of the metadata: a write that failed ends changes, not decisions."""
+"""`/ready` and the metadata: a failed write stops changes, not decisions."""
 
 import asyncio
 import json
@@ -42,12 +42,12 @@ async def test_a_log_that_cannot_be_written_is_told_and_does_not_end_the_service
     writer = node.writer
     assert writer is not None
 
-    async def told() -> tuple[int, object]:
+    async def report_of() -> tuple[int, object]:
         status, _, text = await asyncio.to_thread(get, port, "/ready")
         return status, json.loads(text)
 
     parts = {"metadata": True, "upstream": True, "listeners": True, "audit": True}
-    assert await told() == (200, {"ready": True, "parts": parts, "metadata_takes_changes": True})
+    assert await report_of() == (200, {"ready": True, "parts": parts, "metadata_takes_changes": True})
     await writer.submit(CreateAcls((acl("before"),)))
 
     def fail(_: int) -> None:
@@ -57,7 +57,7 @@ async def test_a_log_that_cannot_be_written_is_told_and_does_not_end_the_service
         patched.setattr("kustos.runtime.storage.os.fsync", fail)
         with pytest.raises(LogFailedError):
             await writer.submit(CreateAcls((acl("after"),)))
-    assert await told() == (200, {"ready": True, "parts": parts, "metadata_takes_changes": False})
+    assert await report_of() == (200, {"ready": True, "parts": parts, "metadata_takes_changes": False})
     with pytest.raises(LogFailedError):
         await writer.submit(DeleteAcls((AclBindingFilter(),)))
     assert node.acl_count() == 1

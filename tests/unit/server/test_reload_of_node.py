@@ -1,4 +1,4 @@
-"""SIGHUP in a node that serves: limits, users of PLAIN and the audit budget change under its clients."""
+"""SIGHUP in a serving node changes limits, users of PLAIN and the audit budget."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager

@@ -1,4 +1,4 @@
-"""SIGHUP: what may change changes, what is wrong leaves everything as it was, with one error."""
+"""SIGHUP applies reloadable settings; an invalid file changes nothing and logs one error."""
 
 import asyncio
 from collections.abc import Callable

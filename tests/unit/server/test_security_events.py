@@ -1,4 +1,4 @@
-"""Logins, ends of sessions and changes of users, tokens and settings are in the audit log of a node."""
+"""Logins, ends of sessions and changes of users, tokens and settings are in the audit log."""
 
 import json
 from pathlib import Path
@@ -113,11 +113,11 @@ async def test_a_change_is_told_though_whoever_asked_went_away(tmp_path: Path) -
             ops.caller.close()
             ops = await node.talk("ops")
     made = node.node.store.last_offset  # after its end: until then the last change may still be made
-    told = [each for each in security_events(tmp_path) if each["event_type"] == "USER_CHANGE"]
+    expected = [each for each in security_events(tmp_path) if each["event_type"] == "USER_CHANGE"]
     decided = [line for line in text_of(tmp_path).splitlines() if "AlterUserScramCredentials" in line]
-    assert len(told) == len(decided)
-    assert {each["result"] for each in told} <= {"SUCCESS", "UNKNOWN"}
-    assert made >= sum(each["result"] == "SUCCESS" for each in told)
+    assert len(expected) == len(decided)
+    assert {each["result"] for each in expected} <= {"SUCCESS", "UNKNOWN"}
+    assert made >= sum(each["result"] == "SUCCESS" for each in expected)
 
 
 async def test_changes_of_tokens_name_the_token_by_its_id_only(tmp_path: Path) -> None:

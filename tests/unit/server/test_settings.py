@@ -1,4 +1,4 @@
-"""What a node's properties file may say, and what it is told where it is wrong."""
+"""The properties file of a node, and the errors of invalid ones."""
 
 import re
 from pathlib import Path
@@ -390,8 +390,8 @@ def test_delegation_tokens_are_off_without_a_secret_and_have_kafkas_times() -> N
 
 def test_a_required_key_that_is_misspelled_is_named() -> None:
     misspelled = {name.replace("listeners", "listners"): value for name, value in LEAST.items()}
-    told = r"`listeners` is not set, .*; `listners` is set, did you mean `listeners`"
-    with pytest.raises(SettingsError, match=told):
+    expected = r"`listeners` is not set, .*; `listners` is set, did you mean `listeners`"
+    with pytest.raises(SettingsError, match=expected):
         settings_from(misspelled, {})
 
 

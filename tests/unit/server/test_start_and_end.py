@@ -1,4 +1,4 @@
-"""A node that cannot start says why in one line and its exit code; one that is told to end ends well."""
+"""A node that cannot start reports one line and its exit code; a stopped one shuts down cleanly."""
 
 import asyncio
 import json
@@ -174,8 +174,8 @@ async def test_what_keeps_a_node_from_starting_is_told_in_one_line_and_leaves_no
             runs.append([])
     del runs[0]
     for (prepare, code, words), run in zip(CASES, runs, strict=False):
-        *told, end = run
-        (error,) = [line for line in told if line["level"] in {"error", "critical"}]
+        *expected, end = run
+        (error,) = [line for line in expected if line["level"] in {"error", "critical"}]
         assert end["code"] == code, prepare
         assert "exception" not in error
         assert all(word in json.dumps(error) for word in words), error
@@ -189,10 +189,10 @@ async def test_a_signal_ends_a_node_with_everything_written(
     settings = at(tmp_path, broker)
     process = await started("-m", "kustos", "serve", str(settings.write()))
     assert process.stderr is not None
-    told: list[dict[str, Any]] = []
+    expected: list[dict[str, Any]] = []
     async with asyncio.timeout(PATIENCE_S):
-        while not told or told[-1]["event"] != "kustos is up":
-            told.append(json.loads(await process.stderr.readline()))
+        while not expected or expected[-1]["event"] != "kustos is up":
+            expected.append(json.loads(await process.stderr.readline()))
         caller = await Caller.at(settings.port)
         caller.send(*map(heartbeat, range(2000)))
         assert await caller.correlation_ids(2000) == list(range(2000))
@@ -243,8 +243,8 @@ async def test_a_signal_leaves_time_for_answers_and_a_second_one_does_not(
         assert await caller.correlation_ids(1) == [1]
     assert await caller.is_closed()
     async with asyncio.timeout(PATIENCE_S):
-        told = list(map(json.loads, (await reading).splitlines()))
+        expected = list(map(json.loads, (await reading).splitlines()))
         assert await process.wait() == 0
-    assert not [line for line in told if line["level"] in {"error", "critical"}]
-    assert is_told_again == any(line["event"].startswith("a second signal to stop") for line in told)
+    assert not [line for line in expected if line["level"] in {"error", "critical"}]
+    assert is_told_again == any(line["event"].startswith("a second signal to stop") for line in expected)
     broker.stop()

@@ -1,4 +1,4 @@
-"""A node that finds nobody upstream, as after a power cut, waits, says so, and then serves."""
+"""A node without a reachable broker, as after a power cut, waits, logs this, and then serves."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""How a node logs in to brokers and controllers, and as whom: what the settings allow."""
+"""Logins of a node at brokers and controllers, and the identities that the settings allow."""
 
 import pytest
 
@@ -54,9 +54,9 @@ def test_a_listener_whose_clients_are_nobody_is_warned_of() -> None:
         for name, start in (("plaintext", "10000"), ("sasl_plaintext", "11000"))
     }
     warnings = settings_from(keys(kustos_upstream_identity="token") | listeners | ports, {}).warnings
-    told = [warning for warning in warnings if "kustos.upstream.identity" in warning]
-    assert len(told) == 1
-    assert "listener `PLAINTEXT`" in told[0]
+    expected = [warning for warning in warnings if "kustos.upstream.identity" in warning]
+    assert len(expected) == 1
+    assert "listener `PLAINTEXT`" in expected[0]
 
 
 @pytest.mark.parametrize("prefix", ["kustos.upstream.", "kustos.quorum."])

@@ -1,4 +1,4 @@
-"""Who is no user looks like one, to whoever asks any node of a cluster at any time."""
+"""A client cannot distinguish an unknown user from an existing one, on any node of a cluster."""
 
 import pytest
 

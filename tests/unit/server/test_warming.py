@@ -1,4 +1,4 @@
-"""A process that has no file descriptor left can still speak every API."""
+"""A process without free file descriptors can still use every API."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a properties file says of worker processes, and what it is told where they cannot be."""
+"""Settings of worker processes, and their errors."""
 
 import pytest
 
@@ -21,8 +21,8 @@ KRAFT = {
 
 def test_a_node_is_one_process_unless_it_is_told_otherwise() -> None:
     assert settings_from(LEAST, {}).workers == WorkerSettings(count=1, apply_timeout_ms=3_000)
-    told = LEAST | {"kustos.workers": "4", "kustos.workers.apply.timeout.ms": "500"}
-    assert settings_from(told, {}).workers == WorkerSettings(count=4, apply_timeout_ms=500)
+    expected = LEAST | {"kustos.workers": "4", "kustos.workers.apply.timeout.ms": "500"}
+    assert settings_from(expected, {}).workers == WorkerSettings(count=4, apply_timeout_ms=500)
 
 
 @pytest.mark.parametrize("count", ["0", "65", "many"])

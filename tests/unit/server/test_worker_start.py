@@ -1,4 +1,4 @@
-"""A node of several processes that cannot start says why, and leaves no process behind."""
+"""A node of several processes that cannot start reports the reason and leaves no process behind."""
 
 import asyncio
 import fcntl

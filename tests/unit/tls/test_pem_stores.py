@@ -83,7 +83,7 @@ def test_an_encrypted_key_needs_its_password(tmp_path: Path, node: Holder) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("", "has 0 private keys"),
         ("-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----", "is not base64"),
@@ -94,26 +94,26 @@ def test_an_encrypted_key_needs_its_password(tmp_path: Path, node: Holder) -> No
         ),
     ],
 )
-def test_a_damaged_file_is_named(tmp_path: Path, node: Holder, text: str, told: str) -> None:
+def test_a_damaged_file_is_named(tmp_path: Path, node: Holder, text: str, expected: str) -> None:
     file = tmp_path / "node.pem"
     file.write_text(text + node.chain_pem)
     keys = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(file)}
     with pytest.raises(TlsError) as caught:
         make_context(tls_settings(keys), Side.SERVER)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert f"`ssl.keystore.location` (`{file}`)" in str(caught.value)
 
 
 def test_a_missing_or_too_large_file_is_named(tmp_path: Path) -> None:
     large = tmp_path / "large.pem"
     large.write_bytes(bytes(5 * 2**20))
-    for file, told in (
+    for file, expected in (
         (tmp_path / "none.pem", "no such file"),
         (large, "larger than"),
         (tmp_path, "is a dir"),
     ):
         keys = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(file)}
-        with pytest.raises(TlsError, match=told):
+        with pytest.raises(TlsError, match=expected):
             make_context(tls_settings(keys), Side.SERVER)
 
 

@@ -69,8 +69,8 @@ def test_every_key_of_a_rotated_authority_is_found(
     trusted = "".join(authorities[index].pem for index in order)
     for authority in authorities:
         assert both_ways(node, authority.issue("alice"), trusted, version) == [None, None]
-    for stranger in (Authority("rotated"), Authority("other")):
-        refused = both_ways(node, stranger.issue("alice"), trusted, version)
+    for other in (Authority("rotated"), Authority("other")):
+        refused = both_ways(node, other.issue("alice"), trusted, version)
         assert refused == ["unable to get local issuer certificate"] * 2
 
 
@@ -116,8 +116,8 @@ def test_a_chain_continues_with_the_issuer_that_leads_to_trust(
     client = presenting(holder, node, tmp_path)
     for root in roots:
         assert refusal(context_of(Side.SERVER, node, root.pem), client) is None
-    stranger = context_of(Side.SERVER, node, Authority("root").pem)
-    assert refusal(stranger, client) == "unable to get local issuer certificate"
+    other = context_of(Side.SERVER, node, Authority("root").pem)
+    assert refusal(other, client) == "unable to get local issuer certificate"
 
 
 def test_a_python_that_hides_openssl_verifies_clients_in_tls13_only(

@@ -25,7 +25,7 @@ def test_defaults_are_kafkas() -> None:
 
 @pytest.mark.behaviour("B273")
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "expected"),
     [
         ({"ssl.keystore.type": "BKS"}, "`ssl.keystore.type` is `BKS`, use one of JKS, PKCS12, PEM"),
         ({"ssl.keystore.key": SECRET, "ssl.keystore.certificate.chain": "c"}, "set it to `PEM`"),
@@ -47,15 +47,15 @@ def test_defaults_are_kafkas() -> None:
         ({"ssl.truststore.password": SECRET}, "set `ssl.truststore.location`"),
     ],
 )
-def test_stores_are_whole_and_in_one_place(keys: dict[str, str], told: str) -> None:
+def test_stores_are_whole_and_in_one_place(keys: dict[str, str], expected: str) -> None:
     with pytest.raises(TlsError) as caught:
         tls_settings(keys)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "expected"),
     [
         ({"ssl.enabled.protocols": "TLSv1"}, "use TLSv1.2 and TLSv1.3"),
         ({"ssl.enabled.protocols": "TLSv1.3", "ssl.protocol": "TLSv1.2"}, "raise that one"),
@@ -74,10 +74,10 @@ def test_stores_are_whole_and_in_one_place(keys: dict[str, str], told: str) -> N
         ({"ssl.allow.dn.changes": "yes"}, "use `true` or `false`"),
     ],
 )
-def test_a_wrong_word_is_named(keys: dict[str, str], told: str) -> None:
+def test_a_wrong_word_is_named(keys: dict[str, str], expected: str) -> None:
     with pytest.raises(TlsError) as caught:
         tls_settings(keys)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_the_protocol_limits_the_enabled_protocols() -> None:
