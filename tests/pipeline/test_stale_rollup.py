@@ -167,7 +167,6 @@ OTHERS = {
     "signoff sign": "likewise",
     "reach": "reads ACLs alone",
     "check": "compares tables, and counts the days that are stale",
-    "convert": "reads tables of other versions, and gives no answer",
 }
 """The commands that read no recorded event, and why."""
 

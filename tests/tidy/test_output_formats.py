@@ -32,7 +32,6 @@ WITHOUT_ROWS: Final = {
     "migrate kafka": "a plan of ACLs, users and tokens, which have no columns in common",
     "migrate zookeeper": "a plan of ACLs, users and settings, which have no columns in common",
     "pipeline check": "answers one question: whole or damaged, and where",
-    "pipeline convert": "does one thing, and counts it",
     "pipeline judge": "counts; its rows are the tables `judged` and `history_findings`",
     "pipeline reach": "identities, each with the steps that lead there",
     "pipeline recommend": "counts; the ACLs are the file of `--out`",

@@ -12,7 +12,7 @@ from kustos.pipeline.review.former import Comparison, former_of
 from kustos.pipeline.review.signoff import read_review, review_document, verify_review, write_review
 from testkit.review_documents import ACLS, entitlement_row
 from testkit.review_rows import AS_OF, acl
-from tests.pipeline.review.test_signoff import AT, DATA, ROWS, decided, document
+from tests.pipeline.review.test_signoff import AT, ROWS, decided, document
 
 FORMER = decided(document(), WRITE="revoke", ALL="ask")
 
@@ -78,10 +78,7 @@ def test_what_was_compared_is_part_of_what_is_signed() -> None:
     json.dumps(former_of(made))
 
 
-def test_without_a_former_review_nothing_is_compared_and_accesses_cannot_be() -> None:
+def test_without_a_former_review_nothing_is_compared() -> None:
     comparison = Comparison(None)
     assert {one["change"] for one in comparison.of(ROWS)} == {None}
     assert (comparison.gone(), comparison.counts) == ([], {})
-    old = read_review((DATA / "review-version-1.json").read_text())
-    with pytest.raises(ReviewError, match="lists accesses"):
-        former_of(old)

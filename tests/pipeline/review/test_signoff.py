@@ -3,7 +3,6 @@
 import copy
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +27,6 @@ from kustos.pipeline.review.signoff import (
 from testkit.review_documents import ACLS, READ_PAY, WRITE_OLD, entitlement_row, keys
 from testkit.review_rows import AS_OF
 
-DATA = Path(__file__).parent.parent / "data"
 AT = datetime(2026, 12, 1, 9, tzinfo=UTC)
 
 
@@ -83,20 +81,6 @@ def test_a_review_is_read_back_as_it_was_written_and_counts_its_decisions() -> N
         with_decision(closed, row_id(closed, "User:bob", "WRITE"), ReviewDecision.KEEP, by="Eve", at=AT)
     with pytest.raises(ReviewError, match="already"):
         sign_off(closed, by="Ann", at=AT)
-
-
-def test_a_document_of_accesses_from_before_is_still_checked_and_decided_on() -> None:
-    """Auditors keep the reviews of former years: version 1 had a row for each access."""
-    old = read_review((DATA / "review-version-1.json").read_text())
-    assert verify_review(old).is_signed_off
-    opened = {**old, "sign_off": None}
-    some = old["review"]["rows"][0]["row_id"]
-    again = with_decision(opened, some, ReviewDecision.REVOKE, by="Ann", at=AT, reason="left")
-    assert sign_off(again, by="Ann", at=AT)["sign_off"]["by"] == "Ann"
-    altered = copy.deepcopy(old)
-    altered["review"]["rows"][0]["principal"] = "User:eve"
-    with pytest.raises(ReviewError, match="altered"):
-        verify_review(altered)
 
 
 def test_a_document_whose_acls_are_none_is_refused_though_its_digest_fits() -> None:
@@ -155,9 +139,9 @@ def test_no_value_of_a_closed_review_can_be_changed_unseen(place: tuple[Any, ...
         ("[]", "not a review"),
         ('{"format": 1, "format": 2}', "twice"),
         ('{"format": NaN}', "not JSON"),
-        (write_review({**CLOSED, "version": 1}), "not just"),
-        (write_review({**CLOSED, "version": 3}), "version 1 or 2"),
-        (write_review({**CLOSED, "version": True}), "version 1 or 2"),
+        (write_review({**CLOSED, "version": 1}), "version 2"),
+        (write_review({**CLOSED, "version": 3}), "version 2"),
+        (write_review({**CLOSED, "version": True}), "version 2"),
         (write_review({**CLOSED, "sign_off": None, "decisions": {"x": {}}}), "does not have"),
         (write_review({**CLOSED, "extra": 1}), "not a review"),
         ("[" * 100_000, "not JSON"),

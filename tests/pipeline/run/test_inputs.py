@@ -5,13 +5,12 @@ import os
 import tarfile
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.run.files.new_files import FoundFile, find_new_files, with_damage
-from kustos.pipeline.tables import InputFile, Tables, transaction
-from kustos.pipeline.tables.runs import INPUTS_SCHEMA, RUN
+from kustos.pipeline.tables import Tables
+from kustos.pipeline.tables.runs import RUN
 
 TEXT = b"\r\n\nfirst line\r\nsecond\n"
 
@@ -114,18 +113,3 @@ def test_folders_that_links_lead_to_are_read_too_and_each_once(tmp_path: Path) -
     (audit / "up").symlink_to(tmp_path)
     with pytest.raises(AuditInputError, match=r"up` leads to `.*`, which holds it: take the link out"):
         find_new_files(audit, tables)
-
-
-def test_inputs_of_a_version_without_some_columns_are_read_and_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables = Tables(tmp_path)
-    former = InputFile("/log/1", 1, 1, 1, "log")
-    later = InputFile("/log/2", 1, 1, 1, "log", "a;b;c", "broker 1")
-    narrow = pa.schema([field for field in INPUTS_SCHEMA if field.name not in ("beginning", "source")])
-    with monkeypatch.context() as patch:
-        patch.setattr(transaction, "INPUTS_SCHEMA", narrow)
-        commit(tables, FoundFile("1", former))
-    assert tables.inputs() == {former.path: former}
-    commit(tables, FoundFile("2", later))
-    assert tables.inputs() == {former.path: former, later.path: later}

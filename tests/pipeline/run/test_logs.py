@@ -17,7 +17,6 @@ from kustos.pipeline.run.files.beginnings import (
     BEGINNING_BYTES_MAX,
     RUNGS,
     Beginning,
-    line_digest,
     read_beginning,
 )
 from kustos.pipeline.run.files.logs import broker_of, family_of
@@ -229,38 +228,6 @@ def test_sources_keep_equal_beginnings_apart_and_hold_a_log_together(folder: Fol
     assert again.identity.log == one
 
 
-def test_what_a_version_read_that_knew_first_lines_only_goes_on_as_the_same_log(folder: Folder) -> None:
-    path = folder.write("server.log", log_text(1))
-    state = path.stat()
-    former = line_digest(b"===> User")
-    place = str(path.resolve())
-    folder.record(InputFile(place, state.st_size, state.st_mtime_ns, state.st_ino, former))
-    assert folder.look().new == ()
-    folder.write("server.log", log_text(1, 9))
-    folder.write("other/server.log", log_text(2, 9))
-    logs = {file.name: file.identity.log for file in folder.look().new}
-    assert logs["server.log"] == former != logs["other/server.log"]
-
-
-@pytest.mark.parametrize("by_path", [False, True])
-def test_what_a_version_read_that_knew_first_lines_only_is_its_log_after_a_rotation(
-    folder: Folder, by_path: bool
-) -> None:
-    path = folder.write("server.log", log_text(1)).resolve()
-    state = path.stat()
-    log = f"file:{path}" if by_path else line_digest(b"===> User")
-    folder.record(InputFile(str(path), state.st_size, state.st_mtime_ns, state.st_ino, log))
-    path.rename(folder.audit / "server.log.1")
-    folder.write("server.log", log_text(2))
-    found = folder.look()
-    assert ([file.name for file in found.new], len(found.renamed)) == (["server.log"], 1)
-    folder.record(*(file.identity for file in found.new), *found.renamed)
-    found = folder.look()
-    assert (found.new, found.renamed) == ((), ())
-    (folder.audit / "server.log.1").touch()
-    assert folder.commit() == {"server.log.1": log}
-
-
 def seconds_text(node: int, lines: int) -> str:
     """Return a log in a usual layout whose times have no milliseconds."""
     return "".join(
@@ -288,16 +255,6 @@ def test_a_log_whose_lines_get_milliseconds_after_a_header_without_goes_on(folde
     log = folder.commit()["kafka.log"]
     folder.write("kafka.log", header + log_text(1, 9, ""))
     assert folder.commit() == {"kafka.log": log}
-
-
-def test_beginnings_of_a_version_without_those_of_seconds_go_on(folder: Folder) -> None:
-    folder.write("kafka.log", seconds_text(1, 9))
-    (read,) = folder.look().new
-    former = ";".join(str(read.identity.beginning).split(";")[:3])
-    folder.record(replace(read.identity, beginning=former))
-    assert folder.look().new == ()
-    folder.write("kafka.log", seconds_text(1, 20))
-    assert folder.commit() == {"kafka.log": read.identity.log}
 
 
 def test_json_lines_have_their_times_anywhere(folder: Folder) -> None:

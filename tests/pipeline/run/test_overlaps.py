@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.run.files import overlaps, pieces
-from kustos.pipeline.run.files.beginnings import read_beginning
+from kustos.pipeline.run.files.beginnings import Beginning, read_beginning
 from kustos.pipeline.run.files.shared_beginnings import WantedMarks, heads_of, heads_to_look_for
 from kustos.pipeline.tables import InputFile
 from kustos.pipeline.tables.summary import WARNINGS_MAX
@@ -242,7 +242,7 @@ def test_what_tasks_get_is_eight_bytes_a_mark_of_logs_that_their_files_may_hold(
         return InputFile(f"/x/{node}", 9, 9, node, f"log-{node}", beginning, source)
 
     files = [read(node, ("a", "b", None)[node % 3]) for node in range(600)]
-    heads = heads_to_look_for(heads_of(files), [replace(files[0], beginning=None)])
+    heads = heads_to_look_for(heads_of(files), [replace(files[0], beginning=Beginning().to_text())])
     assert {head.file.source for head in heads} == {"a", None}
     marks = WantedMarks(mark for head in heads for mark in head.marks)
     assert len(pickle.dumps(marks)) < 8 * 4 * 400 + 500

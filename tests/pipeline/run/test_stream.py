@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import KafkaInputError, StreamError
 from kustos.pipeline.run.stream import StreamOptions, StreamSummary, run_stream
-from kustos.pipeline.run.stream.checkpoint import FORMER_IDENTITY, IDENTITY, stream_name
+from kustos.pipeline.run.stream.checkpoint import IDENTITY, stream_name
 from kustos.pipeline.run.topic import Span, lines_of_spans, open_topic
 from kustos.pipeline.tables import RunSummary, Tables, ingest
 from testkit.kafka import KafkaNode
@@ -223,36 +223,7 @@ def test_records_deleted_before_they_were_read_end_the_stream(
     assert stored(spark, tables) == identifiers(1)
 
 
-@pytest.mark.parametrize("batches", [0, 2])
-def test_a_checkpoint_of_spark_s_goes_on_where_it_ended(
-    spark: SparkSession, kafka: KafkaNode, tmp_path: Path, batches: int
-) -> None:
-    """Its files are as Spark 4.2 wrote them, beside tables whose runs keep no offsets."""
-    topic, tables, checkpoint = make_topic(kafka, 1), Tables(tmp_path / "tables"), tmp_path / "checkpoint"
-    fill(kafka, topic, [event_line(n) for n in range(10)])
-    with open_topic(settings_of(kafka, topic)) as opened:
-        identity = opened.identity()
-    name = stream_name(checkpoint, settings_of(kafka, topic), identity)
-    files = {"sources/0/0": b"\0v1\n%s" % json.dumps({topic: {"0": 2}}).encode()}
-    for number in range(batches + 1):
-        ends = json.dumps({topic: {"0": 2 + 3 * (number + 1)}})
-        files[f"offsets/{number}"] = f'v1\n{{"batchWatermarkMs":0}}\n{ends}'.encode()
-        if number < batches:
-            lines = lines_of_spans(
-                spark, settings_of(kafka, topic), identity.topic_id, [Span(0, 2 + 3 * number, 5 + 3 * number)]
-            )
-            ingest(spark, lines, tables, f"{name}@{number}")
-    for file, content in files.items():
-        (checkpoint / file).parent.mkdir(parents=True, exist_ok=True)
-        (checkpoint / file).write_bytes(content)
-    (checkpoint / IDENTITY).rename(checkpoint / FORMER_IDENTITY)
-    found = run_stream(spark, settings_of(kafka, topic), tables, checkpoint, options=NOW)
-    assert found.lines == 8 - 3 * batches
-    assert not (checkpoint / FORMER_IDENTITY).exists()  # the former version is to find no checkpoint here
-    assert stored(spark, tables) == identifiers(*range(2, 10))
-
-
-def test_a_checkpoint_of_spark_s_without_its_offsets_is_refused(
+def test_a_stream_whose_batches_stored_no_offsets_is_refused(
     spark: SparkSession, kafka: KafkaNode, tmp_path: Path
 ) -> None:
     topic, tables, checkpoint = make_topic(kafka, 1), Tables(tmp_path / "tables"), tmp_path / "checkpoint"
@@ -262,7 +233,7 @@ def test_a_checkpoint_of_spark_s_without_its_offsets_is_refused(
     name = stream_name(checkpoint, settings_of(kafka, topic), identity)
     lines = lines_of_spans(spark, settings_of(kafka, topic), identity.topic_id, [Span(0, 0, 1)])
     ingest(spark, lines, tables, f"{name}@0")
-    with pytest.raises(StreamError, match="does not say where to go on"):
+    with pytest.raises(StreamError, match=r"batch 0 of `.+` stored no offsets"):
         run_stream(spark, settings_of(kafka, topic), tables, checkpoint, options=NOW)
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import KafkaInputError, StreamError
 from kustos.pipeline.run.stream import StreamOptions, run_stream
-from kustos.pipeline.run.stream.checkpoint import FORMER_IDENTITY, IDENTITY, stream_checkpoint, stream_name
+from kustos.pipeline.run.stream.checkpoint import IDENTITY, stream_checkpoint, stream_name
 from kustos.pipeline.run.stream.job import CHECKPOINTS
 from kustos.pipeline.run.topic import TopicIdentity, TopicSettings, open_topic, read_topic
 from kustos.pipeline.tables import RunSummary, Tables
@@ -125,24 +125,18 @@ def test_what_a_transaction_aborted_is_no_line(spark: SparkSession, kafka: Kafka
     assert (summary.lines, summary.events) == (10, 10)
 
 
-def test_a_checkpoint_of_a_version_without_ids_goes_on_and_is_bound_to_the_topic_it_finds(
-    tmp_path: Path,
-) -> None:
+def test_a_checkpoint_stores_a_topic_id_that_upgraded_brokers_report(tmp_path: Path) -> None:
     settings = TopicSettings(topic="audit", client_properties={"bootstrap.servers": "127.0.0.1:1"})
-    folder = tmp_path / "streams"
-    ours, again, theirs = (
-        TopicIdentity(*ids) for ids in (("cluster", "id-1"), ("cluster", "id-2"), ("others", "id-1"))
+    before, ours, again, theirs = (
+        TopicIdentity(*ids)
+        for ids in (("cluster", None), ("cluster", "id-1"), ("cluster", "id-2"), ("others", "id-1"))
     )
-    former = folder / "audit"
-    former.mkdir(parents=True)
-    name = f"stream-{'0' * 32}"
-    (former / FORMER_IDENTITY).write_text(json.dumps({"name": name, "topic": "audit"}))
-    assert stream_checkpoint(folder, settings, ours) == former
-    assert stream_name(former, settings, ours) == name
-    assert json.loads((former / IDENTITY).read_text())["topic_id"] == "id-1"
-    assert stream_checkpoint(folder, settings, ours) == former
-    assert len({former, *(stream_checkpoint(folder, settings, one) for one in (again, theirs))}) == 3
+    checkpoint = stream_checkpoint(tmp_path / "streams", settings, before)
+    name = stream_name(checkpoint, settings, before)
+    assert stream_name(checkpoint, settings, ours) == name
+    assert json.loads((checkpoint / IDENTITY).read_text())["topic_id"] == "id-1"
     for identity in (again, theirs):
+        assert stream_checkpoint(tmp_path / "streams", settings, identity) != checkpoint
         with pytest.raises(StreamError, match=r"recreated|is cluster"):
-            stream_name(former, settings, identity)
-    assert stream_name(former, settings, TopicIdentity("cluster", None)) == name
+            stream_name(checkpoint, settings, identity)
+    assert stream_name(checkpoint, settings, before) == name

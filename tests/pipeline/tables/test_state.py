@@ -23,6 +23,7 @@ from kustos.pipeline.tables.runs import (
     kept_rows,
     latest_inputs,
     read_runs,
+    read_state,
     split_run_id,
     state_of,
 )
@@ -81,7 +82,7 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
 def test_of_each_input_and_log_the_latest_is_known_whichever_were_put_together_before(
     read: list[tuple[str, str]], at: int
 ) -> None:
-    files = [InputFile(path, n * 3, n * 7, 2**63 + n, log) for n, (path, log) in enumerate(read)]
+    files = [InputFile(path, n * 3, n * 7, 2**63 + n, log, "") for n, (path, log) in enumerate(read)]
     rows = [row for number, file in enumerate(files) for row in input_rows([file], number)]
     together = input_rows(latest_inputs(rows[:at]).all(), at - 1)
     found = latest_inputs(rows)
@@ -103,7 +104,7 @@ def test_of_each_input_and_log_the_latest_is_known_whichever_were_put_together_b
 
 def test_only_the_latest_of_logs_that_gave_way_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs_module, "MAXIMUM_FORMER", 2)
-    files = [InputFile("p", size, 0, 0, f"log-{size}") for size in range(5)]
+    files = [InputFile("p", size, 0, 0, f"log-{size}", "") for size in range(5)]
     found = latest_inputs([row for number, file in enumerate(files) for row in input_rows([file], number)])
     assert ([one.log for one in found.all()], len(found.files)) == (["log-2", "log-3", "log-4"], 1)
 
@@ -141,3 +142,10 @@ def test_a_state_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     log.write_bytes(b"{\xff")
     with pytest.raises(TablesDamagedError, match=r"cannot read the table `.*runs`"):
         read_runs(tmp_path / "other")
+
+
+def test_tables_of_an_earlier_version_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "_ledger").mkdir()
+    for look in (read_state, read_runs):
+        with pytest.raises(TablesError, match="of an earlier version, read the audit into a new folder"):
+            look(tmp_path)

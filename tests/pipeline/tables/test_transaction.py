@@ -45,7 +45,7 @@ def write_row(change: Transaction, table: str, day: str, text: str) -> None:
 
 
 def commit(change: Transaction, run: int) -> None:
-    inputs = [InputFile(f"/log/{run}", run, run, 2**63 + run, "log")]
+    inputs = [InputFile(f"/log/{run}", run, run, 2**63 + run, "log", "")]
     change.commit(f"run-{run}", RUN, stage(change, run), inputs=inputs, summary={"lines": run})
 
 
@@ -326,7 +326,7 @@ def test_the_state_of_a_long_stream_stays_short(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(transactions, "MAXIMUM_FILES", files_max := 8)
     for run in range(2 * files_max + 5):
         with transaction(tmp_path) as change:
-            files = [InputFile(f"/log/{run % 3}", run, 0, 0, "log")]
+            files = [InputFile(f"/log/{run % 3}", run, 0, 0, "log", "")]
             change.commit(f"stream@{run}", RUN, [], inputs=files)
     for table in ("runs", "inputs"):
         opened = delta.open_table(tmp_path / table)

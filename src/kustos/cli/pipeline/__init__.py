@@ -6,7 +6,6 @@ from kustos.cli.options import register
 from kustos.cli.pipeline import (
     anomalies,
     check,
-    convert,
     findings,
     flows,
     judge,
@@ -32,4 +31,3 @@ register(app, "reach", reach.reach, reach.EXAMPLES)
 register(app, "flows", flows.flows, flows.EXAMPLES)
 register(app, "report", report.report, report.EXAMPLES)
 register(app, "check", check.check, check.EXAMPLES)
-register(app, "convert", convert.convert, convert.EXAMPLES)

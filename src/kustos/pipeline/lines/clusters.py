@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from kustos.pipeline.errors import ConfigurationError
 
 UNNAMED: Final = ""
-"""The cluster of lines of which nothing names one, and of tables of versions that knew none."""
+"""The cluster of lines that nothing names a cluster of."""
 
 MISMATCH: Final = "cluster_mismatch"
 MALFORMED: Final = "cluster_malformed"
@@ -78,7 +78,7 @@ def clusters_of(
     own = pc.if_else(pc.or_(is_malformed, pc.is_in(own, value_set=pa.array([UNNAMED]))), nothing, own)
     is_id = pc.is_in(own, value_set=pa.array([*input_of.ids], pa.string()))
     is_known = pc.or_(pc.equal(own, declared), is_id)
-    is_foreign = pc.fill_null(pc.and_(pc.not_equal(declared, UNNAMED), pc.invert(is_known)), False)
+    is_foreign = pc.fill_null(pc.invert(is_known), False)  # null: the input or the event names no cluster
     found = pc.fill_null(pc.coalesce(declared, own), UNNAMED)
     if not pc.any(pc.or_(is_malformed, is_foreign)).as_py():
         return found, None

@@ -131,16 +131,13 @@ def _unexpected(
 def _is_of(flip: Flipped, row: dict[str, Any], seen: set[Flipped] | None) -> bool:
     """Return whether an access is the one that a row is about, or one seen to which it entitles."""
     principal, _, kind, name = flip
-    entitles = "effect" in row
     # who revoked a pattern saw no use of it, or only those recorded by then
-    if entitles and (not row["use_count"] or (seen is not None and flip not in seen)):
+    if not row["use_count"] or (seen is not None and flip not in seen):
         return False
-    if row["principal"] != principal and not (entitles and row["principal"] == EVERY_PRINCIPAL):
+    if row["principal"] not in (principal, EVERY_PRINCIPAL):
         return False
     if name is None or row["resource_name"] is None:
         # about any resource of a type: each entitlement to one of them allows it
-        return name is row["resource_name"] or (entitles and name is None)
-    if not entitles:
-        return bool(row["resource_name"] == name)
+        return name is None
     pattern = ResourcePattern(ResourceType[kind], row["resource_name"], PatternType[row["pattern_type"]])
     return name_is_matched(pattern, name)

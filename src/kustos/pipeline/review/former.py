@@ -8,9 +8,8 @@ recreated ACL, more or fewer principals and names that it covers, another team, 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.csv_form import COMPARED_COLUMNS
-from kustos.pipeline.review.signoff import ACCESSES, Document, entitlement_id_of, plain_value
+from kustos.pipeline.review.signoff import Document, entitlement_id_of, plain_value
 
 NEW: Final = "NEW"
 CHANGED: Final = "CHANGED"
@@ -31,12 +30,7 @@ COMPARED: Final = (
 
 
 def former_of(document: Document) -> dict[str, Document]:
-    """Return the rows of a verified review by their ids, each with `former_decision`, null if undecided.
-
-    Raises `ReviewError` for a review of accesses, which versions of kustos before wrote.
-    """
-    if document["version"] == ACCESSES:
-        raise ReviewError("the former review lists accesses, not entitlements: it cannot be compared")
+    """Return the rows of a verified review by their ids, each with `former_decision`, null if undecided."""
     decisions = document["decisions"]
     return {
         row["row_id"]: {**row, "former_decision": decisions.get(row["row_id"], {}).get("verdict")}

@@ -7,7 +7,6 @@
      "decisions": {"<row_id>": {"verdict": "keep", "by": ..., "at": ..., "reason": ...}},
      "sign_off": {"by": ..., "at": ..., "digest": "sha256:..."}}
 
-Its rows are entitlements, those of version 1 accesses: documents of both are read, decided and checked.
 `review_digest` covers `review` and never changes while people decide: it proves that all saw the same rows.
 The digest of `sign_off` covers everything but itself. Both are SHA-256 over canonical JSON: sorted keys, no
 blanks, ASCII, no fractions. A digest detects accidental changes; only a signature (`signature`) protects
@@ -23,26 +22,16 @@ from enum import StrEnum, unique
 from typing import TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review.csv_form import (
-    ACCESS_COLUMNS,
-    ENTITLEMENT_COLUMNS,
-    RECORD_COLUMNS,
-    instant_text,
-)
+from kustos.pipeline.review.csv_form import ENTITLEMENT_COLUMNS, RECORD_COLUMNS, instant_text
 
 if TYPE_CHECKING:
     from kustos.pipeline.deciding import AclsInForce
 
 FORMAT: Final = "kustos-access-review"
-ACCESSES: Final = 1
-ENTITLEMENTS: Final = 2
-"""Versions, by what their rows are."""
+VERSION: Final = 2
 
-COLUMNS: Final = {
-    version: tuple(name for name in columns if name not in RECORD_COLUMNS)
-    for version, columns in {ACCESSES: ACCESS_COLUMNS, ENTITLEMENTS: ENTITLEMENT_COLUMNS}.items()
-}
-"""The columns of a document's rows, by its version."""
+COLUMNS: Final = tuple(name for name in ENTITLEMENT_COLUMNS if name not in RECORD_COLUMNS)
+"""The columns of a document's rows."""
 
 DOCUMENT_CHARACTERS_MAX: Final = 1 << 30
 """Longest document read: about two million rows, far more than people can sign off."""
@@ -59,8 +48,8 @@ _ACL: Final = frozenset(
 )
 """The texts of an ACL."""
 
-_PARTS: Final = frozenset({"as_of", "made_at", "dormant_days", "acls", "rows"})
-"""What `review` has in every version; `since` is of version 2."""
+_PARTS: Final = frozenset({"cluster", "as_of", "made_at", "dormant_days", "acls", "rows", "since", "record"})
+"""What `review` has."""
 
 
 @unique
@@ -130,7 +119,7 @@ def review_document(
     """
     rows_by_id: dict[str, Document] = {}
     for row in rows:
-        plain = {name: plain_value(row.get(name)) for name in COLUMNS[ENTITLEMENTS]}
+        plain = {name: plain_value(row.get(name)) for name in COLUMNS}
         row_id = entitlement_id_of(plain)
         if row_id in rows_by_id:
             raise ReviewError(f"row `{row_id}` stands twice in the review, give each row once")
@@ -152,7 +141,7 @@ def review_document(
     }
     document = {
         "format": FORMAT,
-        "version": ENTITLEMENTS,
+        "version": VERSION,
         "review": review,
         "review_digest": digest_of(review),
     }
@@ -162,14 +151,6 @@ def review_document(
 def entitlement_id_of(row: Mapping[str, Any]) -> str:
     """Return an entitlement's id, equal in every review: a digest of what grants it, and the operation."""
     identity = [row[name] for name in ("basis", *_IDENTITY, "granted_by")]
-    return hashlib.sha256(canonical_json(identity)).hexdigest()[:32]
-
-
-def _access_id_of(row: Mapping[str, Any]) -> str:
-    """Return the id of a row of version 1: a digest of the access and, if unused, its ACLs."""
-    identity = [row[name] for name in _IDENTITY]
-    if row["use_count"] == 0:
-        identity.append(row["granted_by"])
     return hashlib.sha256(canonical_json(identity)).hexdigest()[:32]
 
 
@@ -306,8 +287,7 @@ def verify_review(document: Document) -> ReviewState:
     """
     _check_shape(document)
     review, decisions = document["review"], document["decisions"]
-    version = document["version"]
-    row_ids = [_checked_row(row, version) for row in review["rows"]]
+    row_ids = [_checked_row(row) for row in review["rows"]]
     if row_ids != sorted(set(row_ids)):
         raise ReviewError("rows of the review stand twice or not in order, so they were altered")
     if document["review_digest"] != digest_of(review):
@@ -337,29 +317,22 @@ def _check_shape(document: Any) -> None:
     if not isinstance(document, dict) or set(document) != names:
         raise ReviewError(f"this is not a review, which has {', '.join(sorted(names))}")
     version = document["version"]
-    if document["format"] != FORMAT or type(version) is not int or version not in COLUMNS:
-        raise ReviewError(f"this is not a review of format `{FORMAT}`, version {ACCESSES} or {ENTITLEMENTS}")
+    if document["format"] != FORMAT or type(version) is not int or version != VERSION:
+        raise ReviewError(f"this is not a review of format `{FORMAT}`, version {VERSION}")
     review = document["review"]
-    # documents from before clusters and records lack theirs
-    parts = _PARTS if version == ACCESSES else _PARTS | {"since"}
-    if (
-        not isinstance(review, dict)
-        or set(review) - {"cluster", "record"} != parts
-        or not isinstance(review["rows"], list)
-    ):
-        raise ReviewError(f"`review` has not just {', '.join(sorted(parts))}")
+    if not isinstance(review, dict) or set(review) != _PARTS or not isinstance(review["rows"], list):
+        raise ReviewError(f"`review` has not just {', '.join(sorted(_PARTS))}")
     if not isinstance(document["decisions"], dict):
         raise ReviewError("`decisions` is not an object of row ids")
 
 
-def _checked_row(row: Any, version: int) -> str:
-    if not isinstance(row, dict) or set(row) != {"row_id", *COLUMNS[version]}:
+def _checked_row(row: Any) -> str:
+    if not isinstance(row, dict) or set(row) != {"row_id", *COLUMNS}:
         raise ReviewError("a row of the review has other columns than those of its version")
     row_id = row["row_id"]
-    if row_id != (_access_id_of if version == ACCESSES else entitlement_id_of)(row):
+    if row_id != entitlement_id_of(row):
         raise ReviewError(f"row `{row_id}` is not the one that its id says, so it was altered")
-    if version == ENTITLEMENTS:
-        _check_acls(row_id, [row["granted_by"], row["denied_by"]])
+    _check_acls(row_id, [row["granted_by"], row["denied_by"]])
     return str(row_id)
 
 

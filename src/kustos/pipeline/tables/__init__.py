@@ -11,7 +11,6 @@ from kustos.pipeline.errors import (
 from kustos.pipeline.lines.clusters import DeclaredCluster
 from kustos.pipeline.tables.check import CHECK_STEPS, TablesCheck, check_tables
 from kustos.pipeline.tables.clusters import Cluster
-from kustos.pipeline.tables.conversion import Converted, convert_tables
 from kustos.pipeline.tables.ingest import IngestOptions, ingest
 from kustos.pipeline.tables.line_tasks import Lines, LineTasks
 from kustos.pipeline.tables.rollup.days import refresh_rollup, refreshed_state
@@ -26,7 +25,6 @@ __all__ = [
     "WARNINGS_MAX",
     "Cluster",
     "ClusterError",
-    "Converted",
     "DeclaredCluster",
     "Dropped",
     "IngestOptions",
@@ -44,7 +42,6 @@ __all__ = [
     "TablesInUseError",
     "check_tables",
     "compact_tables",
-    "convert_tables",
     "drop_expired",
     "ingest",
     "limited",

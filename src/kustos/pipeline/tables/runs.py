@@ -22,6 +22,7 @@ from deltalake import DeltaTable
 from pyarrow import parquet
 
 from kustos.pipeline.errors import TablesDamagedError, TablesError
+from kustos.pipeline.lines.clusters import UNNAMED
 from kustos.pipeline.places import Place, source_of, sync
 from kustos.pipeline.tables.delta import (
     APPLICATION,
@@ -54,8 +55,8 @@ MARK: Final = "mark"
 
 _MARK_OF_FILE: Final = re.compile(r"(?:.*/)?part-([0-9a-f]{32})-[0-9a-f]{32}\.parquet")
 
-FORMER_LEDGER: Final = "_ledger"
-"""The folder by which tables of versions before Delta are recognized."""
+LEDGER: Final = "_ledger"
+"""A folder in the tables of earlier versions, which were not Delta tables."""
 
 MAXIMUM_FILES: Final = 64
 """Files of `runs` and of `inputs` read one by one; with as many, they become one."""
@@ -103,7 +104,7 @@ INPUTS_SCHEMA: Final = pa.schema(
         ("cluster", pa.string()),
     ]
 )
-"""`beginning`, `source` and `cluster` are null in rows of versions before they were columns."""
+"""`source` is null for an input without one; `cluster` is empty for an input without one."""
 
 Row = Mapping[str, Any]
 
@@ -114,8 +115,7 @@ class InputFile:
 
     Of a plain file `size_bytes` are those that were read: a last line may have been half written.
     `inode` is 0 for a file within an archive. `beginning` is the text of its `Beginning`, `source` the source
-    of its input. `cluster` is what its log was declared to be of, empty for no cluster; None: a version that
-    knew none read it, and its lines stay of none.
+    of its input, `cluster` the cluster that was declared for its log, empty for no cluster.
     """
 
     path: str
@@ -123,9 +123,9 @@ class InputFile:
     modified_ns: int
     inode: int
     log: str
-    beginning: str | None = None
+    beginning: str
     source: str | None = None
-    cluster: str | None = None
+    cluster: str = UNNAMED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +253,7 @@ def split_run_id(run_id: str) -> tuple[str, int | None]:
 def read_state(folder: Place) -> State:
     """Return the state of the tables in a folder; raise `TablesDamagedError`, `TablesError`.
 
-    Raises `TablesError` for tables of a version before Delta.
+    Raises `TablesError` for tables of an earlier version.
     """
     _check_version(folder)
     newest = newest_commit(folder / RUNS)
@@ -302,9 +302,10 @@ def _check_runs(place: Place, rows: Sequence[Row], committed: int) -> None:
 
 
 def _check_version(folder: Place) -> None:
-    if isinstance(folder, Path) and (folder / FORMER_LEDGER).is_dir():  # those lay on disks only
+    """Raise `TablesError` for tables that were not Delta: a run would begin new tables among their files."""
+    if isinstance(folder, Path) and (folder / LEDGER).is_dir():  # they were on local disks only
         raise TablesError(
-            f"the tables in `{folder}` are of an earlier version, convert them with `kustos pipeline convert`"
+            f"the tables in `{folder}` are of an earlier version, read the audit into a new folder"
         )
 
 

@@ -46,9 +46,8 @@ _SECONDS: Final = re.compile(rb"\d\d:\d\d:\d\d")
 class Beginning:
     """The ladder of digests of a log, and the marks of its `first_lines` with a time, none of JSON.
 
-    `first_line` is the digest of the first line that is not blank, by which versions before knew a log.
-    `seconds` is a ladder by times to the second, of a log without any to the millisecond. `at_once` of the
-    `first_lines` have the time of the first.
+    `first_line` is the digest of the first line that is not blank. `seconds` is a ladder by times to the
+    second, of a log without any to the millisecond. `at_once` of the `first_lines` have the first one's time.
     """
 
     rungs: tuple[str, ...] = ()
@@ -91,8 +90,7 @@ class Beginning:
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Return the beginning with this text; raise ValueError if it is none."""
-        rungs, first_lines, first_line, *more = text.split(";")
-        seconds, at_once = more or ("", "1")  # versions before knew three parts
+        rungs, first_lines, first_line, seconds, at_once = text.split(";")
         return cls(
             tuple(filter(None, rungs.split(","))),
             tuple(filter(None, first_lines.split(","))),

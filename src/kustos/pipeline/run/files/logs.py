@@ -197,9 +197,6 @@ def _judged(one: "InputFile", file: "InputFile", common: int) -> tuple[bool, str
 
 def _common(one: "InputFile", file: "InputFile") -> int | None:
     """Return how many lines with a time both begin with; None if they cannot be one log."""
-    if one.beginning is None:  # read by a version that knew the first line only
-        first = _beginning(file).first_line
-        return 0 if first is None or one.log in (first, f"file:{one.path}") else None
     known, found = _beginning(one), _beginning(file)
     common = known.in_common(found)
     if common == 0 and None not in (known.first_line, found.first_line):
@@ -208,7 +205,7 @@ def _common(one: "InputFile", file: "InputFile") -> int | None:
 
 
 def _beginning(file: "InputFile") -> Beginning:
-    return Beginning(first_line=file.log) if file.beginning is None else Beginning.from_text(file.beginning)
+    return Beginning.from_text(file.beginning)
 
 
 def _keys(beginning: Beginning) -> set[str]:

@@ -78,7 +78,7 @@ class FoundFile:
     @property
     def cluster(self) -> str | None:
         """The cluster of its lines, as INPUT_LINES_SCHEMA has it."""
-        return UNNAMED if self.identity.cluster is None else self.identity.cluster or None
+        return self.identity.cluster or None
 
 
 @dataclass(frozen=True, slots=True)

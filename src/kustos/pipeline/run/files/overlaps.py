@@ -105,8 +105,7 @@ def _not_seen(known: "Sequence[InputFile]", new: "Sequence[InputFile]") -> list[
     paths = [
         file.path
         for file in new
-        if file.beginning is not None
-        and Beginning.from_text(file.beginning).seconds
+        if Beginning.from_text(file.beginning).seconds
         and file.log not in logs
         and family_of(file.path) not in families
     ]

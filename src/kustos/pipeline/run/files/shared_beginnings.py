@@ -126,11 +126,9 @@ def heads_of(files: "Iterable[InputFile]") -> list[Head]:
     """Return the heads of the logs of files, each once; logs of JSON, or without times, have none."""
     heads: dict[tuple[str, ...], Head] = {}
     for file in files:
-        if file.beginning is not None:
-            beginning = Beginning.from_text(file.beginning)
-            marks = tuple(dict.fromkeys(beginning.first_lines))  # versions before repeated equal lines
-            if marks:
-                heads.setdefault((*marks, file.log), Head(marks, beginning.at_once, file.log, file))
+        beginning = Beginning.from_text(file.beginning)
+        if marks := beginning.first_lines:
+            heads.setdefault((*marks, file.log), Head(marks, beginning.at_once, file.log, file))
     return list(heads.values())
 
 

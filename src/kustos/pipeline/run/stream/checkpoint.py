@@ -3,10 +3,6 @@
 The tables have the offsets up to which a stream has read, and these mean nothing in another topic, be it of
 the same name: one that was deleted and recreated, or one of another cluster. So a checkpoint stores the ids
 of cluster and topic beside the name.
-
-In earlier versions Spark's structured streaming read the topic, and the checkpoint had the offsets: a file
-for each batch, with a line of its version, one of Spark's own, and one of JSON, `{"TOPIC": {"PARTITION":
-END}}`.
 """
 
 import json
@@ -22,17 +18,8 @@ from kustos.pipeline.tables import Tables
 from kustos.runtime import Entropy, FileSystemStorage, SystemEntropy, reason_of
 
 IDENTITY: Final = "stream.json"
-FORMER_IDENTITY: Final = "kustos-stream.json"
-"""The name up to the versions that read by Spark's streaming: they would take batches of this one for batches
-that they had repeated, and must find none of their own here."""
 
 _NAME: Final = re.compile(r"stream-[0-9a-f]{32}")
-
-SPARKS_BEGIN: Final = Path("sources", "0", "0")
-"""Where Spark wrote the offsets at which the first batch begins."""
-
-SPARKS_ENDS: Final = "offsets"
-"""The folder of Spark's files of ends, each named by the number of its batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +31,7 @@ class NextBatch:
 
 
 def stream_checkpoint(folder: Path, settings: TopicSettings, identity: TopicIdentity) -> Path:
-    """Return the checkpoint of a topic among those in a folder, which may not exist yet.
-
-    One of a version that stored no ids, by the topic's name alone, goes on. Raises `StreamError`.
-    """
-    former = folder / settings.topic
-    try:
-        if is_stream(former) and _is_of(_stored(_place(former)), identity):
-            return former
-    except OSError as error:
-        raise _unusable(former, error) from error
+    """Return the checkpoint of a topic among those in a folder; it may not exist yet."""
     return folder / "@".join(filter(None, (settings.topic, identity.cluster_id, identity.topic_id)))
 
 
@@ -62,17 +40,17 @@ def stream_name(
 ) -> str:
     """Return the name of the checkpoint's stream, generated at its first start.
 
-    A checkpoint of a version that stored no ids becomes that of this topic.
+    Brokers that are upgraded may report a topic id that they did not have: the checkpoint then stores it.
 
     Raises `StreamError` if the checkpoint is of another topic, or is not a checkpoint of kustos.
     """
-    place = _place(checkpoint)
+    place = checkpoint / IDENTITY
     try:
         if place.exists():
             stored = _stored(place)
             name = _checked_name(place, stored, settings)
-            _check_identity(place.parent, stored, settings, identity)
-            if place.name == IDENTITY and stored == {**stored, **_ids(identity)}:
+            _check_identity(checkpoint, stored, settings, identity)
+            if stored == {**stored, **_ids(identity)}:
                 return name
         elif checkpoint.exists() and any(checkpoint.iterdir()):
             raise StreamError(
@@ -82,8 +60,7 @@ def stream_name(
             name = f"stream-{(entropy or SystemEntropy()).token_bytes(16).hex()}"
         checkpoint.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"name": name, "topic": settings.topic, **_ids(identity)})
-        FileSystemStorage().write(checkpoint / IDENTITY, text.encode())
-        (checkpoint / FORMER_IDENTITY).unlink(missing_ok=True)
+        FileSystemStorage().write(place, text.encode())
     except OSError as error:
         raise _unusable(checkpoint, error) from error
     return name
@@ -92,7 +69,7 @@ def stream_name(
 def is_stream(checkpoint: Path) -> bool:
     """Return whether a folder is the checkpoint of a stream already; raise `StreamError`."""
     try:
-        return _place(checkpoint).exists()
+        return (checkpoint / IDENTITY).exists()
     except OSError as error:
         raise _unusable(checkpoint, error) from error
 
@@ -101,17 +78,12 @@ def _unusable(checkpoint: Path, error: OSError) -> StreamError:
     return StreamError(f"cannot use the checkpoint `{checkpoint}`: {reason_of(error)}")
 
 
-def _place(checkpoint: Path) -> Path:
-    former = checkpoint / FORMER_IDENTITY
-    return former if former.exists() and not (checkpoint / IDENTITY).exists() else checkpoint / IDENTITY
-
-
 def check_tables(checkpoint: Path, name: str, settings: TopicSettings, tables: Tables) -> None:
     """Raise `StreamError` if a stream that went on would pass over records, as the tables have none of it.
 
     One from the beginning of the topic reads all of it into them.
     """
-    if settings.starting == "latest" and next_batch(checkpoint, name, settings, tables).begin is None:
+    if settings.starting == "latest" and next_batch(name, tables).begin is None:
         raise StreamError(
             f"`{tables.folder}` has nothing of the stream of `{checkpoint}`: name the tables that it wrote "
             "into, or a new checkpoint"
@@ -164,24 +136,11 @@ def _checked_name(place: Path, stored: Mapping[str, Any], settings: TopicSetting
     return name
 
 
-def next_batch(checkpoint: Path, name: str, settings: TopicSettings, tables: Tables) -> NextBatch:
-    """Return where a stream goes on; raise `StreamError` if neither tables nor checkpoint say."""
+def next_batch(name: str, tables: Tables) -> NextBatch:
+    """Return where a stream goes on; raise `StreamError` if its last batch stored no offsets."""
     state = tables.state()
     last, _ = state.batches.get(name, (-1, {}))
     ends = state.ends_of(name)
     if ends is None and last >= 0:
-        ends = _offsets(checkpoint / SPARKS_ENDS / str(last), settings.topic)
-    elif ends is None and (checkpoint / SPARKS_BEGIN).exists():
-        ends = _offsets(checkpoint / SPARKS_BEGIN, settings.topic)
+        raise StreamError(f"batch {last} of `{name}` stored no offsets, take a new checkpoint")
     return NextBatch(last + 1, ends)
-
-
-def _offsets(place: Path, topic: str) -> dict[int, int]:
-    try:
-        stored = json.loads(place.read_text(encoding="utf-8").splitlines()[-1])
-        return {int(partition): int(offset) for partition, offset in stored[topic].items()}
-    except OSError as error:
-        reason = reason_of(error)
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
-        reason = "it is damaged"
-    raise StreamError(f"`{place}` does not say where to go on ({reason}), take a new checkpoint")

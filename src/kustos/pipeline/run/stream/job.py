@@ -149,7 +149,7 @@ class _Stream:
                 return
 
     def _next(self) -> NextBatch:
-        return next_batch(self.checkpoint, self.name, self.topic.settings, self.tables)
+        return next_batch(self.name, self.tables)
 
     def _take(self, batch: NextBatch, last_ends: Mapping[int, int] | None) -> tuple[NextBatch, bool]:
         """Take a batch if there are records for it; return the one that is next, and whether it was taken."""
