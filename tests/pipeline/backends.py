@@ -33,7 +33,6 @@ LONG: Final = {
     "test_answers_by_command.py": "the functions behind the commands have tests of their own",
     "test_check_command.py": "test_check.py checks tables",
     "test_commands.py": "test_connect_only.py runs one",
-    "test_declarative.py": "Spark's own tool makes tables of those that test_ingest.py reads",
     "test_every_number.py": "all answers beside SQL; each answer's stages have tests of their own",
     "test_job.py": "the report of a folder; its stages have tests of their own",
     "test_judge_command.py": "test_judging.py judges",

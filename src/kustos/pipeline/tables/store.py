@@ -111,8 +111,8 @@ class Tables:
         rows = read_parquet(spark, place, files, schema)
         if name == AUDIT_RAW:
             return rows
-        if CLUSTER not in schema.names:  # the rows are not asked, which a declared pipeline of Spark refuses
-            rows = rows.withColumn(CLUSTER, sql.lit(UNNAMED))  # answers of versions without the column
+        if CLUSTER not in schema.names:  # such as `runs`
+            rows = rows.withColumn(CLUSTER, sql.lit(UNNAMED))
         return rows_of_cluster(rows, self.cluster, name == QUARANTINE)
 
     def rolled_up(self, spark: SparkSession) -> "Tables":
