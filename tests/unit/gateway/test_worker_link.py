@@ -209,7 +209,7 @@ class HeldPublisher:
 
 async def test_a_large_batch_is_not_reported_before_every_publisher_has_it(worker: Worker) -> None:
     settings = HeldPublisher()
-    worker.link.add_publisher(settings)
+    worker.link.store.add_publisher(settings)
     worker.store.go_on.set()
     worker.told(batch(1, 1, 2))
     assert await asyncio.to_thread(settings.begun.wait, WAIT_S)
@@ -238,7 +238,7 @@ async def test_clients_have_their_turn_between_the_batches_behind_a_large_one(
         def publish_delta(self, delta: MetadataDelta) -> None:
             seen.append(turn)
 
-    worker.link.add_publisher(Watching())
+    worker.link.store.add_publisher(Watching())
     worker.told(batch(1, 1, 2), *(batch(offset, offset + 1) for offset in range(2, 10)))
     await worker.preparing()
     next_turn()

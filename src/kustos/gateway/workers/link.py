@@ -200,7 +200,7 @@ class WriterLink:
 
     def _follow(self) -> None:
         # the publishers scheduled their work on the loop: this runs after it
-        self._loop.call_soon(self._follow_to, self.last_offset)
+        self._loop.call_soon(self._follow_to, self.store.last_offset)
 
     def _follow_to(self, offset: int) -> None:
         self._published = offset
