@@ -149,7 +149,10 @@ class QuorumSide:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self.forwarder.close()
-        await self.follower.close()
+        try:
+            await self.follower.close()
+        finally:
+            self.store.close()
 
 
 async def _both(first: asyncio.Future[None], second: asyncio.Future[None] | None) -> None:

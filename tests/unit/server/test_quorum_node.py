@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.quorum import WrongClusterError
+from kustos.runtime import StorageLockedError
 from kustos.server.lifecycle import run_until
 from kustos.server.node import Node
 from kustos.server.settings.node import KustosSettings
@@ -109,6 +110,18 @@ async def test_a_node_that_waits_for_its_quorum_can_be_ended(
     stopped.set()
     async with asyncio.timeout(PATIENCE_S):
         await running
+
+
+async def test_a_node_that_has_stopped_leaves_its_directory_to_the_next(
+    tmp_path: Path, broker: ScriptedBroker, controller: FakeController
+) -> None:
+    made = settings(tmp_path, broker, controller)
+    node = await Node.open(made)
+    with pytest.raises(StorageLockedError):
+        await Node.open(made)
+    await node.stop()
+    following = await Node.open(made)
+    await following.stop()
 
 
 async def test_another_cluster_keeps_the_node_from_starting(
