@@ -170,7 +170,7 @@ class Worker:
         self.is_open = self.denies = False
         self.link: Final = WriterLink(os.getpid(), self)
         self.plugin: Final = StandardAuthorizerPlugin(loop.create_future)
-        decided = DecidedOffset(self.link.report_applied)
+        decided = DecidedOffset(self.link.follow)
         self.publisher: Final = AuthorizerPublisher(self.plugin, loop, decided)
         self.wires: list[Wire] = []
         self._task: Final = loop.create_task(self._run(world))

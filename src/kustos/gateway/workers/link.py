@@ -156,7 +156,7 @@ class WriterLink:
                     return self._take_on_thread(message)
                 case SnapshotBatch() | LogBatch():
                     self._take(message)
-                    self._follow()
+                    self.follow()
                 case Current(as_of_ms):
                     self._node.current(as_of_ms)
                 case _:
@@ -183,7 +183,7 @@ class WriterLink:
         try:
             with garbage_collection_paused():
                 await self._large.run(lambda _: self._take(message), LARGE_ITEMS_MIN)
-                self._follow()
+                self.follow()
                 # wait until the authorizer has it, too
                 await asyncio.sleep(0)
                 freeze_objects()
@@ -198,13 +198,14 @@ class WriterLink:
             await asyncio.sleep(PROGRESS_EVERY_S)
             self._channel.send(Progress(self.store.steps))
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
+        """Report soon how far decisions follow the log; from any thread."""
         # the publishers scheduled their work on the loop: this runs after it
-        self._loop.call_soon(self._follow_to, self.store.last_offset)
+        self._loop.call_soon_threadsafe(self._follow_to, self.store.last_offset)
 
     def _follow_to(self, offset: int) -> None:
         self._published = offset
-        self.report_applied()
+        self._report_applied()
 
     def _perform(self, message: object) -> None:
         match message:
@@ -250,9 +251,9 @@ class WriterLink:
     def begin_reporting(self) -> None:
         """Report from now on how far decisions follow the log."""
         self._is_reporting = True
-        self.report_applied()
+        self._report_applied()
 
-    def report_applied(self) -> None:
+    def _report_applied(self) -> None:
         """Report how far decisions follow the log, if that has changed."""
         # while clients get their answers, changes wait for this worker as before
         if not self._is_reporting or self.ended_badly:

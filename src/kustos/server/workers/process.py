@@ -57,7 +57,7 @@ class WorkerNode:
         self.link: Final = WriterLink(writer_pid, self)
         self.node: Node | None = None
         self._index: Final = index
-        self._decided: Final = DecidedOffset(self.link.report_applied)
+        self._decided: Final = DecidedOffset(self.link.follow)
         self._gate: StalenessGate | None = None
         self._reloader: Reloader | None = None
         self._properties: Mapping[str, str] | None = None
