@@ -214,7 +214,7 @@ async def test_a_large_batch_is_not_reported_before_every_publisher_has_it(worke
     worker.told(batch(1, 1, 2))
     assert await asyncio.to_thread(settings.begun.wait, WAIT_S)
     # the authorizer has the batch, and reports that at once
-    worker.link.report_applied()
+    worker.link._report_applied()
     assert Applied(1) not in worker.writer.said
     settings.go_on.set()
     await worker.writer.heard(Applied(1))
