@@ -156,7 +156,7 @@ class WriterLink:
                     return self._take_on_thread(message)
                 case SnapshotBatch() | LogBatch():
                     self._take(message)
-                    self.follow()
+                    self._follow_store()
                 case Current(as_of_ms):
                     self._node.current(as_of_ms)
                 case _:
@@ -183,7 +183,7 @@ class WriterLink:
         try:
             with garbage_collection_paused():
                 await self._large.run(lambda _: self._take(message), LARGE_ITEMS_MIN)
-                self.follow()
+                self._follow_store()
                 # wait until the authorizer has it, too
                 await asyncio.sleep(0)
                 freeze_objects()
@@ -200,8 +200,11 @@ class WriterLink:
 
     def follow(self) -> None:
         """Report soon how far decisions follow the log; from any thread."""
+        self._loop.call_soon_threadsafe(self._report_applied)
+
+    def _follow_store(self) -> None:
         # the publishers scheduled their work on the loop: this runs after it
-        self._loop.call_soon_threadsafe(self._follow_to, self.store.last_offset)
+        self._loop.call_soon(self._follow_to, self.store.last_offset)
 
     def _follow_to(self, offset: int) -> None:
         self._published = offset
