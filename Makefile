@@ -92,9 +92,8 @@ fuzz: setup ## search, guided by coverage, for inputs that break a property; TAR
 fuzz-soak: setup ## search all that anybody can send for long; INPUTS=n SEED=s; adds to soak/fuzz.md
 	@$(BIN)/python -m fuzz.searching --inputs $(INPUTS) $(if $(SEED),--seed $(SEED))
 
-score-anomalies: setup ## print precision and recall of the anomaly detectors on stories and months that were made for it
-	@$(BIN)/python -m testkit.months.incidents
-	@$(BIN)/python -m testkit.months.score --held-out
+score-anomalies: setup ## print precision and recall of the anomaly detectors on stories that were made for it
+	@$(BIN)/python -m testkit.incident_scores
 
 mutation: setup ## break the authorizer line by line and ask the tests; TARGETS=acl SAMPLE=n faults a module or SHARE=percent SEED=s
 	@$(BIN)/python scripts/mutation.py $(TARGETS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SHARE),--share $(SHARE)) $(if $(SEED),--seed $(SEED))

@@ -39,7 +39,6 @@ LONG: Final = {
     "test_layout.py": "older folders; test_ingest.py writes and reads tables",
     "test_legacy_broker.py": "the log of a real broker; test_kafka_lines.py parses",
     "test_million.py": "a million rows; test_questions.py decides",
-    "test_months.py": "a whole month; test_detectors.py has every detector",
     "test_real_lines.py": "logs of real brokers; test_kafka_lines.py parses",
     "test_real_nodes.py": "a real node; test_judging.py judges",
     "test_report_page.py": "a browser looks at pages; test_access.py and test_answer_stages.py fill them",

@@ -1,13 +1,16 @@
-"""Uses made by hand or at random, as rows of the roll-up."""
+"""Uses made by hand, and decisions of stories, as rows of the roll-up."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from random import Random
+from itertools import groupby
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA
+from tests.pipeline.plain_page import milliseconds
+from tests.pipeline.rich_oddities import FIRST_DAY, Told
 
 START = date(2026, 8, 3)
 """A Monday."""
@@ -49,34 +52,34 @@ def frame(spark: SparkSession, uses: list[Use]) -> DataFrame:
     return spark.createDataFrame([use.row() for use in uses], AUDIT_ROLLUP_SCHEMA)
 
 
-def random_uses(seed: int, days: int, principals: int) -> list[Use]:
-    """Return uses full of coincidences: few hosts, names, hours; rare ones among them."""
-    random = Random(seed)
-    topics = ["a.x", "a.y", "b.x", "b.y.z", "c", "c-d", "prod", *(f"t.{n}" for n in range(12))]
-    uses = []
-    for number in range(principals):
-        name, presence = f"User:p{number}", random.choice((0.1, 0.3, 0.7, 1.0))
-        home, mine = random.randint(1, 4), random.sample(topics, k=3)
-        hours = random.choice(((9, 10, 11), (22, 23, 0), tuple(range(24)), (3,)))
-        silence = random.randint(5, days), random.randint(2, 12)
-        for day in range(random.choice((0, 0, 3, days - 6)), days):
-            if random.random() > presence or silence[0] <= day < sum(silence):
-                continue
-            for _ in range(random.randint(1, 4)):
-                is_odd = random.random() < 0.06
-                decision = random.choice(("ALLOWED",) * 6 + ("DENIED", "ERROR"))
-                uses.append(
-                    Use(
-                        day=day,
-                        principal=name,
-                        host=f"10.{random.randint(0, 9) if is_odd else home}.{day // 9 % 2}.{day % 3}",
-                        operation=random.choice(("READ", "READ", "WRITE", "ALTER")),
-                        resource_name=random.choice(topics) if is_odd else random.choice(mine),
-                        decision=decision,
-                        access=random.choice(("ACCESS",) * 9 + ("LISTING", "PROBE")),
-                        rule="SuperUser" if number == 0 or random.random() < 0.01 else "MatchingAcl",
-                        count=random.choice((1, 3, 9, 60)) * (20 if is_odd else 1),
-                        hours=(random.randint(0, 23),) if is_odd else random.choice((hours, hours[:1])),
-                    )
-                )
-    return uses
+def decided(one: Told) -> dict[str, Any]:
+    """Return a decision of a story by the names of the roll-up, with its time in milliseconds."""
+    allowed = "SuperUser" if one.is_super else "MatchingAcl"
+    return {
+        "time_ms": milliseconds(one.time),
+        "principal": one.who,
+        "host": one.host,
+        "operation": one.operation,
+        "resource_name": one.topic,
+        "decision": "ALLOWED" if one.is_allowed else "DENIED",
+        "access": "ACCESS",
+        "rule": allowed if one.is_allowed else "DefaultDeny",
+        "rule_acl": None,
+    }
+
+
+def rolled_up(decisions: Iterable[Told]) -> Iterator[dict[str, Any]]:
+    """Yield two rows of the roll-up for decisions that differ in their time only, as after late events."""
+
+    def key(one: Told) -> tuple[Any, ...]:
+        return one.time.date(), *decided(replace(one, time=FIRST_DAY)).values()
+
+    for _, same in groupby(sorted(decisions, key=lambda one: (*map(repr, key(one)), one.time)), key):
+        mine = list(same)
+        row: dict[str, Any] = dict.fromkeys(AUDIT_ROLLUP_SCHEMA.fieldNames())
+        row |= {name: value for name, value in decided(mine[0]).items() if name in row}
+        row |= {"day": mine[0].time.date(), "rule": {"kind": row["rule"]}, "resource_type": "TOPIC"}
+        row |= {"first_time": mine[0].time, "last_time": mine[-1].time}
+        row |= {"hours": sum({1 << one.time.hour for one in mine})}
+        half = len(mine) // 2
+        yield from (row | {"event_count": count} for count in (half, len(mine) - half) if count)

@@ -8,8 +8,8 @@ from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies import activity, times
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA
-from tests.pipeline.anomalies.plain import proper_prefixes
 from tests.pipeline.anomalies.rows import START
+from tests.pipeline.plain_anomalies import prefixes
 
 HOSTS = {
     "10.1.2.3": ("10.1.2", "10.1"),
@@ -50,7 +50,7 @@ def test_prefixes_and_hours_equal_those_of_plain_python(spark: SparkSession) -> 
     )
     assert len(rows) == len(cases)
     for row in rows:
-        assert [tuple(one.split("\u0001")) for one in row["prefixes"]] == proper_prefixes(row["name"])
+        assert [tuple(one.split("\u0001")) for one in row["prefixes"]] == prefixes(row["name"])
         hours = [hour for hour in range(24) if row["mask"] >> hour & 1]
         assert row["hours"] == hours
         assert row["near"] == sorted({(hour + by) % 24 for hour in hours for by in range(-2, 3)})

@@ -1,8 +1,8 @@
-"""The detectors find what the story says and no more, and the same as plain Python, in whatever order."""
+"""The detectors find what the reference page says and no more, in whatever order."""
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -12,9 +12,14 @@ from pyspark.sql import Row, SparkSession
 
 from kustos.pipeline.anomalies import AnomalyParameters, Suppression, Window, find_anomalies, kept
 from kustos.pipeline.errors import AnomalyInputError
-from kustos.pipeline.schemas import FINDINGS_SCHEMA
-from tests.pipeline.anomalies import plain, story
-from tests.pipeline.anomalies.rows import START, Use, frame, random_uses
+from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, FINDINGS_SCHEMA
+from testkit.seeds import seed_of_run
+from tests.pipeline.anomalies.rows import START, Use, decided, frame, rolled_up
+from tests.pipeline.plain_anomalies import PlainAnomalies
+from tests.pipeline.plain_uses import Expected, Habits, check_anomalies, day_of
+from tests.pipeline.rich_oddities import DAYS as DAYS_TOLD
+from tests.pipeline.rich_oddities import FIRST_DAY, JUDGED, Told
+from tests.pipeline.rich_oddities import told as stories
 
 LENIENT = AnomalyParameters(
     history_days=60, learning_days=5, settled_days=3, habit_days=4, first_seen_surprise=1.0,
@@ -23,8 +28,16 @@ LENIENT = AnomalyParameters(
     attempts_per_name=200.0, swept_names=2, swept_names_denied=1, hours_surprise=1.5, dormant_days=3,
     leave_days=6, dormant_surprise=0.5,
 )  # fmt: skip
-"""So that random uses hold findings of every kind."""
+"""So that stories hold more findings."""
 DAYS, FIRST = 60, 40
+
+WINDOW = Window(*(FIRST_DAY.date() + timedelta(days=day) for day in (JUDGED.start, DAYS_TOLD)))
+SEED = 75
+"""Stories that hold findings of all kinds about access."""
+KINDS_TOLD = {
+    "BRUTE_FORCE", "DORMANT_WAKING", "FIRST_SEEN_ACCESS", "MISSING_RIGHT", "NEW_HOST", "PRIVILEGE_PROBING",
+    "SUPER_USER_USE", "SWEEP", "TOPIC_ENUMERATION", "UNUSUAL_HOURS",
+}  # fmt: skip
 
 
 def key(row: Row, start_ordinal: int = START.toordinal()) -> tuple[str, str, int]:
@@ -35,29 +48,49 @@ def window_of(first: int, end: int) -> Window:
     return Window(START + timedelta(days=first), START + timedelta(days=end))
 
 
-def halves(use: Use) -> list[Use]:
-    """Return the use as two rows, as a roll-up holds it where late events came."""
-    return [replace(use, count=use.count // 2), replace(use, count=use.count - use.count // 2)]
+def expected_findings(decisions: Iterable[Told], limits: AnomalyParameters) -> list[Expected]:
+    """Return the findings that there must be, by the words of the reference page."""
+    rows = [decided(one) for one in decisions]
+    habits = Habits(rows, day_of(WINDOW.start), day_of(WINDOW.end), super_users=(), limits=asdict(limits))
+    return PlainAnomalies(habits).all()
 
 
-@pytest.fixture(scope="module")
-def told(spark: SparkSession) -> list[Row]:
-    """Return the story's findings: told out of order, each row in two, a principal doubled by a twin."""
-    uses = [*story.ordinary(), *story.look_alikes(), *story.sleeper()]
-    for more in story.anomalies().values():
-        uses += more
-    uses += [replace(use, principal="User:twin") for use in uses if use.principal == "User:team2-2"]
-    rows = [half for use in uses for half in halves(use)]
+def search(spark: SparkSession, decisions: Iterable[Told], limits: AnomalyParameters) -> list[Row]:
+    """Return the findings, from rows of the roll-up in any order."""
+    rows = list(rolled_up(decisions))
     Random(5).shuffle(rows)
+    rollup = spark.createDataFrame(rows, AUDIT_ROLLUP_SCHEMA)
     found: list[Row] = find_anomalies(
-        spark, rollup=frame(spark, rows), window=story.WINDOW, keep=kept
+        spark, rollup=rollup, window=WINDOW, parameters=limits, keep=kept
     ).collect()
     return found
 
 
-def test_each_anomaly_is_found_once_and_no_look_alike(told: list[Row]) -> None:
-    """In whatever order and pieces the roll-up comes; a copy of somebody's behaviour adds nothing."""
-    assert sorted(map(key, told)) == sorted(story.anomalies())
+@pytest.fixture(scope="module")
+def told(spark: SparkSession) -> list[Row]:
+    return search(spark, stories(Random(SEED)), AnomalyParameters())
+
+
+def test_the_findings_of_stories_are_those_of_the_page(told: list[Row]) -> None:
+    """In whatever order and pieces the roll-up comes."""
+    assert {row["kind"] for row in told} == KINDS_TOLD
+    expected = expected_findings(stories(Random(SEED)), AnomalyParameters())
+    check_anomalies([row.asDict() for row in told], expected)
+
+
+def test_a_copy_of_a_behaviour_has_findings_of_its_own(spark: SparkSession) -> None:
+    decisions = stories(Random(SEED))
+    decisions += [replace(one, who="User:twin") for one in decisions if one.who == "User:clerk-0"]
+    expected = expected_findings(decisions, AnomalyParameters())
+    found = search(spark, decisions, AnomalyParameters())
+    check_anomalies([row.asDict() for row in found], expected)
+
+
+def test_the_findings_follow_the_parameters(spark: SparkSession) -> None:
+    """Each run searches other stories."""
+    decisions = stories(Random(f"{seed_of_run()} lenient"))
+    found = search(spark, decisions, LENIENT)
+    check_anomalies([row.asDict() for row in found], expected_findings(decisions, LENIENT))
 
 
 def test_a_finding_has_a_score_a_severity_a_reason_and_its_evidence(told: list[Row]) -> None:
@@ -70,7 +103,7 @@ def test_a_finding_has_a_score_a_severity_a_reason_and_its_evidence(told: list[R
         assert json.loads(row["evidence"])["surprise"] > 0
         assert row["first_time"] <= row["last_time"]
         assert row["event_count"] > 0
-    assert len({row["finding_id"] for row in told}) == len(told)
+    assert len({(row["finding_id"], row["day"]) for row in told}) == len(told)
 
 
 def test_a_burst_is_an_anomaly_if_it_was_refused_and_none_if_it_was_probes(spark: SparkSession) -> None:
@@ -112,36 +145,6 @@ def test_a_credential_that_works_from_a_foreign_network_is_high(spark: SparkSess
     assert foreign == {"User:stolen": 1, "User:refused": 0, "User:mate": 0}
 
 
-def expected_findings(uses: list[Use], parameters: AnomalyParameters) -> Iterator[plain.Finding]:
-    known = plain.Plain(uses, FIRST, parameters)
-    pairs = known.pairs()
-    thresholds = {
-        "DORMANT_WAKING": parameters.dormant_surprise,
-        "SUPER_USER_USE": parameters.super_user_surprise,
-        "NEW_HOST": parameters.new_host_surprise,
-        "UNUSUAL_HOURS": parameters.hours_surprise,
-        "SWEEP": parameters.enumeration_surprise,
-        "TOPIC_ENUMERATION": parameters.enumeration_surprise,
-        "FIRST_SEEN_ACCESS": parameters.first_seen_surprise,
-    }
-    tours = [one for one in pairs.enumeration() if one[3] >= parameters.enumeration_surprise]
-    met = [one for one in pairs.first_seen() if one[1:3] not in {tour[1:3] for tour in tours}]
-    sweeps = [one for one in known.sweeps() if one[3] >= parameters.enumeration_surprise]
-    for one in (
-        *known.dormant(),
-        *known.super_users(),
-        *known.hosts(),
-        *known.hours(),
-        *tours,
-        *met,
-        *sweeps,
-    ):
-        if one[3] >= thresholds[one[0]]:
-            yield one
-    for principal, day, deviations in plain.denials(known, {one[1:3] for one in (*tours, *sweeps)}):
-        yield "BURST", principal, day, deviations**2 / 2
-
-
 def test_super_users_are_told_by_the_settings_where_no_rule_is_recorded(spark: SparkSession) -> None:
     """Lines of brokers before rules were in them: daily uses of a topic, and ALTER on the last day."""
     names = ("User:root", "User:bob", "User:eve")
@@ -159,44 +162,32 @@ def test_super_users_are_told_by_the_settings_where_no_rule_is_recorded(spark: S
     assert found == {(): set(), names[::2]: {("SUPER_USER_USE", "User:root", DAYS - 1)}}
 
 
-def test_random_uses_have_the_findings_of_plain_python(spark: SparkSession) -> None:
-    uses = random_uses(3, DAYS, 30)
-    found = find_anomalies(
-        spark, rollup=frame(spark, uses), window=window_of(FIRST, DAYS), parameters=LENIENT, keep=kept
-    ).collect()
-    kinds = {row["kind"] for row in found}
-    assert len(kinds) >= 7, f"random uses should hold most kinds, not only {sorted(kinds)}"
-    actual: dict[tuple[str, str, int], float] = {}
-    for row in found:
-        kind, principal, day = key(row)
-        kind = "BURST" if kind in ("BRUTE_FORCE", "MISSING_RIGHT") else kind
-        actual[kind, principal, day] = json.loads(row["evidence"])["surprise"]
-    expected: dict[tuple[str, str, int], float] = {}
-    for kind, principal, day, surprise in expected_findings(uses, LENIENT):
-        place = kind, principal, day
-        expected[place] = max(surprise, expected.get(place, -1.0))
-    assert actual == pytest.approx(expected, abs=2e-3)
-
-
 def test_what_is_known_is_suppressed_and_nothing_else(spark: SparkSession, told: list[Row]) -> None:
     from kustos.pipeline.anomalies.findings import without
 
-    day = datetime.combine(START, datetime.min.time(), UTC)
+    sweep, hours = (next(row for row in told if row["kind"] == kind) for kind in ("SWEEP", "UNUSUAL_HOURS"))
+    midnight = datetime.combine(hours["day"], datetime.min.time(), UTC)
     known = [
-        Suppression(reason="penetration test", kind="BRUTE_FORCE", principal="User:team0-2"),
-        Suppression(reason="other kind", kind="NEW_HOST", principal="User:team0-2"),
+        Suppression(reason="penetration test", kind="SWEEP", principal=sweep["principal"]),
+        Suppression(reason="other kind", kind="NEW_HOST", principal=sweep["principal"]),
         Suppression(
-            reason="maintenance", since=day + timedelta(days=51), until=day + timedelta(days=52, hours=2)
+            reason="maintenance",
+            kind="UNUSUAL_HOURS",
+            principal=hours["principal"],
+            since=midnight,
+            until=midnight + timedelta(days=1),
         ),
     ]
     rows = without(spark.createDataFrame(told, FINDINGS_SCHEMA), known).collect()
-    gone = {key(row) for row in told} - {key(row) for row in rows}
-    assert gone == {("BRUTE_FORCE", "User:team0-2", 50), ("UNUSUAL_HOURS", "User:office", 51)}
+    left = {(row["finding_id"], row["day"]) for row in rows}
+    gone = {key for row in told if (key := (row["finding_id"], row["day"])) not in left}
+    swept = {(row["finding_id"], row["day"]) for row in told if row["kind"] == "SWEEP"}
+    assert gone == {*swept, (hours["finding_id"], hours["day"])}
 
 
 def test_questions_that_make_no_sense_are_refused(spark: SparkSession) -> None:
     with pytest.raises(AnomalyInputError, match="either a roll-up or events"):
-        find_anomalies(spark, window=story.WINDOW)
+        find_anomalies(spark, window=WINDOW)
     with pytest.raises(AnomalyInputError, match="is not after"):
         Window(START, START)
     with pytest.raises(AnomalyInputError, match="`learning_days`"):
@@ -207,9 +198,7 @@ def test_questions_that_make_no_sense_are_refused(spark: SparkSession) -> None:
         Suppression(reason="naive", kind="NEW_HOST", since=datetime(2026, 8, 3))  # noqa: DTZ001
     known = Suppression(reason="many", kind="NEW_HOST")
     with pytest.raises(AnomalyInputError, match="more than"):
-        find_anomalies(
-            spark, rollup=frame(spark, [Use(day=0)]), window=story.WINDOW, suppressions=[known] * 1001
-        )
+        find_anomalies(spark, rollup=frame(spark, [Use(day=0)]), window=WINDOW, suppressions=[known] * 1001)
 
 
 def test_a_silence_while_the_log_was_off_is_no_dormancy(spark: SparkSession) -> None:

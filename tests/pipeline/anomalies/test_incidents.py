@@ -1,4 +1,4 @@
-"""The stories that the detectors are scored on beside the months: independent, and scored truly."""
+"""The stories that the detectors are scored on: independent, and scored truly."""
 
 import ast
 from pathlib import Path
@@ -7,15 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import testkit.incidents
-import testkit.months
+from testkit.incident_scores import ANSWERS, SEEDS, Seen, score_of, searched
 from testkit.incidents import Incident, rollup_of, told
-from testkit.months.incidents import ANSWERS, SEEDS, Seen, score_of, searched
 from testkit.seeds import seed_of_run
 
 FOLDER = Path(testkit.incidents.__file__).parent
-MONTHS = Path(testkit.months.__file__).parent
-SCORERS = {"score.py", "incidents.py"}
-"""The modules of the months that run the detectors."""
 
 
 def imported(path: Path) -> set[str]:
@@ -29,20 +25,15 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("folder", "package", "least"), [(FOLDER, "testkit.incidents", 8), (MONTHS, "testkit.months", 10)]
-)
-def test_what_is_scored_shares_no_code_with_the_detectors(folder: Path, package: str, least: int) -> None:
-    """Both may know the shape of the tables, and nothing else of the project, nor of each other."""
-    files = [path for path in sorted(folder.glob("*.py")) if folder == FOLDER or path.name not in SCORERS]
-    assert len(files) >= least
+def test_the_stories_share_no_code_with_the_detectors() -> None:
+    """They may know the shape of the tables, and nothing else of the project."""
+    files = sorted(FOLDER.glob("*.py"))
+    assert len(files) >= 8
     for path in files:
         ours = {name for name in imported(path) if name.split(".")[0] in ("kustos", "testkit", "tests")}
-        # `from testkit.months import sets` is an import of the package, too
-        allowed = (f"{package}.", "kustos.pipeline.schemas.")
-        assert all(f"{name}.".startswith(allowed) for name in ours), path
-        scorers = {f"testkit.months.{Path(name).stem}" for name in SCORERS}
-        assert not ours & scorers, path
+        assert all(
+            f"{name}.".startswith(("testkit.incidents.", "kustos.pipeline.schemas.")) for name in ours
+        ), path
 
 
 def test_the_stories_name_no_kind_of_finding() -> None:

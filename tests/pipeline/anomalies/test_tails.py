@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.anomalies import tails
-from tests.pipeline.anomalies import plain
+from tests.pipeline.plain_uses import rarity, tail
 
 CASES = [
     (count, mean, variance)
@@ -55,17 +55,17 @@ def test_columns_equal_plain_python_and_bound_the_exact_tails(spark: SparkSessio
     assert len(rows) == len(CASES)
     for row in rows:
         count, mean, variance = row["count"], row["mean"], row["variance"]
-        assert row["wide"] == pytest.approx(plain.negative_binomial(count, mean, variance), abs=1e-9)
-        assert row["poisson"] == pytest.approx(plain.negative_binomial(count, mean, 0.0), abs=1e-9)
+        assert row["wide"] == pytest.approx(tail(count, mean, variance), abs=1e-9)
+        assert row["poisson"] == pytest.approx(tail(count, mean, 0.0), abs=1e-9)
         assert poisson_tail(count, mean) <= math.exp(-row["poisson"]) * (1 + 1e-9)
         if variance > mean:
             assert negative_binomial_tail(count, mean, variance) <= math.exp(-row["wide"]) * (1 + 1e-9)
             assert row["wide"] <= row["poisson"] + 1e-9, "wider counts are less surprising"
-        assert row["rarity"] == pytest.approx(plain.rarity(count, count + mean))
+        assert row["rarity"] == pytest.approx(rarity(count, count + mean))
         assert row["score"] == pytest.approx(mean / (mean + 3))
 
 
 @given(st.integers(0, 10**6), st.floats(0.01, 1e5), st.floats(1, 100), st.integers(1, 1000))
 def test_more_is_more_surprising(count: int, mean: float, dispersion: float, more: int) -> None:
-    less = plain.negative_binomial(count, mean, mean * dispersion)
-    assert plain.negative_binomial(count + more, mean, mean * dispersion) >= less - 1e-6
+    less = tail(count, mean, mean * dispersion)
+    assert tail(count + more, mean, mean * dispersion) >= less - 1e-6

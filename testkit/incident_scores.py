@@ -1,4 +1,4 @@
-"""Scores the detectors on the stories of `testkit.incidents`: `python -m testkit.months.incidents`.
+"""Scores the detectors on the stories of `testkit.incidents`: `python -m testkit.incident_scores`.
 
 `--seed N` (may be repeated) takes other stories, `--explain` names each miss and each false finding. The
 stories know nothing of kinds of findings, so this says which of them answer to what happened. A finding about
@@ -17,8 +17,14 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 from testkit.incidents import Incident, Story, rollup_of, security_of, told
-from testkit.months.frames import arrow_table
-from testkit.months.score import MONTHS_AT_ONCE, SMALL
+
+STORIES_AT_ONCE: Final = 2
+"""For so few rows planning takes longer than the work, and each thread plans its own."""
+SMALL: Final = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",  # planning again after each stage costs more than it saves
+    "spark.sql.codegen.wholeStage": "false",  # so does compiling
+}
 
 SEEDS: Final = tuple(range(101, 107))
 """First told when the detectors were done; they were developed on 1 to 8."""
@@ -149,6 +155,7 @@ def score_of(incidents: Iterable[Incident], findings: Iterable[Seen], *, is_expl
 def searched(spark: Any, story: Story, folder: Path, seed: int) -> list[Seen]:
     """Return the detectors' findings in a story."""
     import pyarrow.parquet
+    from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import DateType, StructField, StructType
 
     from kustos.pipeline.anomalies import Window, find_anomalies, kept
@@ -161,7 +168,8 @@ def searched(spark: Any, story: Story, folder: Path, seed: int) -> list[Seen]:
         ("security", security_of(story.ledger, story.start), security),
     ):
         path = folder / f"{name}-{seed}.parquet"
-        pyarrow.parquet.write_table(arrow_table(rows, schema), path, coerce_timestamps="us")
+        table = pyarrow.Table.from_pylist(list(rows), schema=to_arrow_schema(schema, timezone="UTC"))
+        pyarrow.parquet.write_table(table, path, coerce_timestamps="us")
         frames.append(spark.read.parquet(str(path)))
     found = find_anomalies(
         spark,
@@ -181,13 +189,13 @@ def run(seeds: Iterable[int], *, is_explained: bool) -> Score:
     from kustos.pipeline.session import open_session
 
     total, seeds = Score(), tuple(seeds)
-    with TemporaryDirectory() as folder, open_session("months", master="local[2]", settings=SMALL) as spark:
+    with TemporaryDirectory() as folder, open_session("stories", master="local[2]", settings=SMALL) as spark:
 
         def one(seed: int) -> tuple[Story, list[Seen]]:
             story = told(seed)
             return story, searched(spark, story, Path(folder), seed)
 
-        with ThreadPoolExecutor(MONTHS_AT_ONCE) as pool:
+        with ThreadPoolExecutor(STORIES_AT_ONCE) as pool:
             for seed, (story, found) in zip(seeds, pool.map(one, seeds), strict=True):
                 score = score_of(story.ledger.incidents, found, is_explained=is_explained)
                 total.add(score)
