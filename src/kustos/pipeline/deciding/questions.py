@@ -81,7 +81,7 @@ def answered(
     return [column.combine_chunks() for column in found]
 
 
-def evaluated_once(function: Callable[..., pa.Array], kind: DataType, *columns: str) -> Column:
+def evaluated_once(function: Callable[..., pa.Array], kind: DataType, *columns: str | Column) -> Column:
     """Return a function (Arrow arrays to one array) of these columns, evaluated in one place.
 
     Else Spark pushes a filter on the result below the function, and below the step that makes the questions

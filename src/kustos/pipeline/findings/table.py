@@ -26,7 +26,7 @@ from kustos.pipeline.findings.kinds import EXACT, Cause, FindingKind
 from kustos.pipeline.findings.supports import carried, safe_together, supports
 from kustos.pipeline.queries.record import RecordCoverage, record_of
 from kustos.pipeline.review.deciding_acls import with_deciding_acls
-from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until
+from kustos.pipeline.review.period import moment, until, with_grant_time
 from kustos.pipeline.schemas import ACL_SCHEMA, FINDINGS_SCHEMA
 
 UNUSED_DAYS: Final = 90
@@ -113,22 +113,13 @@ def _seen(
     as_of: datetime,
 ) -> DataFrame:
     """Return the ACLs with the record of each and of its principal."""
-    never = sql.lit(None).cast("timestamp")
     frame = held.withColumn("principal", sql.col("acl").getField("principal"))
     frame = frame.join(decided(recorded, held, worked_out), "number", "left").join(
         last_seen(recorded), "principal", "left"
     )
-    if history is None:
-        frame = frame.withColumn("granted_since", never)
-    else:
-        since = (
-            in_force(history, as_of)
-            .groupBy(sql.struct(*ACL_COLUMNS).alias("acl"))
-            .agg(sql.min("valid_from_time").alias("granted_since"))
-        )
-        frame = frame.join(since, "acl", "left")
+    frame = with_grant_time(frame, history, as_of)
     if scram_history is None:
-        frame = frame.withColumn("deleted_at", never)
+        frame = frame.withColumn("deleted_at", sql.lit(None).cast("timestamp"))
     else:
         frame = frame.join(deleted_users(scram_history, as_of), "principal", "left")
     return frame.crossJoin(sql.broadcast(recorded.agg(sql.min("first_time").alias("recorded_since"))))

@@ -13,14 +13,13 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.acl.forms import texts_of
 from kustos.analysis import Policy, Statement, StatementKind, verify
 from kustos.pipeline.columns.probes import ACCESS, PROBE
-from kustos.pipeline.deciding import AclsInForce
+from kustos.pipeline.deciding import AclsInForce, evaluated_once
 from kustos.pipeline.reach.duties import Duty, breaches
 from kustos.pipeline.review.period import moment, until
 from kustos.pipeline.review.recorded_questions import rules_of
@@ -192,9 +191,7 @@ def _claimed(claims: _Claims) -> Column:
         ]
         return pa.array([[{"rule": rule, "side": side} for rule, side in some] for some in found], arrow)
 
-    make: Any = arrow_udf
-    column: Column = make(claim, _CLAIM_SCHEMA).asNondeterministic()(*QUESTION_COLUMNS, "is_allowed")
-    return column
+    return evaluated_once(claim, _CLAIM_SCHEMA, *QUESTION_COLUMNS, "is_allowed")
 
 
 def _by_use(

@@ -23,7 +23,7 @@ from kustos.pipeline.deciding import AclsInForce, ShippedAcls, decide, ship
 from kustos.pipeline.queries.record import RecordCoverage, record_of
 from kustos.pipeline.review.changes import Flipped, ReplayFunction
 from kustos.pipeline.review.matcher import NOBODY
-from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until, with_team
+from kustos.pipeline.review.period import moment, until, with_grant_time, with_team
 from kustos.pipeline.review.recorded_questions import NUMBERED_ACL_SCHEMA, numbered, rules_of, with_matching
 from kustos.pipeline.schemas import (
     ACCESS_REVIEW_SCHEMA,
@@ -140,14 +140,7 @@ def _grants(spark: SparkSession, acls: AclsInForce, history: DataFrame | None, a
             basis = RuleKind.SUPER_USER.value
         rows.append((number, tuple(texts_of(binding).values()), basis))
     held = spark.createDataFrame(rows, _GRANT_SCHEMA)
-    if history is None:
-        return held.withColumn("since", sql.lit(None).cast("timestamp"))
-    since = (
-        in_force(history, as_of)
-        .groupBy(sql.struct(*ACL_COLUMNS).alias("acl"))
-        .agg(sql.min("valid_from_time").alias("since"))
-    )
-    return held.join(since, "acl", "left").select(*held.columns, "since")
+    return with_grant_time(held, history, as_of).select(*held.columns, "granted_since")
 
 
 def _used_rows(matched: DataFrame, grants: DataFrame) -> DataFrame:
@@ -171,7 +164,7 @@ def _used_rows(matched: DataFrame, grants: DataFrame) -> DataFrame:
     )
     # exploded into numbers and grouped again: if Spark broadcasts the ACLs, no row is shuffled for it
     each = resources.withColumn("number", sql.explode_outer("numbers")).join(
-        grants.select("number", "acl", "since"), "number", "left"
+        grants.select("number", "acl", "granted_since"), "number", "left"
     )
     kept = [name for name in resources.columns if name not in _RESOURCE]
     return (
@@ -179,7 +172,7 @@ def _used_rows(matched: DataFrame, grants: DataFrame) -> DataFrame:
         .agg(
             *[sql.first(name).alias(name) for name in kept],
             sql.array_sort(sql.collect_list("acl")).alias("granted_by"),
-            sql.min("since").alias("granted_since"),
+            sql.min("granted_since").alias("granted_since"),
         )
         .withColumn("pattern_type", sql.when(sql.col("resource_name").isNotNull(), sql.lit("LITERAL")))
     )
@@ -203,7 +196,7 @@ def _unused_rows(used: DataFrame, grants: DataFrame) -> DataFrame:
         sql.array(acl.getField("host")).alias("hosts"),
         "basis",
         sql.array(acl).alias("granted_by"),
-        sql.col("since").alias("granted_since"),
+        "granted_since",
         sql.lit(None).cast("timestamp").alias("last_used"),
         sql.lit(0).cast("long").alias("use_count"),
         sql.lit(0).cast("long").alias("denied_count"),

@@ -11,17 +11,16 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, IntegerType
 
 from kustos.acl import AclBinding, AclValueError
 from kustos.acl.forms import binding_of_texts
-from kustos.pipeline.deciding import AclsInForce, ShippedAcls, ship
+from kustos.pipeline.deciding import AclsInForce, ShippedAcls, evaluated_once, ship
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.history.judgement import TOLERANCE_MS
 from kustos.pipeline.review.deciders import ALWAYS, Deciders, Life, RecordedDecision
@@ -162,15 +161,15 @@ def _decided_by(shipped: ShippedAcls, lives: _Lives) -> Column:
             found.append([number for number in decided if number is not None])
         return pa.array(found, pa.list_(pa.int32()))
 
-    make: Any = arrow_udf
-    decided: Column = make(decide, ArrayType(IntegerType())).asNondeterministic()(
+    return evaluated_once(
+        decide,
+        ArrayType(IntegerType()),
         "decision",
         sql.unix_micros("first_time"),
         sql.unix_micros("last_time"),
         *QUESTION_COLUMNS,
         *[f"_{name}" for name in ACL_COLUMNS],
     )
-    return decided
 
 
 def _deciders_of(shipped: ShippedAcls, content: bytes, digest: str) -> tuple[Deciders, list[int | None]]:

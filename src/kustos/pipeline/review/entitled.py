@@ -7,12 +7,11 @@ their own.
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -26,12 +25,12 @@ from kustos.acl import EVERY_PRINCIPAL, AclBinding, AclPermissionType, ResourceP
 from kustos.acl.forms import texts_of
 from kustos.authorizer import RuleKind
 from kustos.pipeline.columns.probes import LISTING
-from kustos.pipeline.deciding import AclsInForce, ShippedAcls
+from kustos.pipeline.deciding import AclsInForce, ShippedAcls, evaluated_once
 from kustos.pipeline.queries.record import RecordCoverage, record_of
 from kustos.pipeline.review.access import DORMANT_DAYS, with_dormancy
 from kustos.pipeline.review.entitlements import Breadth, Effect, breadth_of, entitlements
 from kustos.pipeline.review.matcher import Naming
-from kustos.pipeline.review.period import ACL_COLUMNS, in_force, until, with_team
+from kustos.pipeline.review.period import until, with_grant_time, with_team
 from kustos.pipeline.review.recorded_questions import matcher_of, numbered, rules_of
 from kustos.pipeline.schemas import ACL_SCHEMA, ENTITLEMENTS_SCHEMA
 
@@ -109,16 +108,7 @@ def _of_acls(
         .agg(sql.count(sql.lit(1)).alias("name_count"))
     )
     found = held.join(uses, ["number", "operation"], "left").join(reached, "pattern", "left")
-    if history is None:
-        found = found.withColumn("granted_since", sql.lit(None).cast("timestamp"))
-    else:
-        since = (
-            in_force(history, as_of)
-            .groupBy(sql.struct(*ACL_COLUMNS).alias("acl"))
-            .agg(sql.min("valid_from_time").alias("granted_since"))
-        )
-        found = found.join(since, "acl", "left")
-    return found.select(
+    return with_grant_time(found, history, as_of).select(
         *[acl.getField(name).alias(name) for name in ("principal", *_NAME, "pattern_type", "host")],
         *["operation", "is_implied", "breadth", "effect", "denied_by", "deny_count", "granted_since"],
         sql.lit(RuleKind.MATCHING_ACL.value).alias("basis"),
@@ -257,6 +247,4 @@ def _patterns_of(shipped: ShippedAcls) -> Column:
         found = [naming.of(ResourceType.from_text(kind), text) for kind, text in pairs]
         return pa.array(found, pa.list_(pa.int32()))
 
-    make: Any = arrow_udf
-    found: Column = make(match, ArrayType(IntegerType())).asNondeterministic()(*_NAME)
-    return found
+    return evaluated_once(match, ArrayType(IntegerType()), *_NAME)

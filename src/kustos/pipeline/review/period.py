@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StringType
 
 from kustos.acl import AclBinding, AclValueError
 from kustos.acl.forms import binding_of_texts
+from kustos.pipeline.deciding import evaluated_once
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.schemas import ACL_SCHEMA
 
@@ -48,6 +48,17 @@ def in_force(history: DataFrame, as_of: datetime) -> DataFrame:
     return history.filter((sql.col("valid_from_time") <= at) & (ended.isNull() | (ended > at)))
 
 
+def with_grant_time(acls: DataFrame, history: DataFrame | None, as_of: datetime) -> DataFrame:
+    """Return ACLs (structs in the column `acl`) with `granted_since`: since when each is in force at `as_of`.
+
+    It is null for an ACL that `history` does not have in force then, and without a history.
+    """
+    if history is None:
+        return acls.withColumn("granted_since", sql.lit(None).cast("timestamp"))
+    since = in_force(history, as_of).groupBy(sql.struct(*ACL_COLUMNS).alias("acl"))
+    return acls.join(since.agg(sql.min("valid_from_time").alias("granted_since")), "acl", "left")
+
+
 def bindings_of(acls: DataFrame) -> tuple[AclBinding, ...]:
     """Collect rows that have the columns of ACL_SCHEMA as ACLs, each once.
 
@@ -81,8 +92,7 @@ def with_team(rows: DataFrame, teams: Mapping[str, str]) -> DataFrame:
                 found[name] = None if name is None else team_of(name, known)
         return pa.array([found[name] for name in names], pa.string())
 
-    make: Any = arrow_udf
-    return rows.withColumn("team", make(of_each, StringType())("principal"))
+    return rows.withColumn("team", evaluated_once(of_each, StringType(), "principal"))
 
 
 def team_of(principal: str, teams: Mapping[str, str]) -> str | None:

@@ -2,18 +2,17 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
 from kustos.acl import AclBinding
 from kustos.acl.forms import texts_of
 from kustos.analysis import Rules
-from kustos.pipeline.deciding import AclsInForce, ShippedAcls
+from kustos.pipeline.deciding import AclsInForce, ShippedAcls, evaluated_once
 from kustos.pipeline.deciding.acl_set import authorizer_of_content
 from kustos.pipeline.review.matcher import Matcher, Question
 from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
@@ -96,10 +95,7 @@ def matching(shipped: ShippedAcls) -> Column:
         found = [matcher.matching(Question.of_texts(*texts)) for texts in rows]
         return pa.array([{name: getattr(one, name) for name in _ARROW.names} for one in found], _ARROW)
 
-    make: Any = arrow_udf
-    # else Spark may evaluate it twice: once for a filter above, once for the row
-    matches: Column = make(match, MATCHING_SCHEMA).asNondeterministic()(*QUESTION_COLUMNS)
-    return matches
+    return evaluated_once(match, MATCHING_SCHEMA, *QUESTION_COLUMNS)
 
 
 def with_matching(questions: DataFrame, shipped: ShippedAcls) -> DataFrame:
