@@ -35,12 +35,12 @@ SCORE_MIN: Final = 85
 VALUES: Final = (
     "tests/property/test_audit_json_lines.py",
     "tests/property/test_authorizer_theorems.py",
-    "tests/unit/test_audit.py",
-    "tests/unit/test_behaviours_by_type.py",
-    "tests/unit/test_behaviours_decisions.py",
-    "tests/unit/test_behaviours_values.py",
-    "tests/unit/test_hosts.py",
-    "tests/unit/test_standard_authorizer.py",
+    "tests/unit/authorizer/test_audit.py",
+    "tests/unit/authorizer/test_behaviours_by_type.py",
+    "tests/unit/authorizer/test_behaviours_decisions.py",
+    "tests/unit/acl/test_behaviours_values.py",
+    "tests/unit/acl/test_hosts.py",
+    "tests/unit/authorizer/test_standard_authorizer.py",
     "tests/differential/test_golden_worlds.py",
 )
 
@@ -95,25 +95,24 @@ class Target:
 TARGETS: Final = {
     "acl": Target(
         ("src/kustos/acl/*",),
-        (*VALUES, "tests/unit/test_acl_*.py", "tests/unit/metadata/test_control_acls.py"),
+        (*VALUES, "tests/unit/acl/test_*.py", "tests/unit/metadata/test_control_acls.py"),
         ("src/kustos/acl/forms/*",),
     ),
     "forms": Target(
         ("src/kustos/acl/forms/*",),
-        ("tests/unit/test_acl_*.py", "tests/property/test_acl_form_theorems.py"),
+        ("tests/unit/acl/test_form*.py", "tests/property/test_acl_form_theorems.py"),
     ),
     "authorizer": Target(
         ("src/kustos/authorizer/*",),
         (
             *VALUES,
-            "tests/unit/test_authorizer_*.py",
+            "tests/unit/authorizer/test_*.py",
             "tests/unit/gateway/test_authorizer_publisher.py",
-            "tests/unit/authorizer/test_standard_plugin.py",
         ),
     ),
     "bulk": Target(
         ("src/kustos/pipeline/bulk/*",),
-        ("tests/property/test_bulk_theorems.py", "tests/unit/test_pipeline_bulk.py"),
+        ("tests/property/test_bulk_theorems.py", "tests/unit/pipeline/test_bulk.py"),
     ),
     "metadata": Target(
         (
@@ -130,7 +129,7 @@ TARGETS: Final = {
             "tests/property/test_delegation_token_theorems.py",
             "tests/property/test_metadata_theorems.py",
             "tests/property/test_retention_theorems.py",
-            "tests/unit/test_behaviours_metadata.py",
+            "tests/unit/metadata/test_behaviours_metadata.py",
             *(f"tests/unit/metadata/test_{name}.py" for name in METADATA),
         ),
         (
@@ -153,7 +152,7 @@ TARGETS: Final = {
         (
             "tests/property/test_quorum_theorems.py",
             "tests/unit/metadata/test_quorum_*.py",
-            "tests/unit/test_quorum_*.py",
+            "tests/unit/client/test_quorum_*.py",
         ),
     ),
     "migrate": Target(

@@ -1,8 +1,8 @@
 """A plug-in of pytest that runs one of several parts of the tests: `-p testkit.parts --part=1/2`.
 
 A suite that mostly waits takes half the time in two processes. A file is in exactly one part, as is a folder
-in a suite, since its files share what is costly to start. Tests of the pipeline all share one Spark session,
-so its folders are divided too. No test is left out, nor will a new one be.
+in a suite, since its files share what is costly to start. The folders of unit tests share nothing, and tests
+of the pipeline all share one Spark session, so these folders are divided too. Every test is in a part.
 """
 
 import re
@@ -16,8 +16,8 @@ import pytest
 DEPTH: Final = 3
 """What stays together: `tests/SUITE/FILE` or `tests/SUITE/FOLDER`."""
 
-DIVIDED: Final = Path("tests", "pipeline")
-"""A suite whose folders share nothing of their own."""
+DIVIDED: Final = (Path("tests", "pipeline"), Path("tests", "unit"))
+"""Suites whose folders share nothing of their own."""
 
 OPTION: Final = "--part"
 
@@ -45,7 +45,7 @@ class Part:
 
 
 def _unit(path: Path) -> tuple[str, ...]:
-    return path.parts if path.is_relative_to(DIVIDED) else path.parts[:DEPTH]
+    return path.parts if any(map(path.is_relative_to, DIVIDED)) else path.parts[:DEPTH]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

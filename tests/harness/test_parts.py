@@ -31,8 +31,9 @@ def test_the_files_of_a_folder_in_a_suite_stay_together(paths: list[Path], count
         assert {each for each in paths if each.parts[:3] == path.parts[:3]} <= home
 
 
-def test_two_parts_share_the_files_of_a_folder_of_the_pipeline() -> None:
-    paths = [Path("tests", "pipeline", "tables", f"test_{number}.py") for number in range(9)]
+@pytest.mark.parametrize("folder", ["pipeline/tables", "unit/gateway"])
+def test_two_parts_share_the_files_of_a_folder_that_shares_nothing(folder: str) -> None:
+    paths = [Path("tests", folder, f"test_{number}.py") for number in range(9)]
     assert [len(Part(number, 2).of(paths)) for number in (1, 2)] == [5, 4]
 
 

@@ -20,7 +20,7 @@ from kustos.protocol import Guard, OfferedApis, Opened, RefusedFrameError
 from kustos.wire import Message, response_codec
 from testkit.acls.one_line import acl
 from testkit.protocol.driver import OFFERED, GatewayAddresses
-from tests.unit.protocol_requests import connection, frame
+from tests.unit.protocol.protocol_requests import connection, frame
 
 ALICE = KafkaPrincipal("User", "alice")
 CONTEXT = AuthorizableRequestContext(ALICE, "10.0.0.1", "L", "SASL_PLAINTEXT")

@@ -21,7 +21,7 @@ from kustos.metadata.store.store import MetadataStore
 from kustos.protocol import Guard, OfferedApis, Opened, Reply, Serve
 from testkit.protocol.driver import OFFERED, GatewayAddresses
 from testkit.protocol.random_requests import allow
-from tests.unit.protocol_requests import connection, frame
+from tests.unit.protocol.protocol_requests import connection, frame
 
 CREATE, RENEW, EXPIRE, DESCRIBE = 38, 39, 40, 41
 NOT_ALLOWED, DENIED, BAD_TYPE, DISABLED, NOT_FOUND, MISMATCH, UNKNOWN = 64, 65, 67, 61, 62, 63, -1

@@ -25,7 +25,7 @@ from kustos.metadata.records import AccessControlEntryRecord
 from kustos.protocol.exchange import Decided
 from kustos.runtime import FileSystemStorage
 from kustos.wire.api_keys import ApiKey
-from tests.unit.cli_sets import Said
+from tests.unit.cli.cli_sets import Said
 from tests.unit.metadata.inspection_support import (
     BATCHES,
     T0_MS,

@@ -44,6 +44,7 @@ from kustos.metadata.records import (
 )
 from kustos.runtime import FileSystemStorage, SystemClock
 from kustos.wire.record_batch import CONTROL_BIT, Record, RecordBatch, batch_of
+from tests.unit.cli.test_storage import ACL
 from tests.unit.metadata.inspection_support import (
     BATCHES,
     T0_MS,
@@ -53,7 +54,6 @@ from tests.unit.metadata.inspection_support import (
     snapshot_bytes,
     token,
 )
-from tests.unit.test_cli_storage import ACL
 
 STORAGE = FileSystemStorage()
 VERSION = FeatureLevelRecord("metadata.version", 30)

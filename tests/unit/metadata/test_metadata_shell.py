@@ -23,6 +23,7 @@ from kustos.metadata.records import (
     MetadataRecord,
 )
 from kustos.wire import uuid_text
+from tests.unit.cli.test_terminal import converse
 from tests.unit.metadata.inspection_support import (
     BATCHES,
     SECRETS,
@@ -33,7 +34,6 @@ from tests.unit.metadata.inspection_support import (
     token,
     user,
 )
-from tests.unit.test_cli_terminal import converse
 
 SECRET_SETTING = ConfigRecord(4, "1", "listener.name.x.plain.sasl.jaas.config", "password=hidden")
 RECORDS: list[MetadataRecord] = [

@@ -9,7 +9,7 @@ import pytest
 
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
 from testkit.protocol.random_requests import ALL_ALLOWED, UNKNOWN_ID, allow, batch
-from tests.unit.protocol_requests import ask, connection, forwarded
+from tests.unit.protocol.protocol_requests import ask, connection, forwarded
 
 ALPHA, BRAVO, HIDDEN = "alpha-topic", "bravo-topic", "hidden-gamma"
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER

@@ -11,7 +11,7 @@ from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
 from kustos.protocol import RefusedFrameError
 from testkit.protocol.driver import OWN_SUPER_USERS
 from testkit.protocol.random_requests import ALL_ALLOWED, UNKNOWN_ID, allow
-from tests.unit.protocol_requests import ask, connection, forwarded, frame
+from tests.unit.protocol.protocol_requests import ask, connection, forwarded, frame
 
 ALPHA, BRAVO, HIDDEN = "alpha-topic", "bravo-topic", "hidden-gamma"
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER

@@ -11,7 +11,7 @@ from kustos.acl.forms import AclForm, write_acls
 from kustos.cli.acl_locations import read_acl_file
 from kustos.cli.failures import ExitCode
 from kustos.metadata.directory.format import format_directory
-from tests.unit.cli_sets import Said, acl
+from tests.unit.cli.cli_sets import Said, acl
 
 OLD = [acl("orders"), acl("pay-", pattern_type=PatternType.PREFIXED)]
 NEW = [*OLD, acl("pay-secret", permission=AclPermissionType.DENY), acl("orders", who="User:bob")]

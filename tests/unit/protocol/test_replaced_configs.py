@@ -12,7 +12,7 @@ from kustos.protocol.handlers.configs import DESCRIBED_RESOURCES_MAX
 from testkit.protocol import cluster_model
 from testkit.protocol.driver import Driver, Outcome
 from testkit.protocol.random_requests import ALL_ALLOWED
-from tests.unit.protocol_requests import ALPHA, ask, connection, forwarded, may
+from tests.unit.protocol.protocol_requests import ALPHA, ask, connection, forwarded, may
 
 DESCRIBE, REPLACE, CHANGE = 32, 33, 44
 TOPIC, BROKER = 2, 4

@@ -16,7 +16,15 @@ from kustos.protocol.topic_patterns import PATTERN_CHARACTERS_MAX, TopicPattern
 from testkit.protocol.cluster_model import PARTITIONS
 from testkit.protocol.driver import Driver, Outcome
 from testkit.protocol.random_requests import ALL_ALLOWED, batch, model
-from tests.unit.protocol_requests import ALPHA, GROUP_NAME, TRANSACTION, ask, connection, forwarded, may
+from tests.unit.protocol.protocol_requests import (
+    ALPHA,
+    GROUP_NAME,
+    TRANSACTION,
+    ask,
+    connection,
+    forwarded,
+    may,
+)
 
 HIDDEN = "hidden-gamma"
 NONE, TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTION_DENIED = 0, 29, 30, 31, 53

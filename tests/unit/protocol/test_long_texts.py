@@ -12,7 +12,7 @@ from kustos.protocol.admin import error_fields, error_fields_with_text
 from kustos.protocol.shapes import TEXT_CHARACTERS_MAX, shortened
 from kustos.wire import ApiKey, request_codec, response_codec
 from testkit.protocol.random_requests import ALL_ALLOWED
-from tests.unit.protocol_requests import ALPHA, GROUP_NAME, ask, connection, may
+from tests.unit.protocol.protocol_requests import ALPHA, GROUP_NAME, ask, connection, may
 
 STRING_BYTES_MAX = 32_767
 LONG = "x" * 32_760

@@ -21,7 +21,7 @@ from kustos.cli.failures import ExitCode
 from kustos.cli.requests import READ_BYTES, Lines, json_items
 from kustos.cli.run import run
 from kustos.metadata.directory.format import format_directory
-from tests.unit.test_cli_terminal import converse
+from tests.unit.cli.test_terminal import converse
 
 FIELDS = ("principal", "host", "operation", "resource_type", "resource_name")
 ASKED = dict(zip(FIELDS, ("User:alice", "10.0.0.1", "READ", "TOPIC", "orders"), strict=True))

@@ -10,7 +10,7 @@ from kustos.cli.failures import ExitCode
 from kustos.client.settings import ClientSettings
 from kustos.metadata.directory.format import format_directory
 from testkit.permissions import held_to_permissions
-from tests.unit.cli_sets import Said
+from tests.unit.cli.cli_sets import Said
 
 READING = (
     ["acls", "list", "--metadata-dir", "{}"],

@@ -9,7 +9,7 @@ import pytest
 
 from kustos.protocol.subscriptions import MEMBERS_PER_CONNECTION
 from testkit.protocol.driver import Driver, Outcome
-from tests.unit.protocol_requests import ALPHA, GROUP_NAME, ask, connection, forwarded, may
+from tests.unit.protocol.protocol_requests import ALPHA, GROUP_NAME, ask, connection, forwarded, may
 
 HEARTBEAT, DESCRIBE = 88, 89
 TOPIC_DENIED, GROUP_DENIED, INVALID_REQUEST, INVALID_TOPOLOGY = 29, 30, 42, 130

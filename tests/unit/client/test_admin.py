@@ -17,7 +17,7 @@ from kustos.client import CannotConnectError, ClientSettings, KafkaError
 from kustos.client.admin.client import AdminClient
 from kustos.wire import Message, peek_api, response_codec, response_frame
 from kustos.wire.api_keys import ApiKey
-from tests.unit.test_client_connection import peer, read_frame
+from tests.unit.client.test_connection import peer, read_frame
 
 NOT_CONTROLLER = 41
 CLUSTER_AUTHORIZATION_FAILED = 31

@@ -8,7 +8,7 @@ import pytest
 from kustos.acl import AclBinding, AclOperation, ResourceType
 from testkit.protocol.driver import HOST
 from testkit.protocol.random_requests import UNKNOWN_ID, allow, batch
-from tests.unit.protocol_requests import (
+from tests.unit.protocol.protocol_requests import (
     ALPHA,
     GROUP_NAME,
     TRANSACTION,

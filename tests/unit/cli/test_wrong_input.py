@@ -25,7 +25,7 @@ from kustos.client import SettingsError, parse_address
 from kustos.client.errors import reason_in_words
 from kustos.runtime import naming_the_setting, words_of
 from testkit.ports import LOOPBACK
-from tests.unit.cli_sets import Said
+from tests.unit.cli.cli_sets import Said
 
 FOREIGN = re.compile(
     r"Traceback|pydantic|Input should|Value error|Errno|<class|object at 0x|Multiple exceptions|"

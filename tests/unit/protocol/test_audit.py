@@ -11,7 +11,7 @@ import pytest
 
 from kustos.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
 from testkit.protocol.random_requests import ALL_ALLOWED, allow, batch
-from tests.unit.protocol_requests import ask, connection
+from tests.unit.protocol.protocol_requests import ask, connection
 
 ALPHA, HIDDEN = "alpha-topic", "hidden-gamma"
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER

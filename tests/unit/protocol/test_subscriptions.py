@@ -19,7 +19,7 @@ from kustos.protocol.topic_patterns import (
 )
 from testkit.protocol.driver import Driver
 from testkit.protocol.random_requests import EXISTING
-from tests.unit.protocol_requests import ALPHA, GROUP_NAME, ask, connection, forwarded, may
+from tests.unit.protocol.protocol_requests import ALPHA, GROUP_NAME, ask, connection, forwarded, may
 
 HEARTBEAT, DESCRIBE = 68, 69
 LOADING, TOPIC_DENIED, GROUP_DENIED, UNSUPPORTED, INVALID_EXPRESSION = 14, 29, 30, 35, 128

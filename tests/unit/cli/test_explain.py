@@ -12,7 +12,7 @@ from kustos.cli.acls.commands import add_command, refusal_of, remove_command, wh
 from kustos.cli.failures import ExitCode
 from testkit.gateway.admin_node import ACLS, MODULE, PASSWORD, admin_node
 from testkit.ports import LOOPBACK
-from tests.unit.cli_sets import Said, acl
+from tests.unit.cli.cli_sets import Said, acl
 
 PREFIXED, ALL, DENY = PatternType.PREFIXED, AclOperation.ALL, AclPermissionType.DENY
 SHOP = [

@@ -17,7 +17,7 @@ from kustos.wire.api_keys import ApiKey
 from testkit.equality.stories import message_of
 from testkit.protocol.driver import EVERY_VERSION, Outcome
 from testkit.protocol.random_requests import ALL_ALLOWED, allow, batch, frame_of
-from tests.unit.protocol_requests import (
+from tests.unit.protocol.protocol_requests import (
     ALPHA,
     GROUP_NAME,
     TRANSACTION,

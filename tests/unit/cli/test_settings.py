@@ -19,7 +19,7 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.store.store import MetadataStore
 from testkit.gateway.admin_node import ACLS, MODULE, PASSWORD, AdminNode, admin_node
 from testkit.ports import LOOPBACK
-from tests.unit.cli_sets import Said, acl
+from tests.unit.cli.cli_sets import Said, acl
 
 SUPER_USERS, ALLOW_EVERYONE = "super.users", "allow.everyone.if.no.acl.found"
 WHAT_CAN_ADMIN = ("what-can", "User:admin")

@@ -10,7 +10,7 @@ import pytest
 from kustos.acl import AclBinding
 from testkit.protocol import cluster_model
 from testkit.protocol.random_requests import ALL_ALLOWED
-from tests.unit.protocol_requests import (
+from tests.unit.protocol.protocol_requests import (
     ALPHA,
     GROUP_NAME,
     ask,

@@ -11,8 +11,8 @@ import yaml
 from kustos.acl import AclOperation, PatternType
 from kustos.acl.forms import AclForm, read_acls, write_acls
 from kustos.metadata.directory.format import format_directory
-from tests.unit.cli_sets import Said, acl
-from tests.unit.test_cli_terminal import converse
+from tests.unit.cli.cli_sets import Said, acl
+from tests.unit.cli.test_terminal import converse
 
 LONG = "team.payments.settlement.instructions.v3.reconciled-by-region-and-currency.changelog"
 DISTINGUISHED = "User:CN=payments service,OU=Platform Engineering,O=Example Corporation,C=CH"

@@ -11,7 +11,7 @@ from kustos.cli.acl_locations import read_acl_file
 from kustos.cli.failures import ExitCode
 from kustos.cli.reference import DOCUMENTS
 from kustos.metadata.directory.format import format_directory
-from tests.unit.cli_sets import Said, acl
+from tests.unit.cli.cli_sets import Said, acl
 
 PREFIXED, ALL, WRITE = PatternType.PREFIXED, AclOperation.ALL, AclOperation.WRITE
 SHOP = [

@@ -10,7 +10,7 @@ from kustos.acl.forms import AclForm, write_acls
 from kustos.analysis import Probe, Rules, diff, headline_of
 from kustos.cli.differences import consequence_text, rest_text
 from kustos.cli.failures import ExitCode
-from tests.unit.cli_sets import Said, acl
+from tests.unit.cli.cli_sets import Said, acl
 
 DENY, PREFIXED = AclPermissionType.DENY, PatternType.PREFIXED
 WRITE, ALL = AclOperation.WRITE, AclOperation.ALL

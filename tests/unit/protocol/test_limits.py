@@ -25,7 +25,7 @@ from kustos.wire import ZERO_UUID, MalformedMessageError, Message, WireError, re
 from kustos.wire.primitives import uvarint
 from testkit.protocol.driver import EVERY_VERSION
 from testkit.protocol.random_requests import ALL_ALLOWED, allow, batch, frame_of
-from tests.unit.protocol_requests import ask, connection, forwarded
+from tests.unit.protocol.protocol_requests import ask, connection, forwarded
 
 PARTITION = request_codec(1, 12).struct("FetchPartition")
 

@@ -12,7 +12,16 @@ from kustos.wire import request_codec
 from testkit.protocol.driver import Driver
 from testkit.protocol.random_requests import frame_of
 from testkit.protocol.shares import RECORD
-from tests.unit.protocol_requests import ALPHA, GROUP_NAME, ask, built, codes, connection, forwarded, may
+from tests.unit.protocol.protocol_requests import (
+    ALPHA,
+    GROUP_NAME,
+    ask,
+    built,
+    codes,
+    connection,
+    forwarded,
+    may,
+)
 
 HEARTBEAT, DESCRIBE, FETCH, ACKNOWLEDGE = 76, 77, 78, 79
 OFFSETS, ALTER, DELETE = 90, 91, 92
