@@ -11,7 +11,7 @@ import asyncio
 import ipaddress
 import itertools
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
@@ -71,7 +71,8 @@ class Forwarded:
 
     api_key: int
     api_version: int
-    message: Message
+    message: Message = field(repr=False)
+    """It may hold a password."""
     context: AuthorizableRequestContext
 
 

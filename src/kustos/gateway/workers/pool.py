@@ -38,6 +38,7 @@ from kustos.gateway.workers.messages import (
     WorkerStatus,
 )
 from kustos.gateway.workers.requests import ITEM_BYTES, answer_of, failure_of, items_of, request_of
+from kustos.protocol import TABLE
 from kustos.runtime import words_of
 
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -256,8 +257,9 @@ class WorkerPool:
         try:
             request = await self._large.run(lambda _: request_of(message), len(message.payload) // ITEM_BYTES)
             done = await self._source.submit(request)
-            await self.followers.drain(but=worker)
-            await self._owner.drain()
+            if TABLE[request.api_key].revokes:
+                await self.followers.drain(but=worker)
+                await self._owner.drain()
             answer = await self._large.run(lambda _: answer_of(number, request, done), items_of(done.answer))
             channel.send(answer)
         except KafkaApiError as error:
