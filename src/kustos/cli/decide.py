@@ -1,21 +1,16 @@
 """`kustos decide`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import (
-    AclsFile,
-    AllowEveryone,
-    At,
-    Form,
-    MetadataDirectory,
-    NodeConfig,
-    SuperUsers,
-)
-from kustos.cli.options import CommandConfig, IgnoreTornTail, OptionalBootstrapServer, exit_code_if
+from kustos.cli.acl_source import with_acl_source
+from kustos.cli.options import exit_code_if
 from kustos.cli.requests import AnswerFormat, RecordFormat
+
+if TYPE_CHECKING:
+    from kustos.cli.acl_locations import AclSource
 
 EXAMPLES = """
 kustos decide --acls acls.jsonl --requests requests.jsonl
@@ -55,22 +50,14 @@ Workers = Annotated[
 ExitCodeFlag = Annotated[bool, exit_code_if("any answer is not ALLOWED")]
 
 
+@with_acl_source(before="workers")
 def decide(
     requests: Requests,
+    source: "AclSource",
     answers: Answers = "-",
     input_format: InputFormat = None,
-    acls: AclsFile = None,
-    form: Form = None,
-    bootstrap_server: OptionalBootstrapServer = None,
-    metadata_dir: MetadataDirectory = None,
-    at: At = None,
-    config: NodeConfig = None,
-    super_users: SuperUsers = None,
-    allow_everyone_if_no_acl_found: AllowEveryone = None,
     workers: Workers = None,
     exit_code: ExitCodeFlag = False,
-    command_config: CommandConfig = None,
-    ignore_torn_tail: IgnoreTornTail = False,
     output: AnswerOutput = None,
 ) -> int:
     """Decide many requests at once, each as a broker would.
@@ -82,27 +69,16 @@ def decide(
     understood, nothing is decided. The ACLs and settings of a running cluster are read once, before the
     first request.
     """
-    from kustos.cli.acl_locations import AclSource, called_name
-    from kustos.cli.broker_settings import SettingOptions
+    from kustos.cli.acl_locations import called_name
     from kustos.cli.decision_workers import cores
     from kustos.cli.decisions import RequestDecider, load_authorizer, open_answers, open_requests
     from kustos.cli.failures import ExitCode, usage_error
 
-    if acls == requests == "-":
+    if source.acls == requests == "-":
         raise usage_error("only one of ACLs and requests can come from standard input")
-    read = {Path(name).resolve() for name in (requests, acls) if name is not None}
+    read = {Path(name).resolve() for name in (requests, source.acls) if name is not None}
     if answers != "-" and Path(answers).resolve() in read:
         raise usage_error(f"the answers would overwrite `{answers}`, which is read, name another file")
-    source = AclSource(
-        acls=acls,
-        form=form,
-        metadata_dir=metadata_dir,
-        at=at,
-        bootstrap_server=bootstrap_server,
-        command_config=command_config,
-        ignore_torn_tail=ignore_torn_tail,
-        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
-    )
     authorizer = load_authorizer(source)
     with open_requests(requests, input_format) as request_source, open_answers(answers, output) as writer:
         tally = RequestDecider(authorizer, workers or cores()).run(request_source, writer)

@@ -4,15 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import (
-    AclsFile,
-    AllowEveryone,
-    At,
-    Form,
-    MetadataDirectory,
-    NodeConfig,
-    SuperUsers,
-)
+from kustos.cli.acl_source import with_acl_source
 from kustos.cli.one_resource import (
     NamePatternType,
     OneCluster,
@@ -25,10 +17,7 @@ from kustos.cli.one_resource import (
     the_resource,
 )
 from kustos.cli.options import (
-    CommandConfig,
     DocumentOutput,
-    IgnoreTornTail,
-    OptionalBootstrapServer,
     exit_code_if,
 )
 from kustos.cli.output import OutputFormat
@@ -68,9 +57,11 @@ Operation = Annotated[
 ExitCodeFlag = Annotated[bool, exit_code_if("the action is denied, if only in part")]
 
 
+@with_acl_source(before="exit_code")
 def explain(
     principal: Principal,
     operation: Operation,
+    source: "AclSource",
     host: Host = None,
     topic: OneTopic = None,
     group: OneGroup = None,
@@ -79,17 +70,7 @@ def explain(
     delegation_token: OneDelegationToken = None,
     user_principal: OneUserPrincipal = None,
     resource_pattern_type: PatternTypeOption = NamePatternType.LITERAL,
-    acls: AclsFile = None,
-    form: Form = None,
-    bootstrap_server: OptionalBootstrapServer = None,
-    metadata_dir: MetadataDirectory = None,
-    at: At = None,
-    config: NodeConfig = None,
-    super_users: SuperUsers = None,
-    allow_everyone_if_no_acl_found: AllowEveryone = None,
     exit_code: ExitCodeFlag = False,
-    command_config: CommandConfig = None,
-    ignore_torn_tail: IgnoreTornTail = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
     """Show whether an action is allowed, from where, and why.
@@ -104,9 +85,7 @@ def explain(
     """
     from kustos.acl import KafkaPrincipal, PatternType, ResourcePattern
     from kustos.analysis import ExplainScope
-    from kustos.cli.acl_locations import AclSource
     from kustos.cli.acls.arguments import parse_operation
-    from kustos.cli.broker_settings import SettingOptions
     from kustos.cli.failures import ExitCode
 
     resource_type, name = the_resource(
@@ -122,16 +101,6 @@ def explain(
     pattern = ResourcePattern(resource_type, name, kind)
     client = None if host is None else java_host(host)
     scope = ExplainScope(who, parse_operation(operation), pattern, client)
-    source = AclSource(
-        acls=acls,
-        form=form,
-        metadata_dir=metadata_dir,
-        at=at,
-        bootstrap_server=bootstrap_server,
-        command_config=command_config,
-        ignore_torn_tail=ignore_torn_tail,
-        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
-    )
     is_allowed = _answer(scope, source, output)
     return ExitCode.NO if exit_code and not is_allowed else ExitCode.OK
 

@@ -4,20 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import (
-    AclsFile,
-    AllowEveryone,
-    At,
-    Form,
-    MetadataDirectory,
-    NodeConfig,
-    SuperUsers,
-)
-from kustos.cli.options import CommandConfig, IgnoreTornTail, OptionalBootstrapServer, Output
+from kustos.cli.acl_source import with_acl_source
+from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
 
 if TYPE_CHECKING:
     from kustos.analysis import Policy
+    from kustos.cli.acl_locations import AclSource
 
 EXAMPLES = """
 kustos verify policy.yaml --acls acls.yaml
@@ -43,20 +36,12 @@ CounterExamplesMax = Annotated[
 ]
 
 
+@with_acl_source(before="counter_examples_max")
 def verify(
     policy: PolicyFile,
+    source: "AclSource",
     statement: StatementIds = None,
-    acls: AclsFile = None,
-    form: Form = None,
-    bootstrap_server: OptionalBootstrapServer = None,
-    metadata_dir: MetadataDirectory = None,
-    at: At = None,
-    config: NodeConfig = None,
-    super_users: SuperUsers = None,
-    allow_everyone_if_no_acl_found: AllowEveryone = None,
     counter_examples_max: CounterExamplesMax = 3,
-    command_config: CommandConfig = None,
-    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
     """Check ACLs against a policy: never this, always that.
@@ -67,25 +52,15 @@ def verify(
     """
     from kustos.analysis import parse_policy
     from kustos.analysis import verify as verdicts_on
-    from kustos.cli.acl_locations import STANDARD_INPUT, AclSource, called_name, read_text
-    from kustos.cli.broker_settings import SettingOptions, report_unknown
+    from kustos.cli.acl_locations import STANDARD_INPUT, called_name, read_text
+    from kustos.cli.broker_settings import report_unknown
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.terminal import progress
     from kustos.cli.verdicts import print_verdicts
 
-    if policy == acls == STANDARD_INPUT:
+    if policy == source.acls == STANDARD_INPUT:
         raise usage_error("only one of policy and ACLs can come from standard input")
     statements = _chosen(parse_policy(read_text(policy), called_name(policy)), statement)
-    source = AclSource(
-        acls=acls,
-        form=form,
-        metadata_dir=metadata_dir,
-        at=at,
-        bootstrap_server=bootstrap_server,
-        command_config=command_config,
-        ignore_torn_tail=ignore_torn_tail,
-        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
-    )
     loaded = source.load()
     bindings, rules = loaded.bindings, loaded.settings.rules()
     with progress(f"checking {len(bindings)} ACLs"):

@@ -1,21 +1,16 @@
 """`kustos what-can`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import (
-    AclsFile,
-    AllowEveryone,
-    At,
-    Form,
-    MetadataDirectory,
-    NodeConfig,
-    RegionsMax,
-    SuperUsers,
-)
-from kustos.cli.options import CommandConfig, IgnoreTornTail, OptionalBootstrapServer, Output
+from kustos.cli.acl_options import RegionsMax
+from kustos.cli.acl_source import with_acl_source
+from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from kustos.cli.acl_locations import AclSource
 
 EXAMPLES = """
 kustos what-can User:alice --acls acls.yaml -c server.properties
@@ -32,19 +27,11 @@ Principal = Annotated[
 ]
 
 
+@with_acl_source(before="regions_max")
 def what_can(
     principal: Principal,
-    acls: AclsFile = None,
-    form: Form = None,
-    bootstrap_server: OptionalBootstrapServer = None,
-    metadata_dir: MetadataDirectory = None,
-    at: At = None,
-    config: NodeConfig = None,
-    super_users: SuperUsers = None,
-    allow_everyone_if_no_acl_found: AllowEveryone = None,
+    source: "AclSource",
     regions_max: RegionsMax = 1000,
-    command_config: CommandConfig = None,
-    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List what a principal may do, on what, from where.
@@ -54,20 +41,9 @@ def what_can(
     """
     from kustos.analysis import what_can as access_of
     from kustos.cli.access import print_regions
-    from kustos.cli.acl_locations import AclSource
-    from kustos.cli.broker_settings import SettingOptions, report_unknown
+    from kustos.cli.broker_settings import report_unknown
     from kustos.cli.terminal import progress
 
-    source = AclSource(
-        acls=acls,
-        form=form,
-        metadata_dir=metadata_dir,
-        at=at,
-        bootstrap_server=bootstrap_server,
-        command_config=command_config,
-        ignore_torn_tail=ignore_torn_tail,
-        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
-    )
     loaded = source.load()
     bindings, rules = loaded.bindings, loaded.settings.rules()
     name = principal.strip()

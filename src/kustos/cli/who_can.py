@@ -1,19 +1,11 @@
 """`kustos who-can`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import (
-    AclsFile,
-    AllowEveryone,
-    At,
-    Form,
-    MetadataDirectory,
-    NodeConfig,
-    RegionsMax,
-    SuperUsers,
-)
+from kustos.cli.acl_options import RegionsMax
+from kustos.cli.acl_source import with_acl_source
 from kustos.cli.one_resource import (
     NamePatternType,
     OneCluster,
@@ -25,8 +17,11 @@ from kustos.cli.one_resource import (
     PatternTypeOption,
     the_resource,
 )
-from kustos.cli.options import CommandConfig, IgnoreTornTail, OptionalBootstrapServer, Output
+from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from kustos.cli.acl_locations import AclSource
 
 EXAMPLES = """
 kustos who-can --acls acls.yaml --operation Write --topic payments
@@ -45,8 +40,10 @@ Operation = Annotated[
 ]
 
 
+@with_acl_source(before="regions_max")
 def who_can(
     operation: Operation,
+    source: "AclSource",
     topic: OneTopic = None,
     group: OneGroup = None,
     cluster: OneCluster = False,
@@ -54,17 +51,7 @@ def who_can(
     delegation_token: OneDelegationToken = None,
     user_principal: OneUserPrincipal = None,
     resource_pattern_type: PatternTypeOption = NamePatternType.LITERAL,
-    acls: AclsFile = None,
-    form: Form = None,
-    bootstrap_server: OptionalBootstrapServer = None,
-    metadata_dir: MetadataDirectory = None,
-    at: At = None,
-    config: NodeConfig = None,
-    super_users: SuperUsers = None,
-    allow_everyone_if_no_acl_found: AllowEveryone = None,
     regions_max: RegionsMax = 1000,
-    command_config: CommandConfig = None,
-    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List everyone who may do something, and from where.
@@ -76,9 +63,8 @@ def who_can(
     from kustos.acl import PatternType, ResourcePattern
     from kustos.analysis import who_can as access_to
     from kustos.cli.access import print_access
-    from kustos.cli.acl_locations import AclSource
     from kustos.cli.acls.arguments import parse_operation
-    from kustos.cli.broker_settings import SettingOptions, report_unknown
+    from kustos.cli.broker_settings import report_unknown
     from kustos.cli.one_resource import note_likely_prefix
     from kustos.cli.terminal import progress
 
@@ -92,16 +78,6 @@ def who_can(
     )
     pattern = ResourcePattern(resource_type, name, PatternType.from_text(resource_pattern_type.value))
     wanted = parse_operation(operation)
-    source = AclSource(
-        acls=acls,
-        form=form,
-        metadata_dir=metadata_dir,
-        at=at,
-        bootstrap_server=bootstrap_server,
-        command_config=command_config,
-        ignore_torn_tail=ignore_torn_tail,
-        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
-    )
     loaded = source.load()
     bindings, rules = loaded.bindings, loaded.settings.rules()
     with progress(f"looking at {len(bindings)} ACLs"):
