@@ -1,4 +1,4 @@
-"""The requests of one connection: decided, handed over and answered in order, within limits."""
+"""Authorizes, forwards and answers the requests of one connection in order, within limits."""
 
 from kustos.gateway.session import answer_budget, request_budget
 from kustos.gateway.session.answer_budget import AnswerBudget

@@ -1,4 +1,4 @@
-"""Upstream's answer to a request: read at once, or a large one in turns."""
+"""Parses upstream's answer to a request: a small one at once, a large one in turns."""
 
 from collections.abc import Generator
 from typing import Any, Final
@@ -17,11 +17,12 @@ from kustos.protocol import (
 from kustos.wire import ItemReader, PartReader, read_response_header, response_header_is_flexible
 
 LARGE_ANSWER_BYTES: Final = 8 * 1024
-"""Smaller answers have no more items than one turn has room for: most take more than eight bytes."""
+"""Smaller answers do not have more items than one turn can handle, because most items take more than eight
+bytes."""
 
 
 def read_answer(opened: Opened, frame: bytes, ask: Ask = OWN_REQUEST) -> UpstreamAnswer:
-    """Return upstream's answer to a request; raise `WireError` if the frame is none."""
+    """Return upstream's answer to a request; raise `WireError` if the frame is not a valid answer."""
     codec = opened.answer_codec(ask.api_version, ask.api_key)
     _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
     if opened.row.large_list is not None:
@@ -34,7 +35,7 @@ def read_answer(opened: Opened, frame: bytes, ask: Ask = OWN_REQUEST) -> Upstrea
 
 
 def answered_in_turns(opened: Opened, handler: Handler, frame: bytes, ask: Ask) -> Handler:
-    """Return a handler that reads upstream's answer in turns and then goes on as `handler`."""
+    """Return a handler that parses upstream's answer in turns and then continues as `handler`."""
     result: Any = yield from _read_in_turns(opened, frame, ask)
     while True:
         try:
@@ -47,7 +48,7 @@ def answered_in_turns(opened: Opened, handler: Handler, frame: bytes, ask: Ask) 
 
 def _read_in_turns(opened: Opened, frame: bytes, ask: Ask) -> Generator[Effect, Any, UpstreamAnswer]:
     if opened.row.large_list is not None:
-        # the handler reads the list of it, in turns
+        # the handler parses the list itself, in turns
         return read_answer(opened, frame, ask)
     exchange, codec = opened.exchange, opened.answer_codec(ask.api_version, ask.api_key)
     _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))

@@ -1,12 +1,13 @@
-"""The requests of one client connection: decided, handed over and answered as a broker works on them.
+"""Authorizes, forwards and answers the requests of one client connection.
 
-Theory of operation. A broker works on one request of a connection at a time, in order; those behind it wait
-in its socket buffer. So does a session: it decides the next request once the one before is answered, and
-hands it over in the same turn of the event loop. So no request waits at a broker for minutes behind another,
-to be worked on by ACLs that are no longer in force.
+Theory of operation. A broker processes one request of a connection at a time, in order; later requests wait
+in its socket buffer. A session does the same: it authorizes the next request when the previous one is
+answered, and forwards it in the same event loop iteration. A request therefore never waits at a broker for
+minutes behind another one, under ACLs that are no longer in force.
 
-Produce is pipelined nevertheless, as a producer's throughput depends on it. Behind a Produce that may wait,
-the link holds back a byte of the next until the first is answered, and then checks that one once more.
+Produce is pipelined nevertheless, because a producer's throughput depends on it. Behind a Produce that may
+wait, the link holds back a byte of the next one until the first is answered, and then authorizes that one
+again.
 """
 
 import asyncio
@@ -74,27 +75,30 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 
 
 AUDIT_RETRY_S: Final = 0.01
-"""How soon to check again whether a full audit queue has room."""
+"""How soon to check again whether a full audit queue has capacity."""
 
 US_PER_S: Final = 1_000_000
 
 now_s: Final = time.perf_counter
-"""The clock of all durations here: uvloop's own clock counts milliseconds, and most requests take less."""
+"""The clock of all durations in this module. The clock of uvloop counts milliseconds, and most requests take
+less."""
 
 INTERNAL_ERROR: Final = "an internal error, see the log above"
 
 STOPS: Final = "the gateway stops"
-"""Why the connections of a stopping node end."""
+"""The reason why a stopping node closes connections."""
 
 ACKS_OF_THE_LEADER: Final = frozenset({0, 1})
-"""`acks` of a Produce that the leader answers by itself."""
+"""The `acks` of a Produce that the leader answers by itself."""
 
 PIPELINED_MAX: Final = 5
-"""Produce requests in flight: as many as producers have (`max.in.flight.requests.per.connection`)."""
+"""The maximum number of Produce requests in flight: the default of producers
+(`max.in.flight.requests.per.connection`)."""
 
 LONG_POLLS: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
-"""What a node that stops does not await: a broker may hold it until there are records, or for as long as the
-other members take, and its client repeats it elsewhere without harm. All else is answered soon."""
+"""Requests that a stopping node does not wait for. A broker may hold them until there are records or until
+the other members have joined, and the client can safely repeat them elsewhere. Brokers answer all others
+soon."""
 
 
 class LocalApis(Protocol):
@@ -105,33 +109,33 @@ class LocalApis(Protocol):
 
 
 class SessionOwner(Protocol):
-    """The connection of a session: its socket, and its login."""
+    """The connection of a session: its socket and its login."""
 
     @property
     def outgoing(self) -> Burst:
-        """Takes what is sent to the client."""
+        """The writer of the frames to the client."""
 
     def write(self, frame: bytes) -> None:
         """Send a whole frame to the client."""
 
     def close(self, reason: str) -> None:
-        """End both halves of the connection, and log why."""
+        """Close both halves of the connection and log the reason."""
 
     def read_more(self, wanted: bool) -> None:
-        """Read the socket, or leave it unread while frames wait here."""
+        """Read the socket, or stop reading while frames wait in the session."""
 
     def needs_upstream(self, frame: bytes) -> bool:
-        """Whether a request must wait for the link, which is on its way then; the session goes on with it."""
+        """Whether a request must wait for the link, which is being opened and resumes the session."""
 
     def take(self, frame: bytes) -> bool:
-        """Take a frame that may belong to a login, in its turn; return False if it is a request."""
+        """Take a frame that may belong to a login, in order; return False if it is a request."""
 
     @property
     def is_verifying(self) -> bool:
-        """Whether a re-authentication waits for work off the loop; frames wait for it."""
+        """Whether a re-authentication waits for work off the event loop; frames wait for it."""
 
     def unwrap(self, envelope: Unwrap) -> Opened:
-        """Open the request in an Envelope as its principal's; raise `RefuseRequestError`."""
+        """Open the request in an Envelope as its principal's request; raise `RefuseRequestError`."""
 
 
 class Upstream(Protocol):
@@ -139,30 +143,30 @@ class Upstream(Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """Whether a request decided now can be handed over at once."""
+        """Whether a request that is authorized now can be forwarded at once."""
 
     def send(self, frame: bytes, awaited: Awaited) -> None:
         """Send a whole frame with the next `flush`."""
 
     @property
     def flush(self) -> Callable[[], None]:
-        """Hands the frames over to the socket."""
+        """Writes the frames to the socket."""
 
     def throttle(self, throttle_time_ms: int | None) -> None:
-        """Send nothing for this long; None: the broker did not say."""
+        """Send nothing for this time; None: the broker did not report a throttle time."""
 
     def pause_reading(self) -> None:
-        """Take no more answers for now."""
+        """Stop taking answers for now."""
 
     def resume_reading(self) -> None:
         """Take answers again."""
 
     def close(self) -> None:
-        """Release it."""
+        """Release the connection."""
 
 
 class NoUpstream:
-    """No upstream, for a listener that answers every request itself. Always ready; nothing passes."""
+    """The upstream of a listener that answers every request itself; it is always ready."""
 
     is_writable = True
 
@@ -174,27 +178,27 @@ class NoUpstream:
         """Do nothing: there are no frames."""
 
     def throttle(self, _throttle_time_ms: int | None) -> None:
-        """Do nothing: nobody throttles."""
+        """Do nothing: no broker throttles."""
 
     def pause_reading(self) -> None:
-        """There is nothing to read."""
+        """Do nothing: there is nothing to read."""
 
     def resume_reading(self) -> None:
-        """There is nothing to read."""
+        """Do nothing: there is nothing to read."""
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 class Observer(Protocol):
-    """Reports what happens to the audit log and the metrics."""
+    """Reports events to the audit log and the metrics."""
 
     @property
     def is_full(self) -> bool:
-        """Whether the audit log takes no more for now; then nothing is decided."""
+        """Whether the audit log is full; the session then authorizes nothing."""
 
     def refusal(self) -> AuthorizerError | None:
-        """Return why a new request must be refused, since it could not be audited; None if it need not."""
+        """Return the error for a new request that cannot be audited; None if it can be audited."""
 
     def decided(
         self, context: AuthorizableRequestContext, decided: list[Decided], latency_us: int
@@ -205,7 +209,7 @@ class Observer(Protocol):
         """
 
     def recorder(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> Recorder:
-        """Return what records the same decisions, one or more, for each request that repeats them."""
+        """Return a recorder of the same decisions, one or more, for each request that repeats them."""
 
     def answered(
         self,
@@ -216,12 +220,12 @@ class Observer(Protocol):
     ) -> None:
         """Record a request's total and upstream latency (None: upstream was not queried).
 
-        `held_seconds` of it the request was held until something was learnt or changed.
+        The request was held for `held_seconds` of the total, until information arrived or a change was made.
         """
 
 
 class ConnectionObserver(Observer, Protocol):
-    """An observer that gets logins too."""
+    """An observer that also records logins."""
 
     def login_ended(self, login: Login) -> bool:
         """Record a login before it is answered; return whether it may succeed: a success must be audited."""
@@ -232,50 +236,50 @@ class ConnectionObserver(Observer, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionServices:
-    """What the sessions of a listener share."""
+    """The services that the sessions of a listener share."""
 
     cluster: UpstreamCluster
     local: LocalApis
     observer: Observer
     in_flight: InFlight
     answer_versions: Callable[[bytes], bytes | None] = lambda _: None
-    """Returns the answer to an ApiVersions if that is known; None: the guard opens it."""
+    """Returns the answer to an ApiVersions request if it is known; None: the guard opens the request."""
 
 
 @dataclass(slots=True)
 class Slot:
-    """A request in flight, and its place in the order of answers."""
+    """A request in flight and its place in the order of answers."""
 
     api_key: int
     started_s: float
-    """When it was read, by `now_s`."""
+    """The time when the request was read, by `now_s`."""
     opened: Opened | None = None
-    """The request, once it was opened; a request with a plan is opened only if its answer must be read."""
+    """The opened request; a request with a plan is opened only if its answer must be parsed."""
     frame: bytes = b""
     """The client's frame of a request with a plan."""
     plan: Plan | None = None
     ask: Ask = OWN_REQUEST
-    """What upstream was asked last."""
+    """The last query to upstream."""
     pass_on: PassOn | None = None
-    """The rule for upstream's answer; None: it must be read."""
+    """The rule for upstream's answer; None: the answer must be parsed."""
     state: SlotState = SLOT_LIFE.initial
     envelope: Opened | None = None
-    """The Envelope that the request came in, if it did; the answer goes back in one."""
+    """The Envelope around the request, if there is one; the answer is sent in an Envelope as well."""
     answer: bytes = b""
-    """The frame that answers it, once it is done; empty: none is sent."""
+    """The frame of the finished answer; empty: no answer is sent."""
     is_large: bool = False
-    """Whether work on it waits for turns."""
+    """Whether work on the request waits for turns."""
     is_pipelined: bool = False
-    """Whether another such request may begin once it was sent: it is a Produce."""
+    """Whether another such request may begin once this one is sent: it is a Produce."""
     stream: FetchedStream | None = None
-    """Takes upstream's answer if it may arrive in parts."""
+    """The stream for upstream's answer, if the answer may arrive in parts."""
     sent_s: float = 0.0
     upstream_s: float | None = None
     held_s: float = 0.0
 
     @property
     def must_be_answered(self) -> bool:
-        """Whether a node that stops awaits the answer: all but long polls that change nothing.
+        """Whether a stopping node waits for the answer: true for all but long polls that change nothing.
 
         A ShareFetch may acknowledge records (KIP-932).
         """
@@ -286,17 +290,17 @@ class Slot:
 
     @property
     def was_answered(self) -> bool:
-        """Whether upstream has answered it: then it goes on even while upstream throttles (KIP-219)."""
+        """Whether upstream has answered; if so, throttling does not stop the request (KIP-219)."""
         return self.upstream_s is not None
 
     @property
     def admits_next(self) -> bool:
-        """Whether another Produce may begin behind it."""
+        """Whether another Produce may begin behind this request."""
         was_sent = self.was_answered or self.state is SlotState.SENT
         return self.state is SlotState.DONE or (self.is_pipelined and was_sent)
 
     def require_still_allowed(self) -> None:
-        """Raise `RefusedFrameError` if the ACLs that allowed it changed while it gave way to others."""
+        """Raise `RefusedFrameError` if the ACLs that allowed the request changed while it yielded."""
         if self.state is not SlotState.RESUMED:
             return
         if self.opened is not None and not self.opened.exchange.is_still_allowed():
@@ -304,7 +308,7 @@ class Slot:
         self.state = SLOT_LIFE[self.state, SlotEvent.STILL_ALLOWED]
 
     def enveloped(self, answer: bytes) -> bytes:
-        """Return the frame with this answer in the answer of the request's Envelope."""
+        """Return the frame of the Envelope's answer that contains this answer."""
         if self.envelope is None:
             raise ValueError("the request did not come in an Envelope")
         root = self.envelope.exchange.response_codec.root
@@ -328,13 +332,13 @@ class Slots:
         return self.in_flight[-1].admits_next and len(self.in_flight) < PIPELINED_MAX
 
     def answer(self, api_key: int, started_s: float, answer: bytes) -> None:
-        """Take a request with its answer."""
+        """Add a request together with its answer."""
         slot = Slot(api_key, started_s)
         self.in_flight.append(slot)
         self.finish(slot, answer)
 
     def finish(self, slot: Slot, answer: bytes) -> None:
-        """Count the answer to a request; send all answers whose turn has come by one system call."""
+        """Store the answer to a request; send all answers that are next in order with one system call."""
         slot.answer = answer if slot.envelope is None else slot.enveloped(answer)
         slot.state = SLOT_LIFE[slot.state, SlotEvent.ENDS]
         seconds, in_flight, answers = now_s() - slot.started_s, self.in_flight, []
@@ -346,19 +350,19 @@ class Slots:
 
     @property
     def must_be_answered(self) -> bool:
-        """Whether a node that stops awaits an answer here."""
+        """Whether a stopping node waits for an answer of this session."""
         return any(slot.must_be_answered for slot in self.in_flight)
 
     def clear(self) -> None:
-        """Forget all requests."""
+        """Remove all requests."""
         self.in_flight.clear()
 
 
 class ClientSession:
-    """The requests of one client connection; `place` is its own in the queue of large requests.
+    """The requests of one client connection; `place` is its place in the queue of large requests.
 
-    `link` None: it comes later, with `connect`. `is_login` returns whether a frame may belong to a
-    re-authentication (KIP-368).
+    `link` None: `connect` sets it later. `is_login` returns whether a frame may belong to a re-authentication
+    (KIP-368).
     """
 
     def __init__(
@@ -392,7 +396,7 @@ class ClientSession:
         self._loop: Final = asyncio.get_running_loop()
 
     def renew(self, context_of: ContextOf) -> None:
-        """Make the contexts of later requests with this: the client proved its identity again (KIP-368)."""
+        """Create the contexts of later requests with this function after a re-authentication (KIP-368)."""
         self._guard.renew(context_of)
 
     def connect(self, link: Upstream) -> None:
@@ -420,13 +424,13 @@ class ClientSession:
         return sum(map(len, self._frames))
 
     def take(self, frames: list[bytes]) -> None:
-        """Take the frames that came, in order."""
+        """Take received frames, in order."""
         if not (self._closed or self._drains):
             self._frames.extend(frames)
             self.go_on()
 
     def go_on(self) -> None:
-        """Do what can be done in one turn of the loop; the rest is scheduled."""
+        """Do all work that fits into one event loop iteration; schedule the rest."""
         try:
             if self._frames or self._learnt:
                 self._do_all()
@@ -435,27 +439,27 @@ class ClientSession:
             if self.link is not None:
                 self.link.flush()
         except Exception:
-            # the boundary where a bug of ours must end the client rather than leave it waiting
+            # at this boundary, a bug of the gateway must disconnect the client rather than leave it waiting
             LOG.exception("a session broke")
             self._fail(INTERNAL_ERROR)
         if self._drains and not (self._closed or self._slots.must_be_answered):
             self._fail(STOPS)
 
     def drain(self) -> bool:
-        """Begin no more requests; return whether answers are owed: after the last it hangs up."""
+        """Begin no more requests; return whether answers are owed. The session closes after the last one."""
         self._drains = True
         self._frames.clear()
         return self._slots.must_be_answered
 
     def _do_all(self) -> None:
-        """Go on with what can go on, up to the limits of one turn of the event loop."""
+        """Continue all requests that can continue, up to the limits of one event loop iteration."""
         begun = begun_bytes = 0
         while (self._learnt or self._frames) and not self._closed:
             if begun >= REQUESTS_PER_TURN or begun_bytes >= BYTES_PER_TURN:
                 self._look_again(0)
                 break
             if not self._slots.in_flight:
-                self._owner.outgoing.flush()  # later it would give back what the next request reserves
+                self._owner.outgoing.flush()  # a later flush would release what the next request reserves
             if self._learnt and self._may_resume(self._learnt[0][0]):
                 slot, result = self._learnt.popleft()
                 begun += 1
@@ -481,7 +485,7 @@ class ClientSession:
             self._owner.read_more(not self._frames)
 
     def _may_begin(self, frame: bytes, is_login: bool) -> bool:
-        """Whether this frame's turn has come; `is_login`: it may belong to a re-authentication."""
+        """Whether this frame may begin now; `is_login`: it may belong to a re-authentication."""
         if is_login and self._owner.is_verifying:
             return False
         if self.link is None and self._owner.needs_upstream(frame):
@@ -491,7 +495,7 @@ class ClientSession:
         return self._can_decide()
 
     def _may_resume(self, slot: Slot) -> bool:
-        """Whether a request that waited may go on; a small one that was held needs no turn."""
+        """Whether a request that waited may continue; a small one that was held does not need a turn."""
         if not self._can_decide(slot):
             return False
         if slot.state is SlotState.HELD and not slot.is_large:
@@ -500,7 +504,7 @@ class ClientSession:
         return self._place.may_go_on(self.go_on, goes_first=goes_first)
 
     def _resume(self, slot: Slot, result: Any) -> None:
-        """Let a request that waited go on with the result."""
+        """Continue a request that waited, with the result."""
         was_held = slot.state is SlotState.HELD
         slot.state = SLOT_LIFE[slot.state, SlotEvent.GOES_ON]
         if was_held and not slot.is_large:
@@ -509,9 +513,10 @@ class ClientSession:
             self._place.work(self._advance, slot, result, is_large=slot.is_large)
 
     def _can_decide(self, slot: Slot | None = None) -> bool:
-        """Whether a decision made now can be handed over, and kept for the audit log, at once.
+        """Whether a decision made now can be forwarded, and kept for the audit log, at once.
 
-        Nothing is decided for a client that does not read: answers of our own would pile up.
+        The session authorizes nothing for a client that does not read: the gateway's own answers would pile
+        up.
         """
         if not self.client_reads:
             return False
@@ -529,7 +534,7 @@ class ClientSession:
         self.go_on()
 
     def _begin(self, frame: bytes, is_large: bool) -> int:
-        """Begin a request; return how many bytes of it count for this turn: none if it has a plan."""
+        """Begin a request; return how many of its bytes count for this turn: none if it has a plan."""
         started_s = now_s()
         known = self._services.answer_versions(frame) if frame[:2] == API_VERSIONS else None
         plan = None if known or is_large else self._guard.plan_of(frame)
@@ -551,7 +556,7 @@ class ClientSession:
         return len(frame)
 
     def _repeat(self, plan: Plan, frame: bytes, started_s: float) -> bool:
-        """Record and send a request by the plan of an earlier one; False if it must be opened."""
+        """Record and send a request by the plan of an earlier one; return False if it must be opened."""
         names, link = plan.topic_names, self.link
         if link is None or (names and self._services.cluster.known_names(names.keys()) != names):
             return False
@@ -565,12 +570,12 @@ class ClientSession:
         self._slots.in_flight.append(slot)
         self._send(slot, plan.upstream_frame(frame), correlation_id, plan.is_still_allowed, plan.acks)
         if not self._frames:
-            link.flush()  # the broker works while we count
+            link.flush()  # the broker works while the gateway counts
         plan.recorder.count()
         return True
 
     def _advance(self, slot: Slot, result: Any) -> None:
-        """Let a handler go on until it waits for something or is done."""
+        """Run a handler until it waits or is done."""
         if (opened := slot.opened) is None:
             return
         try:
@@ -592,12 +597,12 @@ class ClientSession:
         except (WireError, NoPortForBrokerError, UpstreamUnavailableError, RefusedFrameError) as error:
             self._fail(str(error))
         except Exception:
-            # the boundary where a bug of ours must deny: neither the client nor upstream gets anything
+            # at this boundary, a bug of the gateway must deny: neither the client nor upstream gets anything
             LOG.exception("a request failed inside the guard", api_key=slot.api_key)
             self._fail(INTERNAL_ERROR)
 
     def _next_effect(self, slot: Slot, opened: Opened, result: Any) -> Effect:
-        """Let a handler go on; what it decided is reported before anything follows, also if it fails."""
+        """Run a handler to its next effect; report its decisions before any effect, also if it fails."""
         try:
             return opened.handler.send(result)
         finally:
@@ -607,7 +612,7 @@ class ClientSession:
                 exchange.decided = []
 
     def _perform(self, slot: Slot, opened: Opened, effect: Effect) -> tuple[Any] | None:
-        """Start what a handler requests; return its result in a tuple if it is known at once."""
+        """Perform a handler's effect; return a tuple with the result if it is known at once."""
         match effect:
             case Ask(message, api_version, api_key):
                 slot.ask = effect
@@ -634,7 +639,7 @@ class ClientSession:
         self._task.add_done_callback(lambda done: self._take_result(slot, done))
 
     def _take_result(self, slot: Slot, task: asyncio.Task[Any]) -> None:
-        """Let a held request go on with the result of its coroutine."""
+        """Continue a held request with the result of its coroutine."""
         self._task = None
         if task.cancelled():
             self._fail("the work that a request waited for was cancelled")  # not by `close`
@@ -650,7 +655,7 @@ class ClientSession:
             self.go_on()
 
     def _ask(self, slot: Slot, opened: Opened, frame: bytes) -> None:
-        """Send what an opened request asks upstream."""
+        """Send the query of an opened request to upstream."""
         exchange = opened.exchange
         acks = exchange.request.acks if opened.row.pipelined else None
         self._send(slot, frame, exchange.header.correlation_id, exchange.is_still_allowed, acks)
@@ -663,7 +668,7 @@ class ClientSession:
         is_still_allowed: Callable[[], bool],
         acks: int | None,
     ) -> None:
-        """Hand a frame over to the link; `acks` are those of a Produce."""
+        """Forward a frame to the link; `acks` are the acknowledgments that a Produce requests."""
         if (link := self.link) is None or self._closed:
             raise UpstreamUnavailableError("upstream is gone")
         slot.sent_s = now_s()
@@ -679,7 +684,7 @@ class ClientSession:
         link.send(frame, awaited)
 
     def _answered(self, slot: Slot, frame: bytes) -> None:
-        """Pass upstream's answer on, or read it; `frame` is empty if it went to the stream. A bug denies."""
+        """Pass upstream's answer on, or parse it; `frame` is empty if it was streamed. A bug denies."""
         if self._closed:
             return
         slot.upstream_s = (slot.upstream_s or 0.0) + now_s() - slot.sent_s
@@ -702,14 +707,14 @@ class ClientSession:
         self.go_on()
 
     def _open_answered(self, slot: Slot, frame: bytes) -> None:
-        """Read an answer; first open its request if it was sent by a plan. Raise `WireError`."""
+        """Parse an answer; first open its request if it was sent by a plan. Raise `WireError`."""
         if slot.opened is None and slot.plan is not None:
             slot.opened, slot.ask = self._guard.reopen(slot.plan, slot.frame)
         if slot.opened is not None:
             self._read(slot, slot.opened, frame)
 
     def _read(self, slot: Slot, opened: Opened, frame: bytes) -> None:
-        """Let the handler go on with upstream's answer, a large one in turns; raise `WireError` if none."""
+        """Pass upstream's answer to the handler, a large one in turns; raise `WireError` if it is invalid."""
         streamed = None if slot.stream is None else slot.stream.end(frame)
         if streamed is None and len(frame) >= LARGE_ANSWER_BYTES:
             self._throttle(opened.throttle_time_ms(frame, slot.ask))
@@ -749,7 +754,7 @@ class ClientSession:
             self._owner.close(reason)
 
     def close(self) -> None:
-        """Release everything; nothing is decided or sent from now on."""
+        """Release everything; nothing is authorized or sent from now on."""
         self._closed = True
         for held in (self._frames, self._slots, self._learnt):
             held.clear()
@@ -762,7 +767,7 @@ class ClientSession:
 
 
 def unwrapped(owner: SessionOwner, slot: Slot, envelope: Opened, outcome: Unwrap) -> bytes | None:
-    """Put the request of an Envelope into its slot, as its original principal's; return a refusal if any.
+    """Put the request of an Envelope into its slot, as its original principal's; return the refusal, if any.
 
     Raise `RefusedFrameError` for an Envelope in an Envelope.
     """
@@ -781,7 +786,7 @@ def unwrapped(owner: SessionOwner, slot: Slot, envelope: Opened, outcome: Unwrap
 def known_of_cluster(
     cluster: UpstreamCluster, question: ResolveTopicIds | ListTopics | AllTopics
 ) -> tuple[Any, Callable[[], Coroutine[Any, Any, Any]]]:
-    """Return what is known of the cluster (None: nothing yet), and what learns it."""
+    """Return the known state of the cluster (None: nothing yet), and the function that learns it."""
     match question:
         case ResolveTopicIds(topic_ids):
             return cluster.known_names(topic_ids), partial(cluster.resolve_topic_ids, topic_ids)
@@ -794,7 +799,7 @@ def known_of_cluster(
 async def answer_after_drain(
     opened: Opened, change: Coroutine[Any, Any, Message | bytes], in_flight: InFlight
 ) -> Message | bytes:
-    """Return the answer to a change, or a refusal; once no broker works on what it forbids, if it does."""
+    """Return the answer to a change, after a drain if it revokes rights; a refusal if the drain fails."""
     answer = await change
     if not opened.row.revokes:
         return answer

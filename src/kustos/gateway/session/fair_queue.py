@@ -1,8 +1,8 @@
-"""A queue in which owners take turns, so that many items of one owner do not lengthen the wait of another.
+"""A fair queue: owners take turns, so many items of one owner do not lengthen the wait of another.
 
-The items of one owner are in order of arrival. Once one is taken, the others of its owner come behind those
-of all other owners. An owner that cannot use its turn now is held back: it is passed over until it is
-released, and then has the next turn.
+The items of one owner are in order of arrival. When one is taken, the others of its owner move behind the
+items of all other owners. An owner that cannot use its turn now is held back: the queue passes over it until
+it is released, and then it has the next turn.
 
 Each call takes constant time, however many owners and items wait, except `owners` and `release_all`.
 """
@@ -15,7 +15,7 @@ Owner = TypeVar("Owner")
 Item = TypeVar("Item")
 
 Callback = Callable[[], object]
-"""Lets an item go on."""
+"""Resumes an item."""
 
 
 class FairQueue(Generic[Owner, Item]):
@@ -24,7 +24,7 @@ class FairQueue(Generic[Owner, Item]):
     __slots__ = ("_count", "_held_back", "_ready")
 
     def __init__(self) -> None:
-        # OrderedDicts: to find the first key of a dict takes longer the more keys before it were removed
+        # OrderedDicts: finding the first key of a dict takes longer the more keys before it were removed
         self._ready: Final[OrderedDict[Owner, OrderedDict[Item, Callback]]] = OrderedDict()
         self._held_back: Final[OrderedDict[Owner, OrderedDict[Item, Callback]]] = OrderedDict()
         self._count = 0
@@ -37,14 +37,14 @@ class FairQueue(Generic[Owner, Item]):
 
     @property
     def first(self) -> tuple[Owner, Item] | None:
-        """The owner whose turn it is and its first item; None if no owner waits, or all are held back."""
+        """The next owner and its first item; None if no owner waits, or all are held back."""
         for owner, items in self._ready.items():
             return owner, next(iter(items))
         return None
 
     @property
     def first_of_all(self) -> tuple[Owner, Item] | None:
-        """The same among all owners: those held back come first, in the order of their turns."""
+        """The same among all owners: held-back owners come first, in the order of their turns."""
         for owner, items in self._held_back.items():
             return owner, next(iter(items))
         return self.first
@@ -58,13 +58,13 @@ class FairQueue(Generic[Owner, Item]):
         return next(iter(self._queue_of(owner)[owner]))
 
     def add(self, owner: Owner, item: Item, go_on: Callback) -> None:
-        """Let an item wait, behind the others of its owner; one that waits keeps its place."""
+        """Add an item behind the others of its owner; an item that waits already keeps its place."""
         items = self._queue_of(owner).setdefault(owner, OrderedDict())
         self._count += item not in items
         items[item] = go_on
 
     def add_first(self, owner: Owner, item: Item, go_on: Callback) -> None:
-        """Let an item wait before the others of its owner, which had a turn: its next one comes last."""
+        """Add an item before the others of its owner. The owner had a turn, so its next turn comes last."""
         items = self._queue_of(owner).pop(owner, OrderedDict())
         self._count += item not in items
         items[item] = go_on
@@ -72,7 +72,7 @@ class FairQueue(Generic[Owner, Item]):
         self._ready[owner] = items
 
     def take(self, owner: Owner, item: Item) -> Callback:
-        """Take an item out, as its turn has come; return its callback."""
+        """Remove the item whose turn it is; return its callback."""
         items = self._queue_of(owner).pop(owner)
         go_on = items.pop(item)
         self._count -= 1
@@ -81,7 +81,7 @@ class FairQueue(Generic[Owner, Item]):
         return go_on
 
     def remove(self, owner: Owner, item: Item) -> bool:
-        """Remove an item that waits no longer; return whether it waited. Its owner keeps its turn."""
+        """Remove an item that no longer waits; return whether it waited. Its owner keeps its turn."""
         queue = self._queue_of(owner)
         items = queue.get(owner)
         if items is None or items.pop(item, None) is None:
@@ -96,14 +96,14 @@ class FairQueue(Generic[Owner, Item]):
         self._held_back[owner] = self._ready.pop(owner)
 
     def release(self, owner: Owner) -> None:
-        """Let an owner that was held back have the next turn; another one is left as it is."""
+        """Give the next turn to an owner that was held back; do nothing for any other owner."""
         items = self._held_back.pop(owner, None)
         if items is not None:
             self._ready[owner] = items
             self._ready.move_to_end(owner, last=False)
 
     def release_all(self) -> None:
-        """Let all that were held back have the next turns, in their order."""
+        """Give the next turns to all owners that were held back, in their order."""
         for owner in reversed(tuple(self._held_back)):
             self.release(owner)
 

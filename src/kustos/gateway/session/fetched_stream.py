@@ -1,7 +1,7 @@
-"""An answer that passes to the client while it arrives, each part of it once it was checked.
+"""Streams an answer to the client while it arrives, each part after it was checked.
 
-So a large answer is never held as a whole, and the client reads its beginning while the broker still sends
-its end. What was passed on cannot be taken back: bytes that may not pass end the connection.
+A large answer is never held as a whole, and the client reads its beginning while the broker still sends its
+end. Bytes that were passed on cannot be taken back: bytes that may not pass end the connection.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,12 @@ from kustos.wire import (
 )
 
 ANSWERED_PER_REQUESTED: Final = 2
-"""Elements of an answer for each of its request: aborted transactions come besides."""
+"""The maximum number of elements in an answer per element of its request; aborted transactions are added to
+it."""
 
 ABORTED_MAX: Final = 100_000
-"""Aborted transactions in one answer, far more than producers can leave in the records of one."""
+"""The maximum number of aborted transactions in one answer, far more than producers can leave in its
+records."""
 
 
 class FetchedStream:
@@ -34,7 +36,7 @@ class FetchedStream:
         self._message: StreamedMessage | None = None
 
     def begin(self, size_bytes: int, head: bytes) -> bool:
-        """Pass on the beginning of an answer; False if its header is not the usual one."""
+        """Pass on the beginning of an answer; return False if its header is unusual."""
         message = self._read_header(size_bytes, head)
         if message is None:
             return False
@@ -43,14 +45,14 @@ class FetchedStream:
         return True
 
     def feed(self, data: bytes) -> None:
-        """Pass on what comes next."""
+        """Pass on the next bytes."""
         if self._message is not None:
             self._pass(self._message, data, 0)
 
     def end(self, frame: bytes) -> StreamedAnswer | None:
-        """Return the answer once all of it passed; `frame` is it if it came as a whole, else empty.
+        """Return the answer after all of it has passed; `frame` is the whole answer, empty if streamed.
 
-        None: it must change, and nothing of it passed. Raise `MalformedMessageError`.
+        Return None if the answer must change and nothing of it passed. Raise `MalformedMessageError`.
         """
         if frame and not self._pass_whole(frame):
             return None
@@ -74,7 +76,7 @@ class FetchedStream:
         api_key = self._opened.row.api_key
         is_flexible = response_header_is_flexible(api_key, codec)
         if is_flexible and frame[LENGTH_BYTES]:
-            # unknown tagged fields: only a new header is without them
+            # unknown tagged fields: only a new header can omit them
             return None
         _, self._body_at = read_response_header(frame, is_flexible)
         elements_max = ANSWERED_PER_REQUESTED * items_max(api_key) + ABORTED_MAX

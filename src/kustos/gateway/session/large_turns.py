@@ -1,20 +1,21 @@
-"""Schedules large requests: one queue for all connections of a process.
+"""Schedules large requests in one queue for all connections of a process.
 
-Theory of operation. One request with ten thousand names takes the event loop a tenth of a second, and a
-client without any rights may send many of them, on many connections. So large requests are worked on in
-turns: a handler yields during its work (`GiveWay`), and a long turn is followed by a rest several times as
-long, in which small requests are worked on. A request that had its turn and yielded goes on first; else
-principals take turns, and so do the connections of one principal, in order of arrival, so that more
-connections do not shorten the wait. Clients without a name take turns by their networks instead. A request
-waits for its first turn before it is read, so that reconnecting does not help. Whatever upstream answers, or
-what else was waited for, needs a new turn: many requests may have waited for it, and would all go first.
+Theory of operation. One request with ten thousand names occupies the event loop for a tenth of a second, and
+a client without any rights may send many of them, on many connections. The process therefore handles large
+requests in turns: a handler yields during its work (`GiveWay`), and a rest several times as long follows a
+long turn. Small requests are handled during the rest. A request that had its turn and yielded continues
+first; otherwise, principals take turns, and so do the connections of one principal, in order of arrival; more
+connections therefore do not shorten the wait. Unauthenticated clients take turns by network instead. A
+request waits for its first turn before it is parsed, so reconnecting does not help. A request needs a new
+turn after an answer of upstream or any other wait: many requests may have waited for the same result, and
+would all continue first.
 
-A small request may have a large answer, which nobody knows before. Its work is followed by rests as well, and
-it waits among the large ones that were not begun: before its answer is read, unless nobody waits, and
-whenever it has yielded. So many small ones do not keep large ones out.
+A small request may have a large answer, and its size is not known in advance. Rests follow its work as well.
+The request waits among the large ones that have not begun: before its answer is parsed, unless no other
+request waits, and whenever it has yielded. Many small requests therefore do not starve large ones.
 
-A large Produce is mostly records, which cost nothing here: it waits only if its principal had costly requests
-recently.
+A large Produce is mostly records, which cost nothing here: it waits only if its principal sent costly
+requests recently.
 """
 
 import asyncio
@@ -27,30 +28,30 @@ from kustos.gateway.session.fair_queue import FairQueue
 from kustos.wire import ApiKey
 
 LARGE_FRAME_BYTES: Final = 2048
-"""The size from which a request waits for a turn. A smaller one has room for some 700 names, which take five
-milliseconds; of everyday requests only those about a hundred partitions are larger."""
+"""The size from which a request waits for a turn. A smaller one holds at most some 700 names, which take five
+milliseconds; among everyday requests only those about a hundred partitions are larger."""
 
 REQUESTS_PER_TURN: Final = 32
 BYTES_PER_TURN: Final = 32 * 1024
-"""How much of one connection is begun in a turn of the event loop: one read may bring thousands of small
-requests that are answered here, and the cost of a large one grows with its bytes."""
+"""The bytes of one connection that begin in one event loop iteration. One read may bring thousands of small
+requests that are answered here, and the cost of a large request grows with its size."""
 
 COSTLY_S: Final = 0.002
-"""No rest follows work that took less: as long as a hundred small requests take."""
+"""No rest follows shorter work. A hundred small requests take as long."""
 
 REST_PER_WORK: Final = 3.0
-"""The length of a rest, as a multiple of the turn before it: large requests get a quarter of the event loop,
-and a small one is worked on within one rest, even if its answer comes from upstream."""
+"""The length of a rest, as a multiple of the preceding turn. Large requests get a quarter of the event loop,
+and a small one is handled within one rest, even if its answer comes from upstream."""
 
 REST_MAX_S: Final = 1.0
-"""The longest rest: ten times the costliest request. A process that was stopped during a turn did not work
+"""The longest rest: ten times the costliest request. A process that was suspended during a turn did not work
 all that time."""
 
 COSTLY_FOR_S: Final = 60.0
 """How long a principal's Produce waits for turns after a costly request."""
 
 COSTLY_MAX: Final = 10_000
-"""Principals remembered as costly; beyond that the one that was costly longest ago is forgotten."""
+"""The maximum number of principals remembered as costly; beyond it the oldest entry is dropped."""
 
 API_VERSIONS: Final = ApiKey.API_VERSIONS.to_bytes(2, "big")
 PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
@@ -58,8 +59,10 @@ PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 
 
 class LargeTurns:
-    """The queue. Only the event loop may call it; `now_s` is a clock that advances within one of its turns.
-    `call_later` schedules a callback after a number of seconds, in another turn of the loop.
+    """The queue. Only the event loop may call it.
+
+    `now_s` is a clock that advances within one event loop iteration. `call_later` schedules a callback after
+    a number of seconds, in another iteration.
     """
 
     def __init__(
@@ -70,19 +73,21 @@ class LargeTurns:
         self._now_s: Final = now_s
         self._call_later: Final = call_later or on_the_loop
         self._waiting: Final[FairQueue[Hashable, QueuePlace]] = FairQueue()
-        # an OrderedDict: to find the first key of a dict takes longer the more keys before it were removed
+        # an OrderedDict: finding the first key of a dict takes longer the more keys before it were removed
         self._costly: Final[OrderedDict[Hashable, float]] = OrderedDict()
-        """Until when an owner counts as costly."""
+        """The time until which an owner counts as costly."""
         self._amid: Final[OrderedDict[QueuePlace, Callable[[], object]]] = OrderedDict()
-        """The places that wait to go on with a request: before others, so that few are open at once."""
+        """The places of requests that have begun and wait to continue. They precede others, so that few are
+        open at once."""
         self._granted: QueuePlace | None = None
         self._rest_ends_s = 0.0
         self._is_armed = False
 
     def place(self, owner: Hashable) -> "QueuePlace":
-        """Return the place of one connection; `owner` has its turns.
+        """Return the place of one connection; `owner` takes the turns.
 
-        That is its principal, or the network of a client without a name: all of these are one principal.
+        The owner is the principal of the client, or the network of an unauthenticated client, because all
+        unauthenticated clients share one principal.
         """
         return QueuePlace(self, owner)
 
@@ -95,10 +100,10 @@ class LargeTurns:
     def has_come(
         self, place: "QueuePlace", go_on: Callable[[], None], *, amid: bool, goes_first: bool = False
     ) -> bool:
-        """Return whether the turn has come; if not, queue the place: `go_on` is called when it may have.
+        """Return whether it is this place's turn; if not, queue it and call `go_on` when it may be.
 
-        `amid`: a request was begun already; it always yields for one turn of the loop. `goes_first`: it had
-        a turn, and nothing else was waited for since.
+        `amid`: the request has begun; it always yields for one event loop iteration. `goes_first`: the
+        request had a turn and has not waited for anything else since.
         """
         if place is self._granted:
             self._granted = None
@@ -115,8 +120,8 @@ class LargeTurns:
     def worked(self, owner: Hashable, took_s: float, *, is_large: bool = True) -> None:
         """Rest after `took_s` of work on a large request, or on a small one with a large answer.
 
-        Whoever waits already has a turn at the end of an earlier rest. Work that needed no turn, such as to
-        pass a Fetch's answer on, does not put that off: it may come all the time.
+        A place that waits already has a turn at the end of an earlier rest. Work without a turn, such as
+        passing on the answer to a Fetch, does not delay that turn, because such work may arrive continuously.
         """
         if took_s < COSTLY_S:
             return
@@ -132,18 +137,18 @@ class LargeTurns:
             self._costly.popitem(last=False)
 
     def leave(self, place: "QueuePlace") -> None:
-        """Remove a place; nobody waits for it."""
+        """Remove a place that no longer waits."""
         self._amid.pop(place, None)
         self._waiting.remove(place.owner, place)
 
     def _arm(self) -> None:
-        """Schedule the next turn, in another turn of the event loop."""
+        """Schedule the next turn, in another event loop iteration."""
         if not self._is_armed and (self._amid or self._waiting):
             self._is_armed = True
             self._call_later(max(0.0, self._rest_ends_s - self._now_s()), self._grant)
 
     def _grant(self) -> None:
-        """Give the turn to the next place; one that cannot use it now waits again, behind all others."""
+        """Give the turn to the next place; a place that cannot use it now waits again, behind all others."""
         self._is_armed = False
         try:
             if self._now_s() >= self._rest_ends_s:
@@ -162,7 +167,7 @@ class LargeTurns:
 
 
 def on_the_loop(delay_s: float, callback: Callable[[], None]) -> object:
-    """Schedule a callback after a number of seconds, in another turn of the running loop."""
+    """Schedule a callback after a number of seconds, in another iteration of the running event loop."""
     return asyncio.get_running_loop().call_later(delay_s, callback)
 
 
@@ -180,26 +185,26 @@ class QueuePlace:
         return self._turns.must_wait(self.owner, frame)
 
     def may_begin(self, go_on: Callable[[], None]) -> bool:
-        """Return whether the turn of a large request has come; if not, `go_on` is called when it may have."""
+        """Return whether a large request may begin; if not, call `go_on` when it may."""
         return self._turns.has_come(self, go_on, amid=False)
 
     def may_go_on(self, go_on: Callable[[], None], *, goes_first: bool) -> bool:
-        """Return whether the turn of a request that was begun has come; if not, `go_on` is called then.
+        """Return whether a request that has begun may continue; if not, call `go_on` when it may.
 
-        `goes_first`: it is large, had a turn, and waited for nothing else since.
+        `goes_first`: it is large, had a turn, and has not waited for anything else since.
         """
         return self._turns.has_come(self, go_on, amid=True, goes_first=goes_first)
 
     def work(self, work: Callable[..., object], *arguments: Any, is_large: bool) -> None:
-        """Do work on a large request, or on one that may cost as much, and rest afterwards."""
+        """Work on a large request, or on one that may cost as much, and rest afterwards."""
         begun_s = time.perf_counter()
         work(*arguments)
         self.worked(time.perf_counter() - begun_s, is_large=is_large)
 
     def worked(self, took_s: float, *, is_large: bool = True) -> None:
-        """Report how long the request was worked on."""
+        """Report how long the work on the request took."""
         self._turns.worked(self.owner, took_s, is_large=is_large)
 
     def leave(self) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         self._turns.leave(self)

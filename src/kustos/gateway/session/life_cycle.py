@@ -21,7 +21,7 @@ class SlotState(Symbol):
 
 @unique
 class SlotEvent(Symbol):
-    """What changes the state of a client's request."""
+    """The events that change the state of a client's request."""
 
     YIELDS = "the handler yields"
     NEEDS_WORK = "the handler needs work that takes time"

@@ -1,4 +1,4 @@
-"""Reads the outcome of a login from the SASL machine's effects, before they take effect."""
+"""Derives the outcome of a login from the SASL machine's effects, before they take effect."""
 
 from typing import Final, NamedTuple, Protocol
 
@@ -11,7 +11,7 @@ LOG_IS_FULL: Final = "the audit log is full, so nobody is admitted"
 
 
 class Refused(Protocol):
-    """Something with the reason of a failure."""
+    """A failure with a reason."""
 
     @property
     def reason(self) -> str:
@@ -19,7 +19,7 @@ class Refused(Protocol):
 
 
 class Login(NamedTuple):
-    """How a login ended: with a `principal`, or with the reason of its `failure`."""
+    """The outcome of a login: a `principal`, or the reason of its `failure`."""
 
     listener_name: str
     security_protocol: str
@@ -31,7 +31,7 @@ class Login(NamedTuple):
     failure: str | None = None
 
     def event(self, time_ms: int) -> SecurityEvent:
-        """Return it as an event of this time."""
+        """Return the login as an event at this time."""
         failed = self.failure is not None
         types = SecurityEventType
         return SecurityEvent(
@@ -71,13 +71,13 @@ def live_login(
 _FAILURES: Final = (ProofRefused, Fail, Close)
 
 CERTIFICATE_LOGIN: Final = "SSL"
-"""The label of a login by a certificate, among those of SASL mechanisms."""
+"""The label of a login by certificate, next to the names of SASL mechanisms."""
 
 
 def certificate_login(
     listener_name: str, security_protocol: str, host: str, outcome: KafkaPrincipal | Refused
 ) -> Login:
-    """Return the login by a certificate: of a principal, or refused."""
+    """Return the login by certificate: a principal, or a refusal."""
     return Login(
         listener_name=listener_name,
         security_protocol=security_protocol,
@@ -106,7 +106,7 @@ def login_among(
             principal, is_reauthentication = effect.principal, effect.is_reauthentication
         elif isinstance(effect, _FAILURES):
             if isinstance(effect, Fail) and effect.was_announced:
-                # it has ended before
+                # the login has ended before
                 return None
             failure = effect.reason
         else:

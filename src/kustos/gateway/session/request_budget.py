@@ -1,26 +1,26 @@
 """Limits the bytes of requests that a process holds before it begins them.
 
-Theory of operation. A frame that arrives in one read costs nothing here. The bytes of other frames are
-counted, beyond a floor for each connection. Once the budget is used up, the frames of a principal may grow as
-long as it holds no more than its part; the part is smaller the more principals hold bytes. So no principal
-waits for another one that holds more. Any other frame waits: its socket is not read, so that its client waits
-(backpressure). Two frames that wait for each other's room would wait forever, so one frame at a time may grow
-beyond the limit: it has the turn.
+Theory of operation. A frame that arrives in one read costs nothing here. The bytes of other frames count,
+beyond a floor per connection. Once the budget is used up, the frames of a principal may grow while the
+principal holds no more than its part; the part is smaller the more principals hold bytes. A principal
+therefore never waits for another one that holds more. Any other frame waits: the gateway does not read its
+socket, so its client waits (backpressure). Two frames that wait for each other's memory would wait forever,
+so one frame at a time may grow beyond the limit: the frame with the turn.
 
-Principals take turns, and so do the frames of one principal, so that more connections do not shorten the
-wait. A turn ends when the frame is whole, when it makes no progress, or after `TURN_S`: a principal waits one
-second for each other one, however slowly these send. The frame goes on at its principal's next turn. A
-principal whose part is taken by whole requests, which wait for answers, gets no turn until some have begun,
-because no time limit ends such requests.
+Principals take turns, and so do the frames of one principal, so more connections do not shorten the wait. A
+turn ends when the frame is whole, when it makes no progress, or after `TURN_S`: a principal waits one second
+for each other one, however slowly they send. The frame continues at its principal's next turn. A principal
+may hold its whole part in complete requests that wait for answers. It gets no turn until some of them have
+begun, because no time limit ends such requests.
 
 A frame must become whole soon while others wait; otherwise a client could hold the whole budget with frames
-that never end. After `FINISH_S` its connection ends. The frames of unauthenticated clients do not wait. These
-clients share a part of the budget, and one that needs more than is left of it ends, so they never delay
-authenticated clients.
+that never end. The gateway closes its connection after `FINISH_S`. The frames of unauthenticated clients do
+not wait. These clients share a part of the budget. The gateway closes the connection of one that needs more
+than is left of it, so they never delay authenticated clients.
 
-The size of a read is not known before it. So once the budget is used up, reads are small, except those of a
-frame that may grow. The process may exceed the limit by the floor and a small read for each connection, by
-one large read, and for each principal by its part and one frame.
+The size of a read is not known in advance. Once the budget is used up, reads are therefore small, except for
+a frame that may grow. The process may exceed the limit by the floor and a small read per connection, by one
+large read, and by one part and one frame per principal.
 """
 
 import time
@@ -33,12 +33,12 @@ from kustos.gateway.session.fair_queue import FairQueue
 from kustos.gateway.session.large_turns import on_the_loop
 
 REQUESTS_MAX_BYTES: Final = 256 * 2**20
-"""The default limit: room for two of the largest requests (`socket.request.max.bytes`) and for many usual
-ones, which have a megabyte at most (a producer's `max.request.size`)."""
+"""The default limit: enough for two of the largest requests (`socket.request.max.bytes`) and for many usual
+ones, which have at most a megabyte (a producer's `max.request.size`)."""
 
 FLOOR_BYTES: Final = 16 * 2**10
-"""The bytes of a connection that do not count, so that no login and no usual request ever waits or ends here:
-tokens of OAUTHBEARER and most tokens of Kerberos are smaller."""
+"""The bytes of a connection that do not count, so that no login and no usual request ever waits or ends here.
+OAUTHBEARER tokens and most Kerberos tokens are smaller."""
 
 UNAUTHENTICATED_PART: Final = 4
 """Unauthenticated clients share a fourth of the budget: a login takes less than 64 KiB, the largest Kerberos
@@ -49,43 +49,43 @@ OWNERS_PART: Final = 4
 must use up their parts before any frame waits."""
 
 TURN_S: Final = 1.0
-"""How long a frame may grow beyond its principal's part before the next turn: in that time 100 MiB arrive at
-a gigabit per second, the largest request (`socket.request.max.bytes`)."""
+"""How long a frame may grow beyond its principal's part before the next turn. In this time, 100 MiB arrive at
+a gigabit per second, the size of the largest request (`socket.request.max.bytes`)."""
 
 PROGRESS_S: Final = 0.25
-"""How often turns are checked: longer than a round trip to another continent, so that a client whose socket
-is read again has had the time to send."""
+"""How often turns are checked. The interval is longer than a round trip to another continent, so a client
+whose socket is read again has had the time to send."""
 
 PROGRESS_BYTES: Final = 16 * 2**10
-"""How much of the frame with the turn must arrive in that time, or the turn ends: half a megabit per second.
-A slower client does not finish a megabyte in `FINISH_S`."""
+"""How much of the frame with the turn must arrive in that time; otherwise the turn ends: half a megabit per
+second. A slower client does not finish a megabyte in `FINISH_S`."""
 
 FINISH_S: Final = 10.0
-"""How long a frame may be read while others wait until it is whole: time for 100 MiB at a tenth of a gigabit
-per second. Time in which it waits itself does not count."""
+"""How long the gateway reads a frame until it is whole while others wait: time for 100 MiB at a tenth of a
+gigabit per second. Time during which the frame itself waits does not count."""
 
 READ_BYTES: Final = 256 * 2**10
-"""The size of a read at most, as of asyncio's own buffers."""
+"""The maximum size of a read, as in asyncio's own buffers."""
 
 SCARCE_READ_BYTES: Final = 2**10
-"""The size of a read beyond the floor of a connection whose frame has to wait: only a read shows that the
+"""The size of a read beyond the floor, for a connection whose frame has to wait: only a read shows that the
 client sends more."""
 
 
 class RequestOwner:
-    """What one principal holds, on all its connections."""
+    """The bytes that one principal holds on all its connections."""
 
     __slots__ = ("__weakref__", "held_bytes", "parked_bytes")
 
     def __init__(self) -> None:
         self.held_bytes = 0
         self.parked_bytes = 0
-        """The part of `held_bytes` in whole requests: they wait for kustos, so no time limit ends them."""
+        """The part of `held_bytes` in whole requests. They wait for kustos, so no time limit ends them."""
 
 
 @dataclass(slots=True)
 class Turn:
-    """The turn of a frame, and its progress."""
+    """The turn of a frame and its progress."""
 
     share: "RequestShare"
     owner: RequestOwner
@@ -119,11 +119,11 @@ class RequestBudget:
         self.unauthenticated_bytes = 0
         """The part of `used_bytes` that unauthenticated clients hold."""
         self.active_owners = 0
-        """How many owners hold any of `used_bytes`."""
+        """The number of owners that hold any of `used_bytes`."""
         self.ended = 0
-        """Connections ended because their frame did not finish while others waited."""
+        """The number of connections closed because their frame did not finish while others waited."""
         self.read_buffer: Final = memoryview(bytearray(READ_BYTES))
-        """The memory for every read of every connection; its reader copies from it at once."""
+        """The memory for every read of every connection; the reader copies from it at once."""
         self._now_s: Final = now_s
         self._call_later: Final = call_later
         self._growing: Final[dict[RequestShare, float]] = {}
@@ -138,14 +138,14 @@ class RequestBudget:
 
     @property
     def waiting(self) -> int:
-        """How many frames wait."""
+        """The number of frames that wait."""
         return len(self._waiting)
 
     def share(self, go_on: Callable[[], object], end: Callable[[], object]) -> "RequestShare":
         """Return the share of a new connection.
 
-        `go_on` is called when its `waits` changes, so that it reads or no longer reads; `end` when it must
-        end.
+        The share calls `go_on` when its `waits` changes, so that the connection starts or stops reading. It
+        calls `end` when the connection must end.
         """
         return RequestShare(self, go_on, end)
 
@@ -154,7 +154,7 @@ class RequestBudget:
         return self._owners.setdefault(key, RequestOwner())
 
     def count(self, change_bytes: int, *, is_unauthenticated: bool) -> None:
-        """Count bytes that are held from now on, or no longer if negative."""
+        """Count bytes that are held from now on; a negative number releases bytes."""
         self.used_bytes += change_bytes
         if is_unauthenticated:
             self.unauthenticated_bytes += change_bytes
@@ -166,7 +166,7 @@ class RequestBudget:
 
     @property
     def part_bytes(self) -> int:
-        """How much an owner may hold, however much others hold."""
+        """The bytes that an owner may hold, however much others hold."""
         return self.max_bytes // max(self.active_owners, OWNERS_PART)
 
     @property
@@ -189,7 +189,7 @@ class RequestBudget:
         self.serve()
 
     def leave(self, share: "RequestShare", owner: RequestOwner) -> None:
-        """Forget a frame that is whole or gone; the next one of its owner may have room now."""
+        """Forget a frame that is whole or gone; the next frame of its owner may fit now."""
         self._growing.pop(share, None)
         share.read_s = 0.0
         if share.waits:
@@ -201,11 +201,11 @@ class RequestBudget:
             self._let_go_on(self._waiting.first_of(owner), owner)
 
     def unpark(self, owner: RequestOwner) -> None:
-        """Let an owner have turns again, as fewer of its whole requests wait."""
+        """Let an owner have turns again, because fewer of its whole requests wait."""
         self._waiting.release(owner)
 
     def serve(self) -> None:
-        """Let the frames go on for which there is room; without room, let one go on."""
+        """Resume the frames that fit; if none fits, resume one frame."""
         while self._waiting and (self.used_bytes <= self.max_bytes or self._turn is None):
             found = self._next()
             if found is None:
@@ -217,10 +217,10 @@ class RequestBudget:
             self._let_go_on(share, owner)
 
     def _next(self) -> "tuple[RequestOwner, RequestShare] | None":
-        """Return the next frame that may go on; None if there is no room, and no owner may exceed the limit.
+        """Return the next frame that may continue; None if none fits and no owner may exceed the limit.
 
-        Owners that are skipped hold their whole parts. They are held back until they hold less (`unpark`), or
-        until the next check, as their parts may have grown.
+        Owners that hold their whole parts are skipped. The queue holds them back until they hold less
+        (`unpark`), or until the next check, because their parts may have grown.
         """
         if self.used_bytes <= self.max_bytes:
             return self._waiting.first_of_all
@@ -230,7 +230,7 @@ class RequestBudget:
         return found
 
     def _waited_s(self) -> float:
-        """Return for how many seconds so far any frame waited: a frame is slow only while others wait."""
+        """Return for how many seconds any frame has waited: a frame is slow only while others wait."""
         since_s = self._now_s() - self._waiting_since_s if self._waiting else 0.0
         return self._waited_before_s + since_s
 
@@ -264,7 +264,7 @@ class RequestBudget:
             self._call_later(PROGRESS_S, self._check)
 
     def _check(self) -> None:
-        """End slow frames and turns that are over, and let frames go on that have room by now."""
+        """End slow frames and turns that are over, and resume frames that fit by now."""
         self._is_armed = False
         try:
             self._waiting.release_all()
@@ -278,7 +278,7 @@ class RequestBudget:
             self._arm()
 
     def _end_slow(self) -> None:
-        """End the connections whose frames are late, if a frame waits that could go on."""
+        """Close the connections whose frames are late, if a frame waits that could continue."""
         if self._next() is not None:
             limit_s = self._waited_s() - FINISH_S
             for share in [share for share, since_s in self._growing.items() if since_s <= limit_s]:
@@ -295,15 +295,15 @@ class RequestBudget:
         share, owner = turn.share, turn.owner
         self._turn = None
         self._wait(share, owner)
-        # it stays before the other frames of its owner, even without progress: only one frame of an owner
-        # may be partly held beyond the limit
+        # the frame stays before the other frames of its owner, even without progress: only one frame of an
+        # owner may be partly held beyond the limit
         self._waiting.add_first(owner, share, share.go_on)
         self.serve()
         share.go_on()
 
 
 class RequestShare:
-    """The bytes held of one connection's requests."""
+    """The bytes held for the requests of one connection."""
 
     __slots__ = (
         "_budget",
@@ -322,7 +322,7 @@ class RequestShare:
         self._budget: Final = budget
         self._key: Hashable | None = None
         self._owner: RequestOwner | None = None
-        """The owner with the key, known from the first byte that counts: few connections hold so much."""
+        """The owner with the key, looked up at the first byte that counts: few connections hold that much."""
         self._parked_bytes = 0
         self.go_on = go_on
         self.end = end
@@ -330,14 +330,14 @@ class RequestShare:
         self.counted_bytes = 0
         """The part of `held_bytes` that counts against the limits: nothing up to the floor."""
         self.read_s = 0.0
-        """How long its unfinished frame was read before it waited, while others waited."""
+        """How long the unfinished frame was read before it waited, while others waited."""
         self.waits = False
         """Whether the connection must not be read."""
 
     def scarce_buffer(self) -> memoryview:
         """Return the memory for the next read once the budget is used up.
 
-        It is small, unless the frame of this connection may go on.
+        It is small, unless the frame of this connection may continue.
         """
         budget = self._budget
         buffer = budget.read_buffer
@@ -352,16 +352,16 @@ class RequestShare:
         return buffer[: max(part_bytes, FLOOR_BYTES - self.held_bytes, SCARCE_READ_BYTES)]
 
     def belong_to(self, key: Hashable | None) -> None:
-        """Hold nothing, and from now on for the owner with this key; None: for an unauthenticated client."""
+        """Hold nothing, and belong to the owner with this key; None: an unauthenticated client."""
         self.hold(0)
         self._key, self._owner = key, None
 
     def hold(self, size_bytes: int, *, is_unfinished: bool = False, has_finished: bool = False) -> bool:
-        """Hold so many bytes in place of those before.
+        """Replace the number of bytes held.
 
-        Return False if the client is unauthenticated and gets no more room. `is_unfinished`: the client has
-        to send more before bytes can be given back. `has_finished`: a frame became whole since the last call,
-        so that an unfinished one has just begun.
+        Return False if the client is unauthenticated and the unauthenticated part is used up.
+        `is_unfinished`: the client has to send more before bytes can be released. `has_finished`: a frame
+        became whole since the last call, so an unfinished one has just begun.
         """
         counted_bytes = size_bytes if size_bytes > FLOOR_BYTES else 0
         if not (counted_bytes or self.counted_bytes):
@@ -400,11 +400,12 @@ class RequestShare:
         return self._owner
 
     def close(self) -> None:
-        """Give everything back; nothing is held from now on."""
+        """Release everything; nothing is held from now on."""
         self.hold(0)
-        # they refer to the connection, which refers to this share: free both now, without garbage collection
+        # the callbacks refer to the connection, which refers to this share: free both now, without garbage
+        # collection
         self.go_on = self.end = _do_nothing
 
 
 def _do_nothing() -> None:
-    """Stand for the callbacks of a connection that has ended."""
+    """Replace the callbacks of a connection that has ended."""
