@@ -1,4 +1,4 @@
-"""The way to the brokers: a link for each client connection, requests in flight, and addresses."""
+"""Connections to the brokers: a link for each client connection, requests in flight, and addresses."""
 
 from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError

@@ -1,4 +1,4 @@
-"""Addresses: of brokers, as clients find them here, and of clients, as Java writes them."""
+"""Addresses: of brokers, as advertised to clients, and of clients, in Java's notation."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 HOSTS_KNOWN_MAX: Final = 4_096
-"""Addresses whose text is kept, some 200 bytes each: clients come back."""
+"""The maximum number of addresses whose text is cached, some 200 bytes each: clients reconnect."""
 
 
 class NoPortForBrokerError(Exception):
@@ -49,8 +49,9 @@ class BrokerPorts:
 def java_host_address(peer: Any) -> str:
     """Return the text that `InetAddress.getHostAddress()` gives for a socket's peer.
 
-    IPv6 is written in full without leading zeros (`0:0:0:0:0:0:0:1`), a mapped IPv4 address as IPv4,
-    the zone of a link-local one as its number after `%`. Hosts of ACLs are compared with this text.
+    An IPv6 address has no leading zeros and no abbreviation (`0:0:0:0:0:0:0:1`). A mapped IPv4 address is
+    written as IPv4. The zone of a link-local address is its number after `%`. Hosts of ACLs are compared with
+    this text.
     """
     return _java_text(str(peer[0]), peer[3] if len(peer) > 3 else 0)
 
@@ -72,13 +73,15 @@ def java_host_of(address: bytes) -> str:
 
 
 NETWORK_GROUPS: Final = 4
-"""The groups of an IPv6 address that name its network: a host picks the rest as it likes (RFC 8981)."""
+"""The number of groups of an IPv6 address that identify its network; a host chooses the others itself (RFC
+8981)."""
 
 
 def network_of(host: str) -> str:
-    """Return the network that limits by address count, of a host as `java_host_address` writes it.
+    """Return the network of a host for limits that count addresses; `host` as `java_host_address` writes it.
 
-    It is an IPv4 address itself, and the /64 of an IPv6 address: whoever has one address there has all.
+    The network is an IPv4 address itself, or the /64 of an IPv6 address, because a host with one address of a
+    /64 can use all of them.
     """
     return ":".join(host.split(":")[:NETWORK_GROUPS]) if ":" in host else host
 
@@ -88,7 +91,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class AddressRanges:
-    """Addresses and networks of the settings."""
+    """Addresses and networks from the settings."""
 
     networks: tuple[Network, ...] = ()
 
@@ -96,7 +99,7 @@ class AddressRanges:
         return ",".join(map(str, self.networks))
 
     def holds(self, host: str) -> bool:
-        """Return whether a host is among them; `host` as `java_host_address` writes it."""
+        """Return whether the ranges contain a host, in the notation of `java_host_address`."""
         if not self.networks:
             return False
         address = ipaddress.ip_address(host.partition("%")[0])

@@ -1,8 +1,9 @@
-"""The names of all topics upstream, learnt page by page and kept for some seconds, for all clients alike.
+"""The names of all topics upstream, queried page by page and cached for some seconds, for all clients.
 
-Members of consumer groups that subscribe by regular expression heartbeat every few seconds, and few topics
-come and go. So the names are learnt again only while they are needed, not more often than Kafka's
-coordinator resolves expressions again, and beside the heartbeats: these get the names as they were.
+Members of consumer groups that subscribe by regular expression send heartbeats every few seconds, and the
+list of topics changes rarely. The names are therefore queried again only while they are in use, and not more
+often than Kafka's coordinator resolves expressions again. Heartbeats do not wait for the query; they get the
+cached names.
 """
 
 import asyncio
@@ -14,24 +15,25 @@ import structlog
 from kustos.protocol import ClusterTopics
 
 REFRESH_S: Final = 10.0
-"""After how long names in use are learnt again. Kafka's coordinator has the same minimum between two
+"""The age at which names in use are queried again. Kafka's coordinator has the same minimum between two
 resolutions of a group's expressions (4.3.1)."""
 
 STALE_S: Final = 60.0
-"""Names as old as this are no answer any more: upstream was not reached, and a client is to notice."""
+"""The age at which names are no longer an answer: upstream was not reached, and the client must notice."""
 
 PARTITIONS_PER_PAGE: Final = 1_000
-"""A page describes the partitions of its topics too, which cannot be left out; so many are read in a turn of
-the event loop."""
+"""The size of a page. A page also describes the partitions of its topics, which cannot be left out, and one
+event loop iteration parses them."""
 
 PAGES_MAX: Final = 1_000
-"""Of one cluster: a million partitions. An answer that always has a next page must end."""
+"""The maximum number of pages of one cluster: a million partitions. It ends an answer that always has a next
+page."""
 
 Cursor = tuple[str, int]
-"""A topic and a partition, where the next page begins."""
+"""The topic and the partition where the next page begins."""
 
 QueryPage = Callable[[Cursor | None], Awaitable[tuple[list[str], Cursor | None]]]
-"""Where a page begins → its topics, and where the next page does; raises `UpstreamUnavailableError`."""
+"""Start of a page → its topics and the start of the next page; raises `UpstreamUnavailableError`."""
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -50,7 +52,7 @@ class AllTopicNames:
         self._learning: asyncio.Task[ClusterTopics] | None = None
 
     def known(self) -> ClusterTopics | None:
-        """Return the names, None if upstream must be queried first; learn them again if they are old."""
+        """Return the names, None if upstream must be queried first; refresh them if they are old."""
         if self._learnt_s is None:
             return None
         age_s = asyncio.get_running_loop().time() - self._learnt_s
@@ -61,8 +63,8 @@ class AllTopicNames:
         return self._topics
 
     async def learn(self) -> ClusterTopics:
-        """Return the names once they are learnt; raise `UpstreamUnavailableError`, `EndlessListError`."""
-        # others wait for the same: one that goes must not end it
+        """Return the names after a query; raise `UpstreamUnavailableError` or `EndlessListError`."""
+        # other callers wait for the same query: a caller that is cancelled must not end it
         return await asyncio.shield(self._begin())
 
     def _begin(self) -> asyncio.Task[ClusterTopics]:
@@ -74,7 +76,7 @@ class AllTopicNames:
     def _ended(self, task: asyncio.Task[ClusterTopics]) -> None:
         self._learning = None
         if not task.cancelled() and task.exception() is not None:
-            # whoever waits raises it; nobody may
+            # callers that wait raise the error, but there may be no caller
             LOG.warning("the topics upstream cannot be listed", reason=str(task.exception()))
 
     async def _learn(self) -> ClusterTopics:

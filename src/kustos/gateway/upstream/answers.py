@@ -1,4 +1,4 @@
-"""Reads a broker's answers: whole frames, and the parts of a large one for the stream that passes it on."""
+"""Splits a broker's stream into answers: whole frames, and the parts of a large one for its stream."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -7,14 +7,15 @@ from typing import Final, Protocol
 from kustos.wire import FrameReader
 
 STREAM_HEAD_BYTES: Final = 9
-"""What must be there of an answer that is streamed: length, correlation id, number of tagged fields."""
+"""The minimum number of bytes before an answer is streamed: length, correlation id, number of tagged
+fields."""
 
 
 class AnswerStream(Protocol):
-    """Passes an answer on while it arrives."""
+    """Passes on an answer while it arrives."""
 
     def begin(self, size_bytes: int, head: bytes) -> bool:
-        """Take the first bytes of a frame of this size, the length not among them; False: gather it.
+        """Take the first bytes of a frame of this size, without the length; return False to buffer the frame.
 
         Raise `MalformedMessageError`.
         """
@@ -24,7 +25,7 @@ class AnswerStream(Protocol):
 
 
 class AnswerPart(Enum):
-    """What becomes of an answer that is not there as a whole."""
+    """The handling of an answer that has not arrived as a whole."""
 
     NONE = "no part of an answer is there"
     BEGUN = "it is not known yet whether it is streamed"
@@ -33,9 +34,10 @@ class AnswerPart(Enum):
 
 
 class AnswerReader:
-    """Cuts a stream of bytes into answers of at most `limit` bytes; no IO.
+    """Splits a stream of bytes into answers of at most `limit` bytes; no IO.
 
-    `part` tells of the answer that is not there as a whole. Where it is `BEGUN` after `feed`, call `offer`.
+    `part` is the state of the answer that has not arrived as a whole. Call `offer` if it is `BEGUN` after
+    `feed`.
     """
 
     __slots__ = ("_frames", "_left_bytes", "_limit", "_stream", "part")
@@ -46,15 +48,15 @@ class AnswerReader:
         self._frames: Final = FrameReader(limit)
         self._stream: AnswerStream | None = None
         self._left_bytes = 0
-        """How many bytes of the streamed answer have not come yet."""
+        """The number of bytes of the streamed answer that have not arrived."""
 
     def feed(self, data: bytes) -> Sequence[bytes | None]:
-        """Return the answers that these bytes complete, without lengths; None for one that was streamed.
+        """Return the answers that these bytes complete, without lengths; None for a streamed one.
 
         Raise `MalformedMessageError`.
         """
         if self.part is AnswerPart.NONE and len(data) - 4 == int.from_bytes(data[:4], "big") <= self._limit:
-            # nearly every read brings one whole answer
+            # nearly every read returns one whole answer
             return (data[4:],)
         if self.part is AnswerPart.STREAMED:
             part, data = data[: self._left_bytes], data[self._left_bytes :]
@@ -73,9 +75,9 @@ class AnswerReader:
         return frames
 
     def offer(self, stream_of: Callable[[bytes], AnswerStream | None]) -> None:
-        """Pass the answer on that has begun, if `stream_of` its first bytes returns a stream that takes it.
+        """Stream the answer that has begun, if `stream_of` returns a stream for its first bytes.
 
-        Do nothing if there are too few bytes. Raise `MalformedMessageError`.
+        Do nothing if too few bytes have arrived. Raise `MalformedMessageError`.
         """
         if self._frames.begun_bytes < STREAM_HEAD_BYTES:
             return
@@ -88,7 +90,7 @@ class AnswerReader:
         self.part, self._left_bytes = AnswerPart.STREAMED, size_bytes - len(head)
 
     def drop_stream(self) -> None:
-        """Pass nothing more on; the answer that is streamed is read to its end all the same."""
+        """Pass on nothing more; the reader still reads the streamed answer to its end."""
         self._stream = None
 
     def take_rest(self) -> None:

@@ -1,9 +1,10 @@
-"""Sends the answers of one turn of the event loop by one system call, and resets a connection.
+"""Sends the answers of one event loop iteration with one system call, and resets connections.
 
-A producer has five requests in flight by default, and one read brings them all; so do their answers. A system
-call for each frame costs as much as guarding it, and wakes the other side each time. So the frames that one
-read leads to are gathered and sent at its end, in the same turn: no change of ACLs can come between. Frames
-to the broker are gathered by its link, which always ends them by `flush`.
+A producer has five requests in flight by default, and one read often returns all of them; the same is true
+for their answers. A system call for each frame costs as much as the gateway's own work on it, and wakes the
+peer each time. A burst therefore gathers the frames that one read causes and sends them at its end, in the
+same iteration: no change of ACLs can come between. The link gathers frames to the broker itself and always
+sends them with `flush`.
 """
 
 import asyncio
@@ -13,15 +14,15 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 BURST_MAX_BYTES: Final = 256 * 1024
-"""How much is gathered at most, as much as one read brings: more is sent at once, so that a socket that takes
-no more says so before the rest follows (`pause_writing`)."""
+"""The maximum number of bytes in a burst, as much as one read returns. Further bytes are sent at once, so
+that a socket whose buffer is full reports it before the rest follows (`pause_writing`)."""
 
 RESET_AT_ONCE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of zero: closing resets the connection and discards unsent data."""
 
 
 class Burst:
-    """Frames for one socket; `send` writes a list of them. Nothing is gathered until `begin`."""
+    """Frames for one socket; `send` writes a list of them. The burst gathers nothing until `begin`."""
 
     __slots__ = ("_frames", "_gathers", "_send", "_size_bytes")
 
@@ -32,11 +33,11 @@ class Burst:
         self._gathers = False
 
     def begin(self) -> None:
-        """Gather what comes, until `end`."""
+        """Gather frames until `end`."""
         self._gathers = True
 
     def add(self, frame: bytes) -> None:
-        """Take a frame: it is sent at the end of the burst, or now if there is none."""
+        """Add a frame: it is sent at the end of the burst, or now if no burst has begun."""
         if not self._gathers:
             self._send((frame,))
             return
@@ -46,29 +47,29 @@ class Burst:
             self.flush()
 
     def end(self) -> None:
-        """Send what was gathered; what comes from now on is sent at once."""
+        """Send the gathered frames; later frames are sent at once."""
         self._gathers = False
         self.flush()
 
     def flush(self) -> None:
-        """Send what was gathered."""
+        """Send the gathered frames."""
         if self._frames:
             frames, self._frames, self._size_bytes = self._frames, [], 0
             self._send(frames)
 
     def drop(self) -> None:
-        """Send nothing any more."""
+        """Send nothing from now on."""
         self._frames, self._size_bytes = [], 0
-        # it may belong to whoever holds this: free both now, not at a later garbage collection
+        # the callback may belong to the owner of this burst: free both now, not at a later garbage collection
         self._send = _send_nothing
 
 
 def _send_nothing(_frames: Sequence[bytes]) -> None:
-    """Stand for a socket that is gone."""
+    """Replace the callback of a closed socket."""
 
 
 def reset(transport: asyncio.Transport) -> None:
-    """Reset a connection: what was not sent is lost, and the other side learns that it ended."""
+    """Reset a connection: unsent bytes are lost, and the peer sees the end of the connection."""
     sock = transport.get_extra_info("socket")
     if sock is not None and not transport.is_closing():
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_AT_ONCE)

@@ -1,12 +1,13 @@
-"""What the gateway knows of the upstream cluster, and requests from it for itself.
+"""The gateway's view of the upstream cluster, and the gateway's own requests to it.
 
-One connection to any broker, reopened when it breaks, answers for all clients: the brokers and the names of
-topic ids. Only a broker itself knows its versions and whether it creates topics automatically: the gateway
-queries each one briefly, and learns its versions again from every link. Clients are offered the versions that
-all brokers share, so a cluster can be upgraded one broker at a time.
+One connection to any broker serves all clients: it returns the brokers and the names of topic ids. The
+gateway reopens it when it breaks. Only a broker itself knows its versions and whether it creates topics
+automatically. The gateway therefore queries each broker briefly, and updates the versions from every link.
+Clients are offered the versions that all brokers share, so a cluster can be upgraded one broker at a time.
 
-Brokers move: their addresses are learned again as soon as one is not reached, from those that are, and from
-the bootstrap servers once none is (KIP-899) or once upstream demands it (KIP-1102).
+Addresses of brokers change. The gateway queries them again as soon as it cannot reach a broker. It queries
+the brokers that it can reach, and the bootstrap servers if it can reach none (KIP-899) or if upstream
+requires it (KIP-1102).
 """
 
 import asyncio
@@ -37,23 +38,23 @@ NOT_THERE: Final = frozenset({3, 17})
 """Metadata's error codes for a topic that does not exist: unknown, or an invalid name."""
 
 LOOKS_AT_ONCE: Final = 16
-"""Brokers queried concurrently: each query costs upstream a login."""
+"""The maximum number of brokers queried concurrently: each query costs upstream a login."""
 
 REBOOTSTRAP_REQUIRED: Final = ErrorCode.rebootstrap_required.value
 
 RETRY_S: Final = 1.0
-"""How soon a node looks again for an upstream that is not up: it costs a refused connection."""
+"""How soon a node tries again while upstream is down: an attempt costs a refused connection."""
 
 LEARN_EVERY_S: Final = 1.0
-"""How often at most the brokers are learned again because a client's broker is not reached or not known: any
-client can cause it. It costs upstream one small request."""
+"""The minimum time between two queries for brokers because a client's broker cannot be reached or is unknown.
+Any client can cause such a query; it costs upstream one small request."""
 
 LEARN_WAIT_S: Final = 5.0
-"""How long a client waits for that, and how long the open connection has to answer before another is opened:
-upstream answers in milliseconds."""
+"""How long a client waits for that query, and how long the open connection may take to answer before another
+one is opened: upstream answers in milliseconds."""
 
 RETRIES_PER_LINE: Final = 30
-"""The log reports one of so many attempts."""
+"""The log reports one attempt in this number."""
 
 BROKER_CONFIG: Final = 4
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -80,7 +81,7 @@ Versions: TypeAlias = Mapping[int, tuple[int, int]]
 
 
 def common_to_all(brokers: Iterable[Versions]) -> dict[int, tuple[int, int]]:
-    """Return the versions that all brokers speak."""
+    """Return the versions that all brokers support."""
     common: dict[int, tuple[int, int]] | None = None
     for versions in brokers:
         if common is None:
@@ -96,7 +97,7 @@ def common_to_all(brokers: Iterable[Versions]) -> dict[int, tuple[int, int]]:
 
 
 def covers(offered: Versions, used: Versions) -> bool:
-    """Return whether everything in `used` is offered."""
+    """Return whether `offered` contains all versions in `used`."""
     return used is offered or all(
         key in offered and offered[key][0] <= low and high <= offered[key][1]
         for key, (low, high) in used.items()
@@ -106,7 +107,7 @@ def covers(offered: Versions, used: Versions) -> bool:
 class UpstreamUnavailableError(Exception):
     """No upstream broker answers; clients are disconnected, as by a broker that is down.
 
-    `may_come`: none was reachable, or one left amid an answer, so that waiting helps.
+    `may_come`: waiting helps, because no broker was reachable, or one closed the connection during an answer.
     """
 
     def __init__(self, text: str, *, may_come: bool = False) -> None:
@@ -115,21 +116,21 @@ class UpstreamUnavailableError(Exception):
 
 
 class UpstreamCluster:
-    """The upstream cluster as seen through one connection of the gateway's own."""
+    """The upstream cluster as seen through the gateway's own connection."""
 
     def __init__(self, bootstrap: Iterable[tuple[str, int]], connect: Connect) -> None:
         self.bootstrap: Final = tuple(bootstrap)
         self.connect: Final = connect
         self.brokers: dict[int, Broker] = {}
         self.versions: dict[int, tuple[int, int]] = {}
-        """What all brokers have in common."""
+        """The versions that all brokers support."""
         self.features: Message | None = None
         self.cluster_id: str | None = None
         self.auto_creates_topics = True
         self._on_brokers: Callable[[dict[int, Broker]], None] = lambda _: None
         self._versions_of: dict[int, Versions] = {}
         self._unreached: frozenset[Broker] = frozenset()
-        """Brokers to which the last connection failed, at these addresses."""
+        """The brokers, with these addresses, to which the last connection failed."""
         self._learning: asyncio.Task[None] | None = None
         self._learned_s = -math.inf
         self._connection: KafkaConnection | None = None
@@ -178,9 +179,9 @@ class UpstreamCluster:
             raise UpstreamUnavailableError(str(error), may_come=may_come) from error
 
     async def find(self) -> None:
-        """Learn the cluster; while none of its brokers is up, as after a power cut, wait and say so.
+        """Query the cluster; while all brokers are down, as after a power failure, wait and log it.
 
-        Raise `UpstreamUnavailableError` if one that is up does not let us in.
+        Raise `UpstreamUnavailableError` if a broker that is up rejects the gateway.
         """
         for attempt in count():
             try:
@@ -196,7 +197,7 @@ class UpstreamCluster:
                 return
 
     async def refresh(self) -> None:
-        """Learn the brokers, their versions and whether they create topics automatically."""
+        """Query the brokers, their versions and whether they create topics automatically."""
         answer = await self._query_brokers()
         brokers = _brokers_in(answer)
         self.cluster_id = answer.get("cluster_id")
@@ -207,12 +208,12 @@ class UpstreamCluster:
         seen = await asyncio.gather(*(self._look_at(broker, gate) for broker in brokers.values()))
         self._versions_of = {key: value for key, value in self._versions_of.items() if key in brokers}
         self._update_versions()
-        # one broker that creates topics, or that does not say, is enough
+        # one broker that creates topics, or that does not answer the question, is enough
         self.auto_creates_topics = any(seen) or not seen
         self._take(brokers)
 
     async def until_lost(self, timeout_s: float) -> None:
-        """Return after this time, or once the gateway's own connection to upstream is lost."""
+        """Return after this time, or when the gateway's own connection to upstream is lost."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 if self._connection is not None:
@@ -226,9 +227,9 @@ class UpstreamCluster:
             self._unreached = (self._unreached & frozenset(self.brokers.values())) | {broker}
 
     async def relearn(self, seen: Mapping[int, Broker]) -> bool:
-        """Learn the brokers again unless they differ from `seen` already; return whether they do now.
+        """Query the brokers again unless they differ from `seen` already; return whether they differ then.
 
-        It takes `LEARN_WAIT_S` at most.
+        The query takes at most `LEARN_WAIT_S`.
         """
         if self.brokers is seen:
             learning = self.begin_learning()
@@ -238,9 +239,9 @@ class UpstreamCluster:
         return self.brokers != seen
 
     def begin_learning(self) -> asyncio.Task[None] | None:
-        """Learn the brokers again, as a client's is not reached or not known; return None if they just were.
+        """Query the brokers again for a client; return None if the last query began too recently.
 
-        All callers share one task, and there is one in `LEARN_EVERY_S`.
+        All callers share one task, and one task at most begins in `LEARN_EVERY_S`.
         """
         loop = asyncio.get_running_loop()
         if self._learning is None and loop.time() - self._learned_s >= LEARN_EVERY_S:
@@ -255,14 +256,14 @@ class UpstreamCluster:
             async with asyncio.timeout(LEARN_WAIT_S):
                 answer = await self._query_brokers()
         except (UpstreamUnavailableError, TimeoutError):
-            # the open connection may lead to a broker that is gone without a word
+            # the open connection may lead to a broker that disappeared without closing it
             self._rebootstrap()
             try:
                 answer = await self._query_brokers()
             except UpstreamUnavailableError:
                 # the periodic refresh reports it; clients must not fill the log
                 return
-        # a broker that is not listed now may come back, and may still work on requests: the refresh drops it
+        # a broker that is not listed now may return, and may still work on requests: the refresh removes it
         self._take(self.brokers | _brokers_in(answer))
 
     def _learned(self, task: asyncio.Task[None]) -> None:
@@ -276,25 +277,25 @@ class UpstreamCluster:
             self._on_brokers(brokers)
 
     def _rebootstrap(self) -> None:
-        """Send the next request through a new connection; those in flight keep their time."""
+        """Send the next request over a new connection; requests in flight keep their time."""
         connection, self._connection = self._connection, None
         if connection is not None:
             delay_ms = connection.limits.request_timeout_ms if connection.in_flight else 0
             asyncio.get_running_loop().call_later(delay_ms / 1000, connection.close)
 
     async def _query_brokers(self) -> Message:
-        """Return a Metadata answer that names brokers; raise `UpstreamUnavailableError`."""
+        """Return a Metadata answer that lists brokers; raise `UpstreamUnavailableError`."""
         answer = await self.query(ApiKey.METADATA, topics=[], allow_auto_topic_creation=False)
         if answer.get("error_code", NONE) == REBOOTSTRAP_REQUIRED:
             self._rebootstrap()
             raise UpstreamUnavailableError("upstream requires to bootstrap again", may_come=True)
         if not answer.brokers:
-            # a broker that starts may not know any yet, itself included
+            # a broker that is starting may not know any broker yet, not even itself
             raise UpstreamUnavailableError("upstream names no broker", may_come=True)
         return answer
 
     def learn_versions(self, node_id: int, versions: Versions) -> None:
-        """Record the versions a broker speaks, as just seen on a connection to it."""
+        """Record the versions that a broker supports, as just seen on a connection to it."""
         if self._versions_of.get(node_id) != versions:
             self._versions_of[node_id] = dict(versions)
             self._update_versions()
@@ -306,9 +307,9 @@ class UpstreamCluster:
         self.versions = common_to_all(known)
 
     async def _look_at(self, broker: Broker, gate: asyncio.Semaphore) -> bool:
-        """Learn a broker's versions; return whether it may create topics automatically.
+        """Query a broker's versions; return whether it may create topics automatically.
 
-        A broker that is down keeps its last known versions: nobody can use it now.
+        A broker that is down keeps its last known versions: no client can use it now.
         """
         async with gate:
             try:
@@ -325,7 +326,7 @@ class UpstreamCluster:
                 connection.close()
 
     def known_names(self, topic_ids: Iterable[bytes]) -> dict[bytes, str] | None:
-        """Return the names of these ids, None if upstream must be queried."""
+        """Return the names of these ids; None if upstream must be queried."""
         return self.topic_ids.known(topic_ids)
 
     async def resolve_topic_ids(self, topic_ids: frozenset[bytes]) -> dict[bytes, str]:
@@ -339,7 +340,7 @@ class UpstreamCluster:
         return _named(answer)
 
     async def list_topics(self, names: frozenset[str] | None) -> dict[str, int]:
-        """Return the partition counts of these topics, without those that do not exist.
+        """Return the partition counts of these topics, except topics that do not exist.
 
         `names` None means all topics. Raise `UpstreamUnavailableError`.
         """
@@ -353,7 +354,7 @@ class UpstreamCluster:
         return {topic.name: len(topic.partitions) for topic in there if topic.name is not None}
 
     def known_topics(self) -> ClusterTopics | None:
-        """Return the names of all topics, None if upstream must be queried first."""
+        """Return the names of all topics; None if upstream must be queried first."""
         return self._all_topics.known()
 
     async def all_topics(self) -> ClusterTopics:
@@ -364,7 +365,7 @@ class UpstreamCluster:
             raise UpstreamUnavailableError(str(error)) from error
 
     async def _query_page(self, cursor: Cursor | None) -> tuple[list[str], Cursor | None]:
-        """Return the names of topics from the cursor on, and where the rest begins."""
+        """Return the names of topics from the cursor on, and the cursor of the next page."""
         place = None
         if cursor is not None:
             codec = request_codec(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0)

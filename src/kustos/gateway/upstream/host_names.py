@@ -1,9 +1,9 @@
-"""Host names of brokers: one port for all, where the `server_name` of a TLS client chooses its broker.
+"""Host names of brokers: one port for all, and the `server_name` of a TLS client selects its broker.
 
-The name comes from a stranger, before any login (RFC 6066, section 3). It is compared as a whole, without
-regard to case and to one dot at the end; what is not exactly a name of ours is refused, and never led to some
-broker. A node id has one spelling only, so a broker has one name. Names are ASCII: those of other scripts are
-written as their A-labels (`xn--...`, RFC 5890), on both sides.
+An unauthenticated client sends the name, before any login (RFC 6066, section 3). The listener compares the
+whole name, ignoring case and one dot at the end. It refuses every other name and never routes it to a broker.
+A node id has only one spelling, so a broker has one name. Names are ASCII: internationalized names are
+A-labels (`xn--...`, RFC 5890) on both sides.
 """
 
 import re
@@ -22,11 +22,11 @@ _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 class UnknownHostError(Exception):
-    """A TLS client names a host that is none of ours. The text is safe to log: nobody chose its bytes."""
+    """A TLS client sends an unknown host name. The text is safe to log: no client chose its bytes."""
 
 
 def is_host_name(text: str) -> bool:
-    """Return whether it is a name of two labels or more, in small letters, that is not an address.
+    """Return whether the text is a lower-case host name of two or more labels, and not an address.
 
     Java's clients send no `server_name` for a name of one label, or with other characters than letters,
     digits and hyphens (`sun.security.ssl.Utilities`).
@@ -41,7 +41,7 @@ def is_host_name(text: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Return whether it is an IP address; for that clients send no `server_name`."""
+    """Return whether the text is an IP address; clients send no `server_name` for an address."""
     with suppress(ValueError):
         ip_address(text)
         return True
@@ -71,7 +71,7 @@ class BrokerHostPattern:
         return f"{self.before}{node_id}{self.after}"
 
     def node_of(self, host: str) -> int | None:
-        """Return the node id in a name in small letters, None if it is no broker's name."""
+        """Return the node id in a lower-case name, None if the name is not a broker's."""
         ends = len(host) - len(self.after)
         if not (host.startswith(self.before) and host.endswith(self.after) and ends > len(self.before)):
             return None
@@ -88,7 +88,7 @@ class BrokerHostPattern:
 class BrokerHosts:
     """The names of one gateway listener; all of them lead to its one port.
 
-    `bootstrap_host` is a name as `is_host_name` takes it, or an IP address; the pattern does not give it.
+    `bootstrap_host` is a name that `is_host_name` accepts, or an IP address; the pattern does not match it.
     """
 
     bootstrap_host: str
@@ -103,8 +103,8 @@ class BrokerHosts:
     def broker_of(self, server_name: str | None) -> int | None:
         """Return the node id of the broker that a client names, None for the bootstrap name.
 
-        `server_name` None: the client sent none. That is the bootstrap name only where that is an IP address,
-        for which clients must not send one. Raise `UnknownHostError`.
+        `server_name` None: the client sent none. It means the bootstrap name only if that name is an IP
+        address, because clients must not send one for an address. Raise `UnknownHostError`.
         """
         if server_name is None:
             if is_address(self.bootstrap_host):
@@ -122,5 +122,5 @@ class BrokerHosts:
 
 
 def shown(host: str) -> str:
-    """Return a client's name for a log: itself if it is a host name, else only its length."""
+    """Return a client's name in a form for logs: a host name as it is, otherwise only its length."""
     return f"`{host}`" if is_host_name(host) else f"a host of {len(host)} characters that is not a host name"

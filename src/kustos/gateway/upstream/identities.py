@@ -1,4 +1,4 @@
-"""Links that log in at brokers as their clients, with delegation tokens (`gateway.upstream.tokens`)."""
+"""Authenticates links at brokers as their clients, with delegation tokens (`gateway.upstream.tokens`)."""
 
 import asyncio
 from typing import Final, Protocol
@@ -10,22 +10,22 @@ from kustos.gateway.upstream.tokens import IdentityError, UpstreamToken, Upstrea
 from kustos.runtime import Clock
 
 FRESH_MS: Final = 250
-"""The age of a token before the first login with it: a broker that has not read it yet would count and log a
-failed login."""
+"""The minimum age of a token before the first login with it: a broker that has not read the token yet would
+count and log a failed login."""
 
 RETRY_PAUSE_S: Final = 0.1
-"""Before the next login with a token that the broker has not read yet; each further one is twice as long."""
+"""The pause before the next login with a token that the broker has not read yet; it doubles each time."""
 
 
 class ConnectAs(Protocol):
-    """Opens a connection to an upstream address as somebody."""
+    """Opens an authenticated connection to an upstream address with an identity."""
 
     async def __call__(self, host: str, port: int, identity: Identity) -> KafkaConnection:
         """Return the connection; raise `ClientError`."""
 
 
 class ClientIdentities:
-    """Connects as the client that a link is for."""
+    """Connects as the client of a link."""
 
     def __init__(self, tokens: UpstreamTokens, mechanism: str, connect: ConnectAs, clock: Clock) -> None:
         self._tokens: Final = tokens
@@ -34,11 +34,11 @@ class ClientIdentities:
         self._clock: Final = clock
 
     async def connect(self, principal: KafkaPrincipal, host: str, port: int) -> KafkaConnection:
-        """Return a connection on which the broker sees this principal, also after its session was prolonged.
+        """Return a connection on which the broker sees this principal, also after re-authentications.
 
-        A broker learns of a new token a moment after the controller created it, and one that it knew may
-        have been ended by somebody: then there is another attempt. Raise `IdentityError` if the client
-        cannot be shown to upstream, else `ClientError`.
+        A broker reads a new token a moment after the controller created it, and another user may have expired
+        a token that the broker knew. The login is therefore retried. Raise `IdentityError` if upstream cannot
+        see the client's identity, else `ClientError`.
         """
         owner = owner_of(principal)
         used: UpstreamToken | None = None

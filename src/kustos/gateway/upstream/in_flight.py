@@ -1,19 +1,19 @@
-"""Decides when a change that revokes rights may be acknowledged: which requests brokers still have.
+"""Decides when a change that revokes rights may be acknowledged: tracks the requests at the brokers.
 
-The rule: once a change is acknowledged, no broker works on a request that it forbids. The change applies to
-all new requests; the others were decided and sent before it and are still in flight. Each of those that would
-be denied now must be answered first. If that takes longer than the grace period, its client is disconnected,
-and then:
+The rule: after a change is acknowledged, no broker works on a request that the change forbids. The change
+applies to all new requests; earlier requests were authorized and sent before it and are still in flight. Each
+of them that the new ACLs deny must be answered first. If the answer takes longer than the grace period, the
+gateway disconnects the client, and then:
 
-- The link is cut. Unless the broker is stalled, it began with the request on arrival, so the request
-  counts as done once the same broker has completed a login that began afterwards.
-- A link that the broker may have muted proves nothing: the broker reads what its kernel has received even
-  from a dead connection. Only the answer counts.
+- The gateway cuts the link. Unless the broker is stalled, it began the request on arrival, so the request
+  counts as done when the same broker has completed a login that began afterwards.
+- A link that the broker may have muted proves nothing: the broker reads the bytes that its kernel has
+  received even from a dead connection. Only the answer counts.
 
-Nobody knows what brokers have of a process that died: each broker must complete a login first. The same holds
-when a process starts, as it may follow one that was killed.
+The requests of a process that died are unknown: each broker must complete a login first. The same applies
+when a process starts, because it may replace one that was killed.
 
-A change whose forbidden requests are not answered in time is not acknowledged: its client gets
+A change is not acknowledged if its forbidden requests are not answered in time: its client gets
 REQUEST_TIMED_OUT and may retry.
 """
 
@@ -31,13 +31,13 @@ from kustos.gateway.upstream.link import CUT_REMEMBERED_S, UpstreamLink
 from kustos.settings import Setting, whole_number
 
 LINKS_PER_TURN: Final = 100
-"""Links whose requests are decided again in one turn of the event loop."""
+"""The number of links whose requests are authorized again in one event loop iteration."""
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 
 class RequestsInFlightError(KafkaApiError):
-    """A change is in force, but requests that it forbids may still be worked on."""
+    """A change is in force, but brokers may still work on requests that it forbids."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -76,7 +76,7 @@ Login: TypeAlias = Callable[[str, int], Awaitable[object]]
 
 
 class InFlight:
-    """This process's links with requests in flight. Made inside the event loop."""
+    """This process's links with requests in flight. Create it inside the event loop."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class InFlight:
         self._loop: Final = asyncio.get_running_loop()
 
     async def drain(self) -> None:
-        """Return when no broker has a request of the node that would be denied now.
+        """Return when no broker has a request of the node that the ACLs would deny now.
 
         Raise `RequestsInFlightError` if that is not certain in time.
         """
@@ -112,7 +112,7 @@ class InFlight:
         await self.drain_own()
 
     async def drain_own(self) -> None:
-        """Do what `drain` does for the requests of this process."""
+        """Do the same as `drain` for the requests of this process."""
         deadline_s = self._loop.time() + self._settings.timeout_ms / 1000
         if not self._has_begun:
             self._has_begun = True
@@ -139,7 +139,7 @@ class InFlight:
             raise RequestsInFlightError
 
     def doubt(self) -> None:
-        """Record that brokers may still have requests of a process that is gone."""
+        """Record that brokers may still have requests of a process that has ended."""
         self._doubted.update(dict.fromkeys(self._brokers(), self._loop.time() + CUT_REMEMBERED_S))
 
     async def _check_doubted(self) -> None:
@@ -148,14 +148,14 @@ class InFlight:
         doubted = dict(self._doubted)
         alive = await asyncio.gather(*(self._is_alive(broker, timeout_s) for broker in doubted))
         for (broker, until_s), is_alive in zip(doubted.items(), alive, strict=True):
-            # a broker that was doubted again meanwhile must be checked again
+            # a broker that was doubted again during the check must be checked again
             if self._doubted.get(broker) == until_s and (is_alive or self._loop.time() >= until_s):
                 del self._doubted[broker]
         if self._doubted:
             raise RequestsInFlightError
 
     async def _is_alive(self, broker: Address, timeout_s: float) -> bool:
-        """Return whether the broker carries out a login now, or is not there at all."""
+        """Return whether the broker completes a login now, or does not exist."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._login(*broker)
@@ -167,7 +167,7 @@ class InFlight:
         return True
 
     async def _scanned(self) -> dict[UpstreamLink, asyncio.Future[None]]:
-        """Return the result of a scan that begins from now on; callers during a scan share the next one."""
+        """Return the result of a scan that begins after this call; callers may share it."""
         if self._next_scan is None or self._next_scan.done():
             self._next_scan = self._loop.create_task(self._scan_after(self._scan))
         return dict(await asyncio.shield(self._next_scan))
@@ -181,7 +181,7 @@ class InFlight:
         return await self._forbidden()
 
     async def _forbidden(self) -> dict[UpstreamLink, asyncio.Future[None]]:
-        """Return the links with requests that would be denied now, and when those are answered."""
+        """Return the links with requests that the ACLs would deny now, each with a future for the answers."""
         found: dict[UpstreamLink, asyncio.Future[None]] = {}
         for number, link in enumerate(tuple(self.links), start=1):
             future = link.until_answered()
@@ -194,13 +194,13 @@ class InFlight:
     async def _unanswered(
         self, waited: dict[UpstreamLink, asyncio.Future[None]], timeout_s: float
     ) -> dict[UpstreamLink, asyncio.Future[None]]:
-        """Wait for the answers; return those that have not come in time."""
+        """Wait for the answers; return the links whose answers have not arrived in time."""
         if waited:
             await asyncio.wait(waited.values(), timeout=timeout_s)
         return {link: future for link, future in waited.items() if not future.done()}
 
     async def _forget_dead(self, broker: Address, links: Sequence[UpstreamLink], timeout_s: float) -> None:
-        """Forget links that were cut, once their broker has carried out a login that began afterwards."""
+        """Forget cut links after their broker has completed a login that began after the cut."""
         if await self._is_alive(broker, timeout_s):
             for link in links:
                 link.forget()

@@ -23,7 +23,7 @@ class LinkState(Symbol):
 
 @unique
 class LinkEvent(Symbol):
-    """What changes the state of a link, and who causes it."""
+    """The events that change the state of a link, and their causes."""
 
     THROTTLES = "the broker throttles"
     UNTHROTTLES = "the throttle time is over"
@@ -45,16 +45,16 @@ class LinkEvent(Symbol):
 _S, _E = LinkState, LinkEvent
 
 SERVING: Final = frozenset({_S.OPEN, _S.THROTTLED, _S.DUE, _S.RENEWING})
-"""The client half is there: requests are taken, and answers passed on."""
+"""The client is connected: the link takes requests and passes answers on."""
 
 SENDING: Final = frozenset({_S.OPEN, _S.DUE})
-"""Requests are sent when their turn comes; in DUE those that were sent in part."""
+"""The link sends requests in their order; in DUE only the rest of partly sent ones."""
 
 CONNECTED: Final = SERVING | {_S.DRAINING}
-"""Answers are read."""
+"""The link reads answers."""
 
 _SENT: Final = (_S.OPEN, _S.THROTTLED, _S.DUE)
-"""Serving states in which requests may be in flight."""
+"""The serving states in which requests may be in flight."""
 
 LINK_LIFE: Final = LifeCycle[LinkState, LinkEvent](
     _S.OPEN,
@@ -65,12 +65,12 @@ LINK_LIFE: Final = LifeCycle[LinkState, LinkEvent](
         (_S.THROTTLED, _E.THROTTLES, _S.THROTTLED),
         (_S.THROTTLED, _E.UNTHROTTLES, _S.OPEN),
         (_S.OPEN, _E.FALLS_DUE, _S.DUE),
-        # the link is due once it is open again
+        # the link is due when it is open again
         (_S.THROTTLED, _E.FALLS_DUE, _S.THROTTLED),
         (_S.DUE, _E.LOGIN_BEGINS, _S.RENEWING),
         (_S.RENEWING, _E.LOGIN_SUCCEEDS, _S.OPEN),
         (_S.RENEWING, _E.LOGIN_FAILS, _S.CUT),
-        # an error of ours after the login, in the task of the login
+        # a bug in the gateway after the login, in the task of the login
         (_S.OPEN, _E.LOGIN_FAILS, _S.CUT),
         *((state, _E.CLIENT_LEAVES_OWED, _S.DRAINING) for state in _SENT),
         *((state, _E.CLIENT_LEAVES, _S.FINISHING) for state in (*_SENT, _S.RENEWING)),
@@ -107,7 +107,7 @@ class RequestState(Symbol):
 
 @unique
 class RequestEvent(Symbol):
-    """What changes the state of a request on a link."""
+    """The events that change the state of a request on a link."""
 
     WAITS = "the broker throttles, or the session is due"
     FOLLOWS = "it follows a request that may take long"

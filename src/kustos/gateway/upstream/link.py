@@ -1,26 +1,28 @@
-"""The upstream half of one client connection: frames go up in order, answers come down in order.
+"""The upstream half of one client connection: forwards frames in order and receives answers in order.
 
-Each client connection has its own connection to one broker, so the order of answers, fetch sessions and
-quotas by connection are upstream's own, and the client's correlation id passes through unchanged.
+Each client connection has its own connection to one broker. The order of answers, fetch sessions and quotas
+by connection are therefore upstream's own, and the client's correlation id is unchanged.
 
-Theory of operation. A broker works on one request of a connection at a time, and still reads those behind it
-in its socket buffer after the connection was closed. So the broker gets one whole request of a link that may
-wait. One more may be pipelined behind it, but the link holds back its last byte until the answer arrives: no
-broker begins with a partial frame, and the link checks the request once more. If the session at the broker is
-due (KIP-368), the link holds back the whole request until all earlier requests are answered and it has logged
-in. While the broker throttles (KIP-219), it holds back a whole request of a handler that was answered before.
+Theory of operation. A broker works on one request of a connection at a time, and reads later requests from
+its socket buffer even after the connection was closed. The broker therefore gets one whole request of a link
+that may wait. One more may be pipelined behind it, but the link holds back its last byte until the answer
+arrives: no broker begins with a partial frame, and the link authorizes the request again. If the session at
+the broker is due (KIP-368), the link holds back the whole request until all earlier requests are answered and
+the link has re-authenticated. While the broker throttles (KIP-219), the link holds back a whole request of a
+handler that was answered before.
 
 A Produce may follow whole behind one that the broker answers at once, and so on: the broker finishes all of
-these in milliseconds, and changes that forbid them wait for that (`until_answered`). It takes longer if the
-broker begins to throttle the connection: changes wait for the answers to earlier requests, since a link that
-is cut meanwhile proves nothing, and no request follows whole until an answer reports no throttling.
+them in milliseconds, and changes that forbid them wait for the answers (`until_answered`). The wait is longer
+if the broker begins to throttle the connection: changes wait for the answers to earlier requests, because a
+link that is cut during the throttle time proves nothing. No request follows whole until an answer reports no
+throttling.
 
 A link that is closed while the broker owes an answer drains: `InFlight` tracks it until the answer arrives,
-which is dropped. A link that is cut is reset at once; its requests at the broker are dead once the broker is
-seen alive afterwards, see `gateway.upstream.in_flight`. `life_cycles` lists the states of links and requests.
+and the link drops the answer. A link that is cut is reset at once; its requests at the broker are dead when
+the broker is seen alive afterwards, see `gateway.upstream.in_flight`. `life_cycles` lists the states of links
+and requests.
 
-An answer too large for one read may be passed on while it arrives (`AnswerStream`). It is owed until its last
-byte.
+An answer too large for one read may be streamed (`AnswerStream`). The broker owes it until its last byte.
 """
 
 import asyncio
@@ -51,12 +53,12 @@ NO_LONGER_ALLOWED: Final = "a request in flight is no longer allowed"
 SESSION_EXPIRED: Final = "the session has expired before its next request could begin (KIP-368)"
 
 REPLICATED_SOON_S: Final = 0.1
-"""The time within which replicas that keep up have a produced batch, even in other data centres: while this
-holds, a Produce that waits for them counts as answered at once."""
+"""The time in which replicas that keep up have a produced batch, even in other data centers. While they keep
+up, a Produce that waits for them counts as answered at once."""
 
 SESSION_REST_MS: Final = 60_000
-"""How much of a session must remain to pipeline a whole request: it outlives the session only if the broker
-takes this long for those before it, twice as long as clients wait for them by default."""
+"""How much of a session must remain to pipeline a whole request. The request outlives the session only if the
+broker takes this long for earlier ones, twice as long as clients wait for them by default."""
 
 LAST_REQUESTS_S: Final = 5.0
 """How long upstream may take to read the last requests before the connection is aborted."""
@@ -66,8 +68,8 @@ DRAIN_S: Final = 30.0
 broker minutes, too long to keep the socket."""
 
 CUT_REMEMBERED_S: Final = 600.0
-"""How long requests of a cut link count as in flight if its broker is never seen again: Kafka's brokers close
-idle connections after as long, and a broker that was stalled for longer has left the cluster."""
+"""How long requests of a cut link count as in flight if its broker is never seen again. Kafka's brokers close
+idle connections after the same time, and a broker that was stalled for longer has left the cluster."""
 
 OPEN: Final = LinkState.OPEN
 SENT: Final = RequestState.SENT
@@ -80,43 +82,45 @@ class Awaited:
     correlation_id: int
     take: Callable[[bytes], None]
     is_still_allowed: Callable[[], bool]
-    """Whether the present ACLs would allow the request."""
+    """Returns whether the current ACLs would allow the request."""
     answered_at_once: bool = False
-    """Whether the broker waits for nothing before it answers."""
+    """Whether the broker answers without waiting for anything."""
     waits_for_replicas: bool = False
     """Whether the broker waits for other brokers, and for nothing else."""
     state: RequestState = RequestState.NEW
     unsent: bytes = b""
-    """The end of the frame that is held back, or the whole frame; without it the broker does nothing."""
+    """The end of the frame, or the whole frame, that the link holds back; the broker does nothing
+    without it."""
     sent_s: float = 0.0
     answered: asyncio.Future[None] | None = None
     stream: AnswerStream | None = None
-    """Takes an answer that arrives in parts; then `take` gets no bytes at its end. None: it is gathered."""
+    """The stream for an answer that arrives in parts; `take` then gets no bytes at its end. None: it is
+    buffered."""
 
     def mark_answered(self) -> None:
-        """Resolve the future for the answer: it is there, or none will come."""
+        """Resolve the future for the answer: the answer has arrived, or none will."""
         if self.answered is not None and not self.answered.done():
             self.answered.set_result(None)
 
 
 class LinkOwner(Protocol):
-    """The client half, as its upstream half sees it."""
+    """The client half of the connection, as the link sees it."""
 
     @property
     def outgoing(self) -> Burst:
-        """Takes what is sent to the client."""
+        """The writer of the frames to the client."""
 
     def upstream_writable(self) -> None:
-        """Go on: upstream takes requests again."""
+        """Continue: upstream takes requests again."""
 
     def upstream_lost(self, reason: str) -> None:
-        """Upstream is gone, broke the protocol, or was cut; called once, and not after `close`."""
+        """Handle that upstream ended, broke the protocol, or was cut; called once, and not after `close`."""
 
     def has_expired(self, in_ms: int = 0) -> bool:
-        """Whether the client's session will have expired in `in_ms`; then none of its requests may begin."""
+        """Whether the client's session will have expired in `in_ms`; none of its requests may begin then."""
 
     def upstream_ended(self) -> None:
-        """The connection to upstream is closed; called once, whichever side closed it."""
+        """Handle the end of the connection to upstream; called once, whichever side closed it."""
 
 
 class LinkRegistry(Protocol):
@@ -154,13 +158,14 @@ class UpstreamLink(asyncio.Protocol):
         self._transport: Final = transport
         self._loop: Final = asyncio.get_running_loop()
         self._frames: list[bytes] = []
-        """What was sent since the last `flush`."""
+        """The frames sent since the last `flush`."""
         self._gathered_bytes = 0
         self._owner: Final = owner
         self._reader: Final = AnswerReader(max_answer_bytes)
         self._in_flight: Final = in_flight
         self._awaited: deque[Awaited] = deque()
-        """Requests in order: those that the broker has whole, then at most one that it has not."""
+        """Requests in order: those that the broker has as a whole, then at most one that it has in part or
+        not at all."""
         self._renewal: SessionRenewal | None = None
         if session is not None and session.due_at_s is not None:
             self._renewal = SessionRenewal(session, self, transport.write)
@@ -169,11 +174,11 @@ class UpstreamLink(asyncio.Protocol):
         self._writes = True
         """Whether the broker takes bytes."""
         self._throttle_time_ms: int | None = 0
-        """The last answer's throttle time. None: it had none, so that the broker may throttle."""
+        """The last answer's throttle time; None: the answer had none, so the broker may throttle."""
         self._replicated_s = inf
         """How long replicas took for the last batch that waited for them."""
         self._unthrottle_timer: asyncio.TimerHandle | None = None
-        """Ends the throttle time. It remains if the connection is lost first."""
+        """Ends the throttle time. It keeps running if the connection is lost first."""
         self._state_timer: asyncio.TimerHandle | None = None
         """Limits the time in the states DRAINING, FINISHING, and LOST."""
         transport.set_protocol(self)
@@ -182,15 +187,15 @@ class UpstreamLink(asyncio.Protocol):
     def is_writable(self) -> bool:
         """Whether upstream takes a request now: it reads, and does not throttle this connection (KIP-219).
 
-        No request may follow one that was not sent whole.
+        No request may follow one that was not sent as a whole.
         """
         awaited = self._awaited
         return self.state in SENDING and self._writes and (not awaited or awaited[-1].state is SENT)
 
     def send(self, frame: bytes, awaited: Awaited) -> None:
-        """Send a frame with the next `flush`; the broker begins with it once it has answered those before.
+        """Send a frame with the next `flush`; the broker begins it when it has answered earlier ones.
 
-        The caller calls `flush` in the same turn of the event loop: a burst then takes one system call.
+        The caller calls `flush` in the same event loop iteration: a burst then takes one system call.
         """
         others = self._awaited
         if others and others[-1].state is not SENT:
@@ -214,7 +219,7 @@ class UpstreamLink(asyncio.Protocol):
             self.flush()
 
     def _hold(self, frame: bytes, awaited: Awaited) -> None:
-        """Keep a whole request until the throttle time is over, or the link has logged in."""
+        """Hold back a whole request until the throttle time is over, or the link has re-authenticated."""
         if self.state not in SERVING:
             raise RuntimeError("a link that ends takes no request")
         awaited.state = REQUEST_LIFE[awaited.state, RequestEvent.WAITS]
@@ -235,16 +240,16 @@ class UpstreamLink(asyncio.Protocol):
         )
 
     def flush(self) -> None:
-        """Hand the frames that were sent over to the socket."""
+        """Write the sent frames to the socket."""
         if frames := self._frames:
             self._frames, self._gathered_bytes = [], 0
             self._transport.writelines(frames)
 
     def throttle(self, throttle_time_ms: int | None) -> None:
-        """Go on after an answer, with a delay if the broker throttles. None: it did not say."""
+        """Continue after an answer, delayed if the broker throttles. None: the broker did not report it."""
         self._throttle_time_ms = throttle_time_ms
         if throttle_time_ms:
-            # the client may have left while its answer was handled; the broker still throttles
+            # the client may have disconnected during the handling of its answer; the broker still throttles
             if self.state in SERVING:
                 self.state = LINK_LIFE[self.state, LinkEvent.THROTTLES]
             until_s = self._loop.time() + throttle_time_ms / 1000
@@ -273,7 +278,7 @@ class UpstreamLink(asyncio.Protocol):
                 self._owner.upstream_writable()
 
     def _begin_next(self) -> None:
-        """Send the rest of the request whose turn has come, or end the link if it may not begin any more."""
+        """Send the rest of the next request, or end the link if the request may not begin any more."""
         if self.state not in SENDING or not self._awaited:
             return
         state = self._awaited[0].state
@@ -299,18 +304,18 @@ class UpstreamLink(asyncio.Protocol):
         awaited.unsent = b""
 
     def fell_due(self) -> None:
-        """Note that the session is due: the next request waits for a login."""
+        """Record that the session is due: the next request waits for a login."""
         self.state = LINK_LIFE[self.state, LinkEvent.FALLS_DUE]
 
     def _renew(self) -> None:
-        """Log in again; nothing else is in flight, so that nothing read meanwhile is for the client."""
+        """Re-authenticate. No request is in flight, so no answer during the login is for the client."""
         if self._renewal is not None:
             self.state = LINK_LIFE[self.state, LinkEvent.LOGIN_BEGINS]
             self._renewal.begin()
             self._update_reading()
 
     def renewed(self) -> None:
-        """Go on after the login: check the request that waited for it once more, and send it."""
+        """Continue after the login: authorize the request that waited for it again, and send it."""
         self.state = LINK_LIFE[self.state, LinkEvent.LOGIN_SUCCEEDS]
         self._update_reading()
         self._begin_next()
@@ -328,21 +333,21 @@ class UpstreamLink(asyncio.Protocol):
         try:
             answers = self._reader.feed(data)
             if len(answers) > 1:
-                # they go to the client by one system call
+                # one system call sends them to the client
                 self._owner.outgoing.begin()
             for answer in answers:
                 self._take(answer)
             if self._reader.part is AnswerPart.BEGUN:
                 self._reader.offer(self._stream_of)
         except MalformedMessageError as error:
-            # what upstream still owes is unknown now
+            # the answers that upstream still owes are unknown now
             self._cut(LinkEvent.PROTOCOL_BROKEN, f"upstream broke the protocol: {error}")
         finally:
             if len(answers) > 1:
                 self._owner.outgoing.end()
 
     def _stream_of(self, head: bytes) -> AnswerStream | None:
-        """Return what takes the answer that begins so, None if it is to be gathered.
+        """Return the stream for the answer that begins with these bytes, None if it is to be buffered.
 
         Raise `MalformedMessageError` if another answer is owed.
         """
@@ -354,9 +359,9 @@ class UpstreamLink(asyncio.Protocol):
         return awaited.stream
 
     def _take(self, answer: bytes | None) -> None:
-        """Handle an answer that is there, None if it was streamed."""
+        """Handle a whole answer, None if it was streamed."""
         if self.state not in CONNECTED:
-            # an answer before it in the same read ended the link
+            # an earlier answer in the same read ended the link
             return
         if self.state is LinkState.RENEWING and self._renewal is not None:
             self._renewal.take(answer or b"")
@@ -382,7 +387,7 @@ class UpstreamLink(asyncio.Protocol):
             self._begin_next()
 
     def until_answered(self) -> asyncio.Future[None] | None:
-        """Return a future for the answers to what would be denied now, None if the broker has none of it."""
+        """Return a future for the answers to requests that the ACLs deny now, None if the broker has none."""
         for awaited in reversed(self._awaited):
             if awaited.state is SENT and not awaited.is_still_allowed():
                 if awaited.answered is None:
@@ -392,22 +397,23 @@ class UpstreamLink(asyncio.Protocol):
 
     @property
     def is_provable(self) -> bool:
-        """Whether a live broker has begun with everything that it has of this link.
+        """Whether a live broker has begun everything that it has of this link.
 
-        A request behind another is unread; one behind an answer without a throttle time may be.
+        A request behind another one is unread; a request after an answer without a throttle time may be
+        unread.
         """
         may_be_muted = self._throttle_time_ms is None or self._unthrottle_timer is not None
         return not may_be_muted and sum(awaited.state is SENT for awaited in self._awaited) <= 1
 
     @property
     def is_cut(self) -> bool:
-        """Whether no more answers come, and the broker may still work on requests."""
+        """Whether no more answers arrive while the broker may still work on requests."""
         return self.state is LinkState.CUT or self.state is LinkState.LOST
 
     def revoke(self, reason: str = NO_LONGER_ALLOWED) -> None:
-        """End the link, as its client lost the right to a request in flight, or its session expired.
+        """End the link: its client lost the right to a request in flight, or its session expired.
 
-        It drains if only the answer can prove that the broker is done with it, else it is cut.
+        The link drains if only the answer can prove that the broker is done; otherwise it is cut.
         """
         if self.is_provable:
             self._cut(LinkEvent.REQUEST_FORBIDDEN, reason)
@@ -416,7 +422,7 @@ class UpstreamLink(asyncio.Protocol):
             self._owner.upstream_lost(reason)
 
     def _cut(self, event: LinkEvent, reason: str = "") -> None:
-        """Reset the connection; what is owed stays owed until `forget`. The reason is for the owner."""
+        """Reset the connection; answers stay owed until `forget`. The reason is for the owner."""
         if self.state not in CONNECTED:
             return
         is_served = self.state in SERVING
@@ -429,7 +435,7 @@ class UpstreamLink(asyncio.Protocol):
             self._owner.upstream_lost(reason)
 
     def _stop_serving(self) -> None:
-        """Begin nothing more; the broker never gets the rest of a request that it does not have whole."""
+        """Begin nothing more; the broker never gets the rest of a request that it has in part."""
         if self._renewal is not None:
             self._renewal.stop()
         self._reader.drop_stream()
@@ -440,7 +446,7 @@ class UpstreamLink(asyncio.Protocol):
             self._in_flight.links.discard(self)
 
     def forget(self) -> None:
-        """Record that the broker works on nothing more of this link, whose connection is gone."""
+        """Record that the broker works on no more requests of this link, whose connection is gone."""
         self.state = LINK_LIFE[self.state, LinkEvent.FORGOTTEN]
         self._forget_requests()
         if self._state_timer is not None:
@@ -454,7 +460,7 @@ class UpstreamLink(asyncio.Protocol):
         self._in_flight.links.discard(self)
 
     def pause_reading(self) -> None:
-        """Take no more answers for now: the client does not read."""
+        """Stop taking answers for now: the client does not read."""
         self._reads = False
         self._update_reading()
 
@@ -464,7 +470,7 @@ class UpstreamLink(asyncio.Protocol):
         self._update_reading()
 
     def _update_reading(self) -> None:
-        """Read the socket if the client takes answers, or if none of what comes is for the client."""
+        """Read the socket if the client takes answers, or if no more answers are for the client."""
         if self._transport.is_closing():
             return
         if self._reads or self.state is LinkState.RENEWING or self.state is LinkState.DRAINING:
@@ -473,17 +479,17 @@ class UpstreamLink(asyncio.Protocol):
             self._transport.pause_reading()
 
     def pause_writing(self) -> None:
-        """Note that upstream does not read fast enough."""
+        """Record that upstream does not read fast enough."""
         self._writes = False
 
     def resume_writing(self) -> None:
-        """Let the owner go on."""
+        """Resume the owner."""
         self._writes = True
         if self.state in SENDING:
             self._owner.upstream_writable()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Notify the owner. A broker that closed the connection works on nothing more of it."""
+        """Notify the owner. A broker that closed the connection works on no more of its requests."""
         is_served = self.state in SERVING
         if is_served:
             self._stop_serving()
@@ -504,7 +510,7 @@ class UpstreamLink(asyncio.Protocol):
         self._owner.upstream_ended()
 
     def close(self) -> None:
-        """Close once the broker has answered what it has; twice is harmless."""
+        """Close when the broker has answered the requests that it has; further calls have no effect."""
         if self.state not in SERVING:
             return
         self._stop_serving()
@@ -518,7 +524,7 @@ class UpstreamLink(asyncio.Protocol):
             self._finish()
 
     def _drain(self) -> None:
-        """Drop an answer, which nobody takes; wait for the next one or finish."""
+        """Drop an answer; wait for the next one or finish."""
         self._throttle_time_ms = None
         if self._awaited:
             self._wait_for_answer()
@@ -536,7 +542,7 @@ class UpstreamLink(asyncio.Protocol):
         self._state_timer = self._loop.call_at(at_s + DRAIN_S, self._cut, LinkEvent.DRAIN_TIMES_OUT)
 
     def _finish(self) -> None:
-        """Close once everything written is sent, or after a while if upstream does not read it."""
+        """Close when everything written is sent, or after a time limit if upstream does not read it."""
         # the two halves refer to each other: free the buffer now, not at a later garbage collection
         self._reader.take_rest()
         if self._state_timer is not None:

@@ -1,6 +1,6 @@
-"""The session of a link at its broker, prolonged between two requests of the client (KIP-368).
+"""Re-authenticates a link at its broker between two requests of the client (KIP-368).
 
-A timer tells the link when the session is due. The link logs in when it has the next request to send, as
+A timer reports to the link when the session is due. The link logs in when it has the next request to send, as
 Kafka's clients do; an idle link does not log in.
 """
 
@@ -21,8 +21,8 @@ from kustos.wire import (
 CLIENT_ID: Final = "kustos"
 
 FIRST_CORRELATION_ID: Final = 2**31 - 8
-"""Kafka's clients keep the last eight for logins; here answers come in order, so that it only helps to read
-recorded traffic."""
+"""Kafka's clients reserve the last eight for logins. Answers arrive in order here, so these ids only help to
+read recorded traffic."""
 
 CORRELATION_IDS: Final = 8
 
@@ -31,13 +31,13 @@ class Renewable(Protocol):
     """The link."""
 
     def fell_due(self) -> None:
-        """Let the next request wait for a login."""
+        """Record that the next request must wait for a login."""
 
     def renewed(self) -> None:
-        """Go on after the login."""
+        """Continue after the login."""
 
     def renewal_failed(self, reason: str) -> None:
-        """End, as the broker takes nothing more."""
+        """End the link: the broker takes no more requests."""
 
 
 class SessionRenewal:
@@ -87,7 +87,7 @@ class SessionRenewal:
             self._link.renewal_failed(failure)
 
     def _broke(self, _: BaseException) -> None:
-        """End the link after a bug of ours, rather than leave its client waiting."""
+        """End the link after a bug of the gateway, rather than leave its client waiting."""
         self._task = None
         self._link.renewal_failed("an internal error, see the log above")
 
@@ -108,13 +108,13 @@ class SessionRenewal:
         return frame[body_at:]
 
     def take(self, frame: bytes) -> None:
-        """Take an answer of the login; raise `MalformedMessageError` for one that nobody waits for."""
+        """Take an answer of the login; raise `MalformedMessageError` for an unexpected one."""
         if self._answer is None or self._answer.done():
             raise MalformedMessageError("an answer came that nobody waits for")
         self._answer.set_result(frame)
 
     def stop(self) -> None:
-        """Do nothing more."""
+        """Stop the timer and the login."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:

@@ -1,11 +1,12 @@
-"""A delegation token of the upstream cluster for each client, by which brokers see who the client is.
+"""A delegation token of the upstream cluster for each client, which identifies the client to brokers.
 
-The service principal creates it in the client's name (KIP-373), for which it needs CREATE_TOKENS on that
-user. A token is never renewed: another is created well before its end, if the last was used at all, and both
-are left to expire. So a session that lasts as long as its token finds the next one when it is due.
+The service principal creates the token in the client's name (KIP-373), and needs CREATE_TOKENS on that user.
+A token is never renewed. Another one is created well before it expires, if the last one was used at all, and
+both are left to expire. A session that lasts as long as its token therefore finds the next token when it is
+due.
 
-Only principals of type `User` can have one: whoever logs in with a token is `User:` and its owner's name, and
-would be somebody else otherwise.
+Only principals of type `User` can have a token: a client that logs in with a token is `User:` and its owner's
+name, and any other type would change the identity.
 """
 
 import asyncio
@@ -22,33 +23,34 @@ from kustos.runtime import Clock, Entropy
 from kustos.wire import ApiKey, Message
 
 TOKENS_MAX: Final = 10_000
-"""Clients whose tokens are kept, the last that logged in: as many as connections by default."""
+"""The maximum number of clients whose tokens are kept, most recent logins first: the default maximum number
+of connections."""
 
 CREATED_AT_ONCE: Final = 16
-"""Each takes a turn of the upstream controller."""
+"""The maximum number of tokens created concurrently: each one takes time of the upstream controller."""
 
 OWNER_SINCE_VERSION: Final = 3
-"""CreateDelegationToken before 3.3 makes tokens of the requester only."""
+"""Before this version (Kafka 3.3), CreateDelegationToken creates tokens only for the requester."""
 
 LIFETIME_MS: Final = 86_400_000
-"""The longest life that is requested; `delegation.token.expiry.time.ms` of the cluster may shorten it."""
+"""The requested lifetime; `delegation.token.expiry.time.ms` of the cluster may shorten it."""
 
 NEXT_FROM: Final = 0.70
 NEXT_WITHIN: Final = 0.10
-"""The part of a token's life after which the next is created, and the random part that is added: before 0.85,
-when sessions that last as long are due."""
+"""The part of a token's life after which the next one is created, and the random part that is added to it.
+Their sum is less than 0.85, the part after which sessions with the same lifetime are due."""
 
 SETTLED_MS: Final = 2_000
-"""Within which brokers read a new token from the metadata log; the last one is used until then."""
+"""The time in which brokers read a new token from the metadata log; the last token is used until then."""
 
 
 class IdentityError(ClientError):
-    """Brokers cannot see who the client is; its connection must end."""
+    """Brokers cannot see the identity of the client; its connection must end."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamToken:
-    """A token, and its times by our own clock (ms, wall time)."""
+    """A token, and its times by the gateway's clock (ms, wall time)."""
 
     token_id: str
     password: str = field(repr=False)
@@ -78,7 +80,7 @@ class _Holder:
         self, create: Callable[[], Awaitable[UpstreamToken]], clock: Clock, entropy: Entropy
     ) -> None:
         self.is_used = False
-        """Whether anybody logged in with the present token."""
+        """Whether any login used the current token."""
         self.last: UpstreamToken | None = None
 
         async def fetch() -> UpstreamToken:
@@ -125,7 +127,7 @@ class UpstreamTokens:
         return token
 
     def forget(self, owner: str, token: UpstreamToken) -> None:
-        """Create another token at the next login, as brokers do not take this one."""
+        """Create another token at the next login, because brokers reject this one."""
         holder = self._holders.get(owner)
         if holder is not None and (token is holder.refreshed.held or token is holder.last):
             self._drop(owner, holder)
@@ -136,7 +138,7 @@ class UpstreamTokens:
             holder.refreshed.stop()
 
     def close(self) -> None:
-        """Create no more."""
+        """Create no more tokens."""
         for holder in self._holders.values():
             holder.refreshed.stop()
         self._holders.clear()
@@ -160,14 +162,14 @@ class UpstreamTokens:
         if refusal is not None:
             raise IdentityError(f"upstream gives no delegation token for `User:{owner}`: {refusal}")
         now_ms = self._clock.wall_ms()
-        # the difference of upstream's times: its clock may be another
+        # the difference between upstream's times: its clock may differ
         life_ms = answer.expiry_timestamp - answer.issue_timestamp
         password = b64encode(answer.hmac).decode()
         return UpstreamToken(answer.token_id, password, now_ms, now_ms + life_ms)
 
 
 def _refusal(answer: Message, owner: str) -> str | None:
-    """Return why the answer holds no token of this owner, None if it does."""
+    """Return the reason why the answer holds no token of this owner, None if it holds one."""
     if answer.error_code:
         return (
             f"{error_name(answer.error_code)}; the principal of kustos needs `CREATE_TOKENS` on that user, "
@@ -181,7 +183,7 @@ def _refusal(answer: Message, owner: str) -> str | None:
 
 
 def owner_of(principal: KafkaPrincipal) -> str:
-    """Return whom a client's token must belong to; raise `IdentityError` if nobody can have one for it."""
+    """Return the owner of a client's token; raise `IdentityError` if no user can own one for the client."""
     if principal.principal_type != KafkaPrincipal.USER_TYPE:
         raise IdentityError(
             f"`{principal}` cannot be shown to upstream: only principals of the type `User` have delegation "

@@ -1,14 +1,14 @@
-"""Resolves topic ids to names: small requests to upstream, which the waiting callers share in turns.
+"""Resolves topic ids to names with small requests to upstream, which the waiting callers share in turns.
 
 Theory of operation. Any client may name thousands of unknown ids, and a broker's time for a request grows
-with the square of the unknown ids in it (Kafka 4.3.1 keeps the topics of its answer in a hash table by name,
-and they have none: 250 take 10 ms, 2,000 take 3 s). So one small request is in flight at a time, with a few
-ids of each caller: a caller with many ids waits long, but does not delay others. What was just learnt is not
-requested again.
+with the square of the number of unknown ids (Kafka 4.3.1 keeps the topics of its answer in a hash table by
+name, and unknown ids have no name: 250 take 10 ms, 2,000 take 3 s). Therefore one small request is in flight
+at a time, with a few ids of each caller: a caller with many ids waits long, but does not delay others. A name
+that was just received is not requested again.
 
-An id never changes its meaning, but its topic may be deleted. So a name in use is refreshed now and then.
-Until then a deleted topic is denied to clients that may not read it, as before; the others learn from
-upstream that it is gone.
+An id never changes its meaning, but its topic may be deleted. A name in use is therefore refreshed
+periodically. Until the refresh, a deleted topic is denied to clients that may not read it, as before; the
+others get upstream's answer that it is gone.
 """
 
 import asyncio
@@ -21,24 +21,26 @@ from typing import Final
 from kustos.client import one_shot
 
 TOPIC_IDS_MAX: Final = 500_000
-"""Names kept, more than a cluster has topics: beyond the limit all are forgotten and requested again."""
+"""The maximum number of names kept, more than a cluster has topics: beyond it, all are dropped and requested
+again."""
 
 NAME_TTL_S: Final = 60.0
-"""After how long a name in use is refreshed. The answer describes all partitions of a topic, so refreshes are
-not cheap."""
+"""The age at which a name in use is refreshed. The answer describes all partitions of a topic, so refreshes
+are not cheap."""
 
 UNKNOWN_TOPIC_ID_TTL_S: Final = 0.1
 """How long an id counts as unknown before it is requested again: new topics must be seen soon."""
 
 UNKNOWN_TOPIC_IDS_MAX: Final = 20_000
-"""Ids remembered as unknown, as many as one request may hold: a client can invent them."""
+"""The maximum number of ids remembered as unknown, as many as one request may hold: a client can invent
+them."""
 
 IDS_PER_QUERY: Final = 25
-"""Ids in one request: a broker answers in a millisecond if it knows none; if it knows all, it reads their
-partitions in some 20 ms."""
+"""The number of ids in one request: a broker answers in a millisecond if it knows none of them; if it knows
+all, it reads their partitions in some 20 ms."""
 
 IDS_PER_TURN: Final = 5
-"""How many of these one caller has before the next caller's turn."""
+"""The number of ids of one caller in a request, before the next caller's turn."""
 
 QueryNames = Callable[[Collection[bytes]], Awaitable[Mapping[bytes, str]]]
 """Topic ids → the names of those that upstream knows; raises `UpstreamUnavailableError`."""
@@ -61,21 +63,21 @@ class TopicIds:
         self._query: Final = query
         self._now_s: Final = time.monotonic
         self.known_ids = 0
-        """Ids whose names were known when a request named them, since the start."""
+        """The number of ids whose names were known when a request named them, since the start."""
         self.queried_ids = 0
-        """Ids that upstream was queried for, since the start."""
+        """The number of ids for which upstream was queried, since the start."""
         self._names: dict[bytes, tuple[str, float]] = {}
-        """With the time from which a name is refreshed."""
+        """Topic id → its name and the time from which the name is refreshed."""
         self._unknown: dict[bytes, float] = {}
-        """With the time until which they count as unknown."""
+        """Topic id → the time until which it counts as unknown."""
         self._queue: deque[_WaitingQuery] = deque()
         self._callers: Final[set[_WaitingQuery]] = set()
-        """All that wait, also those whose ids are being queried."""
+        """All callers that wait, including those whose ids are being queried."""
         self._doubted: dict[bytes, None] = {}
         self._querying: asyncio.Task[None] | None = None
 
     def known(self, topic_ids: Iterable[bytes]) -> dict[bytes, str] | None:
-        """Return the names of these ids, None if upstream must be queried."""
+        """Return the names of these ids; None if upstream must be queried."""
         now = self._now_s()
         found: dict[bytes, str] = {}
         for topic_id in topic_ids:
@@ -101,7 +103,7 @@ class TopicIds:
             self._callers.discard(waiting)
 
     def learn(self, named: Mapping[bytes, str], requested: Iterable[bytes]) -> None:
-        """Keep these names, and record that the other requested ids have none."""
+        """Keep these names, and record that the other requested ids have no name."""
         now = self._now_s()
         if len(self._names) + len(named) > TOPIC_IDS_MAX:
             self._names.clear()
@@ -125,7 +127,7 @@ class TopicIds:
             self._querying = one_shot("topic-ids", self._query_in_turns(), self._fail)
 
     async def _query_in_turns(self) -> None:
-        """Query upstream until nobody waits any more; a failure fails every caller."""
+        """Query upstream until no caller waits; a failure fails every caller."""
         try:
             while self._queue or self._doubted:
                 part = self._next_part()
@@ -147,14 +149,14 @@ class TopicIds:
             self._querying = None
 
     def _next_part(self) -> list[_WaitingQuery]:
-        """Return the callers with ids in the next request; those with more go to the end of the queue."""
+        """Return the callers with ids in the next request; those with more move to the end of the queue."""
         now = self._now_s()
         part: dict[_WaitingQuery, None] = {}
         room = IDS_PER_QUERY
         while self._queue and room > 0:
             waiting = self._queue.popleft()
             if waiting.done.done():
-                continue  # its caller has gone
+                continue  # its caller was cancelled
             turn = min(IDS_PER_TURN, room)
             while waiting.left and turn:
                 topic_id = waiting.left.popleft()
@@ -179,7 +181,7 @@ class TopicIds:
 
 
 def _take(waiting: _WaitingQuery, named: Mapping[bytes, str]) -> None:
-    """Record what was found for a caller; one without ids left goes on."""
+    """Record the names found for a caller; a caller without remaining ids continues."""
     waiting.found |= {topic_id: named[topic_id] for topic_id in waiting.requested if topic_id in named}
     waiting.requested.clear()
     if not waiting.left and not waiting.done.done():
