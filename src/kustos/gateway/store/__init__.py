@@ -1,4 +1,4 @@
-"""The sources of a node's metadata, the one writer of its log, and the publishers that follow."""
+"""The sources of a node's metadata, the single writer of its log, and the publishers that follow it."""
 
 from kustos.gateway.store.local import LocalLog
 from kustos.gateway.store.publisher import AuthorizerPublisher, DecidedOffset

@@ -21,14 +21,14 @@ from kustos.gateway.store.source import Submitted
 from kustos.wire import ApiKey, Message, request_codec
 
 ACL_VERSION: Final = 3
-"""The version of CreateAcls and DeleteAcls; every controller that can be followed speaks it."""
+"""The version of CreateAcls and DeleteAcls; every controller that can be followed supports it."""
 
 R = TypeVar("R", AclCreateResult, AclDeleteResult)
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardingMutator:
-    """An `AclMutator` whose changes another process makes; `submit` is that of the source."""
+    """An `AclMutator` whose changes another process makes; `submit` is the method of the source."""
 
     submit: Callable[[Forwarded], Awaitable[Submitted]]
     _large: LargeWork = field(default_factory=LargeWork)
@@ -36,7 +36,7 @@ class ForwardingMutator:
     async def create_acls(
         self, context: AuthorizableRequestContext, bindings: Sequence[AclBinding]
     ) -> list[AclCreateResult]:
-        """Return one result for each ACL, once the valid ones are in force here."""
+        """Return one result for each ACL, once the valid ones are in force in this process."""
         codec = request_codec(ApiKey.CREATE_ACLS, ACL_VERSION)
         creation = codec.struct("AclCreation")
         items = await self._large.run(
@@ -50,7 +50,7 @@ class ForwardingMutator:
     async def delete_acls(
         self, context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
     ) -> list[AclDeleteResult]:
-        """Return one result for each filter, once the ACLs it matched are no longer in force here."""
+        """Return one result for each filter, once the matched ACLs are no longer in force in this process."""
         codec = request_codec(ApiKey.DELETE_ACLS, ACL_VERSION)
         deletion = codec.struct("DeleteAclsFilter")
         items = await self._large.run(

@@ -1,7 +1,7 @@
-"""Runs work that would hold up the event loop on another thread, one piece at a time.
+"""Runs work that would block the event loop on another thread, one piece at a time.
 
-The interpreter runs one thread at a time, so this makes nothing faster: it divides the time into turns so
-short that clients of the event loop do not notice. The data worked on must not change meanwhile.
+The interpreter runs one thread at a time, so another thread makes nothing faster. It divides the time into
+slices so short that clients of the event loop do not notice. The data of the work must not change meanwhile.
 """
 
 import asyncio
@@ -11,15 +11,15 @@ from typing import Final, TypeVar
 from kustos.runtime import garbage_collection_paused, short_switch_interval
 
 LARGE_ITEMS_MIN: Final = 512
-"""Items of a request (ACLs to create, list or put in force) from which it runs on the other thread; fewer
-take the event loop some milliseconds at most."""
+"""The number of items of a request (ACLs to create, list or put in force) from which it runs on the other
+thread; fewer take the event loop some milliseconds at most."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class WorkInterruptedError(Exception):
-    """The work was interrupted, as nobody waits for it any more."""
+    """The work was interrupted, because no caller waits for it any more."""
 
 
 class LargeWork:
@@ -29,10 +29,10 @@ class LargeWork:
         self._turn: Final = asyncio.Lock()
 
     async def run(self, work: Callable[["Interruption"], Result], items: int) -> Result:
-        """Return what the work returns, run here at once if it has few items; raise what it raises.
+        """Return the result of the work; work with few items runs at once. Raise the errors of the work.
 
-        If the caller is cancelled, the work ends when it next checks its `Interruption`, and only then the
-        caller: clients that come and go cannot run several pieces at once.
+        If the caller is cancelled, the work ends when it next checks its `Interruption`, and the caller ends
+        only then: clients that connect and disconnect cannot run several pieces at once.
         """
         interruption = Interruption()
         if items < LARGE_ITEMS_MIN:
@@ -46,18 +46,18 @@ class LargeWork:
                     interruption.has_come = True
                     await asyncio.wait([under_way])
                     if not under_way.cancelled():
-                        # nobody else retrieves it from a cancelled one
+                        # no other code retrieves it after a cancellation
                         under_way.exception()
 
 
 class Interruption:
-    """Interrupts work on another thread when nobody waits for it any more."""
+    """Interrupts work on another thread when no caller waits for it any more."""
 
     def __init__(self) -> None:
         self.has_come = False
 
     def until_it_comes(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield the items; raise `WorkInterruptedError` once it has come."""
+        """Yield the items; raise `WorkInterruptedError` after the interruption."""
         for item in items:
             if self.has_come:
                 raise WorkInterruptedError("nobody waits for it any more")

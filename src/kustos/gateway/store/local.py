@@ -39,7 +39,7 @@ class WriterMutator:
     async def delete_acls(
         self, _context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
     ) -> list[AclDeleteResult]:
-        """Return one result for each filter, once the ACLs it matched are durably removed."""
+        """Return one result for each filter, once the matched ACLs are durably removed."""
         results = await changed(self.writer, DeleteAcls(tuple(filters)))
         return [
             AclDeleteResult.of(result.deleted, result.change_offset)

@@ -1,4 +1,4 @@
-"""From the metadata log to the authorizer: first the whole set of ACLs, then each change."""
+"""Publishes the metadata log to the authorizer: first the whole set of ACLs, then each change."""
 
 import asyncio
 import threading
@@ -18,13 +18,14 @@ from kustos.runtime import freeze_objects, garbage_collection_paused, short_swit
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 LOADED_AT_ONCE_MAX: Final = 4_096
-"""ACLs that the event loop loads itself, in some 20 ms; more are prepared on another thread."""
+"""The maximum number of ACLs that the event loop loads itself, in some 20 ms; another thread prepares larger
+sets."""
 
 Item = TypeVar("Item")
 
 
 class LoadInterruptedError(MetadataError):
-    """The node ended before the ACLs were loaded, or newer ones came."""
+    """The node stopped before the ACLs were loaded, or newer ones arrived."""
 
 
 class _Load:
@@ -37,7 +38,7 @@ class _Load:
         self.ended: Final = threading.Event()
 
     def until_interrupted(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield the items; raise `LoadInterruptedError` once they are no longer wanted."""
+        """Yield the items; raise `LoadInterruptedError` once the set is no longer wanted."""
         for item in items:
             if self.interrupted:
                 raise LoadInterruptedError("other ACLs came, or the node ends")
@@ -56,7 +57,7 @@ def _wait(event: threading.Event, loop: asyncio.AbstractEventLoop) -> None:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Keep the garbage collector off growing data, and afterwards off the data that stays."""
+    """Pause garbage collection while data grows, and afterwards freeze the data that stays."""
     with garbage_collection_paused(), short_switch_interval():
         try:
             yield
@@ -65,9 +66,9 @@ def _undisturbed() -> Iterator[None]:
 
 
 class DecidedOffset:
-    """Up to which offset decisions follow the log; None: they do not depend on it.
+    """The offset up to which decisions follow the log; None: they do not depend on it.
 
-    `reached` is called when that has changed, on the thread that changed it.
+    `reached` is called when the offset has changed, on the thread that changed it.
     """
 
     def __init__(self, reached: Callable[[], object] = lambda: None) -> None:
@@ -83,13 +84,13 @@ class DecidedOffset:
 class AuthorizerPublisher:
     """Keeps the authorizer in step with the log.
 
-    It is called on the writer's thread and hands each delta to the event loop whole, where the authorizer
-    runs: no decision sees a part of it. The answer to the request that made the change is
-    handed to the loop after it, so what was acknowledged is in force. The writer's thread waits for a large
-    delta, so that the loop can serve others before the next.
+    The writer's thread calls it, and it passes each delta as a whole to the event loop, which runs the
+    authorizer: no decision sees a part of a delta. The answer to the request that made the change is
+    scheduled on the loop after the delta, so an acknowledged change is in force. The writer's thread waits
+    for a large delta, so that the loop can serve other work before the next one.
 
-    Large sets of ACLs are prepared on another thread while the old ones decide (nothing, at the start).
-    Deltas that come meanwhile wait, and block their publisher.
+    Another thread prepares large sets of ACLs while the old ones decide (at the start, there are none).
+    Deltas that arrive meanwhile wait, and block their publisher.
     """
 
     def __init__(
@@ -117,11 +118,11 @@ class AuthorizerPublisher:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no ACLs are being loaded and no old ones are left."""
+        """Whether no ACLs are being loaded and no old ones remain in memory."""
         return self._load is None and not self._tasks
 
     def publish_snapshot(self, image: MetadataImage) -> None:
-        """Replace every ACL, large sets some time later; a failure is passed to those who wait."""
+        """Replace every ACL, large sets with a delay; waiting callers get any failure."""
         if self._load is not None:
             self._load.interrupted = True
         if len(image.acls) > LOADED_AT_ONCE_MAX:
@@ -143,7 +144,7 @@ class AuthorizerPublisher:
         task.add_done_callback(self._tasks.discard)
 
     async def _replace(self, load: "_Load") -> None:
-        """Prepare the ACLs on another thread, put them in force, free the old ones on that thread."""
+        """Prepare the ACLs on another thread, put them in force, and free the old ones on that thread."""
         authorizer = self._authorizer
         try:
             with _undisturbed():
@@ -160,7 +161,7 @@ class AuthorizerPublisher:
                     self._apply(delta)
         except LoadInterruptedError:
             return
-        except Exception as error:  # noqa: BLE001 - any fault must deny: the log's ACLs are not in force
+        except Exception as error:  # noqa: BLE001 - any error must deny: the log's ACLs are not in force
             self._load = None
             self._lose_step(error, load.image.offset)
             self._plugin.complete_initial_load(error)
@@ -172,7 +173,7 @@ class AuthorizerPublisher:
             await asyncio.to_thread(dismantle, fresh)
 
     def publish_delta(self, delta: MetadataDelta) -> None:
-        """Apply the changes, in order, on the event loop; if ACLs are being loaded, wait for that first."""
+        """Apply the changes, in order, on the event loop; first wait until ACLs being loaded are in force."""
         load, taken = self._load, threading.Event()
         self._loop.call_soon_threadsafe(self._apply_in_turn, delta, taken)
         if load is not None:
@@ -188,7 +189,7 @@ class AuthorizerPublisher:
             else:
                 self._load.waiting.append(delta)
         finally:
-            # the writer's thread must not wait for ever
+            # the writer's thread must not wait forever
             taken.set()
 
     def _apply(self, delta: MetadataDelta) -> None:
@@ -202,7 +203,7 @@ class AuthorizerPublisher:
                         self._authorizer.add_acl(acl_id, binding)
                     case AclRemoved(acl_id, _):
                         self._authorizer.remove_acl(acl_id)
-        except Exception as error:  # noqa: BLE001 - the boundary where any fault must deny
+        except Exception as error:  # noqa: BLE001 - at this boundary, any error must deny
             self._lose_step(error, delta.last_offset)
             return
         self.offset = delta.last_offset

@@ -14,10 +14,11 @@ from kustos.runtime import short_switch_interval, words_of
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 LOOK_EVERY_MS: Final = 1000
-"""How often to check whether a snapshot is due. One second of writes is little beside a due snapshot."""
+"""How often to check whether a snapshot is due. One second of writes is small compared with a due
+snapshot."""
 
 CLEAN_EVERY_MS: Final = 60_000
-"""How often to look for old files while no snapshot is taken; Kafka's own period."""
+"""How often to check for old files while no snapshot is taken; Kafka's own period."""
 
 
 class SnapshotTaker:
@@ -31,11 +32,11 @@ class SnapshotTaker:
         self._job: SnapshotJob | None = None
 
     def start(self) -> None:
-        """Begin, with the first check after one interval."""
+        """Start, with the first check after one interval."""
         self._task = supervised("snapshot-taker", self._run)
 
     async def stop(self) -> None:
-        """End; a snapshot being written is given up, as the log has all that it would hold."""
+        """Stop; abandon a snapshot being written, because the log has everything that it would contain."""
         if self._job is not None:
             self._job.cancel()
         if self._task is not None:
@@ -55,7 +56,7 @@ class SnapshotTaker:
         try:
             with short_switch_interval():
                 await loop.run_in_executor(self._thread, job.write)
-        except Exception as error:  # noqa: BLE001 - on any error the log goes on and the store is notified
+        except Exception as error:  # noqa: BLE001 - on any error the log continues and the store is notified
             failure = error
         finally:
             self._job = None
@@ -73,5 +74,5 @@ class SnapshotTaker:
                     await self._writer.run(self._writer.store.clean)
             except WriterClosedError:
                 return
-            except Exception as error:  # noqa: BLE001 - a log that is never cleaned ends in a full disk
+            except Exception as error:  # noqa: BLE001 - a log that is never cleaned fills the disk
                 LOG.error("no snapshot was taken", reason=f"{type(error).__name__}: {words_of(error)}")

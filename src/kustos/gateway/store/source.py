@@ -1,7 +1,7 @@
-"""Where a node's metadata comes from: a committed log to follow, and the way to change it.
+"""The source of a node's metadata: a committed log to follow, and a method to change it.
 
 There are three sources: the log of this process, the writer process of a node with workers, and a KRaft
-quorum. For each of them an answer to a change promises the same: the change is committed, and in force in
+quorum. An answer to a change has the same meaning for each of them: the change is committed, and in force in
 every process of this node.
 """
 
@@ -18,7 +18,7 @@ from kustos.wire import Message
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The answer to a change, its first offset in the log, and the changed thing if no message names it."""
+    """The answer to a change, its first offset in the log, and the changed item if no message names it."""
 
     answer: Message = field(repr=False)
     offset: int | None = None
@@ -26,11 +26,11 @@ class Submitted:
 
 
 class FollowedMetadata(Protocol):
-    """A committed log as far as it has been followed."""
+    """A committed log, up to the last applied record."""
 
     @property
     def properties(self) -> MetaProperties:
-        """The cluster, and the node."""
+        """The cluster and the node."""
 
     @property
     def token_rules(self) -> TokenRules:
@@ -45,22 +45,22 @@ class FollowedMetadata(Protocol):
         """The position: the offset of the last applied record."""
 
     def add_publisher(self, publisher: MetadataPublisher) -> None:
-        """Pass the present state to the publisher, and every later batch or snapshot, in the log's order."""
+        """Pass the current state to the publisher, and every later batch or snapshot, in the log's order."""
 
 
 class MetadataSource(Protocol):
-    """A committed log that is followed, and the way to change it."""
+    """A committed log that is followed, and a method to change it."""
 
     @property
     def store(self) -> FollowedMetadata:
-        """What was followed so far."""
+        """The applied state of the log."""
 
     @property
     def mutator(self) -> AclMutator:
         """Changes the ACLs."""
 
     async def submit(self, request: Forwarded) -> Submitted:
-        """Carry out a change in the name of its requester; raise `KafkaApiError`."""
+        """Make a change in the name of its requester; raise `KafkaApiError`."""
 
     async def close(self) -> None:
         """Stop following."""

@@ -1,6 +1,6 @@
-"""The one writer of the metadata log, on a thread of its own: the disk never stops the event loop.
+"""The single writer of the metadata log, on its own thread: the disk never blocks the event loop.
 
-Requests that come while an fsync runs share the next one (group commit).
+Requests that arrive during an fsync share the next one (group commit).
 """
 
 import asyncio
@@ -24,10 +24,12 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 Result = TypeVar("Result")
 
 BATCH_REQUESTS_MAX: Final = 256
-"""Requests that share one fsync; others wait for the next, so that none waits for ever."""
+"""The maximum number of requests that share one fsync; others wait for the next one, so that no request waits
+forever."""
 
 QUEUED_REQUESTS_MAX: Final = 10_000
-"""Requests that wait; each client connection has at most one, so this bounds clients, not work."""
+"""The maximum number of waiting requests; each client connection has at most one, so this limits clients, not
+work."""
 
 
 class WriterBusyError(Exception):
@@ -35,20 +37,20 @@ class WriterBusyError(Exception):
 
 
 class WriterClosedError(Exception):
-    """The writer has ended; nothing is changed any more."""
+    """The writer has ended; it makes no more changes."""
 
 
 class Followers(Protocol):
     """The other processes of a node, which decide by the same log."""
 
     async def in_force(self, offset: int) -> None:
-        """Return when each of them decides by the log up to this offset, or decides nothing any more."""
+        """Return when each process decides by the log up to this offset, or no longer decides anything."""
 
     def current(self, as_of_ms: int) -> None:
-        """Tell them that everything committed by this time of the monotonic clock was published."""
+        """Notify the processes that everything committed by this monotonic time was published."""
 
     def quorum_lost(self) -> None:
-        """Tell them that the metadata can never become current again."""
+        """Notify the processes that the metadata can never become current again."""
 
 
 class _NoFollowers:
@@ -67,7 +69,7 @@ ALONE: Final = _NoFollowers()
 
 
 class MetadataWriter:
-    """Carries out changes batch by batch. Results come once the changes are durable and in force."""
+    """Makes changes batch by batch. Results come once the changes are durable and in force."""
 
     def __init__(self, store: MetadataStore, followers: Followers = ALONE) -> None:
         self.store: Final = store
@@ -80,7 +82,7 @@ class MetadataWriter:
     async def submit(self, request: StoreRequest) -> tuple[Any, ...]:
         """Return the results of a request.
 
-        Raise what the store raises, `WriterBusyError`, or `WriterClosedError`. Cancelling the wait does not
+        Raise the errors of the store, `WriterBusyError`, or `WriterClosedError`. Cancelling the wait does not
         stop the change.
         """
         if self._closed:
@@ -93,18 +95,18 @@ class MetadataWriter:
         if self._task is None or self._task.done():
             self._task = supervised("metadata-writer", self._drain)
         results = await answer
-        # even if nothing was changed: the present state may still be on its way to a follower
+        # even if nothing was changed: the current state may not have reached a follower yet
         await self.followed()
         return results
 
     async def followed(self) -> None:
-        """Return when the other processes of the node follow, and have carried out earlier orders."""
+        """Return when the other processes of the node follow the log, and have handled earlier orders."""
         await self._followers.in_force(self.store.last_offset)
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Return what `work` returns, done on the writer's thread between two writes.
+        """Return the result of `work`, which runs on the writer's thread between two writes.
 
-        Raise what it raises, or `WriterClosedError`.
+        Raise the errors of `work`, or `WriterClosedError`.
         """
         if self._closed:
             raise WriterClosedError("the metadata writer has ended")
@@ -127,15 +129,15 @@ class MetadataWriter:
                     if not answer.done():
                         answer.set_result(result)
             except Exception as error:  # noqa: BLE001 - any error must reach the waiting callers
-                # none of them is acknowledged; each caller learns why, and closes its client
+                # no request of the batch is acknowledged; each caller gets the reason, and closes its client
                 for _, answer in batch:
                     if not answer.done():
                         answer.set_exception(error)
-                        # a caller cancelled meanwhile never retrieves it: no error is lost
+                        # a cancelled caller never retrieves it: no error is lost
                         answer.exception()
 
     async def close(self) -> None:
-        """Finish waiting requests, then release the thread and the store; twice is harmless."""
+        """Finish waiting requests, then release the thread and the store; further calls have no effect."""
         if self._closed:
             return
         self._closed = True
@@ -150,7 +152,7 @@ class MetadataWriter:
 async def changed(writer: MetadataWriter, request: StoreRequest) -> tuple[Any, ...]:
     """Return the results of a change when it is durable and in force; raise `KafkaApiError`.
 
-    The log says why; clients get only the code.
+    The log has the reason; clients get only the code.
     """
     try:
         return await writer.submit(request)
