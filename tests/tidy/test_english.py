@@ -31,6 +31,7 @@ PACKAGES = (
     "gateway/admin",
     "gateway/apis",
     "gateway/shadow",
+    "gateway/workers",
     "legacy",
     "metadata",
     "runtime",

@@ -1,4 +1,4 @@
-"""The worker pool: several processes that serve one node's clients, and the one that owns its metadata."""
+"""The worker pool: several processes serve one node's clients, and the writer process owns its metadata."""
 
 from kustos.gateway.workers.errors import WorkerStartError
 from kustos.gateway.workers.figures import NodeFigures, WatchedWorkerPool

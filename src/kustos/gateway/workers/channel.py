@@ -1,7 +1,7 @@
-"""One end of the Unix socket between the writer process and a worker: messages out, messages in.
+"""One end of the Unix socket between the writer process and a worker: sends and receives messages.
 
-The socket lies in a directory that only this user enters, and the kernel tells each end which process holds
-the other end (SO_PEERCRED): no other process can pose as a worker or as the writer.
+The socket lies in a directory that only this user can enter, and the kernel reports to each end which process
+holds the other end (SO_PEERCRED): no other process can pose as a worker or as the writer.
 """
 
 import asyncio
@@ -26,19 +26,20 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 
 SOCKET_NAME: Final = "writer"
 UNSENT_MAX_BYTES: Final = 2 * FRAME_MAX_BYTES
-"""How much may wait for the other end to read it; one that lags further behind is given up."""
+"""The maximum number of bytes that the other end has not read; the channel to an end that lags further behind
+is closed."""
 
 TURN_S: Final = 0.005
-"""How long messages that waited are carried out before the event loop serves clients again."""
+"""How long a channel handles queued messages before the event loop serves clients again."""
 
 _CREDENTIALS: Final = struct.Struct("3i")
 
 
 class Channel(asyncio.Protocol):
-    """One end of the socket; `receives` has the messages of the other end.
+    """One end of the socket; `receives` is the table of the messages that the other end sends.
 
-    If `on_message` returns an awaitable, the messages of the ordered stream (`IN_ORDER`) behind it wait for
-    it. All other messages overtake them. `on_lost` is called once, with the reason.
+    If `on_message` returns an awaitable, later messages of the ordered stream (`IN_ORDER`) wait for it. All
+    other messages overtake them. `on_lost` is called once, with the reason.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Channel(asyncio.Protocol):
         return self._transport is not None and not self._is_lost
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Start receiving."""
         self._transport = as_transport(transport)
 
     def data_received(self, data: bytes) -> None:
@@ -86,12 +87,12 @@ class Channel(asyncio.Protocol):
             self._break(error)
 
     def _break(self, error: Exception) -> None:
-        """Close the channel: the boundary where a bug of ours must not leave the other end waiting."""
+        """Close the channel: at this boundary, a bug of the gateway must not leave the other end waiting."""
         LOG.error("a message could not be carried out", reason=type(error).__name__, exc_info=error)
         self.close(f"a message could not be carried out ({type(error).__name__})")
 
     def _wait(self, message: object, size_bytes: int) -> None:
-        """Keep a message until those before it are done; if too much is kept, stop reading (backpressure)."""
+        """Queue a message behind earlier ones; stop reading if the queue is too long (backpressure)."""
         self._waiting.append((message, size_bytes))
         self._waiting_bytes += size_bytes
         if self._waiting_bytes > FRAME_MAX_BYTES and not self._is_paused and self._transport is not None:
@@ -125,11 +126,11 @@ class Channel(asyncio.Protocol):
         return message
 
     def send(self, message: object) -> None:
-        """Send a message, or drop it if the other end is gone; raise what `encode` raises."""
+        """Send a message, or drop it if the other end is gone; raise the errors of `encode`."""
         self.send_frame(encode(message))
 
     def send_frame(self, frame: bytes) -> None:
-        """Send a frame made by `encode`, which several workers may share."""
+        """Send a frame made by `encode`; several workers may share it."""
         transport = self._transport
         if transport is None or self._is_lost:
             return
@@ -138,7 +139,7 @@ class Channel(asyncio.Protocol):
             self.close("the other end does not read")
 
     async def room(self) -> None:
-        """Return when the other end has read most of what was sent, or is gone."""
+        """Return when the other end has read most of the sent bytes, or is gone."""
         await self._room.wait()
 
     def pause_writing(self) -> None:
@@ -146,7 +147,7 @@ class Channel(asyncio.Protocol):
         self._room.clear()
 
     def resume_writing(self) -> None:
-        """Let callers of `room` go on."""
+        """Resume callers of `room`."""
         self._room.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -154,7 +155,7 @@ class Channel(asyncio.Protocol):
         self.close("the other end is gone" if exc is None else str(exc))
 
     def close(self, reason: str) -> None:
-        """Close the channel at once; twice is harmless."""
+        """Close the channel at once; further calls have no effect."""
         if self._is_lost:
             return
         self._is_lost = True
@@ -174,7 +175,7 @@ def peer_of(transport: asyncio.BaseTransport) -> tuple[int, int]:
 
 @contextmanager
 def socket_path(directory: Path) -> Iterator[str]:
-    """Yield a path of the socket in a directory, short however deep that is (socket paths have 108 bytes)."""
+    """Yield a short path of the socket in a directory, however deep it is (socket paths have 108 bytes)."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{descriptor}/{SOCKET_NAME}"

@@ -15,4 +15,4 @@ class WorkerStartError(WorkersError):
     def __init__(self, text: str, exit_code: int | None = None) -> None:
         super().__init__(text)
         self.exit_code = exit_code
-        """The worker's exit code, if it ended by itself."""
+        """The worker's exit code, if the worker ended by itself."""

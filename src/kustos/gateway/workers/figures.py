@@ -1,7 +1,7 @@
-"""The metrics of all processes as those of one node.
+"""Combines the metrics of all processes into the metrics of one node.
 
-Counts and times are added up; so are gauges, except those of a table. What a worker counted stays counted
-when it is gone: its last page is kept, as counters must not go down.
+Counters and times are added up; so are gauges, except those in a table. The counters of a worker that ended
+stay in the sums: its last page is kept, because counters must not decrease.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 Combine = Callable[[float, float], float]
 
 THE_FIRST: Final = "the first"
-"""Equal in all processes: the writer's own figure is the node's."""
+"""Equal in all processes: the node's value is the writer's own."""
 
 _COMBINED: Final[dict[str, Combine | str]] = {
     "kafka_server_authorizer_acl_count": THE_FIRST,
@@ -29,7 +29,7 @@ _COMBINED: Final[dict[str, Combine | str]] = {
     "kustos_audit_sink_failing": max,
     "kustos_event_loop_lag_max_seconds": max,
 }
-"""The gauges that are not added up."""
+"""The gauges that are not added up, and how they are combined."""
 
 _CREATED: Final = "_created"
 _COUNTED: Final = frozenset({"counter", "histogram", "summary"})
@@ -43,7 +43,7 @@ class Page:
 
     @classmethod
     def of(cls, text: bytes) -> "Page":
-        """Return the figures of a page in Prometheus' text format; raise ValueError if it is none."""
+        """Parse a page in Prometheus' text format; raise ValueError if it is invalid."""
         page = cls()
         page._add(text_string_to_metric_families(text.decode()))
         return page
@@ -56,7 +56,7 @@ class Page:
             self._families[family.name] = (family.type, family.documentation, samples)
 
     def add(self, other: "Page") -> None:
-        """Add the figures of another process."""
+        """Add the metrics of another process."""
         for name, (kind, meaning, samples) in other._families.items():
             _, _, known = self._families.setdefault(name, (kind, meaning, {}))
             combine = min if name.endswith(_CREATED) else _COMBINED.get(name, float.__add__)
@@ -67,7 +67,7 @@ class Page:
                     known[key] = combine(known[key], value)
 
     def counted(self) -> "Page":
-        """Return the figures that stay when the process is gone."""
+        """Return the metrics that remain when the process has ended."""
         page = Page()
         for name, (kind, meaning, samples) in self._families.items():
             if kind in _COUNTED or name.endswith(_CREATED):
@@ -75,7 +75,7 @@ class Page:
         return page
 
     def text(self) -> bytes:
-        """Return it in Prometheus' text format."""
+        """Return the page in Prometheus' text format."""
         registry = CollectorRegistry()
         registry.register(_Shown(self._metrics()))
         return generate_latest(registry)
@@ -99,24 +99,24 @@ class _Shown(Collector):
 
 
 class NodeFigures:
-    """Adds up the pages of the writer and of its workers, living and gone."""
+    """Adds up the pages of the writer and of its workers, running and ended."""
 
     def __init__(self) -> None:
         self._last: Final[dict[Any, Page]] = {}
         self._gone: Final = Page()
 
     def keep(self, worker: Any, text: bytes) -> None:
-        """Keep a worker's page; raise ValueError if it is none."""
+        """Keep a worker's page; raise ValueError if it is invalid."""
         self._last[worker] = Page.of(text)
 
     def forget(self, worker: Any) -> None:
-        """Drop a worker that is gone; what it counted stays."""
+        """Drop a worker that has ended; its counters stay."""
         page = self._last.pop(worker, None)
         if page is not None:
             self._gone.add(page.counted())
 
     def text(self, own: bytes) -> bytes:
-        """Return the page of the node, `own` being that of the writer."""
+        """Return the page of the node; `own` is the writer's page."""
         page = Page.of(own)
         for other in (*self._last.values(), self._gone):
             page.add(other)
@@ -124,13 +124,13 @@ class NodeFigures:
 
 
 class WatchedWorkerPool(Collector):
-    """The state of the workers; `states` counts those that serve, that ended and that were fenced."""
+    """The state of the workers; `states` counts workers that serve, that ended and that were fenced."""
 
     def __init__(self, states: Callable[[], tuple[int, int, int]]) -> None:
         self._states: Final = states
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the current values."""
         serving, ended, fenced = self._states()
         yield GaugeMetricFamily("kustos_workers_serving", "Worker processes that serve.", serving)
         yield CounterMetricFamily(

@@ -1,8 +1,8 @@
-"""The workers as followers of the writer's log: they get its batches, and changes wait for them.
+"""The workers as followers of the writer's log: they receive its batches, and changes wait for them.
 
-The rule behind everything here: a change is answered when every worker that serves clients decides by it, or
-decides nothing any more. A worker that does not confirm that in time is fenced, and the answer waits until
-the fence is certain.
+The central rule: a change is answered when every worker that serves clients decides by it, or no longer
+decides anything. A worker that does not confirm the change in time is fenced, and the answer waits until the
+fence is certain.
 """
 
 import asyncio
@@ -37,24 +37,25 @@ class WorkerFollowers:
         self._loop: Final = asyncio.get_running_loop()
         self.workers: Final[dict[int, WorkerHandle]] = {}
         self.position = -1
-        """The offset up to which the log was sent to the workers: no acknowledged change lies beyond it."""
+        """The offset up to which the log was sent to the workers: no acknowledged change has a higher
+        offset."""
         self._standing: Final[dict[type[Reload | Levels | QuorumLost | Current], bytes]] = {}
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self.is_stopping = False
-        """Whether no worker is started again."""
+        """Whether workers that end are no longer restarted."""
 
     @property
     def serving(self) -> int:
-        """How many workers serve."""
+        """The number of workers that serve."""
         return sum(worker.phase is WorkerPhase.SERVING for worker in self.workers.values())
 
     @property
     def is_complete(self) -> bool:
-        """Whether all workers serve, and go on to."""
+        """Whether all workers serve and will continue to."""
         return not self.is_stopping and self.serving == self._size
 
     def publish_snapshot(self, image: MetadataImage) -> None:
-        """Send every worker a new image; one that connects later gets it then."""
+        """Send every worker a new image; a worker that connects later gets it then."""
         self._loop.call_soon_threadsafe(self._send_snapshot, image)
 
     def _send_snapshot(self, image: MetadataImage) -> None:
@@ -74,7 +75,7 @@ class WorkerFollowers:
             worker.take_batches(offset, frames)
 
     def welcome(self, worker: WorkerHandle, channel: Channel, image: MetadataImage) -> None:
-        """Begin to send a worker the log: first this image, then what follows it."""
+        """Begin to send a worker the log: this image, then the batches after it."""
         worker.joined(channel)
         self._begin_image(worker, channel, image)
         for frame in self._standing.values():
@@ -88,7 +89,7 @@ class WorkerFollowers:
             task.add_done_callback(self._tasks.discard)
 
     async def in_force(self, offset: int) -> None:
-        """Return when every worker that serves decides by the log up to this offset, or is harmless."""
+        """Return when every serving worker decides by the log up to this offset, or is harmless."""
         owed: dict[asyncio.Future[None], WorkerHandle] = {}
         for worker in self.workers.values():
             if (future := worker.in_force(offset)) is not None:
@@ -98,7 +99,7 @@ class WorkerFollowers:
             await all_in_force(owed, self.workers.values, self._timeout_s, reason)
 
     async def drain(self, but: WorkerHandle | None = None) -> None:
-        """Return when no broker has a request of a worker that would be denied now.
+        """Return when no broker has a request of a worker that the ACLs would deny now.
 
         `but`: the worker that answers the client, and drains its own requests before it does. Raise
         `RequestsInFlightError` if that is not certain in time.
@@ -108,7 +109,7 @@ class WorkerFollowers:
             raise RequestsInFlightError
 
     async def looks(self, *, wants_metrics: bool) -> list[tuple[WorkerHandle, WorkerStatus | None]]:
-        """Return the state of each worker; None for one that does not serve or does not reply."""
+        """Return the state of each worker; None for a worker that does not serve or does not reply."""
         workers = list(self.workers.values())
         seen = await asyncio.gather(
             *(each.look(wants_metrics=wants_metrics, timeout_s=self._timeout_s) for each in workers)
@@ -116,21 +117,21 @@ class WorkerFollowers:
         return list(zip(workers, seen, strict=True))
 
     def broadcast(self, message: Reload | Levels | QuorumLost | Current) -> None:
-        """Send this to every worker; a later one gets the last of its kind after its image."""
+        """Send this message to every worker; a later worker gets the last one of its kind after its image."""
         frame = self._standing[type(message)] = encode(message)
         for worker in self.workers.values():
             worker.send_in_turn(frame)
 
     def current(self, as_of_ms: int) -> None:
-        """Tell every worker, behind what was sent, that this is everything committed by this time."""
+        """Notify every worker, after earlier messages, that it has everything committed by this time."""
         self.broadcast(Current(as_of_ms))
 
     def quorum_lost(self) -> None:
-        """Tell every worker, also later ones, that the metadata can never become current again."""
+        """Notify every worker, also later ones, that the metadata can never become current again."""
         self.broadcast(QuorumLost())
 
     def tell_login_failed(self, host: str, told_by: WorkerHandle | None = None) -> None:
-        """Let the other workers that serve count a failed login; one that loads must not be held up."""
+        """Make the other serving workers count a failed login; a worker that loads must not be delayed."""
         frame = encode(LoginFailed(host))
         for worker in self.workers.values():
             if worker is not told_by and worker.phase is WorkerPhase.SERVING and worker.channel is not None:
@@ -144,7 +145,7 @@ class WorkerFollowers:
 
 
 async def _send_image(worker: WorkerHandle, channel: Channel, image: MetadataImage) -> None:
-    """Send the image as a snapshot, batch by batch, then what came meanwhile."""
+    """Send the image as a snapshot, batch by batch, then the batches that arrived meanwhile."""
     following: MetadataImage | None = image
     while following is not None:
         end_offset, epoch = following.offset + 1, following.epoch
@@ -156,5 +157,5 @@ async def _send_image(worker: WorkerHandle, channel: Channel, image: MetadataIma
 
 
 def _lacks_image(worker: WorkerHandle, _: BaseException) -> None:
-    """End a worker that would wait for the rest of its image for ever."""
+    """End a worker that would otherwise wait forever for the rest of its image."""
     worker.fence("it did not get the metadata")

@@ -1,4 +1,4 @@
-"""The gateways of a node with workers: that of a worker, and that of the writer process."""
+"""The gateways of a node with workers: one in each worker, and one in the writer process."""
 
 from itertools import count
 from typing import Final
@@ -29,8 +29,8 @@ class WriterGateway(Gateway):
 class WorkerGateway(Gateway):
     """Shares its ports with the other workers, and reports each connection to the writer.
 
-    As soon as the writer has counted a connection beyond the node's limit, one that has not authenticated is
-    closed, or the connection itself. A failed login counts in every process.
+    If the writer counts a connection beyond the node's limit, the worker closes a connection that has not
+    authenticated, or the new connection itself. A failed login counts in every process.
     """
 
     shares_ports = True
@@ -45,7 +45,7 @@ class WorkerGateway(Gateway):
         self._by_number: Final[dict[int, AdmittedConnection]] = {}
 
     def admit(self, port: Port, connection: AdmittedConnection, host: str) -> str | None:
-        """Count a new connection in; return why it is turned away, if it is."""
+        """Count a new connection in; return the reason to reject it, None if it is admitted."""
         refusal = super().admit(port, connection, host)
         if refusal is None:
             number = self._number_of[connection] = next(self._numbers)
@@ -67,7 +67,7 @@ class WorkerGateway(Gateway):
         self._link.login_failed(host)
 
     def turn_away(self, number: int, reason: str) -> None:
-        """Close a connection that the node has no room for, or one that has not authenticated."""
+        """Close a connection beyond the node's limit, or one that has not authenticated."""
         connection = self._by_number.get(number)
         if connection is not None and not (reason == NODE_IS_FULL and self.admission.make_room()):
             self.admission.note_refusal(reason, connection.host)

@@ -1,12 +1,12 @@
-"""One worker, as the writer process knows it: its phase, what it still owes, and how it is fenced.
+"""One worker as the writer process sees it: its phase, the confirmations that it owes, and its fence.
 
 ```
 STARTING ─connected─▸ LOADING ─Applied─▸ LIVE ─Serving─▸ SERVING
     └──────────────────────┴───────────────┴──────────────┴─▸ HARMLESS ─exit─▸ GONE
 ```
 
-Changes wait for it from LIVE on, before its listeners open, until it is HARMLESS: it reported that it decides
-nothing any more, or its process is gone. A fence requests the first and enforces the second.
+Changes wait for a worker from LIVE on, before its listeners open, until it is HARMLESS: it reported that it
+no longer decides anything, or its process has ended. A fence requests the report and enforces the end.
 """
 
 import asyncio
@@ -36,16 +36,16 @@ from kustos.metadata.image import MetadataImage
 
 
 class WorkerProcess:
-    """A child process. `exited` gets its exit code (negative: the signal) once it is gone.
+    """A child process. `exited` gets its exit code (negative: the signal) when it has ended.
 
-    The kernel reports an exit only after it has closed the files and sockets of the process: what was not
-    read from a client by then is never read.
+    The kernel reports an exit only after it has closed the files and sockets of the process: bytes of a
+    client that were not read by then are never read.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         loop = asyncio.get_running_loop()
         self.exited: Final[asyncio.Future[int]] = loop.create_future()
-        # our own command: this interpreter, a module, numbers and a directory
+        # a fixed command: this interpreter, a module, numbers and a directory
         self._process: Final = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603
         try:
             self._descriptor: Final = os.pidfd_open(self._process.pid)
@@ -63,7 +63,7 @@ class WorkerProcess:
         return self._process.pid
 
     def kill(self) -> None:
-        """Kill it, even if it is stopped."""
+        """Kill the process, even if it is stopped."""
         if not self.exited.done():
             signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
 
@@ -81,14 +81,14 @@ FENCE_GRACE_S: Final = 0.25
 """How long a fenced worker may take to confirm that it denies; a healthy one needs a millisecond."""
 
 EXIT_GRACE_S: Final = 5.0
-"""How long a fenced worker that decides nothing may take to write its audit events before it is killed."""
+"""How long a fenced worker that no longer decides may take to write its audit events before it is killed."""
 
 READ_UP_S: Final = 0.02
-"""Some turns of the event loop, which checks its clock before its sockets."""
+"""Some event loop iterations; the loop checks its clock before its sockets."""
 
 PENDING_MAX_BYTES: Final = FRAME_MAX_BYTES
-"""What may wait until a worker has its image; a slower worker is given up. The channel takes twice as much
-at once."""
+"""The maximum number of bytes that wait until a worker has its image; a slower worker is fenced. The channel
+takes twice as much at once."""
 
 
 @unique
@@ -119,7 +119,7 @@ class WorkerHandle:
         self.harmless: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
         self.started_s: Final = asyncio.get_running_loop().time()
         self.progressed_s = self.started_s
-        """When it was last known to have made progress."""
+        """The time of the last known progress."""
         self._steps = 0
         self._sent_up_to = -1
         self._pending: deque[bytes | MetadataImage] | None = None
@@ -136,14 +136,14 @@ class WorkerHandle:
         return self._fencing is not None
 
     def joined(self, channel: Channel) -> None:
-        """Take its channel."""
+        """Attach the worker's channel."""
         self.channel = channel
         self.phase = WorkerPhase.LOADING
 
     def begin_image(self, image: MetadataImage) -> bool:
-        """Hold back what follows this image until it is sent; return False if an older one is still sent.
+        """Hold back later frames until this image is sent; return False if an older one is still being sent.
 
-        Then its turn comes after that one.
+        In that case, this image follows the older one.
         """
         self._sent_up_to = image.offset
         if self._pending is not None:
@@ -153,7 +153,7 @@ class WorkerHandle:
         return True
 
     def image_sent(self) -> MetadataImage | None:
-        """Send what waited for the image; return the next image, if there is one: the rest follows that."""
+        """Send the frames held back for the image; return the next image, if any: later frames follow it."""
         while self._pending:
             waiting = self._pending.popleft()
             if isinstance(waiting, MetadataImage):
@@ -165,13 +165,13 @@ class WorkerHandle:
         return None
 
     def take_batches(self, offset: int, frames: Iterable[bytes]) -> None:
-        """Send it batches of the log up to this offset, unless its image contains them."""
+        """Send the worker batches of the log up to this offset, unless its image contains them."""
         if offset > self._sent_up_to:
             for frame in frames:
                 self.send_in_turn(frame)
 
     def send_in_turn(self, frame: bytes) -> None:
-        """Send it a frame after its image; before it is connected, drop it."""
+        """Send the worker a frame after its image; drop the frame if the worker is not connected yet."""
         if self.channel is None:
             return
         if self._pending is None:
@@ -184,7 +184,7 @@ class WorkerHandle:
             self._pending.append(frame)
 
     def reached(self, offset: int) -> None:
-        """Record that it decides by the log up to this offset."""
+        """Record that the worker decides by the log up to this offset."""
         if offset > self.applied:
             self.applied = offset
             self._progressed()
@@ -194,7 +194,7 @@ class WorkerHandle:
             _done(self._owed.popleft()[1])
 
     def stepped(self, steps: int) -> None:
-        """Record how many records it has worked through since it began."""
+        """Record how many records the worker has processed since its start."""
         if steps > self._steps:
             self._steps = steps
             self._progressed()
@@ -203,24 +203,24 @@ class WorkerHandle:
         self.progressed_s = asyncio.get_running_loop().time()
 
     def serves(self) -> None:
-        """Record that its listeners are open."""
+        """Record that the worker's listeners are open."""
         if self.phase is WorkerPhase.LIVE:
             self.phase = WorkerPhase.SERVING
             _done(self.serving)
 
     def in_force(self, offset: int) -> asyncio.Future[None] | None:
-        """Return a future for when it decides by this offset or not at all; None if it already does."""
+        """Return a future for when the worker decides by this offset or not at all; None if it does now."""
         if self.phase not in WAITED_FOR or self.applied >= offset:
             return None
         if self._owed and self._owed[-1][0] >= offset:
-            # a lower offset shares the future of the next that is enough; offsets come in order
+            # a lower offset shares the future of the next sufficient one; offsets come in order
             return self._owed[-1][1]
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._owed.append((offset, future))
         return future
 
     async def look(self, *, wants_metrics: bool, timeout_s: float) -> WorkerStatus | None:
-        """Return its state; None if it does not reply in time."""
+        """Return the worker's state; None if it does not reply in time."""
         if self.channel is None or self.phase not in WAITED_FOR:
             return None
         number = next(self._numbers)
@@ -233,13 +233,13 @@ class WorkerHandle:
             del self._looks[number]
 
     def seen(self, seen: WorkerStatus) -> None:
-        """Take its state."""
+        """Store the worker's state."""
         _done(self._looks.get(seen.id), seen)
 
     async def drain(self) -> bool:
-        """Return whether brokers are done with the requests that it forwarded and would deny now.
+        """Return whether brokers are done with the worker's requests that the ACLs would deny now.
 
-        Its own time limit applies; if it ends meanwhile, all its connections end with it.
+        The worker applies its own time limit; if it ends during the drain, all its connections end with it.
         """
         if self.channel is None or self.phase not in WAITED_FOR:
             return True
@@ -257,7 +257,7 @@ class WorkerHandle:
         _done(self._drains.get(drained.id), drained.is_drained)
 
     def fence(self, reason: str) -> None:
-        """Make it harmless for certain; `harmless` is done then. Twice is harmless, too."""
+        """Make the worker harmless; `harmless` is done when that is certain. Further calls have no effect."""
         if self._fencing is None and not self.process.exited.done():
             self._fencing = supervised("worker-fence", partial(self._fence, reason))
             LOG.error("a worker is fenced", worker=self.index, pid=self.process.pid, reason=reason)
@@ -270,14 +270,14 @@ class WorkerHandle:
                 self.channel.send(Fence(reason))
                 await asyncio.wait((self.harmless,), timeout=FENCE_GRACE_S)
             if self.harmless.done() or self.phase not in WAITED_FOR:
-                # no decision is at stake, and a worker that cannot start is about to report why
+                # no decision is at stake, and a worker that cannot start is about to report the reason
                 await asyncio.wait((self.process.exited,), timeout=EXIT_GRACE_S)
         finally:
-            # this reaches it even if it is stopped or hangs, and whatever failed before
+            # the signal ends a worker even if it is stopped or hangs, and whatever failed before
             self.process.kill()
 
     def became_harmless(self) -> None:
-        """Record that it decides nothing any more."""
+        """Record that the worker no longer decides anything."""
         if self.phase is not WorkerPhase.GONE:
             self.phase = WorkerPhase.HARMLESS
         _done(self.harmless)
@@ -289,7 +289,7 @@ class WorkerHandle:
             _done(drain, True)
 
     def gone(self) -> None:
-        """Record that its process has ended."""
+        """Record that the worker's process has ended."""
         self.became_harmless()
         self.phase = WorkerPhase.GONE
         if self.channel is not None:
@@ -299,7 +299,7 @@ class WorkerHandle:
 async def late_of(futures: Iterable[asyncio.Future[Any]], timeout_s: float) -> set[asyncio.Future[Any]]:
     """Return the futures that are not done in time.
 
-    If this process itself was held up, it first reads what came meanwhile.
+    If this process itself was delayed, it first reads the messages that arrived meanwhile.
     """
     _, late = await asyncio.wait(futures, timeout=timeout_s)
     if late:
@@ -338,7 +338,7 @@ async def all_in_force(
         wait_s = timeout_s
         for worker in waiting.values():
             if worker.was_fenced:
-                # done once it is harmless for certain, however long that takes
+                # the future is done once the worker is harmless for certain, however long that takes
                 continue
             left_s = max(begun_s, worker.progressed_s) + timeout_s - loop.time()
             if left_s > 0:

@@ -1,7 +1,7 @@
-"""A worker's link to its writer process: it follows the log, sends changes, and stops on the writer's order.
+"""A worker's link to its writer process: follows the log, sends changes, and stops on the writer's order.
 
-A worker whose writer is gone, or that is fenced, may not decide anything any more: `deny` is called first,
-before anything else is read.
+A worker that is fenced, or has lost its writer, must not decide anything: the link calls `deny` first, before
+it reads anything else.
 """
 
 import asyncio
@@ -73,28 +73,28 @@ class LinkedNode(Protocol):
         """Return the offset up to which decisions follow the log, -1 before anything can be decided."""
 
     def deny(self) -> None:
-        """Decide nothing any more, and close all connections."""
+        """Stop deciding, and close all connections."""
 
     async def drain(self) -> None:
-        """Return when no broker has a request that would be denied now; raise `RequestsInFlightError`."""
+        """Return when no broker has a request that the ACLs would deny now; raise `RequestsInFlightError`."""
 
     def status(self, *, wants_metrics: bool) -> tuple[Mapping[str, bool], bytes]:
-        """Return what must be ready and whether it is, and the metrics if they are wanted."""
+        """Return the readiness conditions with their states, and the metrics if they are wanted."""
 
     def reload(self, properties: Mapping[str, str]) -> None:
-        """Put the settings of the file in force."""
+        """Apply the settings of the file."""
 
     def take_levels(self, levels: Mapping[str, str]) -> None:
-        """Take over the log levels of the node."""
+        """Apply the log levels of the node."""
 
     def turn_away(self, number: int, reason: str) -> None:
-        """Close a connection that the node has no room for."""
+        """Close a connection beyond the node's limit."""
 
     def login_failed(self, host: str) -> None:
         """Count a failed login in another process."""
 
     def current(self, as_of_ms: int) -> None:
-        """Record that everything committed by this time of the monotonic clock has been taken."""
+        """Record that everything committed by this time of the monotonic clock has been received."""
 
     def quorum_lost(self) -> None:
         """Record that the metadata can never become current again."""
@@ -114,10 +114,10 @@ class WriterLink:
         self.welcome: Final[asyncio.Future[Welcome]] = loop.create_future()
         self.loaded: Final[asyncio.Future[None]] = loop.create_future()
         self.serve: Final[asyncio.Future[None]] = loop.create_future()
-        """Done once the listeners may open."""
+        """Done when the listeners may open."""
         self.ended: Final = asyncio.Event()
         self.hurried: Final = asyncio.Event()
-        """Whether the writer said `Stop` again."""
+        """Whether the writer sent `Stop` a second time."""
         self.ended_badly = False
         self._store: WorkerStore | None = None
         self._open_at: int | None = None
@@ -150,7 +150,7 @@ class WriterLink:
                 case SnapshotBatch() | LogBatch() | Current() if self.ended_badly:
                     return None
                 case SnapshotBatch() if self.loaded.done():
-                    # clients are served meanwhile
+                    # the event loop serves clients meanwhile
                     return self._take_on_thread(message)
                 case LogBatch(data) if len(data) >= LARGE_BATCH_BYTES:
                     return self._take_on_thread(message)
@@ -166,7 +166,7 @@ class WriterLink:
         return None
 
     def _fail(self, error: Exception) -> None:
-        """Deny everything: the boundary for a message of the writer that cannot be carried out."""
+        """Deny everything: the boundary for a message of the writer that cannot be handled."""
         LOG.critical(
             "a worker could not carry out a message of the writer", reason=str(error), exc_info=error
         )
@@ -193,13 +193,13 @@ class WriterLink:
             reporting.cancel()
 
     async def _report_progress(self) -> None:
-        """Report the progress on a large batch to the writer again and again."""
+        """Report the progress on a large batch to the writer periodically."""
         while True:
             await asyncio.sleep(PROGRESS_EVERY_S)
             self._channel.send(Progress(self.store.steps))
 
     def follow(self) -> None:
-        """Report soon how far decisions follow the log; from any thread."""
+        """Schedule a report of the offset that decisions follow; from any thread."""
         self._loop.call_soon_threadsafe(self._report_applied)
 
     def _follow_store(self) -> None:
@@ -232,7 +232,8 @@ class WriterLink:
                 LOG.error("the writer fences this worker", reason=reason)
                 self._end(reason)
             case Stop():
-                # a signal that all processes get may have ended it already, and is not the second `Stop`
+                # a signal to all processes may have ended the worker already; then this is not the second
+                # `Stop`
                 (self.hurried if self._is_stopping else self.ended).set()
                 self._is_stopping = True
             case _:
@@ -252,12 +253,12 @@ class WriterLink:
                 self._node.quorum_lost()
 
     def begin_reporting(self) -> None:
-        """Report from now on how far decisions follow the log."""
+        """Start reporting the offset that decisions follow."""
         self._is_reporting = True
         self._report_applied()
 
     def _report_applied(self) -> None:
-        """Report how far decisions follow the log, if that has changed."""
+        """Report the offset that decisions follow, if it has changed."""
         # while clients get their answers, changes wait for this worker as before
         if not self._is_reporting or self.ended_badly:
             return
@@ -269,13 +270,13 @@ class WriterLink:
             self._open_listeners()
 
     def _open_listeners(self) -> None:
-        """Let the listeners open if decisions follow the log up to the position that the writer named."""
+        """Open the listeners if decisions follow the log up to the position that the writer named."""
         is_due = self._open_at is not None and self._reported >= self._open_at
         if is_due and not self.serve.done():
             self.serve.set_result(None)
 
     async def _drain(self, number: int) -> None:
-        """Report when brokers are done with what would be denied now."""
+        """Report when brokers are done with requests that the ACLs would deny now."""
         is_drained = False
         try:
             await self._node.drain()
@@ -283,7 +284,7 @@ class WriterLink:
         except RequestsInFlightError:
             pass
         finally:
-            # also after a bug of ours: the client of the change must not wait for ever
+            # also after a bug in the gateway: the client of the change must not wait forever
             self._channel.send(Drained(number, is_drained))
 
     def report_serving(self) -> None:
@@ -329,7 +330,7 @@ class WriterLink:
             self._end(reason)
 
     def _end(self, reason: str) -> None:
-        """Deny everything, report that, and end."""
+        """Deny everything, report the fence, and end."""
         self.ended_badly = True
         try:
             self._node.deny()
@@ -340,14 +341,14 @@ class WriterLink:
         for waiting in (self.welcome, self.loaded, self.serve):
             if not waiting.done():
                 waiting.set_exception(WorkerStartError(reason))
-                # nobody else may retrieve it
+                # no other code may retrieve it
                 waiting.exception()
         for answer in self._requested.values():
             if not answer.done():
                 answer.set_exception(_failed("the metadata writer has ended"))
 
     async def close(self) -> None:
-        """Let the garbage collector go on; the channel stays open until the audit events are written."""
+        """Resume garbage collection; the channel stays open until the audit events are written."""
         if self._store is not None:
             self._store.close()
 
@@ -359,6 +360,6 @@ class WriterLink:
 
 
 def _failed(reason: str) -> KafkaApiError:
-    """Return the error of a change that is not acknowledged; the log says why, clients get only the code."""
+    """Return the error of an unacknowledged change; the log has the reason, clients get only the code."""
     LOG.error("the metadata was not changed", reason=reason)
     return KafkaApiError(ErrorCode.unknown_server_error)

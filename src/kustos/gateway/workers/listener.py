@@ -1,8 +1,8 @@
 """The worker listener: a Unix socket in a directory of this user, and a lock that reveals old workers.
 
-Each worker holds the lock, shared, for as long as it lives. A writer that cannot get it exclusively knows
-that a process of an earlier run still lives, stopped or hanging, with client connections: the writer must not
-begin, as that process would miss the changes that it acknowledges.
+Each worker holds the lock, shared, while it lives. If a writer cannot get the lock exclusively, a process of
+an earlier run still lives, stopped or hanging, with client connections. The writer must not start then,
+because that process would miss the changes that the writer acknowledges.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 LOCK_NAME: Final = "lock"
 DIRECTORY_MODE: Final = 0o700
 BACKLOG: Final = 64
-"""Workers that connect at once; there are fewer."""
+"""The backlog of the socket; there are fewer workers than this."""
 
 EARLIER_WORKERS_S: Final = 10.0
-"""How long the workers of an earlier run may take to end; they begin once their writer is gone."""
+"""How long the workers of an earlier run may take to end; they start ending when their writer is gone."""
 
 LOOK_AGAIN_S: Final = 0.05
 
@@ -44,11 +44,11 @@ def hold_lock(directory: Path) -> int:
 
 
 async def outlive_earlier(directory: Path) -> None:
-    """Return when no worker of an earlier run lives; raise `WorkerStartError` if one stays."""
+    """Return when no worker of an earlier run lives; raise `WorkerStartError` if one remains."""
     try:
         descriptor = _open_lock(directory)
     except FileNotFoundError:
-        return  # there never were workers
+        return  # no workers existed
     deadline_s = asyncio.get_running_loop().time() + EARLIER_WORKERS_S
     try:
         while True:
@@ -70,7 +70,7 @@ def _open_lock(directory: Path) -> int:
 
 
 class WorkerListener:
-    """Listens between `open` and `close`; a channel that is not a worker's is closed at once."""
+    """Listens between `open` and `close`; closes a channel at once if its peer is not a worker."""
 
     def __init__(
         self,
@@ -126,13 +126,13 @@ class WorkerListener:
             self._received(worker, message)
 
     def lost(self, worker: WorkerHandle | None, reason: str) -> None:
-        """Report that a worker's channel is gone."""
+        """Report that a worker's channel is closed."""
         if worker is not None:
             self._lost(worker, reason)
 
 
 class _Incoming(Channel):
-    """A channel that gets its worker once the kernel has identified the peer."""
+    """A channel that gets its worker when the kernel has identified the peer."""
 
     def __init__(self, listener: WorkerListener) -> None:
         super().__init__(
@@ -149,6 +149,6 @@ class _Incoming(Channel):
         try:
             self._worker = self._listener.admit(self, transport)
         finally:
-            # also after a bug of ours: a worker without a channel ends, and is started again
+            # also after a bug in the gateway: a worker without a channel ends, and is restarted
             if self._worker is None:
                 self.close("it is not a worker of this node")

@@ -1,17 +1,17 @@
 """The messages between the writer process and a worker, and their frames.
 
 A frame is a length of four bytes, the length of its head in four bytes, the head in JSON, and a payload. The
-head names the message and has its fields. Payloads are Kafka's own bytes: record batches exactly as they lie
-in the log or in a snapshot, and requests and responses in Envelopes (KIP-590).
+head contains the name and the fields of the message. Payloads are Kafka's own bytes: record batches exactly
+as they lie in the log or in a snapshot, and requests and responses in Envelopes (KIP-590).
 
 The committed log is one ordered stream: the batches of a snapshot, then each batch of the log (`IN_ORDER`).
-All other messages control the worker, and are carried out at once. `OpenListeners` names a position in the
-log: the worker opens its listeners once its decisions follow the log up to there.
+All other messages control the worker, and are handled at once. `OpenListeners` names a position in the log:
+the worker opens its listeners when its decisions follow the log up to that position.
 
 | Order | Sender | Messages |
 |---|---|---|
 | 1 | writer | `Welcome`, `SnapshotBatch` as often as needed, then each `LogBatch` |
-| 2 | worker | `Applied`: it decides by the log up to there; from then on changes wait for it |
+| 2 | worker | `Applied`: it decides by the log up to this offset; from then on changes wait for it |
 | 3 | writer | `OpenListeners`: with the position that every acknowledged change has reached |
 | 4 | worker | `Serving`: its listeners are open |
 """
@@ -25,15 +25,15 @@ from typing import Any, Final, get_args, get_type_hints
 from kustos.gateway.workers.errors import ChannelError
 
 FRAME_MAX_BYTES: Final = 64 * 1024 * 1024
-"""The longest message: several times the longest batch of the log (8 MiB), as answers name what was
-deleted."""
+"""The longest message: several times the longest batch of the log (8 MiB), because answers name the deleted
+items."""
 
 LENGTH_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """The node of the worker, and its settings as the file had them when the node started."""
+    """The node of the worker, and the settings of its file when the node started."""
 
     index: int
     cluster_id: str
@@ -44,7 +44,7 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotBatch:
-    """One batch of a snapshot; the first has the snapshot's header, the last its footer (KIP-630)."""
+    """One batch of a snapshot; the first contains the snapshot's header, the last its footer (KIP-630)."""
 
     end_offset: int
     epoch: int
@@ -60,7 +60,7 @@ class LogBatch:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """Everything committed by this time of the system's monotonic clock lies before this message."""
+    """Everything committed by this time of the system's monotonic clock precedes this message."""
 
     as_of_ms: int
 
@@ -72,7 +72,7 @@ class QuorumLost:
 
 @dataclass(frozen=True, slots=True)
 class OpenListeners:
-    """Changes wait for this worker from now on: open the listeners once this offset is in force."""
+    """Changes wait for this worker from now on: open the listeners when this offset is in force."""
 
     offset: int
 
@@ -81,8 +81,8 @@ class OpenListeners:
 class ChangeAnswer:
     """The answer to a change that is committed and in force in every worker: an Envelope's response.
 
-    `offset`: the first offset of the change; `changed`: the changed thing if no message names it; `error`:
-    the text for the Envelope's error code.
+    `offset`: the first offset of the change; `changed`: the changed item if no message names it; `error`: the
+    text for the Envelope's error code.
     """
 
     id: int
@@ -102,7 +102,7 @@ class TurnAway:
 
 @dataclass(frozen=True, slots=True)
 class LoginFailed:
-    """A login from this address failed; both sides send it, the writer to all other workers."""
+    """A login from this address failed; both sides send this, the writer to all other workers."""
 
     host: str
 
@@ -117,7 +117,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """Report when brokers are done with all requests of this worker that would be denied now."""
+    """Report when brokers are done with all requests of this worker that the ACLs would deny now."""
 
     id: int
 
@@ -131,26 +131,26 @@ class Reload:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The loggers with levels of their own, and these levels."""
+    """The loggers with explicit levels, and these levels."""
 
     levels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The worker is late or broken: deny everything, close all connections, confirm that, and end."""
+    """The worker is late or broken: deny everything, close all connections, confirm the fence, and end."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Stop cleanly, once clients have their answers; the second time without waiting for that."""
+    """Stop cleanly after clients have their answers; a second `Stop` means not to wait for the answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Every new request is decided by the log up to this offset, or a later one."""
+    """The log up to this offset, or a later one, decides every new request."""
 
     offset: int
 
@@ -165,7 +165,7 @@ class Drained:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How many records of the log were worked through since the start; not all of them are in force."""
+    """The number of records of the log processed since the start; not all of them are in force."""
 
     steps: int
 
@@ -177,7 +177,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Carry out the change in this Envelope, and answer when it is in force everywhere."""
+    """Make the change in this Envelope, and answer when it is in force everywhere."""
 
     id: int
     payload: bytes = field(repr=False)
@@ -200,7 +200,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """The worker's state: what must be ready and whether it is, and its metrics if they were wanted."""
+    """The worker's state: the readiness conditions, and the metrics if they were wanted."""
 
     id: int
     parts: Mapping[str, bool]
@@ -209,11 +209,11 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """Nothing is decided here any more, and all connections are closed."""
+    """The worker no longer decides anything, and all its connections are closed."""
 
 
 IN_ORDER: Final = (SnapshotBatch, LogBatch, Current)
-"""The stream of the committed log: each waits until those before it have been carried out."""
+"""The stream of the committed log: each message waits until earlier ones have been handled."""
 
 _WRITERS: Final = (
     Welcome,
@@ -255,7 +255,7 @@ PAYLOAD: Final = "payload"
 
 
 def _is_of(hint: Any) -> Callable[[object], bool]:
-    """Return whether a value of JSON has a type: a plain one, an optional one, or a table of plain ones."""
+    """Return a check for values of JSON: a plain type, an optional one, or a table of plain ones."""
     arguments = get_args(hint)
     if NoneType in arguments:
         plain = next(each for each in arguments if each is not NoneType)
@@ -298,7 +298,7 @@ def decode(table: Table, frame: bytes) -> Any:
             check(values[each]) for each, check in checks.items()
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        # the error's text may hold what clients sent
+        # the error's text may contain bytes that clients sent
         raise ChannelError(f"the head of a message is invalid ({type(error).__name__})") from None
     payload = frame[head_end:]
     has_payload = any(each.name == PAYLOAD for each in fields(message_type))

@@ -1,4 +1,4 @@
-"""The worker processes of a node: starts them, restarts them, carries out their changes, and stops them."""
+"""The worker processes of a node: starts them, restarts them, makes their changes, and stops them."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -47,18 +47,18 @@ LOOK_EVERY_S: Final = 1.0
 """How often each worker is queried for its state, so that a hanging one is found even without a change."""
 
 CHANGES_MAX: Final = 10_000
-"""Changes of one worker in flight; as many as may wait for the log."""
+"""The maximum number of changes in flight per worker; as many as may wait for the log."""
 
 FIRST_RESTART_S: Final = 0.1
 LAST_RESTART_S: Final = 10.0
-"""How long to wait before a worker is restarted; doubles from the first to the last."""
+"""The delay before a worker is restarted; it doubles from the first value to the last."""
 
 STEADY_S: Final = 60.0
 """A worker that lived this long is restarted without delay."""
 
 STOP_TIMEOUT_S: Final = 15.0
-"""How long the workers may take to stop cleanly, with their audit log, before they are killed; the time in
-which clients get their answers comes before it."""
+"""How long the workers may take to stop cleanly, with their audit log, before they are killed. The time in
+which clients get their answers precedes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +73,10 @@ class WorkerPoolSettings:
 
 
 class PoolOwner(Protocol):
-    """What the writer process does about its workers."""
+    """The writer process, as the pool sees it."""
 
     def worker_died(self) -> None:
-        """Record that brokers may have requests of a worker that ended, before anything else happens."""
+        """Record that brokers may have requests of a worker that ended, before any other step."""
 
     def worker_gone(self, worker: WorkerHandle) -> None:
         """Record that the process of a worker has ended."""
@@ -89,7 +89,7 @@ class PoolOwner(Protocol):
 
 
 class WorkerPool:
-    """All worker processes of a node. Made inside the event loop."""
+    """All worker processes of a node. Create it inside the event loop."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class WorkerPool:
         self._ended_count = self._fenced_count = 0
 
     def states(self) -> tuple[int, int, int]:
-        """Return how many workers serve, how many ended so far, and how many were fenced."""
+        """Return how many workers serve, how many have ended, and how many were fenced."""
         return self.followers.serving, self._ended_count, self._fenced_count
 
     async def start(self) -> None:
@@ -144,10 +144,10 @@ class WorkerPool:
         self.workers[index] = WorkerHandle(index, WorkerProcess(self.settings.command(index)))
 
     async def _restart(self, index: int) -> None:
-        """Start a worker again whenever its process ends, until the pool stops.
+        """Restart a worker whenever its process ends, until the pool stops.
 
-        After an exception it can run again: a worker is GONE once everything that follows from its end is
-        done, and until then the changes that wait for it are not answered.
+        The method can run again after an exception: a worker is GONE only when all consequences of its end
+        are handled, and until then the changes that wait for it are not answered.
         """
         while not self.followers.is_stopping:
             worker = self.workers[index]
@@ -246,7 +246,7 @@ class WorkerPool:
             worker.fence(f"its channel ended: {reason}")
 
     async def _change(self, worker: WorkerHandle, channel: Channel, message: Submit) -> None:
-        """Carry out a worker's change, and send it the answer once that is in force everywhere."""
+        """Make a worker's change, and send the worker the answer when the change is in force everywhere."""
         number = message.id
         under_way = self._changes.get(worker.index, 0)
         if under_way >= CHANGES_MAX:
@@ -265,8 +265,8 @@ class WorkerPool:
         except KafkaApiError as error:
             channel.send(failure_of(number, error))
         except Exception as error:
-            # the boundary where a bug of ours must not leave a worker waiting for ever; this includes an
-            # answer that is longer than a frame
+            # At this boundary, a bug of the gateway must not leave a worker waiting forever. An answer that
+            # is longer than a frame ends here as well.
             LOG.exception("a change failed", reason=type(error).__name__)
             channel.send(failure_of(number, KafkaApiError(ErrorCode.unknown_server_error)))
         finally:
@@ -286,7 +286,7 @@ class WorkerPool:
         return is_spare(worker, self.workers.values())
 
     async def stop(self) -> None:
-        """Stop all workers cleanly, and kill those that do not stop in time; twice is harmless."""
+        """Stop all workers cleanly, and kill any that do not stop in time; further calls have no effect."""
         self.followers.is_stopping = True
         living = [each for each in self.workers.values() if not each.process.exited.done()]
         for worker in living:
@@ -313,7 +313,7 @@ class WorkerPool:
         self._listener.close()
 
     def hurry(self) -> None:
-        """Let the workers that stop wait for no more answers to clients."""
+        """Make stopping workers wait for no more answers to clients."""
         for worker in self.workers.values():
             if worker.channel is not None:
                 worker.channel.send(Stop())

@@ -25,12 +25,12 @@ from kustos.wire import (
 )
 
 ITEM_BYTES: Final = 64
-"""The bytes of an item of a change, such as one ACL, at the least: large changes are encoded and decoded on
-another thread."""
+"""The minimum size of an item of a change, such as one ACL: large changes are encoded and decoded on another
+thread."""
 
 
 def items_of(message: Message) -> int:
-    """Return how many items a change or its answer has, as far as it may have many."""
+    """Return the number of items of a change or its answer, for the types that may have many."""
     items = sum(len(message.get(name) or ()) for name in ("creations", "filters", "deletions", "upsertions"))
     results = message.get("filter_results") or ()
     return items + len(message.get("results") or ()) + sum(1 + len(each.matching_acls) for each in results)
@@ -59,7 +59,7 @@ def request_of(message: Submit) -> Forwarded:
         )
         return Forwarded(api_key, api_version, codec.decode(frame, header.body_offset).message, context)
     except (WireError, RefuseRequestError, ValueError, KeyError) as error:
-        # the error's text may hold what clients sent
+        # the error's text may contain bytes that clients sent
         raise ChannelError(f"an Envelope has no valid request ({type(error).__name__})") from None
 
 
@@ -82,7 +82,7 @@ def _response(code: int, data: bytes | None) -> bytes:
 
 
 def submitted_of(message: ChangeAnswer, request: Forwarded) -> Submitted:
-    """Return the answer to a change; raise `KafkaApiError` if it failed, `ChannelError` if it has none."""
+    """Return the answer to a change; raise `KafkaApiError` if it failed, `ChannelError` if it is missing."""
     try:
         envelope = response_codec(ApiKey.ENVELOPE, 0).decode(message.payload).message
         if envelope.error_code:

@@ -1,4 +1,4 @@
-"""The metadata in a worker: the writer's log, as far as it has been followed."""
+"""The metadata in a worker: the writer's log, up to the last applied batch."""
 
 from contextlib import ExitStack
 from typing import Final
@@ -15,7 +15,7 @@ from kustos.wire import read_batch, read_raw_batch
 
 
 class WorkerStore:
-    """The image as the writer sent it, and its publishers. Unusable after an error.
+    """The image that the writer sent, and its publishers. Unusable after an error.
 
     Its batches come in order, from any thread, one at a time.
     """
@@ -35,23 +35,23 @@ class WorkerStore:
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last record that was applied."""
+        """The offset of the last applied record."""
         return self.image.offset
 
     @property
     def steps(self) -> int:
-        """Records of the log worked through so far; from any thread."""
+        """The number of log records processed so far; from any thread."""
         return self._committed.steps
 
     def add_publisher(self, publisher: MetadataPublisher) -> None:
-        """Publish the present image now and every later delta to the publisher."""
+        """Publish the current image now and every later delta to the publisher."""
         publisher.publish_snapshot(self.image)
         self._publishers.append(publisher)
 
     def take_snapshot(self, piece: SnapshotBatch) -> bool:
         """Take the next batch of a snapshot; return whether it was the last one, and is in the image.
 
-        Raise `MetadataError` or `CorruptBatchError` if it is not a batch of such records.
+        Raise `MetadataError` or `CorruptBatchError` for an invalid batch.
         """
         snapshot_id = SnapshotId(piece.end_offset, piece.epoch)
         if self._load is None:
@@ -87,5 +87,5 @@ class WorkerStore:
                 publisher.publish_delta(delta)
 
     def close(self) -> None:
-        """Let the garbage collector go on, if a snapshot was never completed."""
+        """Resume garbage collection, if a snapshot was never completed."""
         self._collector_pause.close()
