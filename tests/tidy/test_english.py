@@ -30,6 +30,7 @@ PACKAGES = (
     "client",
     "gateway/admin",
     "gateway/apis",
+    "gateway/quorum",
     "gateway/shadow",
     "gateway/workers",
     "legacy",

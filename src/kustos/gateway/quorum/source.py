@@ -1,7 +1,7 @@
-"""A KRaft quorum as a source of metadata: it is followed, and the active controller makes the changes.
+"""A KRaft quorum as a source of metadata: the node follows it, and the active controller makes the changes.
 
-Changes of StandardAuthorizer's ACLs go through its `AclMutator`; other changes are forwarded unchanged, in
-the client's version. Both are made in the client's name.
+Changes of StandardAuthorizer's ACLs use its `AclMutator`; other changes are forwarded unchanged, in the
+client's version. Both are made in the client's name.
 """
 
 from collections.abc import Awaitable, Callable
@@ -33,7 +33,7 @@ def unavailable(error: QuorumUnavailableError | ForwardingRefusedError) -> Kafka
 
 
 class FollowedQuorum:
-    """A `MetadataSource`. `stop` ends the following."""
+    """A `MetadataSource`. `stop` stops following the quorum."""
 
     def __init__(
         self,

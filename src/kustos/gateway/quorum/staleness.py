@@ -1,11 +1,11 @@
 """Limits the age of the metadata that decisions use: a gate that closes by itself.
 
-A node that lost its quorum goes on deciding by its last committed state for a while, then denies: a
-permission that was revoked elsewhere must not live here for ever. The age counts from the request to the
-leader whose answer left nothing to apply, so it is never reported too small. Super users pass a closed gate,
-as they pass an authorizer that is not ready: they are settings, not metadata. Ages come from a clock that
-keeps running while the machine is suspended, unlike the event loop's: a node that slept for a day must not
-wake up and decide by yesterday's ACLs.
+A node that lost its quorum continues to decide by its last committed state for a limited time, then denies: a
+permission that was revoked elsewhere must not remain valid here forever. The age counts from the request to
+the leader whose answer left nothing to apply, so it is never reported too small. Super users pass a closed
+gate, as they pass an authorizer that is not ready: they are settings, not metadata. Ages come from a clock
+that keeps running while the machine is suspended, unlike the event loop's clock: a node that was suspended
+for a day must not resume and decide by yesterday's ACLs.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ WARNED_AT: Final = 0.5
 
 
 class StalenessGate:
-    """Open while the metadata is younger than `max_staleness_ms`. Made for one event loop."""
+    """Open while the metadata is younger than `max_staleness_ms`. Create it for one event loop."""
 
     def __init__(
         self, max_staleness_ms: int, loop: asyncio.AbstractEventLoop, clock: Clock | None = None
@@ -44,12 +44,12 @@ class StalenessGate:
 
     @property
     def is_open(self) -> bool:
-        """Whether decisions may use the metadata; checked at each one, as timers of a frozen node lag."""
+        """Whether decisions may use the metadata; checked for each, because timers of a frozen node lag."""
         return self._now_ms() < self._open_until_ms
 
     @property
     def staleness_ms(self) -> int | None:
-        """The highest age that the metadata may have; None: it was never current."""
+        """The upper bound of the metadata's age; None: it was never current."""
         return None if self._as_of_ms is None else max(0, self._now_ms() - self._as_of_ms)
 
     def fresh(self, as_of_ms: int) -> None:
@@ -65,7 +65,7 @@ class StalenessGate:
             self._look()
 
     def fail(self) -> None:
-        """Close for good: the metadata can never become current again."""
+        """Close permanently: the metadata can never become current again."""
         self._has_failed = True
         self._open_until_ms = -math.inf
         self.stop()
@@ -128,13 +128,13 @@ class GuardedDecider:
         return self._session.version if self._gate.is_open else None
 
     def decide(self, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
-        """Return the decision; raise `AuthorizerNotReadyError` if the metadata is too old for one."""
+        """Return the decision; raise `AuthorizerNotReadyError` if the metadata is too old."""
         if not self._gate.is_open:
             self._require_super_user()
         return self._session.decide(operation, resource_type, name)
 
     def decide_by_resource_type(self, operation: AclOperation, resource_type: ResourceType) -> Decision:
-        """Return whether some resource of the type is allowed; raises what `decide` raises."""
+        """Return whether any resource of the type is allowed; raise the errors of `decide`."""
         if not self._gate.is_open:
             self._require_super_user()
         return self._session.decide_by_resource_type(operation, resource_type)
