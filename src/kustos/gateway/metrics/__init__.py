@@ -1,4 +1,4 @@
-"""The metrics of the gateway, in Prometheus' format: counters, and gauges that are read on demand."""
+"""The metrics of the gateway, in Prometheus' format: counters, and gauges that are computed on demand."""
 
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.loop_lag import LoopLag

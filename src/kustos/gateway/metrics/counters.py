@@ -1,9 +1,9 @@
-"""The counters of the gateway, in Prometheus' form; with Kafka's JMX names where Kafka has the figure.
+"""The counters of the gateway, in Prometheus' form, with Kafka's JMX names where Kafka has the same metric.
 
 A JMX name such as `kafka.server:type=socket-server-metrics, connection-count` has the form in which the usual
-exporters write it: `kafka_server_socket_server_metrics_connection_count`. No label holds a text that a client
-chooses (principal, client id, topic). Labels are APIs of our table, and listeners and mechanisms of the
-settings, so the number of series is bounded.
+exporters write it: `kafka_server_socket_server_metrics_connection_count`. No label contains a text that a
+client chooses (principal, client id, topic). Labels are APIs of the gateway's table, and listeners and
+mechanisms of the settings, so the number of series is bounded.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -39,13 +39,13 @@ from kustos.protocol import ADMIN_TABLE, TABLE, Decided
 from kustos.wire import api_name
 
 OTHER: Final = "other"
-"""The label of APIs, listeners and mechanisms that are not in our tables."""
+"""The label of APIs, listeners and mechanisms that are not in the tables."""
 
 MECHANISMS: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "SSL"})
 """SSL: the client authenticates with a certificate."""
 
 LISTENERS_MAX: Final = 64
-"""Listeners that have their own series; the settings allow fewer."""
+"""The maximum number of listeners with their own series; the settings allow fewer."""
 
 
 def _token_counter(registry: CollectorRegistry) -> Counter:
@@ -59,7 +59,7 @@ def _token_counter(registry: CollectorRegistry) -> Counter:
 
 
 class GatewayMetrics:
-    """The counters of one gateway. Nothing here is global, so two gateways in a process count separately.
+    """The counters of one gateway. Nothing is global, so two gateways in a process count separately.
 
     `mechanisms`: the mechanisms of the settings that kustos does not implement itself.
     """
@@ -112,7 +112,7 @@ class GatewayMetrics:
     ) -> None:
         """Count an answered request; `upstream_seconds` is None if upstream was not queried or not timed.
 
-        `held_seconds`: how long it waited for kustos itself, for example for a change of ACLs.
+        `held_seconds`: how long the request waited for kustos itself, for example for a change of ACLs.
         """
         tally = self._by_api.get(api_key) or self.tally(api_key)
         tally.total.observe(seconds)
@@ -122,9 +122,9 @@ class GatewayMetrics:
             tally.remote_s += upstream_seconds
 
     def authenticated(self, mechanism: str, succeeded: bool, is_reauthentication: bool = False) -> None:
-        """Count a finished login; one without a known mechanism counts under `other`.
+        """Count a finished login; count an unknown mechanism under `other`.
 
-        Logins of live sessions have their own counters (KIP-368).
+        Logins of live sessions have separate counters (KIP-368).
         """
         name = mechanism if mechanism in self._mechanisms else OTHER
         tally = self._logins.get(name) or self._logins.setdefault(name, LoginTally())
@@ -136,11 +136,11 @@ class GatewayMetrics:
             tally.failed += not succeeded
 
     def upstream_failed(self) -> None:
-        """Count a connection to upstream that could not be made, or broke."""
+        """Count a connection to upstream that failed to open, or broke."""
         self._upstream_errors.inc()
 
     def token_requested(self, outcome: str) -> None:
-        """Count a delegation token that was requested upstream; the outcomes are few."""
+        """Count a delegation token that was requested upstream; the number of outcomes is small."""
         self._tokens.labels(outcome).inc()
 
     def turned_away(self) -> None:
@@ -148,12 +148,12 @@ class GatewayMetrics:
         self._turned_away.inc()
 
     def handshake_failed(self, listener: str, kind: str) -> None:
-        """Count a connection that ended before the client could log in; the kinds are few."""
+        """Count a connection that ended before the client could log in; the number of kinds is small."""
         name = listener if listener in self._listeners else OTHER
         self._handshakes.labels(name, kind).inc()
 
     def listener(self, name: str) -> SocketTally:
-        """Return the figures of a listener."""
+        """Return the metrics of a listener."""
         return self._sockets.get(name) or self._sockets.setdefault(self._label(name), SocketTally())
 
     def _label(self, listener: str) -> str:
@@ -164,7 +164,7 @@ class GatewayMetrics:
         return listener
 
     def tally(self, api_key: int) -> ApiTally:
-        """Return the figures of an API."""
+        """Return the metrics of an API."""
         if (known := self._by_api.get(api_key)) is not None:
             return known
         is_known = api_key in TABLE or api_key in ADMIN_TABLE
@@ -176,8 +176,8 @@ class GatewayMetrics:
     def sample_rates(self) -> None:
         """Pass the decisions since the last call on to Kafka's rates per minute.
 
-        The timer of the event loop's lag calls it ten times a second, so no request reads a clock for the
-        rates.
+        The timer of the event loop's lag calls this method ten times a second, so no request reads a clock
+        for the rates.
         """
         if self._authorizer is not None:
             self._authorizer.sample()
@@ -185,18 +185,18 @@ class GatewayMetrics:
     def watch(
         self, *, acl_count: Callable[[], int], metadata_offset: Callable[[], int], audit: AuditLog
     ) -> None:
-        """Export these figures too, read whenever the metrics are; call it once."""
+        """Export these values too, computed at each scrape; call it once."""
         self.registry.register(Watched(acl_count, metadata_offset, audit))
 
     def watch_authorizer(
         self, acl_count: Callable[[], int], searches: Callable[[], int], rates: AuthorizerMetrics
     ) -> None:
-        """Export StandardAuthorizer's own figures too, and count decisions in `rates`; call it once."""
+        """Export StandardAuthorizer's own metrics too, and count decisions in `rates`; call it once."""
         self._authorizer = WatchedAuthorizer(acl_count, searches, rates, self._apis)
         self.registry.register(self._authorizer)
 
     def watch_topic_ids(self, topic_ids: TopicIds) -> None:
-        """Export how many topic ids were known too; call it once."""
+        """Export the number of known topic ids too; call it once."""
         self.registry.register(WatchedTopicIds(topic_ids))
 
     def watch_loop(self, lag: LoopLag) -> None:
@@ -204,19 +204,19 @@ class GatewayMetrics:
         self.registry.register(WatchedLoop(lag))
 
     def watch_listeners(self, enforces: Mapping[str, bool]) -> None:
-        """Export which listeners enforce decisions too; call it once."""
+        """Export too which listeners enforce decisions; call it once."""
         self.registry.register(WatchedListeners(enforces))
 
     def watch_answers(self, answers: AnswerBudget) -> None:
-        """Export the figures of the answer budget too; call it once."""
+        """Export the metrics of the answer budget too; call it once."""
         self.registry.register(WatchedAnswers(answers))
 
     def watch_requests(self, requests: RequestBudget) -> None:
-        """Export the figures of the request budget too; call it once."""
+        """Export the metrics of the request budget too; call it once."""
         self.registry.register(WatchedRequests(requests))
 
     def watch_purgatory(self, purgatory: DelayedFuturePurgatory) -> None:
-        """Export the figures of the purgatory too; call it once."""
+        """Export the metrics of the purgatory too; call it once."""
         self.registry.register(WatchedPurgatory(purgatory))
 
     def text(self) -> bytes:

@@ -1,7 +1,7 @@
-"""The lag of the event loop: how late it runs a timer that is set again and again.
+"""The lag of the event loop: the delay of a periodic timer.
 
-Work that blocks the loop delays every client of the process. No figure of a single request shows that,
-because the time that a request waits before it is read is in none of them.
+Work that blocks the loop delays every client of the process. The metrics of single requests do not show it,
+because none of them includes the time that a request waits before it is read.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ SAMPLE_EVERY_S: Final = 0.1
 """Ten samples a second take a few hundred microseconds, and find a loop that is blocked for 0.1 s."""
 
 WINDOW_S: Final = 60.0
-"""How long the highest lag is exported: at least this time, at most twice. A scrape every minute misses
-none."""
+"""How long the highest lag is exported: at least this time, at most twice as long. A scrape every minute
+misses no peak."""
 
 
 class LoopLag:
@@ -38,7 +38,7 @@ class LoopLag:
         self._timer = loop.call_later(SAMPLE_EVERY_S, self._sample, due_s)
 
     def stop(self) -> None:
-        """Take no more samples; may be called twice."""
+        """Take no more samples; further calls have no effect."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -76,7 +76,7 @@ class WatchedLoop(Collector):
         self._lag: Final = lag
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present figures."""
+        """Yield the current values."""
         times = HistogramMetricFamily(
             "kustos_event_loop_lag_seconds",
             "How late the event loop came to a timer, ten times a second in each process.",

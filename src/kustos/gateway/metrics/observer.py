@@ -19,11 +19,11 @@ CHANGES_OF_ACLS: Final = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS})
 
 
 class UnauditedError(AuthorizerError):
-    """A decision could not be recorded now, so none is made."""
+    """A decision cannot be recorded now, so it must not be made."""
 
 
 class AclPosition(Protocol):
-    """The position in the metadata log whose ACLs decide."""
+    """The position in the metadata log of the ACLs that decide."""
 
     @property
     def offset(self) -> int:
@@ -40,8 +40,8 @@ class FixedPosition:
 class GatewayObserver:
     """An `Observer` of sessions. `position` is the position of the ACLs that decide now.
 
-    With `changes_own_log` the event of an ACL change waits until the offset of the change is known. `trial`
-    adds the decisions of candidate ACLs.
+    If `changes_own_log` is set, the event of an ACL change waits until the offset of the change is known.
+    `trial` adds the decisions of candidate ACLs.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class GatewayObserver:
 
     @property
     def is_full(self) -> bool:
-        """Whether the audit log takes no more for now, so that nothing may be decided (mode `block`)."""
+        """Whether the audit log is full, so that nothing may be decided (mode `block`)."""
         return not self.audit.denies and self.audit.is_full
 
     def refusal(self) -> AuthorizerError | None:
-        """Return why a new request must be refused, and count it; None if it may be decided (mode `deny`)."""
+        """Return the error of a refused request, and count it; None if it may be decided (mode `deny`)."""
         if not (self.audit.denies and self.audit.is_full):
             return None
         self.audit.refused_requests += 1
@@ -90,7 +90,7 @@ class GatewayObserver:
         return RepeatedRecorder(self, context, decided)
 
     def login_ended(self, login: Login) -> bool:
-        """Record a login; return whether it may take effect, since every successful login must be audited."""
+        """Record a login; return whether it may take effect: every successful login must be audited."""
         if not self.audit.writers:
             # nothing is written, so nothing is counted
             return True
@@ -131,7 +131,7 @@ class RepeatedRecorder:
     def record(self, correlation_id: int, latency_us: int) -> bool:
         """Record the decisions; return False if the request must be opened: the log is full (mode `deny`).
 
-        `latency_us`: microseconds since the request was read. Raises as `GatewayObserver.decided` does.
+        `latency_us`: microseconds since the request was read. Raises the errors of `GatewayObserver.decided`.
         """
         if self._audit.denies and self._audit.is_full:
             return False

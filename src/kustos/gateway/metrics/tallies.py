@@ -1,7 +1,7 @@
-"""The figures that each request changes: plain numbers, made into Prometheus' series when they are read.
+"""The metrics that each request changes: plain numbers, converted to Prometheus' series when they are read.
 
 A series of `prometheus_client` takes a lock and half a dozen calls for each event, a fifth of the cost of a
-small request here. One event loop counts and reads.
+small request. One event loop counts and reads.
 """
 
 from bisect import bisect_left
@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 from kustos.protocol import Decided
 
 BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
-"""From a request that only passes through to one that waits for a group to form."""
+"""The buckets range from a request that only passes through to one that waits for a group to form."""
 
 SOCKETS: Final = "kafka_server_socket_server_metrics_"
 
@@ -37,7 +37,7 @@ class Times:
         self.sum_s = 0.0
 
     def observe(self, seconds: float) -> None:
-        """Count one."""
+        """Count one duration."""
         self.counts[bisect_left(BUCKETS_S, seconds)] += 1
         self.sum_s += seconds
 
@@ -76,7 +76,7 @@ class DecisionSums(NamedTuple):
 
 
 class ApiTally:
-    """The figures of one API. `remote_s`: the time that its requests waited elsewhere, of `total`."""
+    """The metrics of one API. `remote_s`: the part of `total` that its requests waited elsewhere."""
 
     __slots__ = (
         "allowed",
@@ -97,8 +97,7 @@ class ApiTally:
         self.remote_s = 0.0
 
     def add(self, sums: DecisionSums, repeated: int = 0) -> None:
-        """Count the decisions of a request; `repeated`: 1 if the request took them over from an earlier
-        one."""
+        """Count the decisions of a request; `repeated`: 1 if the decisions are from an earlier request."""
         self.repeated += repeated
         self.allowed += sums.allowed
         self.denied += sums.denied
@@ -140,7 +139,7 @@ class Tallied(Collector):
         self._logins: Final = logins
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present figures."""
+        """Yield the current values."""
         decisions = CounterMetricFamily(
             "kustos_authorization_decisions",
             "Decisions by API and result; counted once for each item of a request. Three kinds of denials "
@@ -236,7 +235,7 @@ class WatchedTimes(Collector):
         self._apis: Final = apis
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present figures."""
+        """Yield the current values."""
         local = SummaryMetricFamily(
             "kafka_network_request_metrics_local_time_ms",
             "Milliseconds that requests were worked on here.",

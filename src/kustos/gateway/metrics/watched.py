@@ -1,4 +1,4 @@
-"""Figures that other parts of the node keep, read whenever the metrics are."""
+"""Metrics that other parts of the node keep, computed at each scrape."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -43,7 +43,7 @@ class Watched(Collector):
         self._audit: Final = audit
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present figures."""
+        """Yield the current values."""
         count = self._acl_count()
         yield GaugeMetricFamily(
             "kafka_server_authorizer_acl_count",
@@ -125,7 +125,7 @@ class WatchedAnswers(Collector):
         self._answers: Final = answers
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present figures."""
+        """Yield the current values."""
         yield GaugeMetricFamily(
             "kustos_answers_held_bytes",
             "Bytes of answers that are held or reserved for clients.",
@@ -145,7 +145,7 @@ class WatchedRequests(Collector):
         self._requests: Final = requests
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present figures."""
+        """Yield the current values."""
         requests = self._requests
         yield GaugeMetricFamily(
             "kustos_requests_held_bytes",
@@ -172,7 +172,7 @@ class WatchedLog(Collector):
         self._takes_changes: Final = takes_changes
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present figure."""
+        """Yield the current value."""
         yield GaugeMetricFamily(
             "kustos_metadata_takes_changes",
             "Whether changes can be written; 0 after a failed write, until the node restarts.",
@@ -181,13 +181,13 @@ class WatchedLog(Collector):
 
 
 class WatchedListeners(Collector):
-    """Whether each listener enforces decisions; `enforces` has the listener names as keys."""
+    """Whether each listener enforces decisions; the keys of `enforces` are listener names."""
 
     def __init__(self, enforces: Mapping[str, bool]) -> None:
         self._enforces: Final = enforces
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures, which never change."""
+        """Yield the values, which never change."""
         family = GaugeMetricFamily(
             "kustos_listener_enforces",
             "Whether the listener enforces what the authorizer decides; 0: it is not a guard "
@@ -214,7 +214,7 @@ class WatchedAuthorizer(Collector):
         self._rates: Final = rates
         self._apis: Final = apis
         self._allowed = self._refused = 0
-        """The decisions that `rates` has."""
+        """The decisions already counted in `rates`."""
 
     def sample(self) -> None:
         """Count the decisions since the last call in the rates, logged or not, as Kafka does."""
@@ -225,7 +225,7 @@ class WatchedAuthorizer(Collector):
         self._allowed, self._refused = allowed, refused
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present figures."""
+        """Yield the current values."""
         self.sample()
         figures = {"acls-total-count": float(self._acl_count())} | self._rates.rates()
         for name, figure in figures.items():
@@ -251,7 +251,7 @@ class WatchedTopicIds(Collector):
         self._topic_ids: Final = topic_ids
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present figures."""
+        """Yield the current values."""
         family = CounterMetricFamily(
             "kustos_topic_ids",
             "Topic ids by outcome: KNOWN had a name when a request named it, QUERIED was looked up "
@@ -264,13 +264,13 @@ class WatchedTopicIds(Collector):
 
 
 class WatchedPurgatory(Collector):
-    """Changes of ACLs that wait (`kafka.server:type=DelayedOperationPurgatory`)."""
+    """Waiting changes of ACLs (`kafka.server:type=DelayedOperationPurgatory`)."""
 
     def __init__(self, purgatory: DelayedFuturePurgatory) -> None:
         self._purgatory: Final = purgatory
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present figures."""
+        """Yield the current values."""
         purgatory = self._purgatory
         for name, meaning, figure in (
             ("num_delayed_operations", "Operations that wait.", purgatory.num_delayed_operations),
@@ -285,13 +285,13 @@ class WatchedPurgatory(Collector):
 
 
 class WatchedProcess(Collector):
-    """The failures in the background of a process: of its tasks, and of writing its log."""
+    """Background failures of a process: of its tasks, and of writing its log."""
 
     def __init__(self, lost_lines: Callable[[], int]) -> None:
         self._lost_lines: Final = lost_lines
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present figures."""
+        """Yield the current values."""
         failures = CounterMetricFamily(
             "kustos_background_failures",
             "Failures of background tasks, by task; a task that serves the node runs again afterwards.",
@@ -325,7 +325,7 @@ class WatchedQuorum(Collector):
         self._figures: Final = figures
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present figures."""
+        """Yield the current values."""
         now = self._figures()
         yield GaugeMetricFamily(
             "kustos_metadata_staleness_seconds",
