@@ -30,6 +30,7 @@ PACKAGES = (
     "client",
     "gateway/admin",
     "gateway/apis",
+    "gateway/listener",
     "gateway/metrics",
     "gateway/quorum",
     "gateway/shadow",

@@ -1,8 +1,8 @@
-"""Admits connections: counts those of a process and of a node, and keeps room for clients that log in.
+"""Admits connections: counts the connections of a process and of a node, and reserves capacity for logins.
 
-A new connection is turned away if too many logins from its address failed, by `max.connections` and
-`max.connections.per.ip` as in Kafka, or if there are too few file descriptors. But if any connection has not
-authenticated, that one ends instead: silent clients must not lock others out.
+A new connection is rejected if too many logins from its address failed, by `max.connections` and
+`max.connections.per.ip` as in Kafka, or if too few file descriptors are left. If there is an unauthenticated
+connection, the gateway closes that one instead: silent clients must not lock others out.
 """
 
 import asyncio
@@ -30,19 +30,21 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 
 DESCRIPTORS_RESERVED: Final = 160
 """File descriptors that client connections must leave free: for 64 HTTP connections, the metadata log, audit,
-logs, workers, and the node's own connections to upstream, with room to spare."""
+logs, workers, and the node's own connections to upstream, with a margin."""
 
 DESCRIPTORS_PER_CONNECTION: Final = 2
-"""One for the client, and one for the link to its broker once it has authenticated."""
+"""One for the client, and one for the link to its broker after the login."""
 
 REFUSALS_LOGGED_EVERY_S: Final = 10.0
-"""How often the log reports connections turned away: unauthenticated clients can open any number of them."""
+"""How often the log reports rejected connections: unauthenticated clients can open any number of them."""
 
 CROWD: Final = 1_000
-"""How many unauthenticated connections at once make it worth returning their memory: they take some 20 MB."""
+"""The number of concurrent unauthenticated connections from which returning their memory is worthwhile: they
+take some 20 MB."""
 
 RELEASE_DELAY_S: Final = 1.0
-"""How long after most of a crowd has left its memory is returned: connections are freed as they close."""
+"""The delay after most of a crowd has left until its memory is returned: connections are freed as they
+close."""
 
 RELEASED_EVERY_S: Final = 60.0
 """The shortest time between two returns: all clients wait for about a third of a millisecond per MB."""
@@ -71,7 +73,7 @@ class AdmittedConnection(DrainingConnection, Protocol):
 
 
 class AdmittingPort(Protocol):
-    """The port that a connection came to."""
+    """The port of a connection."""
 
     @property
     def name(self) -> str:
@@ -83,7 +85,7 @@ class AdmittingPort(Protocol):
 
     @property
     def figures(self) -> SocketFigures:
-        """The figures of its listener."""
+        """The metrics of its listener."""
 
     @property
     def authenticates(self) -> bool:
@@ -100,7 +102,7 @@ class _Admitted(NamedTuple):
 
 
 class Admission:
-    """The connections of one process; `parts` has the limits."""
+    """The connections of one process; `parts` contains the limits."""
 
     def __init__(self, parts: GatewayParts) -> None:
         self._parts: Final = parts
@@ -112,7 +114,7 @@ class Admission:
         """The connections that have to authenticate, by listener."""
         self._descriptors_max: Final = DESCRIPTORS_PER_CONNECTION * connections_within(descriptor_limit())
         self._crowd = 0
-        """The largest number of unauthenticated connections at once since memory was last returned."""
+        """The highest number of concurrent unauthenticated connections since memory was last returned."""
         self._releases_from_s = -math.inf
         self._refusals: Final = PacedCounts(REFUSALS_LOGGED_EVERY_S)
         self._throttle: Final = LoginThrottle(parts.limits.failed_logins)
@@ -120,7 +122,7 @@ class Admission:
         self.failed_handshakes: Final = FailedHandshakes(parts.metrics.handshake_failed)
 
     def change_limits(self, limits: GatewayLimits) -> None:
-        """Apply other limits on connections and failed logins; open connections stay."""
+        """Apply new limits on connections and failed logins; open connections stay."""
         self._limits = limits
         self._throttle.change(limits.failed_logins, self._clock())
 
@@ -131,16 +133,16 @@ class Admission:
 
     @property
     def unauthenticated_count(self) -> int:
-        """How many connections have not authenticated."""
+        """The number of connections that have not authenticated."""
         return sum(map(len, self._pending_logins.values()))
 
     @property
     def _descriptors(self) -> int:
-        """How many file descriptors the connections have, or will have."""
+        """The number of file descriptors that the connections have, or will have."""
         return DESCRIPTORS_PER_CONNECTION * len(self._places) - self.unauthenticated_count
 
     def admit(self, port: AdmittingPort, connection: AdmittedConnection, host: str) -> str | None:
-        """Count a new connection in; return why it is turned away, None if it is not."""
+        """Count a new connection in; return the reason to reject it, None if it is admitted."""
         refusal = self._refusal(port, host)
         self._places[connection] = _Admitted(host, not port.authenticates)
         self._by_host[host] += 1
@@ -166,7 +168,7 @@ class Admission:
         return refusal
 
     def _lacks_descriptors(self, wanted: int) -> bool:
-        """Return whether there are not so many more descriptors, even after connections were ended."""
+        """Return whether `wanted` more descriptors are unavailable, even after connections were closed."""
         if DESCRIPTORS_PER_CONNECTION * len(self._places) + wanted <= self._descriptors_max:
             # there would be enough if every connection had a link
             return False
@@ -176,7 +178,7 @@ class Admission:
         return False
 
     def make_room(self) -> bool:
-        """End a connection that has not authenticated; return False if there is none."""
+        """Close a connection that has not authenticated; return False if there is none."""
         largest = max(self._pending_logins.values(), key=len, default=None)
         connection = None if largest is None else largest.take_first()
         if connection is None:
@@ -204,7 +206,7 @@ class Admission:
             pending.excuse(connection)
 
     def authenticated(self, port: AdmittingPort, connection: AdmittedConnection) -> str | None:
-        """Count a login; return why the connection must end although it succeeded, None if it need not."""
+        """Count a login; return the reason to close the connection although it succeeded, or None."""
         self._end_pending_login(port, connection)
         place = self._places.get(connection)
         # its link needs another descriptor, and is counted from now on
@@ -240,7 +242,7 @@ class Admission:
         return True
 
     def note_refusal(self, reason: str, host: str) -> None:
-        """Count a connection that is turned away; the log reports some of them."""
+        """Count a rejected connection; the log reports some of them."""
         self._parts.metrics.turned_away()
         if connections := self._refusals.due("turned away", self._clock()):
             LOG.warning("connections are turned away", reason=reason, host=host, connections=connections)
@@ -251,7 +253,7 @@ class Admission:
 
     def is_throttled(self, host: str) -> bool:
         """Return whether clients of this address may not log in now."""
-        # called for every frame of a login; usually no login has failed lately
+        # called for every frame of a login; usually no login has failed recently
         return len(self._throttle) > 0 and self._throttle.is_throttled(host, self._clock())
 
 
@@ -262,7 +264,7 @@ def _end_late(connection: AdmittedConnection) -> None:
 class ConnectionCount:
     """The connections of all workers of a node, so that its limits hold for any distribution.
 
-    A connection is identified by its worker and its number there.
+    A worker and a number in that worker identify a connection.
     """
 
     def __init__(self, maximum: int, maximum_per_ip: int) -> None:
@@ -273,11 +275,11 @@ class ConnectionCount:
         self.total = 0
 
     def change_limits(self, maximum: int, maximum_per_ip: int) -> None:
-        """Apply other limits to new connections; open ones stay."""
+        """Apply new limits to new connections; open connections stay."""
         self._maximum, self._maximum_per_ip = maximum, maximum_per_ip
 
     def arrived(self, worker: object, number: int, host: str) -> str | None:
-        """Count a connection in until it has left; return why it is turned away, None if it is not."""
+        """Count a connection in until it has left; return the reason to reject it, None if it is admitted."""
         refusal = None
         if self.total >= self._maximum:
             refusal = NODE_IS_FULL

@@ -1,7 +1,7 @@
 """Detects when the first message of a TLS client is whole, without OpenSSL.
 
-OpenSSL takes about 50 kB for a handshake from its first byte on. So a client gets no handshake before its
-ClientHello is whole: its bytes wait, at most `HELD_MAX_BYTES`.
+OpenSSL takes about 50 kB for a handshake from its first byte on. The handshake therefore begins only when the
+client's ClientHello is whole; until then its bytes wait, at most `HELD_MAX_BYTES`.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ HELLO_MAX_BYTES: Final = 16_384
 post-quantum cryptography it takes less than 8 KiB."""
 
 HELLO_RECORDS_MAX: Final = 16
-"""How many records a ClientHello may be split into: each read parses all of them again."""
+"""The maximum number of records in a ClientHello: each read parses all of them again."""
 
 _RECORD_HEADER_BYTES: Final = 5
 HELD_MAX_BYTES: Final = HELLO_MAX_BYTES + _RECORD_HEADER_BYTES * HELLO_RECORDS_MAX
@@ -29,7 +29,7 @@ class NoClientHelloError(ValueError):
 
 
 def is_whole_hello(data: bytes | bytearray) -> bool:
-    """Return whether the first bytes of a client hold its whole ClientHello; raise `NoClientHelloError`."""
+    """Return whether a client's first bytes contain its whole ClientHello; raise `NoClientHelloError`."""
     if len(data) > HELD_MAX_BYTES:
         raise NoClientHelloError
     message, at, records = bytearray(), 0, 0

@@ -1,7 +1,7 @@
 """One client connection: performs the IO, and follows the states of `life_cycle`.
 
-Until the principal is known, frames go to the login and nowhere else, and the connection has a deadline.
-Then they go to the session. The connection ends by `close`, `drain` or `connection_lost`.
+Until the principal is known, only the login gets frames, and the connection has a deadline. Then the session
+gets them. The connection ends with `close`, `drain` or `connection_lost`.
 """
 
 import asyncio
@@ -44,7 +44,8 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 class ClientConnection(asyncio.BufferedProtocol):
     """The protocol of an accepted socket.
 
-    `peer` is the client's address in a PROXY protocol header; None: the client has the socket's address.
+    `peer` is the client's address in a PROXY protocol header; None: the address of the socket is the
+    client's.
     """
 
     def __init__(self, port: Port, peer: tuple[str, int] | None = None) -> None:
@@ -64,7 +65,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._principal = ANONYMOUS
         self._offered: Versions = {}
         self._client_reads = True
-        """Whether the client takes what is written."""
+        """Whether the client takes the written bytes."""
         self._wants_more = True
         """Whether the login or the session takes more frames."""
         self.outgoing: Final = Burst(self._send)
@@ -76,12 +77,12 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.last_active_s = self._loop.time()
 
     def _follow(self, event: ConnectionEvent) -> ConnectionState:
-        """Enter the next state, and return it; raise `IllegalTransitionError`."""
+        """Enter the next state and return it; raise `IllegalTransitionError`."""
         self.state = CONNECTION_LIFE[self.state, event]
         return self.state
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Admit the client, or turn it away if there are too many."""
+        """Admit the client, or reject it if there are too many."""
         self._transport = as_transport(transport)
         peer = self._peer or transport.get_extra_info("peername")
         if peer is None:
@@ -98,11 +99,11 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._follow(ConnectionEvent.HANDSHAKE_BEGINS)
 
     def choose(self, port: Port) -> None:
-        """Move to another port of the listener, whose host the client named; called before `begin`."""
+        """Move to another port of the listener, whose host the client named; call it before `begin`."""
         self._port = port
 
     def begin(self, principal: KafkaPrincipal | None = None) -> None:
-        """Let the client log in; without logins, serve the principal of its certificate."""
+        """Let the client log in; on a listener without logins, serve the principal of its certificate."""
         machine = self._port.plan.sasl_machine(self.host)
         if machine is None:
             self._begin_session(principal)
@@ -112,7 +113,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._incoming.begin(self._settings.sasl_server_max_receive_size, owner=None)
 
     def refuse(self, refusal: HandshakeRefusal) -> None:
-        """End a connection before its login, and count it by the reason."""
+        """End a connection before its login, and count the reason."""
         if self.state not in ENDED:
             self.close(refusal.reason, logged=not self._port.refuse(refusal, self.host))
 
@@ -124,7 +125,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         return self._incoming.share.scarce_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Split the bytes of a read into frames, and hand them to the login or the session."""
+        """Split the bytes of a read into frames, and pass them to the login or the session."""
         self.last_active_s = self._loop.time()
         self._port.figures.incoming_bytes += nbytes
         if self.state not in TAKING:
@@ -133,7 +134,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         try:
             frames = reader.feed(self._requests.read_buffer[:nbytes])
         except FrameLengthError as error:
-            # the frames before it still get their answers
+            # earlier frames still get their answers
             frames, refusal = error.frames, error
         if session is None:
             self._authenticate(frames, refusal)
@@ -142,11 +143,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         if refusal is not None:
             self._refuse_length(refusal)
         elif reader.begun_bytes or self._incoming.share.held_bytes or not self._wants_more:
-            # a session in which requests wait does not want to read
+            # a session with waiting requests does not want to read
             self._weigh(has_finished=bool(frames))
 
     def _refuse_length(self, refusal: FrameLengthError) -> None:
-        """End a connection whose next frame is too long, or the login of its client."""
+        """End a connection whose next frame is too long, or fail the login of its client."""
         if self.state not in TAKING:
             return
         other_protocol = refusal_by_length(refusal)
@@ -158,7 +159,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self.close(str(refusal))
 
     def _weigh(self, *, has_finished: bool = False) -> None:
-        """Count the bytes of requests that have not begun; end an unauthenticated client without room."""
+        """Count the bytes of requests that have not begun; end an unauthenticated client beyond its limit."""
         waiting_bytes = 0 if self._session is None else self._session.waiting_bytes()
         if not self._incoming.weigh(waiting_bytes, has_finished=has_finished):
             self.refuse(NO_ROOM)
@@ -166,11 +167,11 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._read()
 
     def _authenticate(self, frames: list[bytes], refusal: FrameLengthError | None = None) -> None:
-        """Hand frames to the login; the bytes behind it belong to the session."""
+        """Pass frames to the login; the bytes behind it belong to the session."""
         login, at = self._login, 0
         while at < len(frames) and self.state is ConnectionState.AUTHENTICATING and login is not None:
             if login.is_verifying:
-                # after SaslHandshake 0 a GSSAPI client does not wait for an answer to its last token
+                # after SaslHandshake 0, a GSSAPI client does not wait for an answer to its last token
                 self._incoming.held += frames[at:]
                 self.read_more(False)
                 break
@@ -178,7 +179,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             at += 1
         if self._session is not None:
             self._session.take(frames[at:])
-            # the session has a reader with other limits, which has the rest of the bytes
+            # the session has a reader with other limits, which holds the rest of the bytes
             self.buffer_updated(0)
         elif refusal is not None:
             self._refuse_length(refusal)
@@ -186,7 +187,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._weigh(has_finished=bool(frames))
 
     def verified(self, go_on: Callable[[], None]) -> None:
-        """Let a login go on after its thread has finished, then take the frames that arrived meanwhile."""
+        """Continue a login after its thread has finished, then take the frames that arrived meanwhile."""
         held, session = self._incoming.held, self._session
         self._incoming.held = []
         go_on()
@@ -197,25 +198,25 @@ class ClientConnection(asyncio.BufferedProtocol):
             session.go_on()
 
     def take(self, frame: bytes) -> bool:
-        """Take a frame that may belong to a login, in its turn; return False if it is a request."""
+        """Take a frame that may belong to a login, in order; return False if it is a request."""
         return self._login is not None and self._login.take(frame, self._principal)
 
     @property
     def is_authenticated(self) -> bool:
-        """Whether it has a session."""
+        """Whether the connection has a session."""
         return self._session is not None
 
     @property
     def is_verifying(self) -> bool:
-        """Whether a login waits for a thread; `verified` lets the session go on."""
+        """Whether a login waits for a thread; `verified` resumes the session."""
         return self._login is not None and self._login.is_verifying
 
     def admitted(self, principal: KafkaPrincipal) -> None:
-        """Serve this principal, or renew the session if it is live (KIP-368)."""
+        """Serve this principal, or renew a live session (KIP-368)."""
         if self._session is None:
             self._begin_session(principal)
         else:
-            # the same principal, but perhaps by a delegation token now, or no longer
+            # the principal is the same, but it may now use a delegation token, or no longer use one
             self._principal = principal
             self._session.renew(self._port.context_of(principal, self.host))
 
@@ -226,7 +227,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._gateway.admission.excuse(self._port, self)
 
     def _begin_session(self, principal: KafkaPrincipal | None) -> None:
-        """Serve requests from now on; None: the listener determines the principal, as it has no logins."""
+        """Serve requests from now on; None: the listener has no logins and determines the principal."""
         port, settings = self._port, self._settings
         if (refusal := self._gateway.admission.authenticated(port, self)) is not None:
             self.close(refusal, logged=False)
@@ -259,11 +260,11 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._want_upstream()
 
     def unwrap(self, envelope: Unwrap) -> Opened:
-        """Open the request of an Envelope, to be decided for its principal; raise `RefuseRequestError`."""
+        """Open the request of an Envelope, to be authorized for its principal; raise `RefuseRequestError`."""
         return self._port.open_forwarded(envelope, self._principal, self._offered)
 
     def needs_upstream(self, frame: bytes) -> bool:
-        """Whether a request must wait for the connection to a broker; then it is being opened."""
+        """Whether a request must wait for the connection to a broker; if so, start to open it."""
         if self._connecting is None and frame[:2] == API_VERSIONS:
             return False
         self._want_upstream()
@@ -276,7 +277,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             )
 
     async def _connect(self) -> None:
-        """Connect to a broker; if that fails, disconnect the client."""
+        """Connect to a broker; if the attempt fails, disconnect the client."""
         try:
             link = await self._port.route.link(self, self._principal, self._offered)
         except NoLinkError as error:
@@ -289,7 +290,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         session.connect(link)
 
     def write(self, frame: bytes) -> None:
-        """Send a frame to the client, now or with others of the same burst."""
+        """Send a frame to the client, now or with other frames of the same burst."""
         if self.state in ENDED:
             return
         self.last_active_s = self._loop.time()
@@ -308,7 +309,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._answers.hold(0)
 
     def read_more(self, wanted: bool) -> None:
-        """Note whether the login or the session takes more frames, and read the socket or stop."""
+        """Record whether the login or the session takes more frames, and start or stop reading the socket."""
         if wanted is self._wants_more:
             return
         self._wants_more = wanted
@@ -341,29 +342,29 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._session.resume_writing()
 
     def upstream_writable(self) -> None:
-        """Go on with the requests that waited for the broker."""
+        """Continue the requests that waited for the broker."""
         if self._session is not None:
             self._session.go_on()
 
     def upstream_lost(self, reason: str) -> None:
-        """End the client's connection, as that to the broker is lost."""
+        """End the client's connection, because the connection to the broker is lost."""
         if self.state not in ENDED:
             self._port.route.lose()
         self.close(reason, logged=not reason.startswith("upstream closed"))
 
     def has_expired(self, in_ms: int = 0) -> bool:
-        """Return whether the session will have expired in `in_ms`; then only a login is taken."""
+        """Return whether the session will have expired in `in_ms`; it then accepts only a login."""
         return self._login is not None and self._login.is_expired(in_ms)
 
     def upstream_ended(self) -> None:
-        """Count the client out once the connection to the broker is closed as well."""
+        """Count the client out when the connection to the broker is closed as well."""
         self._link = None
         self._give_back()
         if self.state in ENDED:
             self._gateway.dismiss(self._port, self)
 
     def drain(self) -> bool:
-        """Begin no more requests, and end once those begun are answered; return whether a socket is open."""
+        """Begin no more requests, and end after the last answer; return whether a socket is open."""
         transport = self._transport
         if transport is None or self.state in ENDED:
             return transport is not None
@@ -391,17 +392,17 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._gateway.lost(self)
 
     def _give_back(self) -> None:
-        """Hold no bytes once both sockets are closed: until then either may have part of an answer."""
+        """Release all bytes when both sockets are closed; until then either may have part of an answer."""
         if self._transport is None and self._link is None:
             self._answers.hold(0)
 
     def close(self, reason: str, *, logged: bool = True) -> None:
-        """End the connection, and log the reason once; do nothing if it has ended."""
+        """End the connection and log the reason once; do nothing if it has ended."""
         if self.state not in ENDED:
             self._end(ConnectionEvent.ENDS, reason if logged else None)
 
     def _end(self, event: ConnectionEvent, reason: str | None) -> None:
-        """Send what was gathered, close the socket, and release everything; without a reason log nothing."""
+        """Send the gathered frames, close the socket, and release everything; log the reason, if any."""
         if reason is not None:
             LOG.info("connection closed", listener=self._port.name, host=self.host, reason=reason)
         state = self._follow(event)
@@ -412,12 +413,12 @@ class ClientConnection(asyncio.BufferedProtocol):
                 half_close(transport)
             else:
                 transport.close()
-            # a client that does not read its last answers must not keep the socket for ever
+            # a client that does not read its last answers must not keep the socket forever
             self._abort = self._loop.call_later(LAST_ANSWERS_S, transport.abort)
         self._release()
 
     def _release(self) -> None:
-        """End the login and the session, and hold nothing."""
+        """End the login and the session, and release everything."""
         if self._login is not None:
             self._login.end()
             self._login = None
@@ -432,5 +433,5 @@ class ClientConnection(asyncio.BufferedProtocol):
 
 
 def no_login(_frame: bytes) -> bool:
-    """Return that a frame belongs to no login: clients of this listener do not log in."""
+    """Return False: clients of this listener do not log in, so no frame belongs to a login."""
     return False

@@ -1,10 +1,10 @@
 """Ends connections without losing an answer: a client that waits for one gets it before the connection ends.
 
 If a broker has appended a Produce and the client gets no answer, a producer without idempotence writes it
-twice, and any other client does not know whether it was written. So a node that stops begins no more
-requests, and waits for the answers to those that it has begun. A request that was not begun has no effect,
-and its client repeats it elsewhere. `LONG_POLLS` in `session.client_session` lists the requests that are not
-awaited.
+twice, and any other client does not know whether it was written. A stopping node therefore begins no more
+requests, and waits for the answers to requests that have begun. A request that has not begun has no effect,
+and its client repeats it elsewhere. `LONG_POLLS` in `session.client_session` lists the requests without such
+a wait.
 """
 
 import asyncio
@@ -16,17 +16,18 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 DRAIN_TIMEOUT_MS: Final = 10_000
-"""How long answers are awaited by default: longer than a broker waits for replicas that keep up, and shorter
-than the 30 seconds after which systemd and Kubernetes usually kill a process."""
+"""How long the node waits for answers by default: longer than a broker waits for replicas that keep up, and
+shorter than the 30 seconds after which systemd and Kubernetes usually kill a process."""
 
 LAST_ANSWERS_S: Final = 5.0
 """How long a client may take to read the last answers when its connection ends."""
 
 
 def has_unsent(transport: asyncio.Transport) -> bool:
-    """Return whether the client's kernel has not acknowledged all bytes that were written.
+    """Return whether the client's kernel has not acknowledged all written bytes.
 
-    They are lost if the socket is closed while the client sends: the kernel then resets the connection.
+    They are lost if the socket is closed while the client sends, because the kernel then resets the
+    connection.
     """
     if transport.get_write_buffer_size():
         return True
@@ -36,7 +37,7 @@ def has_unsent(transport: asyncio.Transport) -> bool:
 
 
 def half_close(transport: asyncio.Transport) -> None:
-    """Send the end of the stream; the client closes the connection once it has read everything."""
+    """Send the end of the stream; the client closes the connection after it has read everything."""
     with suppress(OSError):  # the client may have closed it already
         transport.write_eof()
 
@@ -45,11 +46,11 @@ class DrainingConnection(Protocol):
     """A connection that may owe answers."""
 
     def drain(self) -> bool:
-        """Begin no more requests, and end once those begun are answered; return whether a socket is open."""
+        """Begin no more requests, and end after the last answer; return whether a socket is open."""
 
 
 class ConnectionDrain:
-    """The connections that have not ended yet. Made inside the event loop."""
+    """The connections that have not ended yet. Create it inside the event loop."""
 
     def __init__(self) -> None:
         self._left: Final[set[DrainingConnection]] = set()
@@ -67,12 +68,12 @@ class ConnectionDrain:
         return len(self._left)
 
     def lost(self, connection: DrainingConnection) -> None:
-        """Note that the socket of a connection is gone."""
+        """Record that the socket of a connection is closed."""
         if connection in self._left:
             self._left.remove(connection)
             if not self._left:
                 self.end()
 
     def end(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         self._is_over.set()

@@ -41,7 +41,7 @@ from kustos.tls import follow_files
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 IDLE_CHECKS: Final = 4
-"""How often within the idle time the connections are checked."""
+"""The number of checks of the connections within the idle time."""
 
 
 def protocol_of(port: Port) -> asyncio.BaseProtocol:
@@ -107,8 +107,8 @@ class Gateway:
     async def start(self, ready: Mapping[str, Awaitable[None]] | None = None) -> None:
         """Find the upstream cluster, and bind each listener as soon as its awaitable in `ready` is done.
 
-        Raise `UpstreamUnavailableError`, `NoPortForBrokerError`, OSError, or what an awaitable in `ready`
-        raises.
+        Raise `UpstreamUnavailableError`, `NoPortForBrokerError`, OSError, or the errors of an awaitable in
+        `ready`.
         """
         waits = ready or {}
         contexts = {plan.name: plan.tls.contexts for plan in self._plans if plan.tls}
@@ -143,7 +143,7 @@ class Gateway:
         LOG.info("listening", listener=plan.name, protocol=plan.security_protocol, port=plan.port)
 
     async def _bind_brokers(self) -> None:
-        """Make the missing ports of brokers; try to bind all, then raise the first error."""
+        """Create the missing ports of brokers; try to bind all, then raise the first error."""
         failure: OSError | NoPortForBrokerError | None = None
         for plan in tuple(self._open_plans):
             for node_id in self.parts.cluster.brokers:
@@ -161,25 +161,25 @@ class Gateway:
             raise failure
 
     async def _bind_new_brokers(self) -> None:
-        """Make the missing ports of brokers; if one cannot be bound, the others still serve."""
+        """Create the missing ports of brokers; if one cannot be bound, the others still serve."""
         try:
             await self._bind_brokers()
         except (OSError, NoPortForBrokerError) as error:
             LOG.error("a broker has no port here", reason=words_of(error))
 
     def learn_brokers(self, named: Iterable[NamedBroker]) -> None:
-        """Record brokers that an answer of upstream named; a new one gets its port."""
+        """Record brokers that an answer of upstream listed; a new one gets its port."""
         known = self.parts.cluster.brokers
         new = {each.node_id: each for each in starmap(Broker, named) if known.get(each.node_id) != each}
         if new:
-            # not changed in place: readers of `_Addresses.known` detect a change by its identity
+            # do not change it in place: readers of `_Addresses.known` detect a change by its identity
             self.parts.cluster.brokers = known | new
             self._spawn("broker-ports", self._bind_new_brokers())
 
     def port_of_broker(self, plan: ListenerPlan, node_id: int) -> Port | HandshakeRefusal:
-        """Return the port of a broker of a listener with host names, or why there is none.
+        """Return a broker's port on a listener with host names, or the refusal if there is no such broker.
 
-        Another process of the node may know a new broker already, so upstream is queried for it.
+        Another process of the node may know a new broker already, so this process queries upstream for it.
         """
         port = self._ports.get((plan.name, node_id))
         if port is not None:
@@ -189,9 +189,9 @@ class Gateway:
         return HandshakeRefusal(HandshakeFailure.UNKNOWN_BROKER, reason)
 
     async def _keep_fresh(self) -> None:
-        """Refresh the brokers in time, and soon after the gateway's own connection to upstream was lost.
+        """Refresh the brokers periodically, and soon after the gateway's own connection to upstream was lost.
 
-        After a failure everything stays as it was, and the next try follows soon.
+        After a failure everything stays unchanged, and the next attempt follows soon.
         """
         failures = 0
         while True:
@@ -234,7 +234,7 @@ class Gateway:
         task.add_done_callback(self._tasks.discard)
 
     def admit(self, port: Port, connection: AdmittedConnection, host: str) -> str | None:
-        """Count a new connection in; return why it is turned away, None if it is not."""
+        """Count a new connection in; return the reason to reject it, None if it is admitted."""
         refusal = self.admission.admit(port, connection, host)
         return STOPS if self._stopped else refusal
 
@@ -243,7 +243,7 @@ class Gateway:
         self.admission.dismiss(port, connection)
 
     def lost(self, connection: AdmittedConnection) -> None:
-        """Note that the socket of a connection is gone."""
+        """Record that the socket of a connection is closed."""
         self._drain.lost(connection)
 
     def login_failed(self, host: str) -> None:
@@ -251,14 +251,15 @@ class Gateway:
         self.admission.login_failed(host)
 
     async def stop(self) -> None:
-        """Take no more connections, let the open ones get their answers in time, and end them."""
+        """Take no more connections, wait a limited time for answers on open ones, and end them."""
         await self.drain()
         self.close()
 
     async def drain(self) -> None:
-        """Take no more connections or requests, and end each connection once it has its answers.
+        """Take no more connections or requests, and end each connection after its answers.
 
-        Return after `drain_timeout_ms` at the latest, or once `close` is called; the second time at once.
+        Return after `drain_timeout_ms` at the latest, or when `close` is called; a second call returns at
+        once.
         """
         if self._stopped:
             return

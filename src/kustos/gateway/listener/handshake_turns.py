@@ -1,8 +1,8 @@
 """Limits the TLS handshakes of a process that are in progress: each takes about 50 kB until it ends.
 
-Beyond the limit a client waits with its ClientHello, which takes little memory, until a handshake ends;
+Beyond the limit, a client waits with its ClientHello, which takes little memory, until a handshake ends;
 networks take turns. While clients wait, handshakes that take longer than `GRACE_S` are ended, the oldest
-first. So clients that fall silent within their handshake delay the others by about two seconds.
+first. Clients that stop sending during their handshake therefore delay the others by about two seconds.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from kustos.gateway.session.large_turns import on_the_loop
 from kustos.gateway.upstream.addresses import network_of
 
 HANDSHAKES_MAX: Final = 1_000
-"""Handshakes in progress, in about 50 MB; a core finishes about as many in a second."""
+"""The maximum number of handshakes in progress, in about 50 MB; a core finishes about as many in a second."""
 
 GRACE_S: Final = 2.0
 """How long a handshake may take while other clients wait: some round trips to another continent, and the time
-in which this process finishes the handshakes before it."""
+in which this process finishes the earlier handshakes."""
 
 CHECKED_EVERY_S: Final = 0.25
-"""How often it is checked whether a handshake has taken too long."""
+"""How often the process checks for slow handshakes."""
 
 
 class HandshakingClient(Protocol):
@@ -48,13 +48,13 @@ class HandshakeTurns:
         self._call_later: Final = call_later
         self._call_soon: Final = call_soon or asyncio.get_running_loop().call_soon
         self._since_s: Final[dict[HandshakingClient, float]] = {}
-        """When each handshake in progress began, the oldest first."""
+        """The start of each handshake in progress, the oldest first."""
         self._waiting: Final[FairQueue[str, HandshakingClient]] = FairQueue()
-        """By network; at most `kustos.max.unauthenticated.connections`."""
+        """Waiting clients by network; at most `kustos.max.unauthenticated.connections`."""
         self._is_armed = False
 
     def begin(self, client: HandshakingClient, host: str, go_on: Callable[[], None]) -> bool:
-        """Return whether a client may begin its handshake now; if not, `go_on` is called once it may."""
+        """Return whether a client may begin its handshake now; if not, `go_on` is called when it may."""
         if len(self._since_s) < HANDSHAKES_MAX:
             self._since_s[client] = self._now_s()
             return True

@@ -1,6 +1,6 @@
 """Connections that end before their client can log in: the reasons, and how often each occurs.
 
-There are few kinds, so each has a series of its own in the metrics. The log reports each kind at intervals,
+There are few kinds, so each has its own series in the metrics. The log reports each kind at intervals,
 because unauthenticated clients can open any number of connections.
 """
 
@@ -63,7 +63,7 @@ OF_CERTIFICATES: Final = frozenset(
         HandshakeFailure.NO_PRINCIPAL,
     }
 )
-"""The failures that are recorded as failed logins: the client tried to prove an identity, or had to."""
+"""The failures recorded as failed logins: the client tried to prove an identity, or had to."""
 
 REFUSED_CERTIFICATES: Final = frozenset(
     {
@@ -76,7 +76,7 @@ REFUSED_CERTIFICATES: Final = frozenset(
 """The failures that count against the client's network: a certificate was sent, checked and refused.
 
 A client without a certificate may be a health check. A client whose certificate maps to no principal has
-proved its identity. Without a revocation list the certificate was not checked.
+proved its identity. Without a revocation list, the certificate was not checked.
 """
 
 BY_LIMITS: Final = frozenset(
@@ -87,7 +87,7 @@ BY_LIMITS: Final = frozenset(
         HandshakeFailure.NO_ROOM,
     }
 )
-"""The failures by a limit of kustos; what the client sent does not matter."""
+"""The failures by a limit of kustos, regardless of the bytes that the client sent."""
 
 UNFINISHED: Final = BY_LIMITS | {
     HandshakeFailure.TRUNCATED,
@@ -100,7 +100,7 @@ UNFINISHED: Final = BY_LIMITS | {
 
 @dataclass(frozen=True, slots=True)
 class HandshakeRefusal:
-    """A failed handshake, and the line that says why."""
+    """A failed handshake and the text of its reason."""
 
     kind: HandshakeFailure
     reason: str
@@ -156,7 +156,7 @@ _HTTP_METHODS: Final = frozenset(
 _BY_VERIFICATION: Final = {
     9: _Kinds.EXPIRED,  # not yet valid
     10: _Kinds.EXPIRED,
-    3: _Kinds.REVOCATION_UNKNOWN,  # there is no list of its issuer
+    3: _Kinds.REVOCATION_UNKNOWN,  # no list of its issuer exists
     11: _Kinds.REVOCATION_UNKNOWN,  # the list is not yet valid
     12: _Kinds.REVOCATION_UNKNOWN,  # the list has expired
     18: _Kinds.UNTRUSTED,  # self-signed

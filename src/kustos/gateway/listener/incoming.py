@@ -23,13 +23,13 @@ class Incoming:
     def begin(
         self, limit: int, limit_of: Callable[[int], int | None] | None = None, *, owner: Hashable | None
     ) -> None:
-        """Read frames within these limits from now on, also those that were begun.
+        """Read frames within these limits from now on, including frames that have begun.
 
         `owner` is the owner in the request budget, None for an unauthenticated client.
         """
         self.share.belong_to(owner)
         if owner is None and not self.reader.begun_bytes:
-            # nothing has come yet, so one reader is enough until there is a session
+            # nothing has arrived yet, so one reader is enough until there is a session
             self.reader.limit = limit
         else:
             self.reader = FrameReader(limit, limit_of, self.reader.take_rest())
@@ -37,8 +37,8 @@ class Incoming:
     def weigh(self, waiting_bytes: int, *, has_finished: bool) -> bool:
         """Count the bytes here and those that wait in the session.
 
-        Return False if the client is unauthenticated and there is no room for it. `has_finished`: a frame
-        became whole since the last call.
+        Return False if the client is unauthenticated and exceeds the budget. `has_finished`: a frame became
+        whole since the last call.
         """
         waiting_bytes += sum(map(len, self.held))
         begun_bytes = self.reader.begun_bytes
@@ -48,7 +48,7 @@ class Incoming:
         return self.share.hold(held_bytes, is_unfinished=is_unfinished, has_finished=has_finished)
 
     def drop(self) -> None:
-        """Forget everything; nothing more is taken."""
+        """Drop all bytes; nothing more is taken."""
         self.reader.take_rest()
         self.held = []
         self.share.close()

@@ -23,7 +23,7 @@ class ConnectionState(Symbol):
 
 @unique
 class ConnectionEvent(Symbol):
-    """What changes the state of a client connection, and who causes it."""
+    """The events that change the state of a client connection, and their causes."""
 
     HANDSHAKE_BEGINS = "the listener has TLS"
     LOGIN_BEGINS = "the listener requires a login"
@@ -38,14 +38,14 @@ class ConnectionEvent(Symbol):
 _S, _E = ConnectionState, ConnectionEvent
 
 TAKING: Final = frozenset({_S.AUTHENTICATING, _S.SERVING})
-"""What the client sends is taken."""
+"""The connection takes frames from the client."""
 
 DROPPING: Final = frozenset({_S.DRAINING, _S.HALF_CLOSED})
-"""What the client sends is read and dropped: a socket that is closed with unread bytes is reset, and the
-client loses the answers that it has not read yet."""
+"""The connection reads and drops bytes from the client: a socket that is closed with unread bytes is reset,
+and the client loses the answers that it has not read yet."""
 
 ENDED: Final = frozenset({_S.HALF_CLOSED, _S.CLOSING, _S.CLOSED})
-"""Nothing is taken or written any more."""
+"""The connection no longer takes or writes anything."""
 
 _OPEN: Final = (_S.HANDSHAKING, _S.AUTHENTICATING, _S.REFUSED, _S.SERVING)
 
@@ -65,7 +65,7 @@ CONNECTION_LIFE: Final = LifeCycle[ConnectionState, ConnectionEvent](
         *((state, _E.ENDS, _S.CLOSING) for state in (_S.ACCEPTED, *_OPEN)),
         (_S.DRAINING, _E.ENDS, _S.HALF_CLOSED),
         *(
-            # in ACCEPTED only if a bug kept the connection from its handshake or login
+            # in ACCEPTED only if a bug prevented the handshake or login of the connection
             (state, _E.SOCKET_LOST, _S.CLOSED)
             for state in (_S.ACCEPTED, *_OPEN, _S.DRAINING, _S.HALF_CLOSED, _S.CLOSING)
         ),

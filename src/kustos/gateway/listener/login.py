@@ -1,9 +1,10 @@
-"""The logins of one connection: passes frames to the SASL machine, and carries out its effects.
+"""The logins of one connection: passes frames to the SASL machine, and performs its effects.
 
-The first login precedes the session, each later one happens within it (KIP-368). While too many logins from
-the client's network fail, the credentials of a first login are not checked. Those of a later one are checked
-only if they are the session's own, or cannot be guessed; otherwise every owner of an account could guess the
-passwords of others. So a bad client behind a shared address blocks new logins, but ends no session.
+The first login precedes the session; later ones happen within it (KIP-368). While too many logins from the
+client's network fail, the credentials of a first login are not checked. The credentials of a later one are
+checked only if they are the session's own, or cannot be guessed; otherwise every owner of an account could
+guess the passwords of others. A bad client behind a shared address therefore blocks new logins, but ends no
+session.
 """
 
 import asyncio
@@ -33,14 +34,14 @@ from kustos.gateway.listener.login_threads import Cancel
 from kustos.gateway.listener.port import Port
 from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
 
-# looked up once, as they are used for every frame
+# looked up once, because every frame uses them
 _VERIFYING: Final = SaslState.VERIFYING
 _COMPLETE: Final = SaslState.COMPLETE
 
 PIECE_PAUSES_S: Final = (0.01, 0.02, 0.04, 0.08)
 """The pauses between the pieces of an answer, which a Java client finds only if its socket wakes it often
-enough. There are as many pieces as a producer has requests in flight by default. In a pause the client reads
-earlier answers; a busy client needs a longer one."""
+enough. There are as many pieces as a producer has requests in flight by default. During a pause the client
+reads earlier answers; a busy client needs a longer one."""
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -63,14 +64,14 @@ class LoginOwner(Protocol):
         """Serve this principal from now on, unless a session serves it already."""
 
     def verified(self, go_on: Callable[[], None]) -> None:
-        """Let the login go on after its thread has finished, then take the frames that arrived meanwhile."""
+        """Continue the login after its thread has finished, then take the frames that arrived meanwhile."""
 
     def login_failed(self) -> None:
         """Read nothing more: the refusal follows after a delay and ends the connection."""
 
 
 class ConnectionLogin:
-    """The logins of one connection; `principal` is that of the live session."""
+    """The logins of one connection; `principal` is the principal of the live session."""
 
     def __init__(self, owner: LoginOwner, port: Port, machine: SaslServerMachine) -> None:
         self._owner: Final = owner
@@ -106,7 +107,7 @@ class ConnectionLogin:
         self._perform_all(self._machine.oversized())
 
     def take(self, frame: bytes, principal: KafkaPrincipal) -> bool:
-        """Handle such a frame in the session of a principal; return whether it is no request."""
+        """Handle such a frame in the session of a principal; return whether it is not a request."""
         machine, port = self._machine, self._port
         if machine.state is SaslState.AUTHENTICATE and self._is_throttled_guess(frame):
             self._perform_all((Close(THROTTLED.reason),))
@@ -126,10 +127,10 @@ class ConnectionLogin:
     def _answer_handshake(self, effects: tuple[SaslEffect, ...]) -> None:
         """Answer the first frame of a re-authentication, over TLS in pieces.
 
-        A Java client with requests in flight takes one answer each time its socket wakes it. Over TLS one
-        read may bring several answers: the client would find this one, the last, only when its request times
+        A Java client with requests in flight takes one answer each time its socket wakes it. Over TLS, one
+        read may return several answers: the client would find this one, the last, only when its request times
         out after 30 seconds (`Selector.poll` counts no progress while a channel re-authenticates). Each piece
-        wakes it again.
+        wakes the client again.
         """
         answer = _only_answer(effects)
         if answer is None or self._port.tls is None:
@@ -151,7 +152,7 @@ class ConnectionLogin:
         return self._admission.is_throttled(self._owner.host) and self._machine.may_guess(frame)
 
     def is_expired(self, in_ms: int = 0) -> bool:
-        """Return whether the session will have expired in `in_ms`; then only a login is taken."""
+        """Return whether the session will have expired in `in_ms`; it then accepts only a login."""
         return self._machine.is_expired(in_ms)
 
     def end(self) -> None:
@@ -182,7 +183,7 @@ class ConnectionLogin:
         return is_recorded
 
     def _perform(self, effect: SaslEffect) -> None:
-        """Carry out an effect of the SASL machine."""
+        """Perform an effect of the SASL machine."""
         owner, port = self._owner, self._port
         match effect:
             case SendFrame():
@@ -204,7 +205,7 @@ class ConnectionLogin:
                 owner.close(reason)
 
     def _resume(self, outcome: LoginStep) -> None:
-        """Go on with a login whose step has ended in its thread."""
+        """Continue a login whose step has ended in its thread."""
         effects = self._machine.resume(outcome)
         if not self._has_ended:
             self._owner.verified(partial(self._perform_all, effects))
@@ -222,7 +223,7 @@ class ConnectionLogin:
 
 
 def _only_answer(effects: tuple[SaslEffect, ...]) -> bytes | None:
-    """Return the frame to send if that is the only effect, as of most frames of a login."""
+    """Return the frame to send if it is the only effect, as for most frames of a login."""
     if len(effects) == 1 and isinstance(only := effects[0], SendFrame):
         return only.data
     return None

@@ -1,14 +1,14 @@
-"""Threads for the steps of logins that may block, so that the event loop never waits.
+"""Threads for login steps that may block, so that the event loop never waits.
 
-At most one step of each connection waits for a thread. It is cancelled with the connection; otherwise a
-client that connects and leaves repeatedly would fill the queue. A step that never ran reveals nothing.
+At most one step of each connection waits for a thread. The step is cancelled with the connection; otherwise a
+client that connects and disconnects repeatedly would fill the queue. A step that never ran reveals nothing.
 
-Steps of kustos itself, such as reading a keytab, share a few threads. Those that hash for unauthenticated
+Steps of kustos itself, such as reading a keytab, share a few threads. Steps that hash for unauthenticated
 clients share one other thread, so that they take at most one core and delay no other step. Steps of
-third-party code (callback handlers and mechanisms) have a time limit, since nothing can stop a thread that
-hangs: at the limit the login is refused, and its thread runs on until it returns. Each group of them has
-threads of its own, so a handler that hangs delays only its own logins, and the process does not wait for
-these threads at its end.
+third-party code (callback handlers and mechanisms) have a time limit, because nothing can stop a thread that
+hangs: at the limit the login is refused, and its thread runs until it returns. Each group of them has its own
+threads, so a handler that hangs delays only its own logins, and the process does not wait for these threads
+when it exits.
 """
 
 import asyncio
@@ -24,21 +24,21 @@ from kustos.auth import CallbackError, LoginStep, RunInThread
 from kustos.auth.mechanisms import HASHING, BlockingStep, MechanismStep
 
 LOGIN_THREADS: Final = 4
-"""How many steps of kustos run at once in one process. A step takes less than a millisecond, unless a disk is
-slow: then only logins wait."""
+"""The maximum number of concurrent steps of kustos in one process. A step takes less than a millisecond,
+unless a disk is slow: then only logins wait."""
 
 CALLBACK_THREADS: Final = 16
-"""How many steps of one group run at once in one process, including those that hang; others wait until their
-time limit. Each may wait for a directory or a database for milliseconds."""
+"""The maximum number of concurrent steps of one group in one process, including hanging ones; others wait
+until their time limit. Each may wait for a directory or a database for milliseconds."""
 
 Resume = Callable[[LoginStep], None]
 
 Cancel = Callable[[], object]
-"""Cancels a step that waits. It has no effect on a step that has begun: that ends, and is reported."""
+"""Cancels a step that waits. It has no effect on a step that has begun: the step ends and is reported."""
 
 
 class LoginThreads:
-    """Runs steps of logins; threads are started when they are needed."""
+    """Runs steps of logins; threads start on demand."""
 
     def __init__(self) -> None:
         self._executor: Final = ThreadPoolExecutor(LOGIN_THREADS, thread_name_prefix="login")
@@ -63,7 +63,7 @@ class LoginThreads:
         return waiting.cancel
 
     def _ended(self, done: asyncio.Future[MechanismStep | BlockingStep], resume: Resume) -> None:
-        # once closed, no events of logins are recorded any more
+        # after `close`, no events of logins are recorded any more
         if not (done.cancelled() or self._is_closed):
             resume(done.result)
 
@@ -94,7 +94,7 @@ class CallbackGroup:
         self._busy = 0
 
     def run(self, step: LoginStep, timeout_ms: int, resume: Resume) -> Cancel:
-        """Run a step, or make it wait for a thread; call `resume` once, at the time limit at the latest."""
+        """Run a step, or queue it for a thread; call `resume` once, at the time limit at the latest."""
 
         def expire() -> None:
             self._pending.discard(work)
@@ -141,7 +141,7 @@ class CallbackGroup:
             work.resume(outcome)
 
     def close(self) -> None:
-        """Start no more steps, and ignore the results of those that run."""
+        """Start no more steps, and ignore the results of running ones."""
         self._waiting.clear()
         for work in self._pending:
             work.timer.cancel()

@@ -1,14 +1,15 @@
-"""Limits the rate at which logins from one network may fail, and so the rate of password guesses.
+"""Limits the rate at which logins from one network may fail, and therefore the rate of password guesses.
 
-Theory of operation. Each network has a bucket of tokens. A failed login takes one, time refills them, and
-while there are none, clients of the network are turned away before their handshake. A login that succeeds
-takes no token and returns none: otherwise an attacker with one valid password could guess others forever.
+Theory of operation. Each network has a bucket of tokens. A failed login takes one, and time refills them.
+While the bucket is empty, the listener rejects clients of the network before their handshake. A login that
+succeeds takes no token and returns none: otherwise an attacker with one valid password could guess others
+forever.
 
 A bucket is one number, the time at which it is full again (the generic cell rate algorithm, ITU-T I.371). A
-full bucket is forgotten, so the table has networks with recent failures. A full table makes room by
-forgetting the buckets that are nearest to full: their networks gain least by it, and no client is turned away
-because others filled the table. An attacker with so many networks that worse ones keep the table full can
-guess as often by the rates of those networks alone.
+full bucket is dropped, so the table contains only networks with recent failures. A full table drops the
+buckets that are nearest to full: their networks gain least by it, and no client is rejected because others
+filled the table. An attacker may control enough networks to keep the table full of emptier buckets. The rates
+of these networks alone then allow as many guesses.
 """
 
 import heapq
@@ -20,10 +21,10 @@ from kustos.gateway.upstream.addresses import AddressRanges, network_of
 from kustos.settings import INT32_MAX, NETWORKS, Setting, TakesEffect, whole_number
 
 NETWORKS_MAX: Final = 8_192
-"""Networks with failed logins that are remembered, in about 1 MiB."""
+"""The maximum number of networks with failed logins in the table, in about 1 MiB."""
 
 FORGOTTEN_AT_ONCE: Final = NETWORKS_MAX // 8
-"""How many buckets make room in a full table: finding them takes two milliseconds, once for as many new
+"""The number of buckets that a full table drops: finding them takes two milliseconds, once for as many new
 networks."""
 
 MINUTE_S: Final = 60.0
@@ -66,7 +67,7 @@ class FailedLoginLimits:
 
 
 class LoginThrottle:
-    """The networks whose logins failed lately. Times in seconds of one clock that never goes back."""
+    """The networks whose logins failed recently. Times in seconds of one clock that never goes back."""
 
     def __init__(self, limits: FailedLoginLimits) -> None:
         self._limits = limits
@@ -81,7 +82,7 @@ class LoginThrottle:
         self._emptied_s = limits.burst * self._interval_s
 
     def change(self, limits: FailedLoginLimits, now_s: float) -> None:
-        """Apply other limits; tokens that were taken stay taken."""
+        """Apply new limits; tokens that were taken stay taken."""
         if limits == self._limits:
             return
         former_s, self._limits = self._interval_s, limits

@@ -1,7 +1,7 @@
 """The unauthenticated connections of one listener: counts them, limits their number, and ends late ones.
 
-All of them have the same time to log in, so the oldest connection is the first to be late: one timer for the
-oldest is enough. A timer for each connection would add half to the cost of its admission.
+All of them have the same time to log in, so the oldest connection is the first one to be late: one timer for
+the oldest is enough. A timer for each connection would add half to the cost of its admission.
 """
 
 from collections.abc import Callable
@@ -36,14 +36,14 @@ class PendingLogins(Generic[Connection]):
         self._now_s: Final = now_s
         self._call_later: Final = call_later
         self._since_s: Final[dict[Connection, float]] = {}
-        """When each connection with a deadline was accepted, oldest first."""
+        """The time when each connection with a deadline was accepted, oldest first."""
         self._is_armed = False
 
     def __len__(self) -> int:
         return len(self._connections)
 
     def add(self, connection: Connection, host: str) -> Connection | None:
-        """Count a connection in; return the one that must end for it, None if there is room."""
+        """Count a connection in; return the one that must end for it, None if the limit is not reached."""
         evicted = self._connections.add(connection, host)
         self._since_s[connection] = self._now_s()
         if evicted is None:
@@ -55,17 +55,17 @@ class PendingLogins(Generic[Connection]):
         return evicted
 
     def remove(self, connection: Connection) -> None:
-        """Count a connection out, as it has authenticated or ended; an unknown one is ignored."""
+        """Count a connection out, because it has authenticated or ended; ignore an unknown one."""
         if self._connections.remove(connection):
             self._figures.unauthenticated -= 1
             self._since_s.pop(connection, None)
 
     def excuse(self, connection: Connection) -> None:
-        """Remove the deadline of a connection that waits for its refusal, and ends soon."""
+        """Remove the deadline of a connection that waits for its refusal and ends soon."""
         self._since_s.pop(connection, None)
 
     def take_first(self) -> Connection | None:
-        """Count out the connection that makes room for another, and return it; None if there is none."""
+        """Count out and return the next connection to end for a new one; None if there is none."""
         connection = self._connections.first_to_end()
         if connection is not None:
             # now, so that the next call finds another one

@@ -23,8 +23,8 @@ from kustos.settings import INT32_MAX, INT64_MAX, Scope, Setting, TakesEffect, w
 from kustos.tls import TlsContexts
 
 CLIENT_ID_MAX_CHARACTERS: Final = 255
-"""How much of a client id is kept with each decision: a client id has up to 32 KB, and one request may need
-many decisions. Brokers get it unchanged."""
+"""The maximum number of characters of a client id kept with each decision: a client id has up to 32 KB, and
+one request may need many decisions. Brokers get it unchanged."""
 
 ConnectLink = Callable[[KafkaPrincipal, str, int], Awaitable[KafkaConnection]]
 """The client's principal, host and port → a connection to that broker. Raises `ClientError`."""
@@ -74,7 +74,7 @@ class ConnectionSettings:
         since="0.2.0",
     ).field()
     max_unauthenticated_connections: int = MAX_UNAUTHENTICATED_CONNECTIONS.field()
-    """Of all ports of the listener together; the limit of `GatewayLimits` holds as well."""
+    """For all ports of the listener together; the limit of `GatewayLimits` applies as well."""
     max_unauthenticated_connections_per_ip: int = Setting(
         "kustos.max.unauthenticated.connections.per.ip",
         whole_number(1, INT32_MAX),
@@ -122,14 +122,14 @@ class GatewayLimits:
 
 
 class SocketFigures(Protocol):
-    """The figures of one listener that every read and every connection changes."""
+    """The metrics of one listener that every read and every connection changes."""
 
     created: int
-    """Connections that were opened."""
+    """Connections opened so far."""
     open: int
     """Connections that are open now."""
     unauthenticated: int
-    """Open connections that have to authenticate, and have not."""
+    """Open connections that have to authenticate, and have not done so."""
     incoming_bytes: int
     outgoing_bytes: int
 
@@ -138,16 +138,16 @@ class ListenerMetrics(Protocol):
     """The metrics of a listener."""
 
     def listener(self, name: str) -> SocketFigures:
-        """Return the figures of a listener, always the same object."""
+        """Return the metrics of a listener, always the same object."""
 
     def authenticated(self, mechanism: str, succeeded: bool, is_reauthentication: bool = False) -> None:
         """Count a finished login, of a new connection or of a live session (KIP-368)."""
 
     def upstream_failed(self) -> None:
-        """Count a connection to upstream that could not be made, or broke."""
+        """Count a connection to upstream that failed to open, or broke."""
 
     def turned_away(self) -> None:
-        """Count a connection that was closed when it was accepted, as there are too many."""
+        """Count a connection that was closed when it was accepted, because there are too many."""
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         """Count a connection that ended before its client could log in."""
@@ -168,7 +168,8 @@ class AuthorizationMode(Enum):
 class ListenerTls:
     """TLS of a listener. `principal_of` takes a client's address, and its certificate (DER) if it has one.
 
-    It raises `TlsError` if there is no principal. None: logins name the client, certificates do not.
+    `principal_of` raises `TlsError` if there is no principal. None: logins name the client, certificates do
+    not.
     """
 
     contexts: TlsContexts
@@ -197,7 +198,8 @@ class ListenerPlan:
     """How clients reach each broker: by a port, or by a host name at the same port."""
     connection: ConnectionSettings
     sasl_machine: Callable[[str], SaslServerMachine | None]
-    """Makes the machine of a new connection for the client's address; None if the listener has no logins."""
+    """Creates the machine of a new connection for the client's address; None if the listener has no
+    logins."""
     principal_without_login: Callable[[str], KafkaPrincipal] = lambda _: ANONYMOUS
     """Returns the principal of a client at an address without a login; raises `AuthError`."""
     admin: AdminParts | None = None
@@ -205,13 +207,13 @@ class ListenerPlan:
     tls: ListenerTls | None = None
     """None: the listener has no TLS."""
     proxies: AddressRanges | None = None
-    """The balancers that send PROXY protocol headers. None: headers are refused from every peer."""
+    """The load balancers that send PROXY protocol headers. None: headers are refused from every peer."""
     mode: AuthorizationMode = AuthorizationMode.ENFORCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayParts:
-    """What all listeners share."""
+    """The parts that all listeners share."""
 
     cluster: UpstreamCluster
     local: LocalApis
@@ -229,4 +231,4 @@ class GatewayParts:
     """Decides in place of the deciders, unless None."""
     large_turns: LargeTurns = field(default_factory=LargeTurns)
     answer_versions: Callable[[bytes], bytes | None] = lambda _: None
-    """Returns the answer to an ApiVersions if it is known, on listeners that forward to brokers."""
+    """Returns the answer to an ApiVersions request if it is known, on listeners that forward to brokers."""

@@ -1,4 +1,4 @@
-"""A port of a listener: the bootstrap port, the port of a broker, or a host name that shares one."""
+"""A port of a listener: the bootstrap port, the port of a broker, or a host name on a shared port."""
 
 import asyncio
 import socket
@@ -54,7 +54,7 @@ BACKLOG: Final = 512
 def listening_socket(
     host: str, port: int, *, backlog: int | None = None, reuse_port: bool = False
 ) -> socket.socket:
-    """Return a bound socket that listens; `::` takes IPv4, too, as in Java. Raise OSError."""
+    """Return a bound socket that listens; `::` accepts IPv4, too, as in Java. Raise OSError."""
     return socket.create_server(
         (host, port),
         family=socket.AF_INET6 if ":" in host else socket.AF_INET,
@@ -72,7 +72,7 @@ class PortOwner(Protocol):
 
     @property
     def parts(self) -> GatewayParts:
-        """What all listeners share."""
+        """The parts that all listeners share."""
 
     @property
     def admission(self) -> Admission:
@@ -86,16 +86,16 @@ class PortOwner(Protocol):
         """Return the addresses that a listener advertises in answers."""
 
     def port_of_broker(self, plan: ListenerPlan, node_id: int) -> "Port | HandshakeRefusal":
-        """Return the port of a broker of a listener with host names, or why there is none."""
+        """Return a broker's port on a listener with host names, or the refusal if there is no such broker."""
 
     def admit(self, port: "Port", connection: AdmittedConnection, host: str) -> str | None:
-        """Count a new connection in; return why it is turned away, None if it is not."""
+        """Count a new connection in; return the reason to reject it, None if it is admitted."""
 
     def dismiss(self, port: "Port", connection: AdmittedConnection) -> None:
         """Count a connection out."""
 
     def lost(self, connection: AdmittedConnection) -> None:
-        """Note that the socket of a connection is gone."""
+        """Record that the socket of a connection is closed."""
 
     def login_failed(self, host: str) -> None:
         """Count a failed login against the network of its client."""
@@ -103,10 +103,10 @@ class PortOwner(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Port:
-    """One port of a listener, and what its connections share; made by `of`.
+    """One port of a listener, and the values that its connections share; created by `of`.
 
-    `node_id` is the broker that the port leads to, None for the bootstrap port. `route` and `headers_awaited`
-    are the only state: they change as connections come and go.
+    `node_id` is the broker of the port, None for the bootstrap port. `route` and `headers_awaited` are the
+    only state: they change as connections open and close.
     """
 
     gateway: PortOwner
@@ -164,7 +164,7 @@ class Port:
 
     @property
     def parts(self) -> GatewayParts:
-        """What all listeners share."""
+        """The parts that all listeners share."""
         return self.gateway.parts
 
     @property
@@ -174,11 +174,11 @@ class Port:
 
     @property
     def hosts(self) -> BrokerHosts | None:
-        """The host names by which clients choose a broker, None where each broker has a port."""
+        """The host names by which clients choose a broker, None if each broker has a port."""
         return self.plan.brokers if isinstance(self.plan.brokers, BrokerHosts) else None
 
     def port_of_host(self, hosts: BrokerHosts, server_name: str | None) -> "Port | HandshakeRefusal":
-        """Return the port that a client chose by the name of a host, or why there is none."""
+        """Return the port that a client chose by the name of a host, or the refusal of the name."""
         try:
             node_id = hosts.broker_of(server_name)
         except UnknownHostError as error:
@@ -188,9 +188,9 @@ class Port:
         return self.gateway.port_of_broker(self.plan, node_id)
 
     async def bind(self, number: int, accepted: Callable[[], asyncio.BaseProtocol]) -> asyncio.Server:
-        """Listen on a port number; `accepted` makes the protocol of each socket.
+        """Listen on a port number; `accepted` creates the protocol of each socket.
 
-        Raise OSError naming the setting.
+        Raise OSError with the name of the setting.
         """
         loop, host, shares = asyncio.get_running_loop(), self.plan.bind_host, self.gateway.shares_ports
         key = "listeners" if self.node_id is None else "kustos.broker.port.start"
@@ -204,7 +204,7 @@ class Port:
     def refuse(self, refusal: HandshakeRefusal, host: str) -> bool:
         """Count a connection that ended before its client could log in; return whether the log reports it.
 
-        Where there may be many of them, on ports with TLS and by limits, the log reports some.
+        The log reports only some refusals on ports with TLS and by limits, because there may be many of them.
         """
         has_line = self.tls is not None or refusal.kind in BY_LIMITS
         handshakes = self.gateway.admission.failed_handshakes
@@ -222,7 +222,7 @@ class Port:
         return has_line
 
     def refuse_header(self, refusal: HandshakeRefusal, host: str) -> None:
-        """Count and report a connection of a balancer without a valid PROXY protocol header."""
+        """Count and report a connection of a load balancer without a valid PROXY protocol header."""
         handshakes = self.gateway.admission.failed_handshakes
         handshakes.count(refusal, self.name)
         handshakes.log(refusal, self.name, host)
@@ -240,7 +240,7 @@ class Port:
         return self.parts.offered() if admin is None else admin.offered()
 
     def decider(self, principal: KafkaPrincipal, host: str) -> Decider:
-        """Return the decider of one connection; raise `AuthorizerError` if none can be made."""
+        """Return the decider of one connection; raise `AuthorizerError` if it cannot be created."""
         if self.plan.mode is AuthorizationMode.OFF:
             return OpenDecider()
         try:
@@ -266,12 +266,12 @@ class Port:
         )
 
     def open_forwarded(self, envelope: Unwrap, forwarded_by: KafkaPrincipal, offered: Versions) -> Opened:
-        """Open the request of an Envelope, to be decided for its principal; raise `RefuseRequestError`."""
+        """Open the request of an Envelope, to be authorized for its principal; raise `RefuseRequestError`."""
         host = java_host_of(envelope.address)
         try:
             decider: Decider = self.decider(envelope.principal, host)
         except AuthorizerError as error:
-            # such as `User:*`: no client can be it, so the answer refuses each of its items
+            # for example `User:*`: no client can have this principal, so the answer refuses each of its items
             decider = UndecidedDecider(error)
         context_of = self.context_of(envelope.principal, host, forwarded_by)
         return self.guard(decider, context_of, offered).open_forwarded(envelope.frame)
@@ -279,7 +279,7 @@ class Port:
     def context_of(
         self, principal: KafkaPrincipal, host: str, forwarded_by: KafkaPrincipal | None = None
     ) -> ContextOf:
-        """Return what makes the contexts of a connection's requests for the authorizer."""
+        """Return the factory of the contexts of a connection's requests for the authorizer."""
         name, security_protocol = self.name, self.security_protocol
 
         def context_of(header: RequestHeader) -> AuthorizableRequestContext:

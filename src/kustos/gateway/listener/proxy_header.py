@@ -15,7 +15,7 @@ V1_MAX_BYTES: Final = 107
 """The longest line of version 1, with its end."""
 
 V2_MAX_BYTES: Final = 4_096
-"""The longest header of version 2 that is read. Addresses take 52 bytes, a balancer's fields some
+"""The maximum size of a version 2 header that is read. Addresses take 52 bytes, a balancer's fields some
 hundreds."""
 
 _V2_HEAD_BYTES: Final = 16
@@ -29,12 +29,12 @@ _PORT_MAX_DIGITS: Final = 5
 
 
 class ProxyHeaderError(ValueError):
-    """The bytes are not a PROXY protocol header; the text contains none of them."""
+    """The bytes are not a PROXY protocol header; the error text contains none of the bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyHeader:
-    """A header of `size` bytes. `source` is the client's address and port, None if the header names none.
+    """A header of `size` bytes. `source` is the client's address and port, None if the header contains none.
 
     None means that the balancer itself is the client (LOCAL), or does not know it (UNKNOWN, UNSPEC).
     """
@@ -85,7 +85,7 @@ def _v1_address(word: bytes, family: bytes) -> str:
 
 
 def _v1_port(word: bytes) -> int:
-    # `isdigit` of bytes knows ASCII only
+    # `bytes.isdigit` accepts only ASCII digits
     if not word.isdigit() or len(word) > _PORT_MAX_DIGITS or int(word) > 0xFFFF:
         raise ProxyHeaderError("a port in the line of version 1 is not one")
     return int(word)

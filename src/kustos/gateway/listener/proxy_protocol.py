@@ -1,8 +1,8 @@
-"""Takes the client's address from a balancer's PROXY protocol header, before anything else is read.
+"""Takes the client's address from a load balancer's PROXY protocol header, before anything else is read.
 
-Listed peers must send a header, and are trusted. Any other peer is a client with the address of its socket; a
-header from it is refused like any other protocol. A connection is admitted when its header is complete, so
-limits by address count clients, not balancers.
+Listed peers must send a header, and are trusted. Any other peer is a client with the address of its socket;
+the gateway refuses a header from it like any other protocol. A connection is admitted when its header is
+complete, so limits by address count clients, not balancers.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ HEADER_TIMEOUT_S: Final = 5.0
 """How long a listed peer may take to send its header; a balancer sends it immediately."""
 
 AWAITED_MAX: Final = 1_000
-"""How many connections of a port may wait for their header: the new ones of some milliseconds, and health
-checks that send nothing."""
+"""The maximum number of connections of a port that wait for their header: the new ones of some milliseconds,
+and health checks that send nothing."""
 
 
 class ProxyProtocol(asyncio.Protocol):
-    """The protocol of an accepted socket until its header is read; then the client's own takes over.
+    """The protocol of an accepted socket until its header is read; then the client's own protocol takes over.
 
-    `client_at` makes it for the client's address, None if that is the address of the socket.
+    `client_at` creates it for the client's address, None if that is the address of the socket.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class ProxyProtocol(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Await the header of a listed peer; pass the connection of any other peer on."""
+        """Wait for the header of a listed peer; pass the connection of any other peer on."""
         self._transport = as_transport(transport)
         peer = transport.get_extra_info("peername")
         self._host = "" if peer is None else java_host_address(peer)
@@ -60,7 +60,7 @@ class ProxyProtocol(asyncio.Protocol):
             self._deadline = asyncio.get_running_loop().call_later(HEADER_TIMEOUT_S, self._refuse, reason)
 
     def data_received(self, data: bytes) -> None:
-        """Read the header once it is complete."""
+        """Parse the header when it is complete."""
         if self._deadline is None:
             return
         self._data += data
@@ -74,7 +74,7 @@ class ProxyProtocol(asyncio.Protocol):
             self._pass_on(header.source, bytes(self._data[header.size :]))
 
     def connection_lost(self, _exc: Exception | None) -> None:
-        """Count a connection that ended within the header; before it, it was a balancer's health check."""
+        """Count a connection that ended within the header; an earlier end means a health check."""
         if self._deadline is not None and self._data:
             self._refuse("the peer closed the connection within its header of the PROXY protocol")
         self._stop_waiting()

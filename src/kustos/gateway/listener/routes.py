@@ -1,9 +1,9 @@
-"""Connects the clients of one port to its broker, or those of the bootstrap port to any broker.
+"""Connects the clients of one port to its broker, or the clients of the bootstrap port to any broker.
 
-A client's connection to a broker is opened for its first request other than ApiVersions, so a client that
-only logs in costs the broker nothing. If the broker was lost recently, it is opened at once, and ApiVersions
-waits for it as well: clients take that answer as a sign that the broker is up, and would reconnect without a
-pause.
+The gateway connects to a broker at a client's first request other than ApiVersions, so a client that only
+logs in costs the broker nothing. If the broker was lost recently, the gateway connects at once, and
+ApiVersions waits for the connection as well: clients take that answer as a sign that the broker is up, and
+would reconnect without a pause.
 """
 
 from typing import Final
@@ -40,14 +40,14 @@ class BrokerRoute:
         """Whether the last connection to a broker failed or broke."""
 
     def lose(self) -> None:
-        """Note that a connection to a broker broke."""
+        """Record that a connection to a broker broke."""
         self.is_lost = True
         self._parts.metrics.upstream_failed()
 
     async def link(self, owner: LinkOwner, principal: KafkaPrincipal, offered: Versions) -> UpstreamLink:
         """Return a new link to a broker, for a client that was offered these versions.
 
-        Raise `NoLinkError`; the client is disconnected then.
+        Raise `NoLinkError`; the client is then disconnected.
         """
         try:
             connection = await self._connect(principal)
@@ -68,9 +68,9 @@ class BrokerRoute:
         return UpstreamLink(transport, owner, self._max_answer_bytes, in_flight, broker, connection.session)
 
     async def _connect(self, principal: KafkaPrincipal) -> KafkaConnection:
-        """Return a new connection for a client with this principal; the broker's versions are known then.
+        """Return a new connection for a client with this principal, after the broker's versions are known.
 
-        Raise `ClientError`; `IdentityError` if brokers cannot see who the client is.
+        Raise `ClientError`, or `IdentityError` if brokers cannot see the client's identity.
         """
         seen, failures = self._cluster.brokers, dict[Broker, ClientError]()
         connection = await self._connect_to_any(principal, failures)

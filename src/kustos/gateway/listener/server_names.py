@@ -1,13 +1,15 @@
 """The host that a TLS client names (SNI): OpenSSL reports it during the handshake, before any answer.
 
-OpenSSL passes the name of each ClientHello, including the second one after a HelloRetryRequest, and takes an
-alert if it is refused. Two cases need care:
+OpenSSL reports the name of each ClientHello, including the second one after a HelloRetryRequest, and takes an
+alert if the name is refused. Two cases need care:
 
-- Python decodes the name as ASCII before it calls kustos. If that fails, the handshake fails, but Python also
-  writes to standard error, as often as unauthenticated clients cause it. This module prevents that.
+- Python decodes the name as ASCII before it calls kustos. If the decoding fails, the handshake fails, but
+  Python also writes to standard error, as often as unauthenticated clients cause it. This module prevents the
+  output.
 - A session resumed by TLS 1.2 reports the name of its first handshake, not the one that the client sent now.
-  A server must not resume it for another name (RFC 6066, section 3), but OpenSSL does. So this module parses
-  the ClientHello, and refuses the connection unless the names are equal. TLS 1.3 reports the current name.
+  A server must not resume it for another name (RFC 6066, section 3), but OpenSSL does. This module therefore
+  parses the ClientHello, and refuses the connection unless the names are equal. TLS 1.3 reports the current
+  name.
 """
 
 import ssl
@@ -21,7 +23,7 @@ from kustos.gateway.listener.port import Port
 from kustos.gateway.upstream.host_names import BrokerHosts
 
 HELLO_KEPT_BYTES: Final = 16_384
-"""How much of a client's first bytes is kept to be parsed: a record (RFC 5246, section 6.2.1)."""
+"""The number of a client's first bytes that are kept for parsing: one record (RFC 5246, section 6.2.1)."""
 
 NAME_REFUSED: Final = "CALLBACK_FAILED"
 """OpenSSL's reason for a name that Python could not decode."""
@@ -43,21 +45,21 @@ class HostAskingObject(ssl.SSLObject):
     _choose: Callable[[str | None], int | None] | None = None
 
     def ask(self, choose: Callable[[str | None], int | None]) -> None:
-        """Pass the name to this function: OpenSSL makes the object, so its constructor cannot take it."""
+        """Pass the name to this function: OpenSSL creates the object, so its constructor cannot take it."""
         self._choose = choose
 
     def alert_for(self, name: str | None) -> int | None:
-        """Return the alert for this name, None if the handshake goes on."""
+        """Return the alert for this name, None if the handshake continues."""
         return None if self._choose is None else self._choose(name)
 
     def do_handshake(self) -> None:
-        """Go on with the handshake; raise `ssl.SSLError`, `NAME_REFUSED` for a name that is not ASCII."""
+        """Continue the handshake; raise `ssl.SSLError`, with `NAME_REFUSED` for a name that is not ASCII."""
         with _undecodable_names_unreported():
             super().do_handshake()
 
 
 def ask_for_hosts(context: ssl.SSLContext) -> None:
-    """Make a server's context create `HostAskingObject`s; a second call has no effect."""
+    """Make a server's context create `HostAskingObject`s; further calls have no effect."""
     if context.sslobject_class is not HostAskingObject:
         context.sslobject_class = HostAskingObject
         context.sni_callback = _alert_for
@@ -69,7 +71,7 @@ def _alert_for(half: Any, name: str | None, _context: ssl.SSLContext) -> int | N
 
 
 class HostSelection:
-    """The port that one client chooses by a host name, of those that share the port of its socket."""
+    """The port that one client chooses by host name, among the ports that share its socket."""
 
     def __init__(self, half: HostAskingObject, port: Port, hosts: BrokerHosts) -> None:
         self._half: Final = half
@@ -91,13 +93,13 @@ class HostSelection:
         self._hello.extend(data[: HELLO_KEPT_BYTES - len(self._hello)])
 
     def refusal(self, error: ssl.SSLError) -> HandshakeRefusal | None:
-        """Return why the handshake failed, None if the name of the host is not the reason."""
+        """Return the refusal of the host name, None if the handshake failed for another reason."""
         if self._chosen is None and error.reason == NAME_REFUSED:
             return NO_HOST_NAME
         return self._chosen if isinstance(self._chosen, HandshakeRefusal) else None
 
     def result(self) -> Port | HandshakeRefusal:
-        """Return the chosen port after the handshake, or why there is none."""
+        """Return the chosen port after the handshake, or the refusal of the name."""
         has_old_name = self._half.session_reused and self._half.version() == "TLSv1.2"
         if has_old_name and not names_host(bytes(self._hello), self._name):
             return OTHER_HOST
@@ -135,7 +137,7 @@ def _name_in(hello: bytes) -> bytes | None:
     rest = body[_VERSION_AND_RANDOM:]
     for width in (1, 2, 1):  # session, cipher suites, compression methods
         _, rest = _vector(rest, width)
-    # a ClientHello may have no extensions at all
+    # a ClientHello may have no extensions
     extensions, _ = _vector(rest, 2) if rest else (b"", b"")
     while extensions:
         kind = extensions[:2]
@@ -149,7 +151,7 @@ def _name_in(hello: bytes) -> bytes | None:
 
 
 def _vector(data: bytes, width: int) -> tuple[bytes, bytes]:
-    """Return the vector behind a length of so many bytes, and the rest; raise ValueError."""
+    """Return the vector behind a length of `width` bytes, and the rest; raise ValueError."""
     end = width + int.from_bytes(data[:width], "big")
     if len(data) < max(width, end):
         raise ValueError

@@ -1,13 +1,13 @@
-"""TLS between a socket and its `ClientConnection`: a protocol to the one, a transport to the other.
+"""TLS between a socket and its `ClientConnection`: the socket's protocol and the connection's transport.
 
 Theory of operation. The client connection is admitted when the socket is accepted, so a handshake counts as a
 connection from its beginning. The handshake has one deadline, however slowly its bytes arrive. The first byte
-shows whether a client speaks TLS. OpenSSL is not involved before the ClientHello is whole (`client_hello`). A
-failed handshake sends its alert, is counted, and ends the connection.
+shows whether a client uses TLS. OpenSSL starts only when the ClientHello is whole (`client_hello`). A failed
+handshake sends its alert, is counted, and ends the connection.
 
 After the handshake, received bytes are decrypted and passed on immediately; nothing is kept here. Bytes to
-send are encrypted as long as the socket takes them, and wait in clear while it does not, so that the number
-of bytes held for a client that does not read is known exactly (`gateway.session.answer_budget`). asyncio's
+send are encrypted while the socket takes them, and wait in plaintext while it does not. The number of bytes
+held for a client that does not read is therefore known exactly (`gateway.session.answer_budget`). asyncio's
 own TLS encrypts everything immediately into a buffer whose size it does not report.
 """
 
@@ -36,18 +36,18 @@ from kustos.gateway.session.logins import LOG_IS_FULL
 from kustos.tls import TlsError
 
 READ_BYTES: Final = 16_384
-"""How much is decrypted at once: a record has no more (RFC 8446, section 5.1)."""
+"""The number of bytes decrypted at once, the maximum of a record (RFC 8446, section 5.1)."""
 
 FED_BYTES: Final = 16_384
-"""How much OpenSSL gets at once. It copies the bytes, and keeps the memory of the longest piece until the
-connection ends: a third more than its size. One read brings up to 256 KiB."""
+"""The number of bytes passed to OpenSSL at once. It copies the bytes, and keeps the memory of the longest
+piece until the connection ends: a third more than its size. One read returns up to 256 KiB."""
 
 UNAUTHENTICATED_FED_BYTES: Final = 4_096
 """The same before the client has authenticated: ten thousand such clients keep 55 MB."""
 
 UNREAD_MAX_BYTES: Final = 2**20
-"""How much may wait in the socket's own buffer: four slices of an answer. Only a client that repeatedly
-requests new keys without reading exceeds it."""
+"""The maximum number of bytes in the socket's own buffer: four slices of an answer. Only a client that
+repeatedly requests new keys without reading exceeds it."""
 
 
 class TlsTransport(asyncio.BufferedProtocol):
@@ -59,7 +59,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         self._tls: Final = tls
         self._loop: Final = asyncio.get_running_loop()
         self._hello: bytearray | None = bytearray()
-        """The part of the ClientHello that has arrived; None once OpenSSL has it."""
+        """The part of the ClientHello that has arrived; None after OpenSSL has received it."""
         self._incoming = self._outgoing = cast("ssl.MemoryBIO", None)
         self._object = cast("ssl.SSLObject", None)
         self._choice: HostSelection | None = None
@@ -76,7 +76,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # called by the socket
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Have the client admitted, and wait for its handshake."""
+        """Admit the client, and wait for its handshake."""
         self._socket = as_transport(transport)
         self._deadline = self._loop.call_later(self._tls.handshake_timeout_ms / 1000, self.fail, TIMED_OUT)
         self._client.connection_made(cast("asyncio.Transport", self))
@@ -86,7 +86,7 @@ class TlsTransport(asyncio.BufferedProtocol):
         return self._client.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Go on with the handshake, or decrypt."""
+        """Continue the handshake, or decrypt."""
         if self._is_closing:
             return
         data = self._port.parts.requests.read_buffer[:nbytes]
@@ -144,7 +144,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             except ssl.SSLError as error:
                 refusal = (self._choice and self._choice.refusal(error)) or refusal_of(error)
                 if refusal.kind is not HandshakeFailure.UNKNOWN_BROKER:
-                    # the alert that says why; without one Java's clients try again
+                    # the alert contains the reason; without one, Java's clients try again
                     self._flush()
                 self.fail(refusal)
                 return
@@ -175,13 +175,13 @@ class TlsTransport(asyncio.BufferedProtocol):
                 return
         self._client.begin(principal)
         if not self._is_closing:
-            # requests may have come with the end of the handshake
+            # requests may have arrived with the end of the handshake
             self._decrypt(rest)
 
     def _decrypt(self, data: bytes | memoryview) -> None:
         piece_bytes = FED_BYTES if self._client.is_authenticated else UNAUTHENTICATED_FED_BYTES
         if len(data) > piece_bytes:
-            # its memory is used for the decrypted bytes
+            # the decrypted bytes reuse its memory
             data = bytes(data)
         buffer, filled_bytes, fed_bytes = self._port.parts.requests.read_buffer, 0, 0
         reason = None
@@ -215,13 +215,13 @@ class TlsTransport(asyncio.BufferedProtocol):
             self.abort()
 
     def pause_writing(self) -> None:
-        """Encrypt no more, and make the client connection take no more."""
+        """Stop encrypting, and make the client connection stop sending."""
         if not self._is_stalled:
             self._is_stalled = True
             self._client.pause_writing()
 
     def resume_writing(self) -> None:
-        """Encrypt the bytes that wait; the client connection goes on once none are left."""
+        """Encrypt the bytes that wait; resume the client connection when none are left."""
         self._is_stalled = False
         while self._waiting and not self._is_stalled:
             data = self._waiting.popleft()
@@ -258,7 +258,7 @@ class TlsTransport(asyncio.BufferedProtocol):
     # called by the client connection
 
     def write(self, data: bytes) -> None:
-        """Send bytes now, or once the socket takes more."""
+        """Send bytes now, or when the socket takes more."""
         if self._is_closing:
             return
         if self._is_stalled:
@@ -281,7 +281,7 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._socket.write(self._outgoing.read())
 
     def close(self) -> None:
-        """Close once everything is sent."""
+        """Close after everything is sent."""
         if self._is_closing:
             return
         self._is_closing = True
@@ -290,13 +290,13 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._finish()
 
     def write_eof(self) -> None:
-        """Close this direction once everything is sent, and the socket once the client has closed it."""
+        """Close this direction after everything is sent, and the socket after the client has closed it."""
         self._lingers = True
         self.close()
 
     def _finish(self) -> None:
         if self._is_established:
-            # sends close_notify, and does not wait for the answer
+            # it sends close_notify, and does not wait for the answer
             with suppress(ssl.SSLError):
                 self._object.unwrap()
             self._flush()
@@ -306,17 +306,17 @@ class TlsTransport(asyncio.BufferedProtocol):
             self._socket.close()
 
     def abort(self) -> None:
-        """Close at once; what is not sent is lost."""
+        """Close at once; unsent bytes are lost."""
         self._is_closing = True
         self._leave_handshake()
         self._socket.abort()
 
     def is_closing(self) -> bool:
-        """Return whether it is closed, or will be."""
+        """Return whether the transport is closed, or will be."""
         return self._is_closing or self._socket.is_closing()
 
     def pause_reading(self) -> None:
-        """Leave the socket unread."""
+        """Stop reading the socket."""
         self._socket.pause_reading()
 
     def resume_reading(self) -> None:
@@ -332,5 +332,5 @@ class TlsTransport(asyncio.BufferedProtocol):
         return self._waiting_bytes + self._socket.get_write_buffer_size()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return what is known of the socket."""
+        """Return information about the socket."""
         return self._socket.get_extra_info(name, default)

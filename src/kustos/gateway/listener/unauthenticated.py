@@ -1,11 +1,11 @@
 """Limits the unauthenticated connections of one listener: chooses the one that ends for a new connection.
 
-Theory of operation. An attacker opens connections and sends nothing, so that other clients are turned away.
-So new connections are never turned away: the oldest connection of the network with most connections ends
-instead. Honest clients log in within milliseconds and then no longer count; silent connections grow old. An
-attacker with one network loses connections of that network. To end the connection of an honest client, an
-attacker must open as many connections as the limit allows, from many networks, each with as many connections
-as the client's network has, while the client logs in.
+Theory of operation. An attacker may open connections and send nothing, to make the listener reject other
+clients. New connections are therefore never rejected: the oldest connection of the network with most
+connections ends instead. Honest clients log in within milliseconds and then no longer count; silent
+connections grow old. An attacker with one network loses connections of that network. To end the connection of
+an honest client, an attacker must open as many connections as the limit allows, from many networks, each with
+as many connections as the client's network has, while the client logs in.
 """
 
 from typing import Final, Generic, TypeVar
@@ -16,7 +16,7 @@ Connection = TypeVar("Connection")
 
 
 class UnauthenticatedConnections(Generic[Connection]):
-    """At most `maximum` connections, `maximum_per_ip` of one network; each change takes constant time."""
+    """At most `maximum` connections, `maximum_per_ip` per network; each change takes constant time."""
 
     def __init__(self, maximum: int, maximum_per_ip: int) -> None:
         self._maximum: Final = maximum
@@ -25,7 +25,7 @@ class UnauthenticatedConnections(Generic[Connection]):
         self._by_network: Final[dict[str, dict[Connection, None]]] = {}
         """The connections of each network, oldest first."""
         self._by_count: Final[dict[int, dict[str, None]]] = {}
-        """The networks with so many connections, in the order in which they reached that number."""
+        """Count → the networks with this number of connections, in the order in which they reached it."""
         self._most = 0
 
     def __len__(self) -> int:
@@ -35,7 +35,7 @@ class UnauthenticatedConnections(Generic[Connection]):
         return connection in self._network_of
 
     def add(self, connection: Connection, host: str) -> Connection | None:
-        """Count a connection of this host in; return the one that must end for it, None if there is room."""
+        """Count in a connection of this host; return the one that must end, None if below the limit."""
         network = network_of(host)
         own = self._by_network.setdefault(network, {})
         evicted: Connection | None = None
@@ -52,7 +52,7 @@ class UnauthenticatedConnections(Generic[Connection]):
         return evicted
 
     def remove(self, connection: Connection) -> bool:
-        """Count a connection out, as it has authenticated or ended; return whether it was counted in."""
+        """Count a connection out, because it has authenticated or ended; return whether it was counted in."""
         network = self._network_of.pop(connection, None)
         if network is None:
             return False
@@ -64,7 +64,7 @@ class UnauthenticatedConnections(Generic[Connection]):
         return True
 
     def first_to_end(self) -> Connection | None:
-        """Return the oldest connection of the network that has most of them, None if there is none."""
+        """Return the oldest connection of the network with most connections, None if there is none."""
         if not self._most:
             return None
         network = next(iter(self._by_count[self._most]))
@@ -78,6 +78,6 @@ class UnauthenticatedConnections(Generic[Connection]):
                 del self._by_count[old]
         if new:
             self._by_count.setdefault(new, {})[network] = None
-        # counts change by one, so the next lower one is that of this network
+        # counts change by one, so the next lower count is the count of this network
         if new > self._most or (old == self._most and old not in self._by_count):
             self._most = new
