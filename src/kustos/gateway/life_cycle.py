@@ -1,4 +1,4 @@
-"""Life cycles as data: states and events are values, a table lists every transition, any other one raises.
+"""Life cycles as data: states and events are values; a table lists all transitions, others raise.
 
 The object that owns a state performs the IO; the table only names the next state. The reference page of the
 states is generated from the tables.
@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 class Symbol(Enum):
     """A state or an event; its value describes it in the docs.
 
-    Members are hashed by identity: `Enum` itself hashes their names, in Python.
+    Members are hashed by identity, because `Enum` itself hashes their names, in Python.
     """
 
     __hash__ = object.__hash__
@@ -23,7 +23,7 @@ EventT = TypeVar("EventT", bound=Symbol)
 
 
 class IllegalTransitionError(RuntimeError):
-    """An event occurred in a state in which it cannot occur: a bug of ours."""
+    """An event occurred in a state that does not allow it: a bug in the gateway."""
 
 
 class LifeCycle(dict[tuple[StateT, EventT], StateT]):
@@ -40,7 +40,7 @@ class LifeCycle(dict[tuple[StateT, EventT], StateT]):
             self[state, event] = target
 
     def __missing__(self, key: tuple[StateT, EventT]) -> NoReturn:
-        """Raise, as the table has no row."""
+        """Raise, because the table has no row."""
         state, event = key
         raise IllegalTransitionError(f"{event} cannot occur in {state}")
 
