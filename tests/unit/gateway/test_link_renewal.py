@@ -146,7 +146,7 @@ async def test_a_second_answer_to_one_request_of_the_login_ends_the_link() -> No
     assert isinstance(effect, SendFrame)
     broker.link.data_received(effect.data + effect.data)
     await broker.settle()
-    assert broker.lost == ["upstream broke the protocol: an answer came that nobody waits for"]
+    assert broker.lost == ["upstream broke the protocol: an answer came that no request awaits"]
     assert broker.requests == []
 
 

@@ -7,7 +7,7 @@ from kustos.auth import Authenticated, Close, Fail, ProofRefused, SaslEffect, Sa
 from kustos.authorizer import SecurityEvent, SecurityEventType, SecurityResult
 from kustos.authorizer.audit import cut
 
-LOG_IS_FULL: Final = "the audit log is full, so nobody is admitted"
+LOG_IS_FULL: Final = "the audit log is full, so no login is accepted"
 
 
 class Refused(Protocol):

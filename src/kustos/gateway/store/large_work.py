@@ -60,5 +60,5 @@ class Interruption:
         """Yield the items; raise `WorkInterruptedError` after the interruption."""
         for item in items:
             if self.has_come:
-                raise WorkInterruptedError("nobody waits for it any more")
+                raise WorkInterruptedError("no caller waits for it any more")
             yield item

@@ -367,7 +367,7 @@ class UpstreamLink(asyncio.Protocol):
             self._renewal.take(answer or b"")
             return
         if not self._awaited or self._awaited[0].state is not SENT:
-            raise MalformedMessageError("an answer came that nobody waits for")
+            raise MalformedMessageError("an answer came that no request awaits")
         awaited = self._awaited[0]
         if answer is not None and answer[:4] != awaited.correlation_id.to_bytes(4, "big", signed=True):
             raise MalformedMessageError("an answer came out of order")

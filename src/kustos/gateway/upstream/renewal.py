@@ -110,7 +110,7 @@ class SessionRenewal:
     def take(self, frame: bytes) -> None:
         """Take an answer of the login; raise `MalformedMessageError` for an unexpected one."""
         if self._answer is None or self._answer.done():
-            raise MalformedMessageError("an answer came that nobody waits for")
+            raise MalformedMessageError("an answer came that no request awaits")
         self._answer.set_result(frame)
 
     def stop(self) -> None:
