@@ -1,7 +1,7 @@
 """Rates of decisions per minute, as Kafka's StandardAuthorizer counts them.
 
 A rate is Kafka's `Rate(MINUTES, WindowedCount)` with its defaults: the events within two samples of 30
-seconds, and the sample that overlaps their beginning. Therefore it moves in steps.
+seconds, and the sample that overlaps their beginning. Therefore the rate changes in steps.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class RatePerMinute:
             self._samples.append(_Sample(now_ms, now_ms))
         sample = self._samples[self._at]
         if now_ms - sample.began_ms >= SAMPLE_MS:
-            # one more than a rate covers, for the sample that overlaps its beginning
+            # one more sample than a rate covers, for the sample that overlaps its beginning
             self._at = (self._at + 1) % (SAMPLES + 1)
             sample = _Sample(now_ms, now_ms)
             self._samples[self._at : self._at + 1] = [sample]
@@ -86,7 +86,7 @@ class AuthorizerMetrics:
             self.requests.record(allowed + denied, now_ms)
 
     def rates(self) -> dict[str, float]:
-        """Return the rates under Kafka's names for them."""
+        """Return the rates by Kafka's names."""
         now_ms = self._now_ms()
         return {
             "authorization-allowed-rate-per-minute": self.allowed.measure(now_ms),

@@ -1,7 +1,6 @@
-"""Decides questions given as texts, and returns the result and the deciding rule as texts, never an
-exception.
+"""Decides questions given as texts; returns the result and the deciding rule as texts, and never raises.
 
-This is for lines of a file or rows of a table. The result of an invalid question is ERROR, which allows
+Use it for lines of a file or rows of a table. The result of an invalid question is ERROR, which allows
 nothing.
 """
 
@@ -77,7 +76,7 @@ class Questioner:
     ) -> Decision | Fault:
         """Return the decision on one question, or the reason why it is invalid.
 
-        A name of None asks about any resource of the type.
+        `name` None: the question is about any resource of the type.
         """
         opened = self._sessions.get((principal, host)) or self._open(principal, host)
         known_operation = OPERATIONS.get(operation)  # type: ignore[arg-type]

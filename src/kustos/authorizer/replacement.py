@@ -14,8 +14,8 @@ from kustos.authorizer.index.index import PrincipalNode
 from kustos.authorizer.standard import StandardAuthorizer
 
 LINKED_EARLY_MIN: Final = 256
-"""From this number of prefixes of one principal on, they are sorted before they are in force, else at the
-first question."""
+"""The number of prefixes of one principal from which they are sorted before they are in force. Fewer prefixes
+are sorted at the first question."""
 
 
 def prepared(authorizer: StandardAuthorizer, acls: Iterable[tuple[UUID, AclBinding]]) -> StandardAuthorizer:

@@ -45,8 +45,8 @@ Prefixes = tuple[list[str], list[PrefixCell | None]]
 NO_PREFIXES: Final[Prefixes] = ([], [])
 
 View = tuple[dict[str, Cell], Find | None, Prefixes]
-"""The cached cells of names, and the way to find missing ones: a search of these prefixes if there are any,
-else the function; None if there are no entries."""
+"""The cached cells of names, and two ways to find missing cells: a search of the prefixes if there are any,
+else the function, which is None without entries."""
 
 
 class DecidingAuthorizer(Protocol):
@@ -65,7 +65,7 @@ class DecidingAuthorizer(Protocol):
 class AuthorizerSession:
     """Decides for one principal on one host, always with the newest index.
 
-    Made by `StandardAuthorizer.session`. Not thread-safe: one event loop decides and applies changes.
+    Created by `StandardAuthorizer.session`. Not thread-safe: one event loop decides and applies changes.
     """
 
     __slots__ = (

@@ -76,7 +76,7 @@ class AclListing(Iterable[AclBinding]):
 
 
 KEPT_SESSIONS_MAX: Final = 1024
-"""The number of cached sessions for `authorize`, whose callers have none; the oldest is evicted first."""
+"""The number of cached sessions for callers of `authorize`, which have none; the oldest is evicted first."""
 
 
 def parse_super_users(text: str) -> frozenset[str]:
@@ -116,7 +116,7 @@ class StandardAuthorizer:
         self.is_ready = False
         self.version = 0
         self.searches = 0
-        """Names that sessions searched for, as they had not cached them, since the start."""
+        """The number of searches by sessions for names that were not cached, since the start."""
         self.index = AclIndex(counts_coverage=allow_everyone_if_no_acl_found)
         # ids as integers: a UUID takes twice the memory and hashes in Python
         self._bindings = no_bindings()

@@ -62,7 +62,7 @@ class AclMutator(Protocol):
 
 
 class StandardAuthorizerPlugin(Authorizer):
-    """Kafka's StandardAuthorizer as a full `Authorizer`.
+    """Kafka's StandardAuthorizer as a complete `Authorizer`.
 
     `new_future` is the `create_future` of the calling event loop. Without a `mutator` the ACLs can be read
     but not changed (NOT_CONTROLLER).
@@ -114,7 +114,7 @@ class StandardAuthorizerPlugin(Authorizer):
         }
 
     def complete_initial_load(self, error: Exception | None = None) -> None:
-        """Declare the ACLs loaded, or failed for good; only the first call counts."""
+        """Declare the ACLs loaded, or permanently failed; only the first call has an effect."""
         if error is None:
             self.standard.complete_initial_load()
         if self._loaded.done():
@@ -148,7 +148,7 @@ class StandardAuthorizerPlugin(Authorizer):
         try:
             results = await self._mutator_or_raise().create_acls(context, bindings)
             return _counted(results, bindings)
-        except Exception as error:  # noqa: BLE001 - as in Kafka each item gets it, nothing was acknowledged
+        except Exception as error:  # noqa: BLE001 - as in Kafka the error is the result of each item
             return [AclCreateResult(KafkaApiError.of(error))] * len(bindings)
 
     async def delete_acls(

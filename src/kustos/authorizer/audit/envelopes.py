@@ -1,7 +1,7 @@
 """The formats in which a sink writes an event: kustos' own line, or an envelope that other tools read.
 
-CloudEvents 1.0 in JSON, structured mode: the event is the `data`. OCSF: see `ocsf`. Each format is made from
-the event's own line and has the same content, so events that a killed process left can be written in any
+CloudEvents 1.0 in JSON, structured mode: the event is the `data`. OCSF: see `ocsf`. Each format is converted
+from the event's own line and has the same content, so the events of a killed process can be written in any
 format.
 """
 

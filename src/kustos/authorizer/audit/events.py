@@ -120,7 +120,7 @@ class TruncatedName(str):
 
 
 def audited_name(name: str) -> str:
-    """Return a name as logged: a name that is too long is truncated once, and has a digest."""
+    """Return a name as logged: a name that is too long is truncated once, with its digest."""
     if len(name) <= AUDITED_NAME_CHARACTERS_MAX or isinstance(name, TruncatedName):
         return name
     digest = sha256(name.encode(errors="surrogatepass")).hexdigest()
@@ -162,7 +162,7 @@ def schema_of(fields: Sequence[AuditField], version: int, title: str) -> dict[st
 
 
 def audit_level(action: Action, decision: Decision) -> AuditLevel:
-    """Return the level of a decision in Kafka's log: above TRACE if it was used or refused.
+    """Return the level of a decision in Kafka's log: above TRACE if the action's flag for the result is set.
 
     A decision that a listener in mode `shadow` did not enforce has the level of the denial.
     """

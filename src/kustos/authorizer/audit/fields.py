@@ -2,8 +2,8 @@
 
 The JSON schemas, Spark's StructTypes, the docs page and the writers of lines (`lines`) are all generated from
 this table and from the table of security events (`security`), so they agree. `schema_version` identifies the
-table of a line: a reader that knows only decisions takes a security event for a line of another version,
-never for a decision.
+table of a line: a reader that knows only decisions treats a security event as a line of another version,
+never as a decision.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class AuditField:
     """An expression for the value; `lines` documents its names."""
     scope: Scope = "event"
     is_plain: bool = False
-    """Whether the text never needs escapes: an id of ours, or the name of an enum's member."""
+    """Whether the text never needs escapes: an id created by kustos, or the name of an enum member."""
     came_later: bool = False
     """Whether the field was added within this version: it is null in earlier lines."""
 

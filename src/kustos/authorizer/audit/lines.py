@@ -2,8 +2,8 @@
 
 Theory of operation. Formatting runs on the event loop, so its time is latency for clients. Therefore a table
 becomes Python source, in which consecutive fields of one scope are one f-string. The values that the events
-of a request share are formatted once for the request. The text of a decision is formatted once for as long as
-the authorizer returns the same decision.
+of a request share are formatted once for the request. The text of a decision is formatted once and reused as
+long as the authorizer returns the same decision.
 
 The source of a field is an expression over these names. For a decision's event: `event_id`, `time_ms`,
 `node_id`, `cluster_id`, `context` (of the request), `api_name`, `item` (an `AuditedDecision`), its `action`
@@ -26,12 +26,12 @@ from kustos.authorizer.shadow import ShadowDecision
 from kustos.authorizer.spi.values import Action, AuthorizableRequestContext, Decision
 
 DECISIONS_MAX: Final = 4096
-"""Decisions whose text is kept, about 2 MB: one for each ACL in use, and the default ones."""
+"""Decisions whose text is cached, about 2 MB: one for each ACL in use, and the default decisions."""
 
 
 TEXTS_MAX: Final = 4096
 KEPT_CHARACTERS_MAX: Final = 255
-"""The number and the length of texts whose JSON is kept (topics have 249 characters at most): some 5 MB."""
+"""The number and length of texts whose JSON is cached (topics have at most 249 characters): about 5 MB."""
 
 
 class AuditedDecision(Protocol):
@@ -208,7 +208,7 @@ ANY_MARK: Final = re.compile(f"[{''.join(MARKS)}]")
 
 
 class JsonLines:
-    """Formats the events of decisions, and keeps the texts of decisions. Not safe for several threads."""
+    """Formats the events of decisions, and caches the texts of decisions. Not thread-safe."""
 
     __slots__ = ("_decisions", "_node")
 

@@ -45,7 +45,7 @@ STATUSES: Final = {"SUCCESS": (1, "Success"), "FAILURE": (2, "Failure"), "UNKNOW
 
 ALLOWED, DENIED, OBSERVED, MODIFIED = (1, "Allowed"), (2, "Denied"), (3, "Observed"), (4, "Modified")
 """Actions of the control. Observed: a denial that refused nothing, because it is a probe or not enforced.
-Modified: a name was left out of a list."""
+Modified: a name was omitted from a list."""
 
 OTHER_PROTOCOL: Final = 99
 

@@ -1,7 +1,7 @@
 """Security events on identities and settings, as values and as lines of JSON.
 
-Logins, the expiry of sessions, and changes of users, tokens and settings. Clients choose names in them, so
-names are truncated. No field is a secret: no password, proof, HMAC or value of a setting.
+The events are logins, the expiry of sessions, and changes of users, tokens and settings. Clients choose names
+in them, so names are truncated. No field is a secret: no password, proof, HMAC or value of a setting.
 """
 
 import json
@@ -156,12 +156,12 @@ class SecurityResult(Enum):
     SUCCESS = "SUCCESS"
     FAILURE = "FAILURE"
     UNKNOWN = "UNKNOWN"
-    """The change had no outcome yet when the event had to be written."""
+    """The change had no outcome when the event was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityEvent:
-    """One event, or `attempt_count` equal ones, with the fields of `SECURITY_FIELDS`."""
+    """One event, or `attempt_count` equal events, with the fields of `SECURITY_FIELDS`."""
 
     event_type: SecurityEventType
     result: SecurityResult

@@ -5,7 +5,7 @@ Python handles fastest:
 
     bits  0-13   ALLOW of READ ... and ALL, with what the operation implies (READ implies DESCRIBE, ...)
     bits 14-27   DENY, which implies nothing
-    bit  28      some entry names a host: the other bits hold for some host, `at(host)` has those of one
+    bit  28      some entry names a host: the other bits hold for some host; use `at(host)` for one host
 
 Source: `StandardAuthorizerData.findResult` of Kafka 4.4.0.
 """

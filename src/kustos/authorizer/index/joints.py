@@ -85,7 +85,7 @@ def visit_order(binding: AclBinding, name: str) -> tuple[bool, int, int, EntryOr
 
 
 def first_of(own: Decision, every: Decision, name: str) -> Decision:
-    """Return the decision that Kafka's scan reports of two equal ones: the first DENY, the last ALLOW."""
+    """Return the decision that Kafka's scan reports for two equal results: the first DENY, the last ALLOW."""
     mine, theirs = own.rule.binding, every.rule.binding
     if mine is None or theirs is None:
         return own

@@ -13,7 +13,7 @@ from kustos.authorizer.index.joints import Joint, LiteralAndPrefix, Pair
 from kustos.authorizer.index.prefixes import LiteralCell, PrefixCell
 
 Find = Callable[[str], Cell]
-"""Returns a cell of all entries on a name for one host, with an empty mask if there are none."""
+"""Returns a cell of all entries on a name for one host; its mask is empty without entries."""
 
 
 class NodeView:
@@ -30,7 +30,7 @@ class NodeView:
         self._wildcard = None if wildcard is NOTHING else wildcard
 
     def find(self, name: str) -> Cell:
-        """Return a cell of all entries on a name for the host, `NOTHING` if there are none."""
+        """Return a cell of all entries on a name for the host, `NOTHING` without entries."""
         literal = self._literals.get(name)
         if literal is not None and literal.stamp == self._stamp:
             prefix = literal.prefix
