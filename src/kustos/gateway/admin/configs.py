@@ -45,7 +45,7 @@ class ConfigType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A setting: its default and its value in the file, each None if there is none."""
+    """A setting: its default and its value in the file, each None if unset."""
 
     name: str
     config_type: ConfigType = ConfigType.UNKNOWN

@@ -1,6 +1,6 @@
-"""Log levels of a running node, after Kafka's `RuntimeLoggerManager` (KIP-412): never persisted.
+"""Log levels of a running node, as in Kafka's `RuntimeLoggerManager` (KIP-412).
 
-They belong to this process: a restart resets them.
+Levels belong to this process and are never persisted: a restart resets them.
 """
 
 from collections.abc import Mapping

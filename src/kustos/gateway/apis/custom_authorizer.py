@@ -30,7 +30,7 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 
 LOGGED_EVERY_S: Final = 10.0
 """The time between two log lines about failures of one kind; each line has the number of failures since the
-last one."""
+previous line."""
 
 KINDS_MAX: Final = 32
 """The maximum number of distinguished kinds of failures: third-party code may raise a new type each time."""
@@ -55,7 +55,7 @@ class CustomContextAuthorizer:
         self._failures: Final = PacedCounts(LOGGED_EVERY_S)
 
     def decide(self, context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[Decision]:
-        """Return one decision for each action, in order; raise `AuthorizerError` if there is none."""
+        """Return one decision for each action, in order; raise `AuthorizerError` without a usable answer."""
         try:
             results = self._authorizer.authorize(context, actions)
             return _decisions(results, len(actions))
@@ -118,7 +118,7 @@ def words_of_others(error: object) -> str:
         return kind
     try:
         return f"{kind}: {visible(cut(str(error)))}"
-    except Exception:  # noqa: BLE001 - its text is made by code of others, too
+    except Exception:  # noqa: BLE001 - third-party code also creates the text
         return kind
 
 

@@ -1,4 +1,4 @@
-"""The requests that kustos answers itself, from its metadata, wherever that comes from."""
+"""The requests that kustos answers itself from its metadata, regardless of the metadata's source."""
 
 from collections.abc import Coroutine
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ CHANGES: Final = frozenset(
         ApiKey.EXPIRE_DELEGATION_TOKEN,
     }
 )
-"""The changes that the source makes as they are."""
+"""The changes that are passed unmodified to the metadata source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,7 @@ class MetadataApis:
     shared: SharedApis
 
     def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message | bytes]:
-        """Return the answer, or a coroutine that returns it; raise `RefusedFrameError` for a bug in
-        kustos."""
+        """Return the answer, or a coroutine that returns it; raise `RefusedFrameError` on a bug in kustos."""
         if (answer := self.shared.serve(opened)) is not None:
             return answer
         match opened.row.api_key:

@@ -1,9 +1,9 @@
 """Unfinished ACL changes of an authorizer, as in Kafka's purgatory for delayed futures.
 
 A change that completes at once is not added. If the client disconnects, the change continues until it is done
-or its time is over, because an incomplete change would be worse. Names, timeout and texts are Kafka's
-(`DelayedFuture` and its purgatory; the time is `connections.max.idle.ms`, after which the client is gone
-anyway).
+or times out, because an incomplete change would be worse. Names, timeout and texts are Kafka's
+(`DelayedFuture` and its purgatory; the timeout is `connections.max.idle.ms`, after which the client has
+disconnected anyway).
 """
 
 import asyncio
@@ -26,7 +26,7 @@ reconnect."""
 
 
 class DelayedFuturePurgatory:
-    """Waits for futures, for a limited time. Made for one event loop."""
+    """Waits for futures, for a limited time. Use it in one event loop only."""
 
     def __init__(self, name: str, timeout_ms: int) -> None:
         self.name: Final = name
@@ -44,10 +44,10 @@ class DelayedFuturePurgatory:
         return len(self._operations)
 
     async def outcomes(self, awaitables: Sequence[Awaitable[Any]]) -> list[Any]:
-        """Return the result or exception of each, in order, when all are done or the time is over.
+        """Return the result or exception of each operation, in order, when all are done or the time is over.
 
-        Late ones become a `KafkaApiError` (REQUEST_TIMED_OUT), as do all of them if too many wait.
-        Cancelling this does not cancel them.
+        The result of a late operation is a `KafkaApiError` (REQUEST_TIMED_OUT). If too many operations wait,
+        all results are this error. Cancelling this coroutine does not cancel the operations.
         """
         futures = [asyncio.ensure_future(each) for each in awaitables]
         if not all(future.done() for future in futures):

@@ -1,4 +1,4 @@
-"""The audit log: a ring of events that outlives the process, and the sinks that write them."""
+"""The audit log: a ring of events that outlives the process, and the sinks that write the events."""
 
 from kustos.gateway.audit.errors import AuditError
 from kustos.gateway.audit.events import AuditEvents

@@ -1,9 +1,9 @@
 """Record batches of audit events for a topic, made smaller until the topic accepts them.
 
-Clients choose the names in their requests, and so the size of the events. The size must not decide whether
-the topic accepts an event, because the first event that it rejects would block all others forever. Therefore
-a batch that is too large is split in two, and an event that is too large for its own batch has its long texts
-cut. Each cut text is followed by its length and digest. The event, its principal and its decision stay.
+Clients choose the names in their requests, and so the size of the events. The topic must accept events of any
+size, because the first event that it rejects would block all others forever. Therefore the sink splits a
+batch that is too large in two, and cuts the long texts of an event that is too large for its own batch. The
+length and digest of the original text follow each cut text. The event, its principal and its decision stay.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ EVENT_MAX_BYTES: Final = 256 * 1024
 fits even with every byte escaped."""
 
 TEXT_MAX_CHARACTERS: Final = 249
-"""The characters that remain of a cut text: a whole topic name (Kafka's own limit)."""
+"""The characters that remain of a cut text: enough for a whole topic name (Kafka's own limit)."""
 
 DIGEST_CHARACTERS: Final = 100
 """Shorter texts stay whole: a cut text with its digest would not be shorter."""
@@ -106,7 +106,7 @@ class EventBatch:
         return sum(record.is_shortened for record in self.records)
 
     def smaller(self) -> tuple[Self, ...]:
-        """Return smaller batches that replace this one; none if it cannot be smaller."""
+        """Return smaller batches that replace this one; empty if it cannot be smaller."""
         if len(self.records) > 1:
             middle = len(self.records) // 2
             halves = self.records[:middle], self.records[middle:]

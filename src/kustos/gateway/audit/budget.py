@@ -1,14 +1,14 @@
 """Gives each principal an hourly allowance of bytes in the audit log.
 
-Theory of operation. Each principal has an account, a token bucket of bytes that time refills. The accounts
-are in the order of their last use, so the table makes room in constant time: an account that was not used for
-the time in which an empty bucket fills is full, and so equal to a new account. If no account may be removed,
-further principals share one.
+Theory of operation. Each principal has an account, a token bucket of bytes that refills with time. The
+accounts are in the order of their last use, so eviction takes constant time: an account that was not used for
+the time in which an empty bucket fills is full, and so equal to a new account. If no account may be evicted,
+further principals share one account.
 
-Repeated requests are recorded thousands of times a second. They take from a lease, a part of the bucket,
-which costs a subtraction and does not read the clock. A principal can write at most one lease more than its
-bucket holds at once, because the lease counts as used only when it is. An account that was removed keeps its
-lease.
+Repeated requests are recorded thousands of times a second. They take from a lease, a part of the bucket:
+this costs one subtraction and does not read the clock. A principal can write at most one lease more than its
+bucket holds at once, because a lease counts against the bucket only when it is used. An evicted account keeps
+its lease.
 """
 
 from collections import OrderedDict
@@ -23,30 +23,29 @@ from kustos.protocol import Decided
 HOUR_S: Final = 3600.0
 
 BURST_SHARE: Final = 0.1
-"""The share of its hourly budget that a principal has at once: a flood must not fill the queue of the log,
-for which all clients wait in mode `block`. By default 13,000 events or so; 65,536 may wait."""
+"""The share of the hourly budget that a principal can use at once: a flood must not fill the queue of the
+log, for which all clients wait in mode `block`. By default about 13,000 events; 65,536 may wait."""
 
 LEASE_SHARE: Final = 1 / 60
-"""The share of the hourly budget that a lease has."""
+"""The share of the hourly budget in a lease."""
 
 EVENT_BYTES: Final = 800
 """The approximate size of an event as JSON without its name and client id, which clients choose."""
 
 LOGGED_NAME_CHARACTERS_MAX: Final = AUDITED_NAME_CHARACTERS_MAX + 128
-"""The length of a name that is truncated, with its length and digest."""
+"""The length of a truncated name, including the original length and digest in it."""
 
 ESCAPED_BYTES: Final = 6
-"""The most bytes of a character in JSON: an escaped one such as `\\u2028` has six; UTF-8 needs four at
-most."""
+"""The most bytes of a character in JSON: an escape such as `\\u2028` has six; UTF-8 needs at most four."""
 
 PRINCIPALS_MAX: Final = 10_000
-"""Principals that have their own account, some 3 MB. All others share one."""
+"""Principals that have their own account, about 3 MB. All others share one account."""
 
 PrincipalKey = tuple[str, str]
 
 
 def written_bytes(text: str) -> int:
-    """Return about how many bytes a text takes in a line, at most."""
+    """Return the approximate upper bound of a text's size in a line, in bytes."""
     return len(text) if text.isascii() and text.isprintable() else ESCAPED_BYTES * len(text)
 
 
@@ -76,14 +75,14 @@ class Account:
         self.at_s = at_s
 
     def take(self, cost_bytes: int) -> bool:
-        """Return whether there is room for an event of this size, and take it."""
+        """Take the bytes of an event from the account; return False if the account has too few."""
         if cost_bytes > self.room_bytes:
             return False
         self.room_bytes -= cost_bytes
         return True
 
     def lend(self, lease_bytes: float) -> None:
-        """Lend a part of the room to repeated requests."""
+        """Reserve a part of the account for repeated requests."""
         self.lease_bytes = min(self.room_bytes, lease_bytes)
         self.room_bytes -= self.lease_bytes
 
@@ -91,8 +90,8 @@ class Account:
 class AuditBudget:
     """The accounts of all principals. Each event costs constant time.
 
-    `burst_share` is the share of the hourly bytes that a principal has at once. `monotonic_ms` is the clock
-    by which accounts refill.
+    `burst_share` is the share of the hourly bytes that a principal can use at once. `monotonic_ms` is the
+    clock by which accounts refill.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class AuditBudget:
         """May change at any time."""
         self._burst_share: Final = burst_share
         self._monotonic_ms: Final = monotonic_ms
-        # an OrderedDict: to find the first key of a dict takes longer the more keys before it were removed
+        # an OrderedDict: finding the first key of a dict takes longer the more keys before it were removed
         self._accounts: Final[OrderedDict[PrincipalKey, Account]] = OrderedDict()
         self._shared: Final = Account(self._burst_bytes, monotonic_ms() / 1000)
 
@@ -111,7 +110,7 @@ class AuditBudget:
         return self.bytes_per_hour * self._burst_share
 
     def account(self, principal: KafkaPrincipal) -> Account:
-        """Return the refilled account of a principal, to which its lease has returned."""
+        """Return the refilled account of a principal; its lease has returned to the account."""
         now_s = self._monotonic_ms() / 1000
         key = key_of(principal)
         account = self._accounts.get(key)
@@ -145,5 +144,5 @@ class AuditBudget:
         return account
 
     def admit_one(self, principal: KafkaPrincipal) -> bool:
-        """Return whether one event of the principal has room, and take it; if False the caller counts it."""
+        """Take one event from the principal's budget; return False if the caller must count it instead."""
         return self.account(principal).take(EVENT_BYTES + len(principal.name))

@@ -6,11 +6,11 @@ class AuditError(Exception):
 
 
 class AuditSinkError(AuditError):
-    """A sink failed to write; it may have written some of the events, all or none."""
+    """A sink failed to write; it may have written all, some or none of the events."""
 
 
 class AuditLogClosedError(AuditError):
-    """A decision came after the log was closed, and must not take effect."""
+    """A decision arrived after the log was closed; it must not take effect."""
 
 
 class EventsLostError(AuditError):

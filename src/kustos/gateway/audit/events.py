@@ -24,7 +24,7 @@ _NODE: Final = (1 << _NODE_BITS) - 1
 
 
 class RequestEvents(NamedTuple):
-    """The events of one request's decisions, made at `time_ms`; `number` is the number of the first event."""
+    """The events of one request's decisions at `time_ms`; `number` is the number of the first event."""
 
     number: int
     time_ms: int
@@ -32,7 +32,7 @@ class RequestEvents(NamedTuple):
     decided: Sequence[Decided]
     acl_offset: int
     change_offset: int | None = None
-    """The offset of the request's change in the metadata log; None if it is not known."""
+    """The offset of the request's change in the metadata log; None if unknown."""
     latency_us: int | None = None
     """Microseconds from the request to its decisions; None for decisions of several requests."""
 
@@ -61,7 +61,7 @@ class AuditEvents:
 
     node_id: int
     random_half: int
-    """64 random bits of this process, so that no two runs have an id in common."""
+    """64 random bits of this process, so that event ids of two runs never collide."""
     cluster_id: str | None = None
     _ids_begin: str = field(init=False, repr=False, compare=False)
     """The text of the random half, with which all ids of this process begin."""
@@ -99,16 +99,16 @@ class AuditEvents:
         return f"{line}\n".encode()
 
     def event_id_text(self, number: int) -> str:
-        """Return the id as text, faster than `UUID` does."""
+        """Return the id as text; faster than formatting a `UUID`."""
         half = f"{number & _FREE_OF_VARIANT | _VARIANT:016x}"
         return f"{self._ids_begin}{half[:4]}-{half[4:]}"
 
     def repeated(self, context: AuthorizableRequestContext, decided: Sequence[Decided]) -> RepeatedRequest:
-        """Return what makes the events of requests that repeat this one."""
+        """Return the maker of events for requests that repeat this one."""
         name, event_id = api_name(context.request_type), f"{self._ids_begin}%04x-%012x"
         return RepeatedRequest(self._writer.template(context, name, decided, event_id), len(decided))
 
 
 def text_lines(lines: bytes) -> list[str]:
-    """Return JSON lines, each with a line feed, as texts without it."""
+    """Return JSON lines, each with a line feed, as texts without line feeds."""
     return lines.decode().split("\n")[:-1]

@@ -4,9 +4,9 @@ The file being written is `_audit-<UTC time>-<number>.jsonl`. Once it is full an
 underscore. Readers such as Spark skip names with a leading underscore, so they see complete files only. The
 next start cuts a file that a crash left open after its last complete line, and closes it.
 
-An event is written when its file was synced. After a failed fsync the kernel may drop the bytes, and report
-success for the next fsync. Therefore such a file takes no more events: it is cut after the events that were
-synced, and the others are written again, into a new file.
+An event counts as written after its file was synced. After a failed fsync the kernel may drop the bytes and
+report success for the next fsync. Therefore such a file takes no more events: the sink cuts it after the
+synced events and writes the others again, into a new file.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ class JsonFilesSink:
         self._file: AppendFile | None = None
         self._path = directory
         self._suspects: Final[dict[Path, int]] = {}
-        """Files that take no more events, and the number of bytes of each that were durable."""
+        """Files that take no more events → the number of their durable bytes."""
         self._size_bytes = 0
         self._number = 0
         self._lock: StorageLock | None = None
@@ -295,7 +295,7 @@ class JsonFilesSink:
             try:
                 self._storage.remove(self._directory / name)
             except OSError as error:
-                # an error here must not have the events written again and again
+                # an error here must not cause the sink to write the events again and again
                 LOG.error("an old audit file cannot be deleted", file=name, reason=words_of(error))
 
 

@@ -1,18 +1,18 @@
-"""The audit log: takes each decision at once, has it written soon, and loses none in mode `block`.
+"""The audit log: accepts each decision at once, writes it soon, and loses no event in mode `block`.
 
 Theory of operation. `record` runs on the event loop within each request. It formats the decisions and puts
 them into the ring (`AuditRing`), which outlives the process in the modes that fail closed. One task for each
 sink writes the events of the ring (`SinkWriter`). In the modes `block` and `deny` (fail closed) the log is
-full when `queue_max_events` wait for a sink, a sink fails, or half of the ring is in use. Until there is room
-again, the gateway decides nothing more (`block`), or refuses every new request (`deny`). In mode `drop` the
-oldest events of a sink that is too slow or fails make room for new ones, and the log counts them. Delivery is
-at least once: after a failure a sink may get events again, with the same ids.
+full when `queue_max_events` wait for a sink, a sink fails, or half of the ring is in use. Until the log has
+space again, the gateway decides no more requests (`block`), or refuses every new request (`deny`). In mode
+`drop` the log drops the oldest events of a sink that is too slow or fails, and counts them. Delivery is at
+least once: after a failure a sink may get events again, with the same ids.
 
 Each principal has budgets of events (`DecisionBudgets`). Beyond them, equal decisions become one event a
 minute.
 
-A killed process leaves its ring to the next process of its name, which continues in it. Rings of processes
-that will not return are copied into the ring, a piece at a time.
+After a process was killed, the next process of the same name continues with its ring. Rings of processes that
+will not return are copied into the ring, a piece at a time.
 
 `hold` is for changes of ACLs: their event waits for the offset of the change in the metadata log. The event
 is written in any case: when the offset is reported, after `HELD_MAX_S`, or when the log is closed. `security`
@@ -47,10 +47,10 @@ HELD_MAX_S: Final = 5.0
 """How long an event waits for its change: a disk that hangs must not keep a request out of the log."""
 
 HELD_MAX: Final = 10_000
-"""Requests whose events may wait, as many as changes may wait; more are written at once."""
+"""Requests whose events may wait, as many as changes may wait; further events are written at once."""
 
 SUMMARIES_PER_TURN: Final = 256
-"""Summaries that one turn of the event loop writes, in some 3 ms."""
+"""Summaries that one turn of the event loop writes, in about 3 ms."""
 
 
 @dataclass(slots=True)
@@ -61,13 +61,13 @@ class RepeatedDecisions:
     decided: tuple[Decided, ...]
     request: RepeatedRequest
     size_bytes: int
-    """The size of its events, which counts against the budget of the principal."""
+    """The size of the events, which counts against the budget of the principal."""
     account: Account
     """The account of the principal, with the lease of repeated requests."""
 
 
 class AuditLog:
-    """Created inside a running event loop, which alone may call it. Without sinks it keeps nothing."""
+    """The audit log of one event loop, created inside it. Without sinks it keeps no events."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class AuditLog:
         self.denies: Final = on_full is OnFull.DENY
         """Whether requests are refused while the log is full."""
         self._can_be_full: Final = bool(sinks) and on_full is not OnFull.DROP
-        """Whether the log fails closed, and so can be full."""
+        """Whether the log fails closed and so can be full."""
         self._limit: Final = queue_max_events
         self._put: Final[Callable[[bytes, int], object]] = (
             self._put_or_drop if on_full is OnFull.DROP else self._ring.put
@@ -123,7 +123,7 @@ class AuditLog:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more may be decided now; never in mode `drop`."""
+        """Whether decisions must wait now; always False in mode `drop`."""
         if not self._can_be_full:
             return False
         ring = self._ring
@@ -148,7 +148,7 @@ class AuditLog:
 
         In the modes that fail closed the log takes them even if it is full, because every decision must be
         written. Callers check `is_full` before they decide, which keeps the excess small. Raise
-        `AuditLogClosedError` after `close`, and `AuditRingError` if the ring has no room: then the decisions
+        `AuditLogClosedError` after `close`, and `AuditRingError` if the ring has no space; the decisions then
         must not take effect.
         """
         if not self._is_open:
@@ -213,8 +213,8 @@ class AuditLog:
     ) -> Callable[[int | None], None]:
         """Take the decisions of a request as `record` does; return the callback for the offset of its change.
 
-        They are written on its first call, with the offset or None, at the latest after `HELD_MAX_S`. Raise
-        `AuditLogClosedError` after `close`.
+        The events are written on the first call, with the offset or None, at the latest after `HELD_MAX_S`.
+        Raise `AuditLogClosedError` after `close`.
         """
         if not self._is_open:
             raise _closed()
@@ -246,7 +246,7 @@ class AuditLog:
         return self._put
 
     def _hold_security(self, events: Sequence[SecurityEvent]) -> OutcomeReport:
-        """Keep the events of a change that begins, as they are written if no outcome is reported."""
+        """Keep the events of a change that begins, in the form to write if no outcome is reported."""
         if not self.writers:
             return _ignore_outcome
         settle = self._hold(self._security_lines(events))
@@ -272,7 +272,7 @@ class AuditLog:
             self._summaries = self._loop.call_later(delay_s, self._write_due_summaries)
 
     def _write_due_summaries(self) -> None:
-        """Write some summaries; the others wait for a later turn, and for room in the log."""
+        """Write some summaries; the others wait for a later turn and for space in the log."""
         self._summaries = None
         try:
             if not self.is_full:
@@ -300,7 +300,7 @@ class AuditLog:
         self._put(self._events.lines(request), count)
 
     def _take_numbers(self, count: int) -> int:
-        """Return the first of so many numbers of events."""
+        """Reserve this many event numbers; return the first one."""
         number = self._number
         self._number += count
         return number
@@ -311,7 +311,7 @@ class AuditLog:
         return self._wall_ms()
 
     def _put_or_drop(self, lines: bytes, events: int) -> None:
-        """Put lines in mode `drop`: the oldest events of the slowest sinks make room for them."""
+        """Put lines in mode `drop`: if the ring is full, drop the oldest events of the slowest sinks."""
         for each in self.writers:
             excess = self._ring.events - each.cursor.events + events - self._limit
             if excess > 0:
@@ -337,7 +337,7 @@ class AuditLog:
                 piece = ring.read(cursor, BATCH_MAX_EVENTS)
                 for at, line in enumerate(piece.lines.splitlines(keepends=True)):
                     if at % MANY_EVENTS == 0:
-                        # the record of a large request has tens of thousands: other tasks have their turn
+                        # the record of a large request has tens of thousands of events: let other tasks run
                         await asyncio.sleep(0)
                     await self._wait_for(partial(self._may_copy, len(line)))
                     self._ring.put(line, 1)
@@ -353,15 +353,15 @@ class AuditLog:
         return self._ring.tail >= end
 
     async def _wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition holds that the progress of a sink changes."""
+        """Wait until a condition holds that depends on the progress of a sink."""
         while not condition():
             self._progress.clear()
             await self._progress.wait()
 
     async def close(self) -> None:
-        """Return when everything is written and the sinks are closed.
+        """Return when all events are written and the sinks are closed.
 
-        Raise `EventsLostError` if a sink did not take everything in time, or does not close.
+        Raise `EventsLostError` if a sink did not take all events in time, or does not close.
         """
         if not self._is_open:
             return
@@ -392,7 +392,7 @@ class AuditLog:
             raise EventsLostError("; ".join(lost))
 
     async def _finish_within(self, timeout_s: float) -> None:
-        """Put the last summaries, and recover the rings of earlier processes, as far as there is time.
+        """Put the last summaries, and recover the rings of earlier processes as time permits.
 
         The next start recovers the rest: the sinks need time for the other events.
         """
@@ -412,7 +412,7 @@ class AuditLog:
 
 
 async def _closed_with(writer: SinkWriter) -> str | None:
-    """Close a sink; return why events may be lost."""
+    """Close a sink; return the reason if events may be lost."""
     if writer.depth:
         # its file or connection may still be in use, so the end of the process closes it
         return f"`{writer.sink.name}` did not take {writer.depth} events"

@@ -3,7 +3,7 @@
 The pattern is `[%d] %p %m (%c)%n`, with times in the zone of the machine, as in log4j. Kafka prints names
 unchanged. This sink writes invisible characters (`UNSEEN`) as escapes, because a line feed in a client's name
 would allow the client to forge whole lines. Kafka's logger has no security events. The sink reopens the file
-after it was moved away, so logrotate needs no signal. It moves a file away that could not be synced, and
+after it was moved away, so logrotate needs no signal. If a file cannot be synced, the sink moves it away and
 writes the lines again into a new file: a later fsync of the same file would prove nothing.
 """
 
@@ -54,8 +54,7 @@ class KafkaLinesSink:
             raise _failure(self._path, error) from error
 
     async def write(self, lines: bytes) -> None:
-        """Return when the lines are on the disk; raise `AuditSinkError`, after which none of them is
-        valid."""
+        """Return when the lines are on the disk; raise `AuditSinkError` if none of them counts as written."""
         try:
             await asyncio.to_thread(self._write, lines)
         except OSError as error:
@@ -78,7 +77,7 @@ class KafkaLinesSink:
             os.close(descriptor)
 
     def _current(self) -> int:
-        """Return the descriptor of the file that has the name now."""
+        """Return the descriptor of the file that currently has the name."""
         if self._descriptor is not None:
             if self._has_name(self._descriptor):
                 return self._descriptor
@@ -89,7 +88,7 @@ class KafkaLinesSink:
         try:
             return os.path.samestat(os.fstat(descriptor), self._path.stat())
         except FileNotFoundError:
-            return False  # moved away, and no new one was created yet
+            return False  # the file was moved away, and no new file exists yet
 
     def _write(self, lines: bytes) -> None:
         data = "".join(map(self._line_of, text_lines(lines))).encode()
@@ -111,10 +110,10 @@ class KafkaLinesSink:
                 raise
 
     def _abandon(self, descriptor: int, before_bytes: int, after_bytes: int) -> None:
-        """Move a file away whose end is uncertain, unless another worker has done so.
+        """Move away a file whose end is uncertain, unless another worker has done so.
 
-        The lines between the two sizes are cut off, because they are written again elsewhere and must not
-        fill the disk. A file without other lines is used again.
+        Cut off the lines between the two sizes, because they are written again elsewhere and must not fill
+        the disk. A file without other lines is used again.
         """
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)

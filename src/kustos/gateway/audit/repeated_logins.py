@@ -1,15 +1,16 @@
-"""Counts repeated logins in one event, so that a flood of them neither fills the audit log nor is lost in it.
+"""Counts repeated logins in one event, so that a flood neither fills the audit log nor is missing from it.
 
-Theory of operation. Logins are counted by kind. The first of a kind is reported at once. Further ones within
-the window are counted, and its end reports them as one event with their number. Each login is in exactly one
-event's `attempt_count`.
+Theory of operation. Logins are counted by kind. The first login of a kind is reported at once. Further logins
+within the window are counted, and its end reports them as one event with their number. The `attempt_count` of
+exactly one event includes each login.
 
 Failures are of one kind if listener, address, mechanism, name and reason are equal. Successful logins are
 counted once they exceed the budget of their principal; their kind is the listener and the principal. Clients
-choose names freely and may have many addresses, so kinds are limited, failures and logins apart: whatever is
-beyond the limits is counted as a coarser kind, without names, then without addresses or principals, and only
-reported at the end of the window. A window yields two events for each kind at most: with 1,024 kinds of
-failures in five minutes, of 0.6 KB each, some 350 MB a day however many clients fail.
+choose names freely and may have many addresses, so the numbers of kinds are limited, separately for failures
+and for successful logins. Beyond the limits a login counts as a coarser kind, without names, then without
+addresses or principals, and is reported only at the end of the window. A window yields at most two events for
+each kind: with 1,024 kinds of failures in five minutes, of 0.6 KB each, about 350 MB a day regardless of the
+number of clients.
 """
 
 from collections import Counter
@@ -20,11 +21,11 @@ from kustos.authorizer import SecurityEvent
 from kustos.gateway.audit.budget import AuditBudget
 
 WINDOW_S: Final = 300.0
-"""How long equal logins are counted in one event: the longest that an operator waits for the number."""
+"""How long equal logins are counted in one event: the longest time that an operator waits for the number."""
 
 KINDS_MAX: Final = 1024
-"""Kinds of failures, and kinds of logins, that are distinguished within a window; about 1 MB each with the
-longest names."""
+"""Kinds of failures, and kinds of successful logins, that are distinguished within a window; about 1 MB for
+each of the two with the longest names."""
 
 KINDS_PER_HOST_MAX: Final = 32
 """Kinds of failures from one address: more names than people mistype, and one address cannot use up all
@@ -36,7 +37,7 @@ TOO_MANY: Final = "more different failures than are distinguished"
 
 @dataclass(slots=True)
 class CountedKind:
-    """A kind: its last event, how many were not reported yet, and since when."""
+    """A kind: its last event, the number of unreported events, and the time of the first of these."""
 
     last: SecurityEvent
     count: int
@@ -50,9 +51,9 @@ class CountedKind:
 
 
 class RepeatedLogins:
-    """The logins of one window, failed or not; `budget` limits the events of successful ones.
+    """The failed and successful logins of one window; `budget` limits the events of successful logins.
 
-    Times are those of the events.
+    Times are the times of the events.
     """
 
     def __init__(self, budget: AuditBudget) -> None:
@@ -61,9 +62,9 @@ class RepeatedLogins:
         self._budget: Final = budget
         self._kinds: Final[dict[SecurityEvent, CountedKind]] = {}
         self._sizes: Final[Counter[bool]] = Counter()
-        """How many kinds there are of failures (True) and of logins."""
+        """The number of kinds of failures (True) and of successful logins (False)."""
         self._of_host: Final[Counter[str | None]] = Counter()
-        """How many kinds of failures with names there are of each address."""
+        """Address → the number of its kinds of failures with names."""
 
     def __len__(self) -> int:
         return len(self._kinds)
@@ -92,7 +93,7 @@ class RepeatedLogins:
         return None
 
     def _has_room(self, kind: SecurityEvent, *, is_exact: bool) -> bool:
-        """Return whether logins of this kind can be counted as such: it is known, or there is room for it."""
+        """Return whether logins can be counted as this kind: it is known, or the limits allow a new kind."""
         if kind_key(kind) in self._kinds:
             return True
         has_failed = kind.failure is not None
@@ -113,7 +114,7 @@ class RepeatedLogins:
 
 
 def kind_key(event: SecurityEvent) -> SecurityEvent:
-    """Return what equal events have in common: all but their times."""
+    """Return the common part of equal events: all fields except the times."""
     return replace(event, time_ms=0, first_time_ms=0)
 
 

@@ -1,4 +1,4 @@
-"""The audit ring: the queue of one process's events, each of which it holds once, until every sink wrote it.
+"""The audit ring: the queue of one process's events; it holds each event once until every sink wrote it.
 
 Theory of operation. The ring is a mapped file. Bytes belong to the kernel as soon as they are stored, so a
 put takes no system call, and a killed process loses none. The decisions of a request become JSON lines, and
@@ -11,7 +11,8 @@ its bytes in one piece. If the rest of the file is too short for a record, the l
 ring continues at the beginning of the file. `head` moves last, so only whole records count. A process may be
 killed between any two instructions. Therefore each position changes by one store of eight bytes
 (`struct.pack_into` writes zeros first), and every pair of positions that is ever in the file is a valid ring.
-The kernel writes the pages back at a time of its choice: docs/how-to/audit.md says what a power cut loses.
+The kernel writes the pages back at a time of its choice: docs/how-to/audit.md describes the loss on a power
+failure.
 
 The event of a change is held. Its record is in the ring before the change takes effect, but no cursor reads
 it, and its space is not free until the event with the outcome is in the ring. Then one byte marks the held
@@ -62,15 +63,15 @@ SIZE_BYTES: Final = 64 * 1024 * 1024
 """The size of a new ring: 65,536 events of 0.6 KB, and the events of a large request."""
 
 FULL_AT: Final = 0.5
-"""The fraction in use from which nothing more is decided in mode `block`: a turn that has begun adds 5 MB at
-most. In mode `deny` requests that have begun continue; if the ring has no room for one, its connection
-ends."""
+"""The fraction in use from which mode `block` makes no more decisions: a turn that has begun adds at most
+5 MB. In mode `deny` requests that have begun continue; if the ring has no space for one, its connection
+closes."""
 
 FILE_MODE: Final = 0o600
 
 
 class AuditRingError(AuditError):
-    """The ring cannot be used, or has no room; decisions that it does not take must not take effect."""
+    """The ring is unusable or has no space; decisions that it does not store must not take effect."""
 
 
 class RingCursor:
@@ -101,7 +102,7 @@ class AuditRing:
 
     def __init__(self, size_bytes: int, path: Path | None = None, descriptor: int = -1) -> None:
         self.path: Final = path
-        """Its file; None if the ring ends with the process."""
+        """The file; None if the ring ends with the process."""
         self.events = 0
         """Events put since the ring was opened, and events that an earlier process left."""
         self._descriptor: Final = descriptor
@@ -111,7 +112,7 @@ class AuditRing:
         self._positions: Final = memoryview(self._map)[_POSITIONS].cast("q")
         self._cursors: Final[list[RingCursor]] = []
         self._held: Final[OrderedDict[int, int]] = OrderedDict()
-        """The positions of held records, oldest first, and how many bytes stay free for each outcome."""
+        """Position of a held record → the bytes reserved for its outcome; oldest first."""
         self._kept_bytes = 0
         """The sum of these bytes."""
         self._without_outcome: Final[set[int]] = set()
@@ -120,7 +121,7 @@ class AuditRing:
             self._positions[_TAIL] = self._positions[_HEAD] = HEAD_BYTES
         tail, head = self._positions
         if head == HEAD_BYTES:
-            # no record ends there: a process was killed while it moved an empty ring back to the start
+            # no record ends here: a process was killed while it moved an empty ring back to the start
             tail = self._positions[_TAIL] = HEAD_BYTES
         self.tail = tail - HEAD_BYTES
         """The position of the oldest record."""
@@ -134,7 +135,7 @@ class AuditRing:
     def open(cls, path: Path, owner: bytes, size_bytes: int = SIZE_BYTES) -> Self:
         """Return the ring of this file, created if it is missing; raise `AuditRingError`.
 
-        `owner`: 32 bytes that tell its node from all others.
+        `owner`: 32 bytes that identify the node.
         """
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -171,7 +172,7 @@ class AuditRing:
         try:
             ring._check_left(path)
         except BaseException:
-            # the map has a descriptor of its own, which holds the lock
+            # the map has its own descriptor, which holds the lock
             ring.close()
             raise
         return ring
@@ -208,7 +209,7 @@ class AuditRing:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more may be decided now."""
+        """Whether decisions must wait now."""
         return self.head >= self.full_from
 
     @property
@@ -224,8 +225,8 @@ class AuditRing:
     def put(self, lines: bytes, events: int, outcome_bytes: int = 0) -> int:
         """Take JSON lines, each with a line feed, as one record; return its position.
 
-        A record with `outcome_bytes` is held, and as much space stays free for its outcome. Raise
-        `AuditRingError` if there is no room.
+        A record with `outcome_bytes` is held, and this number of bytes is reserved for its outcome. Raise
+        `AuditRingError` if the ring has no space.
         """
         needed = _LENGTH.size + len(lines)
         position = self.head
@@ -250,9 +251,9 @@ class AuditRing:
         return position
 
     def hold(self, lines: bytes) -> int:
-        """Take lines that are to be put again with their outcome; return the argument of `settle`.
+        """Take lines that `settle` replaces by lines with an outcome; return the argument of `settle`.
 
-        Raise `AuditRingError` if there is no room for both.
+        Raise `AuditRingError` if the ring has no space for both.
         """
         outcome_bytes = _room_bytes(len(lines))
         position = self.put(lines, 0, outcome_bytes)
@@ -261,7 +262,7 @@ class AuditRing:
         return position
 
     def settle(self, held: int, lines: bytes, events: int) -> None:
-        """Put the lines with the outcome of held ones, or the held lines again if these have no room."""
+        """Put the lines with the outcome of held lines, or the held lines again if the others do not fit."""
         self._keep(-self._held[held])
         try:
             self.put(lines, events)
@@ -273,18 +274,18 @@ class AuditRing:
         self._map[HEAD_BYTES + held % self._capacity + _LENGTH.size - 1] |= RELEASED >> 24
 
     def _keep(self, more_bytes: int) -> None:
-        """Keep so many bytes more free for outcomes."""
+        """Reserve this many more bytes for outcomes."""
         self._kept_bytes += more_bytes
         self.full_from -= more_bytes
 
     def has_room(self, size_bytes: int) -> bool:
-        """Return whether lines of this size have room wherever the head is."""
+        """Return whether lines of this size fit at any position of the head."""
         return self.used_bytes + self._kept_bytes + _room_bytes(size_bytes) < self._capacity
 
     def read(self, cursor: RingCursor, events_max: int) -> Batch:
         """Return the next events of a cursor: `events_max`, or more if the last record has more.
 
-        `advance` moves the cursor behind them. Raise `AuditRingError` if another program changed the file.
+        `advance` moves the cursor past them. Raise `AuditRingError` if another program changed the file.
         """
         pieces: list[bytes] = []
         events, end = 0, cursor.position
@@ -298,7 +299,7 @@ class AuditRing:
         return Batch(b"".join(pieces), events, end)
 
     def advance(self, cursor: RingCursor, batch: Batch) -> None:
-        """Move a cursor behind a batch, and free the space that no cursor and no held record needs."""
+        """Move a cursor past a batch, and free the space that no cursor and no held record needs."""
         cursor.position = tail = batch.end
         cursor.events += batch.events
         for each in self._cursors:
@@ -356,7 +357,7 @@ class AuditRing:
 
 
 def _room_bytes(size_bytes: int) -> int:
-    """Return how many bytes must be free so that lines of this size have room wherever the head is."""
+    """Return the free bytes that lines of this size need, so that they fit at any position of the head."""
     return 2 * (size_bytes + 2 * _LENGTH.size)
 
 

@@ -18,7 +18,7 @@ LOG: Final = structlog.get_logger("kustos.audit")
 
 @dataclass(frozen=True, slots=True)
 class AuditRings:
-    """`own` takes the events of this process. The events in `left` are written too, then the files are
+    """`own` takes the events of this process. The events in `left` are written too, then their files are
     removed."""
 
     own: AuditRing = field(default_factory=lambda: AuditRing(SIZE_BYTES))
@@ -36,9 +36,9 @@ class AuditRings:
     ) -> Self:
         """Return the rings of the process of this name; raise `AuditRingError`, with all files unchanged.
 
-        The rings of names that are not `living` are `left`; if `living` is None, no ring of another name is.
-        Unless `is_durable`, the own ring is in memory, and the ring of an earlier process of the same name is
-        `left` too.
+        `left` has the rings of names that are not in `living`; if `living` is None, it has no ring of another
+        name. Unless `is_durable`, the process's own ring is in memory, and `left` also has the ring of an
+        earlier process of the same name.
         """
         owner = _owner(events)
         rings: list[AuditRing] = []
@@ -77,6 +77,6 @@ def _owner(events: AuditEvents) -> bytes:
 
 
 def _is_blank(path: Path) -> bool:
-    """Return whether there is nothing to recover: a folder, or an empty file."""
+    """Return whether the path has no events to recover: it is a folder or an empty file."""
     found = path.stat()
     return stat.S_ISDIR(found.st_mode) or found.st_size == 0

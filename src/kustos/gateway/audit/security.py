@@ -1,8 +1,8 @@
 """The security events of a node, before they enter the audit log.
 
-Equal failed logins are counted in one event, and so are logins beyond their principal's budget
-(`repeated_logins`). The event of a change waits for its outcome. It is always written, even if the client
-disconnects: when the outcome is reported, or as UNKNOWN after `CHANGE_MAX_S` or when the log is closed.
+Equal failed logins, and logins beyond their principal's budget, are counted in one event (`repeated_logins`).
+The event of a change waits for its outcome. It is always written, even if the client disconnects: when the
+outcome is reported, or as UNKNOWN after `CHANGE_MAX_S` or when the log is closed.
 """
 
 import asyncio
@@ -38,7 +38,9 @@ class _Held:
 
 
 class SecurityLog:
-    """Created inside a running event loop. `put` adds an event to the log; `is_full` says when to wait.
+    """The security log, created inside a running event loop.
+
+    `put` adds an event to the audit log; `is_full` returns whether counted events must wait.
 
     `keep` stores events so that they outlive the process, and returns the callback that replaces them by the
     outcome. Events after `close` go to `put`, which refuses them: they must not take effect.
@@ -125,7 +127,7 @@ class SecurityLog:
         held.settle(_unknown(held.events))
 
     def close(self) -> None:
-        """Write the counted and the waiting events; may be called twice."""
+        """Write the counted and the waiting events; further calls have no effect."""
         if not self._is_open:
             return
         self._is_open = False

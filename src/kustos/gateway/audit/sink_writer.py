@@ -1,8 +1,8 @@
 """Writes the events of the ring to one sink.
 
-One task for each sink reads the ring with a cursor and has the sink write, off the event loop. If the sink
-fails, the task retries until the batch is written. In mode `drop` the space of the batch is free for new
-events before it is written, and the end of the log does not wait for a sink that fails.
+For each sink one task reads the ring with a cursor and calls the sink, which writes off the event loop. If
+the sink fails, the task retries until the batch is written. In mode `drop` the space of the batch is free for
+new events before it is written, and closing the log does not wait for a failing sink.
 """
 
 import asyncio
@@ -18,18 +18,18 @@ from kustos.gateway.audit.ring import AuditRing, Batch
 from kustos.runtime import short_switch_interval
 
 BATCH_MAX_EVENTS: Final = 1000
-"""Events handed to a sink at once, some 0.6 MB of JSON: bounds the cost of a retry."""
+"""Events passed to a sink at once, about 0.6 MB of JSON: bounds the cost of a retry."""
 
 MANY_EVENTS: Final = 100
-"""More events than this take so long to format that the event loop has to share the interpreter's lock."""
+"""Larger batches take so long to format that the event loop must share the interpreter's lock."""
 
 LINGER_S: Final = 0.05
-"""How long events gather before they are written, so that one hop between threads serves many requests. A
+"""How long events are collected before a write, so that one switch between threads serves many requests. A
 full batch and a full log are written at once: otherwise a sink would write only twenty batches a second."""
 
 FIRST_RETRY_S: Final = 0.1
 LAST_RETRY_S: Final = 5.0
-"""The delay before a failed sink is tried again; it doubles from the first to the last."""
+"""The longest delay before a failed sink is retried; the delay doubles from the first to this one."""
 
 LOG: Final = structlog.get_logger("kustos.audit")
 
@@ -112,7 +112,7 @@ class SinkWriter:
         return waiting + (0 if self._taken is None else self._taken.events)
 
     def drop_oldest(self, events: int) -> bool:
-        """Drop so many waiting events, or more if the last record has more; return False if none waited.
+        """Drop this many waiting events, or more if the last record has more; return False if none waited.
 
         For mode `drop`.
         """
@@ -127,9 +127,9 @@ class SinkWriter:
         self.cursor.wake.set()
 
     async def run(self) -> None:
-        """Write events until `end` was called and none waits.
+        """Write events until `end` was called and no event waits.
 
-        May be called again after an exception, and then starts with the batch that was not written.
+        After an exception it may be called again, and then starts with the batch that was not written.
         """
         ring, cursor = self._ring, self.cursor
         while True:
@@ -144,7 +144,7 @@ class SinkWriter:
                     continue
             elif not (waiting or self._taken):
                 return
-            # other tasks have their turn between two batches
+            # let other tasks run between two batches
             await asyncio.sleep(0)
             batch = self._taken or ring.read(cursor, BATCH_MAX_EVENTS)
             if self._drops and self._taken is None:
@@ -158,7 +158,7 @@ class SinkWriter:
             except AuditSinkError as error:
                 is_done = self._failed(batch, str(error), may_drop=may_drop)
             except Exception:
-                # the boundary where a bug in a sink must stop the traffic rather than the writing
+                # a bug in a sink must stop the traffic rather than the writing
                 LOG.exception("an audit sink broke", sink=self.sink.name)
                 # in mode `drop` no event may block the events behind it
                 is_done = self._failed(batch, "an internal error, see the log above", may_drop=self._drops)

@@ -33,7 +33,7 @@ from kustos.settings import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
-    """The `kustos.audit.*` keys. `sinks` names those in use, whose other fields are then set."""
+    """The `kustos.audit.*` keys. `sinks` names the sinks in use; the fields of these sinks are set."""
 
     sinks: tuple[str, ...] = Setting(
         "kustos.audit.sinks",
@@ -186,7 +186,7 @@ class AuditSettings:
 
 
 async def open_audit_sinks(settings: AuditSettings, upstream: ClientSettings) -> list[AuditSink]:
-    """Return the sinks, each opened; raise `AuditSinkError` if one cannot be used, and close the others."""
+    """Return the opened sinks; if a sink cannot be used, close the others and raise `AuditSinkError`."""
     opened: list[AuditSink] = []
     try:
         for name in settings.sinks:

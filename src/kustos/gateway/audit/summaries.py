@@ -1,4 +1,4 @@
-"""Decides which decisions get their own event, and sums up the others.
+"""Decides which decisions get their own event, and summarizes the others.
 
 Theory of operation. The oldest audit files are deleted, so a principal that can cause events without limit
 can have evidence deleted. Therefore each principal has three budgets: for denials and names filtered out of
@@ -38,29 +38,29 @@ USE_OPERATIONS: Final = frozenset(
 """The operations of plain use, which programs repeat. All other operations are changes, which people make."""
 
 USE_BURST_SHARE: Final = 1.0
-"""A principal has the budget of a whole hour at once: by default 1.3 million events, which is four minutes of
-5,000 requests a second."""
+"""A principal can use the budget of a whole hour at once: by default 1.3 million events, or four minutes
+of 5,000 requests a second."""
 
 CHANGES_BYTES_PER_HOUR: Final = 2**30
 """The budget of changes: 1.3 million an hour, more than any administrator makes. It is not a setting, because
 operators who lower the budget of plain use still want each change."""
 
 SUMMARY_MS: Final = 60_000
-"""How long equal decisions are gathered: the longest time that an operator waits for their number."""
+"""How long equal decisions are collected: the longest time that an operator waits for their number."""
 
 DISTINCT_NAMES_MAX: Final = 1000
 """The names that are distinguished for a principal in a minute, and the names that are counted in a summary
 without a name. A number that reaches this limit is a lower bound."""
 
 KINDS_MAX: Final = 16_384
-"""Kinds that are gathered at the same time, some 16 MB: the ring has room for all of their summaries.
+"""Kinds that are collected at the same time, about 16 MB: the ring has space for all of their summaries.
 Decisions of further kinds are events."""
 
 NAMED_KINDS_MAX: Final = KINDS_MAX // 2
-"""The kinds with names: principals that use many names must leave room for the summaries of others."""
+"""The kinds with names: principals that use many names must leave space for the summaries of others."""
 
 COUNTED_NAMES_MAX: Final = 262_144
-"""Names that are counted in all summaries together, some 20 MB."""
+"""Names that are counted in all summaries together, about 20 MB."""
 
 NAME_CHARACTERS_MAX: Final = 255
 """The longest name that is distinguished; Kafka's topics have 249 characters at most."""
@@ -72,7 +72,7 @@ DAY_MS: Final = 86_400_000
 
 
 class Summary(NamedTuple):
-    """One event that replaces many; its time and offset are of the last decision."""
+    """One event that replaces many; its time and offset are the ones of the last decision."""
 
     context: AuthorizableRequestContext
     decided: Decided
@@ -86,7 +86,7 @@ class Gathered:
 
     since_ms: int
     owner: PrincipalKey | None
-    """The principal whose limit of names it counts against; None for a kind without a name."""
+    """The principal whose name limit this kind counts against; None for a kind without a name."""
     last: Summary
     """The last request of the kind, with its first decision."""
     decided: Decided
@@ -95,7 +95,7 @@ class Gathered:
     names: set[int] = field(default_factory=set)
 
     def summary(self) -> Summary | None:
-        """Return the event of the gathered decisions, None if there are none."""
+        """Return the event of the gathered decisions, None without gathered decisions."""
         if not self.decisions:
             return None
         last = self.decided
@@ -130,7 +130,7 @@ class Summaries:
 
     @property
     def due_ms(self) -> int:
-        """The milliseconds until the first summary is due; 0 or less: now."""
+        """The milliseconds until the first summary is due; 0 or less if it is due now."""
         if not self._kinds:
             return SUMMARY_MS
         return self._kinds[next(iter(self._kinds))].since_ms + SUMMARY_MS - self._monotonic_ms()
@@ -182,7 +182,7 @@ class Summaries:
             self._counted_names += len(names) - count
 
     def take(self, kinds_max: int = KINDS_MAX, *, is_end: bool = False) -> list[Summary]:
-        """Return the summaries that are due, or all (`is_end`), of at most so many kinds."""
+        """Return the due summaries, or all summaries (`is_end`), of at most `kinds_max` kinds."""
         taken: list[Summary] = []
         for _ in range(kinds_max):
             if not self._kinds or not (is_end or self.due_ms <= 0):
@@ -263,7 +263,7 @@ class _Excess:
     ) -> None:
         client_id = context.client_id
         if client_id is not None and len(client_id) > AUDITED_NAME_CHARACTERS_MAX:
-            # summaries hold it for a minute
+            # summaries keep the context for a minute
             context = replace(context, client_id=audited_name(client_id))
         self._summaries = summaries
         self._context = context

@@ -1,9 +1,9 @@
 """Audit events as records of a topic upstream: the key is the principal, the value the event's line.
 
-The sink produces with acks=all. The events of a principal go to one partition, the partition that Kafka's own
-producer chooses for the key, in the order of their decisions. The key of a failed login is empty. The sink
-sends unacknowledged events again, so a consumer may see an event twice, with the same `event_id`. It sends a
-batch that is too large for the topic in smaller pieces.
+The sink produces with acks=all. The events of a principal go to one partition in the order of their
+decisions, the partition that Kafka's own producer chooses for the key. The key of a failed login is empty.
+The sink sends unacknowledged events again, so a consumer may see an event twice, with the same `event_id`. It
+sends a batch that is too large for the topic in smaller pieces.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ TOO_LARGE: Final = frozenset({"MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"})
 HEADERS: Final = {
     AuditFormat.CLOUDEVENTS: ((b"content-type", AuditFormat.CLOUDEVENTS.content_type.encode()),),
 }
-"""Headers of records; this one announces the structured mode (CloudEvents 1.0.2, Kafka binding)."""
+"""Headers of records by format; CloudEvents need one for structured mode (1.0.2, Kafka binding)."""
 
 LOG: Final = structlog.get_logger("kustos.audit")
 

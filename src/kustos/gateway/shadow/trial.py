@@ -58,7 +58,7 @@ class CandidateState:
     failure: str | None = None
 
     def details(self) -> Mapping[str, object]:
-        """Return it for `/ready`."""
+        """Return the state for `/ready`."""
         loaded = self.id is not None
         return {"source": self.source, "loaded": loaded, "id": self.id, "acls": self.acl_count} | (
             {} if self.failure is None else {"failure": self.failure}
@@ -85,7 +85,7 @@ class CandidateTrial:
     def lack(self, source: str, failure: str | None = None) -> None:
         """Give no answers from now on: the candidate is not loaded yet, or cannot be loaded (`failure`).
 
-        An earlier candidate is dropped, because its answers would be taken for answers of the new one.
+        An earlier candidate is dropped, because its answers would be mistaken for answers of the new one.
         """
         self.load_failures += failure is not None
         self._acls, self.state = None, CandidateState(source, failure=failure)
@@ -141,7 +141,7 @@ def _outcome(said: ShadowDecision | None) -> Outcome:
 
 
 class WatchedTrial(Collector):
-    """The metrics of a trial; none without a candidate. `trial` is called at each reading."""
+    """The metrics of a trial; empty without a candidate. `trial` is called at each collection."""
 
     def __init__(self, trial: Callable[[], CandidateTrial]) -> None:
         self._trial: Final = trial

@@ -25,7 +25,7 @@ FACILITIES: Final = {
 """Names of facilities that suit an audit trail (RFC 5424, table 1)."""
 
 WARNING, NOTICE, INFORMATIONAL = 4, 5, 6
-"""Severities: of a denial or a failed login, of a change, and of all other events."""
+"""Severities: of denials and failed logins, of changes, and of all other events."""
 
 VERSION: Final = 1
 APP_NAME: Final = "kustos"

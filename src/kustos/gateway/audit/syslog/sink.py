@@ -14,9 +14,9 @@ LOG: Final = structlog.get_logger("kustos.audit")
 
 
 class SyslogSink:
-    """Keeps one channel, and opens another after a failure.
+    """Keeps one channel, and opens a new one after a failure.
 
-    `tls` makes the context of a TLS connection. A batch that fails is sent again as a whole, so the receiver
+    `tls` creates the context of a TLS connection. A failed batch is sent again as a whole, so the receiver
     may get an event twice, with the same `event_id`.
     """
 
