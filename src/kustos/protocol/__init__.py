@@ -1,4 +1,4 @@
-"""The guard, no IO: the authorization table, its one interpreter, fetch-session bookkeeping."""
+"""The guard, without I/O: the authorization table, its interpreter and the records of fetch sessions."""
 
 from kustos.protocol import admin, node_messages, token_messages
 from kustos.protocol.admin_table import ADMIN_OFFERED, ADMIN_ROWS, ADMIN_TABLE

@@ -1,7 +1,7 @@
 """Converts admin requests that kustos answers itself between messages and metadata values.
 
-Codes that Kafka's parser refuses never get here (the guard closes the connection); other codes that no stored
-entry can have fail item by item, with Kafka's texts.
+The guard closes the connection for codes that Kafka's parser refuses. Other codes that no stored entry can
+have fail item by item, with Kafka's texts.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def error_fields(error: ApiError | KafkaApiError | None) -> dict[str, object]:
 
 
 def error_fields_with_text(error: ApiError | KafkaApiError | None) -> dict[str, object]:
-    """Return the error fields of a result whose text is empty, not null, on success, as in Kafka."""
+    """Return the error fields of a result; on success the text is empty instead of null, as in Kafka."""
     return error_fields(error) | ({"error_message": ""} if error is None else {})
 
 
@@ -99,7 +99,7 @@ def _has_filter_codes(request: Message) -> bool:
 
 
 def failed_creations(message_type: type[Message], request: Message, error: KafkaApiError) -> Message:
-    """Return the answer to CreateAcls if nothing was created."""
+    """Return the answer to a CreateAcls that created nothing."""
     failed = message_type.ELEMENTS["results"](**error_fields(error))
     return message_type(results=[failed for _ in request.creations])
 
@@ -121,7 +121,7 @@ def _entry_fields(entry: AccessControlEntry) -> dict[str, object]:
 def created_acls(
     message_type: type[Message], items: Sequence[AclBinding | ApiError], results: Sequence[AclCreateResult]
 ) -> Message:
-    """Return the answer to CreateAcls; `results` are those of the valid items."""
+    """Return the answer to CreateAcls; `results` has one result for each valid item."""
     result = message_type.ELEMENTS["results"]
     waiting = iter(results)
     errors = [item if isinstance(item, ApiError) else next(waiting).exception for item in items]

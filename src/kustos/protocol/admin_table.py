@@ -1,8 +1,8 @@
 """The authorization of every API of the admin listener, as data.
 
-It acts as a controller's listener: where Kafka's controllers answer about themselves, kustos answers about
-its own node. APIs shared with the other listeners have the same rows. An API without a row is not offered,
-alone or in an Envelope. Derived from `ControllerApis` of Kafka 4.3.1.
+The listener acts as a controller's listener: kustos answers for its own node the requests that Kafka's
+controllers answer for themselves. APIs shared with the other listeners have the same rows. An API without a
+row is not offered, neither directly nor in an Envelope. Derived from `ControllerApis` of Kafka 4.3.1.
 """
 
 from dataclasses import replace
@@ -39,7 +39,7 @@ SHARED: Final = (
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
 )
-"""Rows of every listener: kustos answers these itself everywhere."""
+"""Rows of every listener: kustos answers these APIs itself on all listeners."""
 
 ADMIN_ROWS: Final[tuple[Row, ...]] = (
     *(TABLE[api_key] for api_key in SHARED),

@@ -1,4 +1,4 @@
-"""Which APIs and versions are offered: upstream's ∩ the table's ∩ the codec's (Kafka 4.3.1)."""
+"""The offered APIs and versions: what upstream, the table and the codec have in common (Kafka 4.3.1)."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -48,13 +48,13 @@ PRODUCE_ADVERTISED_MINIMUM: Final = 0
 
 
 KNOWN_MAX: Final = 1_024
-"""ApiVersions that are known to be in order, some 300 bytes each: each version of a client library sends one
-with each client's id."""
+"""Valid ApiVersions frames that are cached, about 300 bytes each. Frames differ by client id and by the
+version of the client library."""
 
 KNOWN_MAX_BYTES: Final = 192
-"""The largest that is kept: the names of libraries and clients are short, and clients choose them."""
+"""The largest cached frame: clients choose the names in it, and real names are short."""
 
-# looked up once: every session asks for them
+# looked up once, since every session requests the versions
 _KEY: Final = int(ApiKey.API_VERSIONS)
 _KEY_BYTES: Final = _KEY.to_bytes(2, "big")
 
@@ -73,10 +73,10 @@ def offered_versions(upstream: Mapping[int, tuple[int, int]]) -> dict[int, tuple
 
 
 class OfferedApis:
-    """What clients are offered, recreated only when what upstream offers is replaced.
+    """The offered versions, computed again only after upstream's versions were replaced.
 
-    `upstream`: the versions of upstream; `features`: its answer to ApiVersions. Both are replaced whole, and
-    never changed. For one event loop.
+    `upstream`: the versions of upstream; `features`: its answer to ApiVersions. Both are replaced as a whole
+    and never mutated. Use it in one event loop only.
     """
 
     __slots__ = ("_bodies", "_features", "_of", "_upstream", "_versions")
@@ -101,7 +101,7 @@ class OfferedApis:
         return self._versions
 
     def body(self, version: int) -> bytes:
-        """Return the encoded answer to an ApiVersions of a version that can be read, one of five."""
+        """Return the encoded answer to an ApiVersions of one of the five readable versions."""
         versions = self.versions
         body = self._bodies.get(version)
         if body is None:
@@ -110,9 +110,10 @@ class OfferedApis:
         return body
 
     def answer(self, frame: bytes) -> bytes | None:
-        """Return the frame that answers an ApiVersions in order; None for any other frame.
+        """Return the frame that answers a valid ApiVersions; None for any other frame.
 
-        Every session of most clients begins with one. A guard answers the same, and what is not in order.
+        Most clients begin every session with one. A guard gives the same answer, and also answers invalid
+        frames.
         """
         if frame[:2] != _KEY_BYTES or not MINIMUM_HEADER_SIZE <= len(frame) <= KNOWN_MAX_BYTES:
             return None
@@ -126,7 +127,7 @@ class OfferedApis:
 
 @lru_cache(maxsize=KNOWN_MAX)
 def _version_in_order(rest: bytes) -> int | None:
-    """Return the version of an ApiVersions that can be read and names its software rightly, else None."""
+    """Return the version of a readable ApiVersions with a valid software name and version, else None."""
     frame = with_correlation_id(rest)
     try:
         api_key, version, _ = peek_api(frame)
@@ -138,7 +139,7 @@ def _version_in_order(rest: bytes) -> int | None:
 
 
 def common_versions(row: Row, upstream: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Return the versions that a row, its codec and upstream have in common, None if there are none."""
+    """Return the versions that a row, its codec and upstream share, None if they share no version."""
     known = codec_versions(row.api_key)
     lowest, highest = known if known is not None else (0, -1)
     for limit in (row.versions, upstream):
@@ -150,7 +151,7 @@ def common_versions(row: Row, upstream: tuple[int, int] | None) -> tuple[int, in
 def api_versions_response(
     version: int, offered: Mapping[int, tuple[int, int]], features: Message | None
 ) -> Message:
-    """Return the answer to ApiVersions; `features`: upstream's own answer, whose features are passed on."""
+    """Return the answer to ApiVersions; `features`: upstream's answer, which supplies the features."""
     codec = response_codec(ApiKey.API_VERSIONS, version)
     entry = codec.root.ELEMENTS["api_keys"]
     lowest = {int(ApiKey.PRODUCE): PRODUCE_ADVERTISED_MINIMUM}
@@ -175,7 +176,7 @@ def api_versions_response(
 
 
 def unsupported_version_response() -> Message:
-    """Return the answer to an ApiVersions of unknown version: version 0, one range (KIP-511)."""
+    """Return the answer to an ApiVersions of an unknown version: version 0 with one range (KIP-511)."""
     codec = response_codec(ApiKey.API_VERSIONS, 0)
     versions = codec_versions(ApiKey.API_VERSIONS) or (0, 0)
     entry = codec.root.ELEMENTS["api_keys"]

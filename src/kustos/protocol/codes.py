@@ -35,7 +35,7 @@ MESSAGES: Final[dict[int, str]] = {
     ErrorCode.unknown_topic_id.value: "This server does not host this topic ID.",
     ErrorCode.unknown_topic_or_partition.value: "This server does not host this topic-partition.",
 }
-"""The texts that Kafka sends to clients; protocol constants like the codes."""
+"""The texts that Kafka sends to clients; they are protocol constants, like the codes."""
 
 UNKNOWN_SERVER_ERROR: Final = ErrorCode.unknown_server_error.value
 UNKNOWN_TOPIC_OR_PARTITION: Final = ErrorCode.unknown_topic_or_partition.value

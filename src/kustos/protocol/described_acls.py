@@ -7,14 +7,15 @@ from kustos.acl import AccessControlEntry, AclBinding, ResourcePattern
 from kustos.wire import Message, MessageCodec
 
 ENTRIES_REMEMBERED_MAX: Final = 4096
-"""Entries whose bytes are cached, since many patterns have equal ones."""
+"""Entries whose encoded bytes are cached, since many patterns have equal entries."""
 
 SHARDS: Final = 64
-"""Dictionaries that share the patterns: growing one with a million entries blocks all threads for 30 ms."""
+"""Dictionaries that share the patterns: growing one dictionary of a million entries blocks all threads for
+30 ms."""
 
 
 class _Described:
-    """A pattern, and its entries as bytes."""
+    """A pattern and its encoded entries."""
 
     __slots__ = ("count", "entries", "pattern")
 
@@ -25,7 +26,7 @@ class _Described:
 
 
 class DescribedAcls:
-    """Collects ACLs in any order; `body` has the entries by pattern, and no pattern without entries."""
+    """Collects ACLs in any order; `body` groups the entries by pattern and omits patterns without entries."""
 
     def __init__(self, codec: MessageCodec) -> None:
         self._codec: Final = codec
@@ -63,7 +64,7 @@ class DescribedAcls:
         return data
 
     def body(self) -> bytes:
-        """Return the body of the answer; nothing can be added afterwards."""
+        """Return the body of the answer; do not call `add` afterwards."""
         codec, count, resources = self._codec, 0, bytearray()
         for shard in self._shards:
             count += len(shard)

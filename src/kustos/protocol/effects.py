@@ -1,9 +1,10 @@
 """The effects that handlers request, and the outcomes of an exchange.
 
-A handler is a generator: it yields the effects of the first half and is sent their results; it returns one of
-the outcomes of the second half. Only the gateway performs them. A handler does not wait between its
-resumption and its `Ask` or `Relay`, so all decisions for a forwarded request use one version of the ACLs. If
-a handler gives way in between, its grants are decided again, all at once, before the request is forwarded.
+A handler is a generator: it yields effects, the first half of this module, and receives their results. It
+returns one of the outcomes, the second half. Only the gateway performs them. A handler does not wait between
+its resumption and its `Ask` or `Relay`, so all decisions for a forwarded request use one version of the ACLs.
+If a handler yields the event loop in between, its grants are decided again, all at once, before the request
+is forwarded.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -18,8 +19,8 @@ from kustos.wire import ItemReader, Message, Shape
 class Ask:
     """Send this request upstream and send its `UpstreamAnswer` back into the handler.
 
-    `message` None: the client's own bytes. `api_version` and `api_key` None: those of the client's request.
-    The client sees nothing of the answer of another API.
+    `message` None: the client's own bytes. `api_version` and `api_key` None: the values of the client's
+    request. The client never sees the answer of another API.
     """
 
     message: Message | None = None
@@ -33,24 +34,24 @@ OWN_REQUEST: Final = Ask()
 
 @dataclass(frozen=True, slots=True)
 class UpstreamAnswer:
-    """An answer of upstream: decoded, and as the bytes of its body.
+    """An answer of upstream: the decoded message and the bytes of its body.
 
-    Where the row has a `large_list`, that list of the message is None, and `items` reads it.
+    If the row has a `large_list`, this list is None in the message, and `items` reads it.
     """
 
     message: Message
     body: bytes = field(repr=False)
     frame: bytes = field(default=b"", repr=False)
-    """The whole frame without its length, if it is canonical; with `items` in any case."""
+    """The frame without its length prefix. It is set if the frame is canonical, and always with `items`."""
     items: ItemReader | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AskStreamed:
-    """Send this request upstream and let its answer pass to the client while it arrives.
+    """Send this request upstream and forward its answer to the client while it arrives.
 
-    Send back a `StreamedAnswer` once all of it passed. If the answer came as a whole and has something to
-    change, send back the `UpstreamAnswer` instead, of which nothing passed. `message` None: the client's own
+    Send back a `StreamedAnswer` once the answer was forwarded. If the answer arrived as a whole and must be
+    changed, forward nothing and send back the `UpstreamAnswer` instead. `message` None: the client's own
     bytes.
     """
 
@@ -59,12 +60,12 @@ class AskStreamed:
     on_part: Callable[[Message, Message], object]
     """Called with an item and a part of it before its records pass; raises `MalformedMessageError`."""
     on_end: Callable[[Message], Sequence[Message]]
-    """Returns the messages whose tagged fields may pass in place of those that came, the best first."""
+    """Returns messages whose tagged fields may replace the fields that arrived, the best first."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedAnswer:
-    """An answer that passed to the client: decoded, without its records."""
+    """An answer that was forwarded to the client: decoded, without its records."""
 
     message: Message
 
@@ -78,7 +79,7 @@ class ResolveTopicIds:
 
 @dataclass(frozen=True, slots=True)
 class ListTopics:
-    """Send back how many partitions each of these topics has upstream, without those that do not exist.
+    """Send back the number of partitions of each of these topics upstream, without nonexistent topics.
 
     `names` None means all topics.
     """
@@ -88,20 +89,20 @@ class ListTopics:
 
 @dataclass(frozen=True, slots=True)
 class AllTopics:
-    """Send back the `ClusterTopics`: the names of all topics upstream, as of some seconds ago."""
+    """Send back the `ClusterTopics`: the names of all topics upstream, at most some seconds old."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serve:
     """Let kustos itself answer `exchange.request`; send back the response message.
 
-    Only `perform.served` requests it, which puts there what passed.
+    Only `perform.served` requests it; `exchange.request` then holds the allowed part of the request.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class GiveWay:
-    """Yield the event loop during work on a large request, then go on; send back None."""
+    """Yield the event loop during work on a large request, then continue; send back None."""
 
 
 Effect: TypeAlias = Ask | AskStreamed | ResolveTopicIds | ListTopics | AllTopics | Serve | GiveWay
@@ -119,14 +120,14 @@ class Relay:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer the client with this message, or with these bytes of the body: it may hold a token's secret."""
+    """Answer the client with this message or this encoded body, which may hold a token's secret."""
 
     content: Message | bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """Answer nothing more: the answer passed while it arrived."""
+    """Answer nothing more: the answer was forwarded while it arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,5 +156,5 @@ class Unwrap:
 Outcome: TypeAlias = Relay | Reply | Streamed | Silence | Hangup | Unwrap
 T = TypeVar("T")
 Effects: TypeAlias = Generator[Effect, Any, T]
-"""A part of a handler that needs effects for its result."""
+"""A part of a handler that yields effects and returns a result."""
 Handler: TypeAlias = Effects[Outcome]

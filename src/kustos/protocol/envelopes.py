@@ -1,9 +1,9 @@
 """Contents of an Envelope (KIP-590): a whole request, its principal and its client address.
 
 The principal is encoded as by `DefaultKafkaPrincipalBuilder`: int16 version 0, compact type, compact name, a
-boolean (true after a login by delegation token), tagged fields. As there, trailing bytes and unknown tagged
-fields are ignored, and any type is accepted. Texts that are not UTF-8 and over-long lengths, which Java
-tolerates, are refused.
+boolean (true after a login by delegation token), tagged fields. Like that builder, this module ignores
+trailing bytes and unknown tagged fields, and accepts any type. It refuses texts that are not UTF-8 and
+over-long lengths, which Java tolerates.
 """
 
 from typing import Final
@@ -19,10 +19,10 @@ PRINCIPAL_DESERIALIZATION_FAILURE: Final = ErrorCode.principal_deserialization_f
 
 PRINCIPAL_VERSION: Final = b"\x00\x00"
 STRING_BYTES_MAX: Final = 0x7FFF
-"""Kafka's generated readers accept no longer strings."""
+"""The longest string that Kafka's generated readers accept."""
 
 PRINCIPAL_TAGS_MAX: Final = 64
-"""Most tagged fields of the principal of an Envelope; it has none so far."""
+"""Most tagged fields of the principal of an Envelope; Kafka defines no such field yet."""
 
 FORWARDABLE: Final = frozenset(
     {
@@ -53,7 +53,7 @@ FORWARDABLE: Final = frozenset(
 
 
 def principal_of(data: bytes | None) -> KafkaPrincipal:
-    """Return the principal in these bytes; raise `RefuseRequestError` if there is none."""
+    """Return the principal in these bytes; raise `RefuseRequestError` if they hold no valid principal."""
     try:
         return _read_principal(b"" if data is None else data)
     except (MalformedMessageError, UnicodeDecodeError):

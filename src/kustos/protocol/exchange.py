@@ -1,4 +1,4 @@
-"""One request in flight: its message, its requester, and the decisions taken for it."""
+"""One request in flight: its message, its requester and its decisions."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -26,14 +26,14 @@ ITEMS_PER_TURN: Final = 1000
 
 
 class Decider(Protocol):
-    """The authorizer as one connection sees it: principal and host are fixed."""
+    """The authorizer for one connection, with a fixed principal and host."""
 
     @property
     def version(self) -> int | None:
-        """A version that stays the same only while every decision does; None where that is unknown."""
+        """A version that changes whenever a decision may change; None if the authorizer has no version."""
 
     def decide(self, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
-        """Return the decision by the current ACLs; raise `AuthorizerError` if there is none."""
+        """Return the decision by the current ACLs; raise `AuthorizerError` if it cannot be made."""
 
     def decide_by_resource_type(self, operation: AclOperation, resource_type: ResourceType) -> Decision:
         """Return whether it is allowed on some resource of the type; raise `AuthorizerError`."""
@@ -41,7 +41,7 @@ class Decider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UndecidedDecider:
-    """Raises an error for every question: this principal cannot be decided about."""
+    """Raises an error for every question, since no decision about this principal is possible."""
 
     error: AuthorizerError
     version: None = None
@@ -59,7 +59,7 @@ NOBODY_ASKED: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.AUTHOR
 
 
 class OpenDecider:
-    """Allows everything: `kustos.authorization.mode=off`, where kustos authenticates and audits only."""
+    """Allows everything: `kustos.authorization.mode=off`, with authentication and audit only."""
 
     version: Final = 0
 
@@ -75,11 +75,11 @@ class OpenDecider:
 class ContextAuthorizer(Protocol):
     """An authorizer that gets the full context of a request and of each action (KIP-504).
 
-    It replaces the `Decider`, which is faster since it knows only the connection.
+    It replaces the `Decider`, which is faster because its context is the connection alone.
     """
 
     def decide(self, context: AuthorizableRequestContext, actions: Sequence[Action]) -> Sequence[Decision]:
-        """Return one decision for each action, in order; raise `AuthorizerError` if there is none."""
+        """Return one decision for each action, in order; raise `AuthorizerError` if one cannot be made."""
 
     def decide_by_resource_type(
         self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
@@ -103,10 +103,10 @@ class Addresses(Protocol):
 
     @property
     def known(self) -> object:
-        """The brokers that the gateway knows: another object once they have changed."""
+        """The brokers that the gateway knows, as a new object after each change."""
 
     def learn(self, brokers: Iterable[NamedBroker]) -> None:
-        """Take over brokers from an answer of upstream, so that clients can reach them."""
+        """Record brokers from an answer of upstream, so that clients can reach them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ Question: TypeAlias = tuple[Check, str, int]
 
 
 class Decided(NamedTuple):
-    """A decision with the action it answers; `listing` when it only filters what a client may see."""
+    """A decision and its action; `listing`: the decision only filters a list that the client gets."""
 
     action: Action
     decision: Decision
@@ -147,17 +147,17 @@ class Decided(NamedTuple):
     decision_count: int | None = None
     """The number of decisions that a summary stands for; None for one decision."""
     shadow: ShadowDecision | None = None
-    """What the ACLs say where they deny and the listener lets it pass nevertheless."""
+    """The decision of the ACLs, if they deny an action that the listener allows nevertheless."""
     candidate: ShadowDecision | None = None
-    """What candidate ACLs say where it is not what the ACLs say."""
+    """The decision of the candidate ACLs, if it differs from the decision of the ACLs."""
 
     @property
     def is_first_check(self) -> bool:
-        """Whether a denial has no effect, since a later question decides then.
+        """Whether a denial has no effect, since a later question decides.
 
         Kafka first checks IDEMPOTENT_WRITE, CREATE or DELETE on the cluster, with `logIfDenied` false, and
-        then the needed resource. A question about any resource of a type is the last one: its denial refuses,
-        though Kafka does not log it.
+        then the needed resource. A question about any resource of a type is always the last question: its
+        denial refuses the request, though Kafka does not log it.
         """
         return not (self.action.log_if_denied or self.listing or self.name is None)
 
@@ -168,25 +168,25 @@ class Decided(NamedTuple):
 
 
 WrittenAt: TypeAlias = Callable[[int | None], object]
-"""Callback with the offset at which a change begins in the metadata log, None if it is not there."""
+"""Callback with the offset at which a change begins in the metadata log, None if it is not in the log."""
 
 
 class Recorder(Protocol):
-    """Records and counts the decisions of a request again, for each request that repeats it."""
+    """Records and counts the decisions of a plan for each request that repeats the planned one."""
 
     def record(self, correlation_id: int, latency_us: int) -> bool:
-        """Record them before the request is sent; return False if the request must be opened instead.
+        """Record the decisions before the request is sent; return False if it must be opened instead.
 
         `latency_us`: microseconds since the request was read. Raises as `Observer.decided` does.
         """
 
     def count(self) -> None:
-        """Count them once the request was sent."""
+        """Count the decisions after the request was sent."""
 
 
 @dataclass(slots=True)
 class Exchange:
-    """The state that the steps of one request share. `topic_names` holds the ids resolved for it."""
+    """The state that the steps of one request share. `topic_names`: resolved topic id → name."""
 
     header: RequestHeader
     codec: MessageCodec
@@ -199,40 +199,40 @@ class Exchange:
     fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
     """The fetch sessions of the request's connection."""
     share_sessions: ShareSessions = field(default_factory=ShareSessions)
-    """Its share sessions."""
+    """The share sessions of the request's connection."""
     subscriptions: Subscriptions = field(default_factory=Subscriptions)
-    """What members of groups on it subscribe to."""
+    """The subscriptions of the consumer group members on the connection."""
     topologies: Topologies = field(default_factory=Topologies)
-    """What topics the streams groups of its members make for themselves."""
+    """The internal topics of the streams groups that have members on the connection."""
     decided: list[Decided] = field(default_factory=list)
     granted: list[Decided] = field(default_factory=list)
-    """Every decision that lets a part of the request pass or be named in its answer, logged or not."""
+    """Every decision that allows a part of the request or a name in its answer, whether logged or not."""
     topic_names: dict[bytes, str] = field(default_factory=dict)
     context_authorizer: ContextAuthorizer | None = None
-    """Decides in place of `decider`, if set."""
+    """Replaces `decider`, if set."""
     is_forwarded: bool = False
-    """Whether it came in an Envelope."""
+    """Whether the request arrived in an Envelope."""
     written_at: WrittenAt | None = None
-    """Called with the offset of the change that this request makes, if set."""
+    """If set, called with the metadata log offset of the change that this request makes."""
     turn_room: int = ITEMS_PER_TURN
     """Items left to process before yielding the event loop; see `turns`."""
     since_version: int | None = None
     """The decider's version before the first decision, None if unknown."""
     is_shadow: bool = False
-    """Whether the ACLs only say what they would deny, and everything passes."""
+    """Whether denials by the ACLs are only recorded, not enforced."""
     changed: str | None = None
-    """The name of the changed thing, if neither request nor answer has it."""
+    """The name of the changed resource, if neither request nor answer has it."""
     brokers: list[NamedBroker] = field(default_factory=list)
     """The brokers that upstream's answer named."""
 
     @property
     def version(self) -> int:
-        """The version of the request, and so of its response."""
+        """The API version of the request and of its response."""
         return self.header.api_version
 
     @property
     def decider_version(self) -> int | None:
-        """The version of what decides, None if it has none: then the same question may get another answer."""
+        """The version of the decider; None if it has no version, so its decisions may change at any time."""
         return None if self.context_authorizer is not None else self.decider.version
 
     @property
@@ -241,14 +241,14 @@ class Exchange:
         return response_codec(self.header.api_key, self.header.api_version)
 
     def advertise(self, item: Any, node_id: int) -> None:
-        """Replace the address of a broker in upstream's answer by the gateway's, which learns the broker."""
+        """Replace a broker's address in upstream's answer with the gateway's, and record the broker."""
         broker = NamedBroker(node_id, item.host, item.port)
         item.host, item.port = self.addresses.advertised(*broker)
         self.addresses.learn((broker,))
         self.brokers.append(broker)
 
     def allows(self, check: Check, name: str, references: int = 1, *, listing: bool = False) -> bool:
-        """Return whether the check passes for this name, and keep the decision for the audit log."""
+        """Return whether the check passes for this name; keep the decision for the audit log."""
         if self.context_authorizer is not None:
             return self.allows_each([(check, name, references)], listing=listing)[0]
         action = _action(check, name, references)
@@ -261,8 +261,8 @@ class Exchange:
     def _note(self, decided: Decided) -> bool:
         """Keep a decision; return whether it allows.
 
-        In the shadow everything passes but a probe: its denial leads to the question that decides, which
-        would otherwise never be asked.
+        In shadow mode everything passes except probes: the denial of a probe leads to the question that
+        decides, which would otherwise never be asked.
         """
         allowed = decided.decision.allowed
         if not allowed and self.is_shadow and not decided.is_probe:
@@ -276,14 +276,14 @@ class Exchange:
     def _pass_undecided(
         self, action: Action, error: AuthorizerError, *, listing: bool, name: str | None
     ) -> bool:
-        """Let an action pass on which ACLs in the shadow gave no answer; raise the error of enforced ones."""
+        """In shadow mode, allow an action that the ACLs could not decide; otherwise raise the error."""
         if not self.is_shadow:
             raise error
         failed = ShadowDecision(None, type(error).__name__)
         return self._note(Decided(action, PASSED, listing, name, shadow=failed))
 
     def is_still_allowed(self) -> bool:
-        """Return whether every decision that let the request pass would still allow it."""
+        """Return whether every decision that allowed the request would still allow it."""
         if self.is_shadow:
             return True
         authorizer = self.context_authorizer
@@ -303,7 +303,7 @@ class Exchange:
     def allows_each(
         self, questions: Sequence[tuple[Check, str, int]], *, listing: bool = False
     ) -> list[bool]:
-        """Return whether each check passes for its name; all are decided at once."""
+        """Return whether each check passes for its name; all checks are decided at once."""
         if self.context_authorizer is None:
             return [self.allows(check, name, count, listing=listing) for check, name, count in questions]
         actions = [_action(*question) for question in questions]
@@ -340,8 +340,8 @@ class Exchange:
     def operations_bits(self, resource_type: ResourceType, name: str) -> int:
         """Return the bit field of the supported operations that are allowed on this resource.
 
-        Kafka logs neither result of these. The field is a signed int32. It reports what was allowed at that
-        moment, and grants nothing.
+        Kafka logs neither allowed nor denied results of these checks. The field is a signed int32. It reports
+        the rights at that moment and grants nothing.
         """
         granted = len(self.granted)
         operations = SUPPORTED_OPERATIONS[resource_type]
@@ -355,7 +355,7 @@ class Exchange:
 
 
 def are_still_allowed(granted: Iterable[Decided], decider: Decider, since_version: int | None) -> bool:
-    """Return whether what was granted at this version of the decider would still be."""
+    """Return whether the decider would still allow what it granted at this version."""
     if since_version is not None and since_version == decider.version:
         return True
     try:

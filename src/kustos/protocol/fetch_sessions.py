@@ -1,9 +1,9 @@
 """The partitions in the fetch sessions of one connection (KIP-227), denied ones included.
 
-An incremental Fetch names only what changed, an empty one nothing at all, yet the broker serves the whole
-session. So the guard records each session that upstream opened for this connection and authorizes all of it
-again at every Fetch. A session id that this connection did not get from upstream is unknown here and never
-forwarded: it may be another client's.
+An incremental Fetch names only the changed partitions, possibly none, yet the broker serves the whole
+session. So the guard records each session that upstream opened for this connection and authorizes the whole
+session again at every Fetch. The guard never forwards a session id that this connection did not get from
+upstream, since the session may belong to another client.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -13,17 +13,17 @@ from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 from kustos.wire import ZERO_UUID, Message, converted
 
 SESSIONS_PER_CONNECTION: Final = 8
-"""A client needs one session per connection; more than a few are a mistake or an attack on memory."""
+"""A client needs one session per connection; more than a few indicate an error or an attack on memory."""
 
 PARTITIONS_PER_CONNECTION: Final = 200_000
-"""Kafka's clusters hold about as many; the record of a partition takes some hundred bytes."""
+"""About as many as a whole Kafka cluster has; the record of a partition takes about a hundred bytes."""
 
 FINAL_EPOCH: Final = -1
 INITIAL_EPOCH: Final = 0
 _MAX_EPOCH: Final = 2**31 - 1
 
 Topic: TypeAlias = str | bytes
-"""A topic as a Fetch names it: by name before version 13, by its 16-byte id from then on."""
+"""A topic in a Fetch: its name before version 13, its 16-byte id from version 13 on."""
 
 Partition: TypeAlias = tuple[Topic, int]
 
@@ -42,7 +42,7 @@ class FetchSession:
     epoch: int
     partitions: dict[Partition, Message] = field(default_factory=dict)
     upstream: set[Partition] = field(default_factory=set)
-    """The partitions that upstream's session holds: the allowed ones of the last Fetch."""
+    """The partitions in upstream's session: the allowed partitions of the last Fetch."""
 
 
 SessionId = TypeVar("SessionId", bound=Hashable)
@@ -55,7 +55,7 @@ class AnySession(Protocol[SessionId_co]):
 
     @property
     def session_id(self) -> SessionId_co:
-        """What a request names the session by."""
+        """The id or key by which requests name the session."""
 
     @property
     def partitions(self) -> Mapping[Any, Any]:
@@ -73,13 +73,13 @@ class Sessions(Generic[SessionId, Held]):
         return self.by_id.get(session_id)
 
     def open(self, session: Held) -> None:
-        """Add a session that upstream opened; evict the oldest if there is no room."""
+        """Add a session that upstream opened; evict the oldest sessions over the limit."""
         self.by_id.pop(session.session_id, None)
         self.by_id[session.session_id] = session
         self.make_room()
 
     def make_room(self) -> None:
-        """Evict the oldest sessions while over the limit, even a single too large one."""
+        """Evict the oldest sessions while over the limit, including a single session that is too large."""
         while (
             len(self.by_id) > SESSIONS_PER_CONNECTION
             or sum(len(kept.partitions) for kept in self.by_id.values()) > PARTITIONS_PER_CONNECTION
@@ -94,7 +94,7 @@ class Sessions(Generic[SessionId, Held]):
 class FetchSessions(Sessions[int, FetchSession]):
     """The fetch sessions of one connection."""
 
-    # no alias: each connection makes one, and an alias takes a microsecond more for that
+    # no type alias: each connection creates an instance, which takes a microsecond longer through an alias
     __slots__ = ()
 
 
@@ -105,7 +105,7 @@ def topic_of(item: Message) -> Topic:
 
 
 def partitions_of(topics: Iterable[Message]) -> dict[Partition, Message]:
-    """Return the partitions of a Fetch request in order; a later mention replaces an earlier one."""
+    """Return the partitions of a Fetch request in order; the last mention of a partition counts."""
     return {
         (topic_of(topic), partition.partition): partition
         for topic in topics

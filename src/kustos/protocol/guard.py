@@ -1,9 +1,10 @@
-"""The guard of one connection: takes a request frame and decides what to do with it.
+"""The guard of one connection: takes a request frame and decides how to handle it.
 
-Bytes pass only if fully parsed: the client's own frame goes upstream only if header and body were read to the
-last byte in canonical form. A request with unknown tagged fields, or bytes after the body, is re-encoded
-without them: Kafka ignores both, and librdkafka 2.16 sends three bytes too many with a Metadata request for
-all topics. Anything else closes the connection, as does any failure in here.
+The guard forwards only bytes that it has fully parsed: the client's own frame goes upstream only if its
+header and body were read to the last byte in canonical form. The guard re-encodes a request without unknown
+tagged fields and without bytes after the body: Kafka ignores both, and librdkafka 2.16 sends three extra
+bytes with a Metadata request for all topics. Any other frame, and any failure in the guard, closes the
+connection.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,13 +50,13 @@ from kustos.wire import (
 )
 
 READ_AT_ONCE: Final = frozenset({ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH})
-"""APIs whose requests are read whole: what they may fetch or repeat is settled before their handlers run."""
+"""APIs whose requests are read as a whole: fetch limits and plans apply before their handlers run."""
 
 WITHOUT_REPLICA_ID_VERSION: Final = 15
 """From this version of Fetch on, a follower sends its id in a tagged field (KIP-903)."""
 
 UNREAD: Final = Message.__new__(Message)
-"""Stands for a request that was not read yet: it has no fields."""
+"""Placeholder for a request that was not read yet; it has no fields."""
 
 ContextOf = Callable[[RequestHeader], AuthorizableRequestContext]
 """Returns the context of a request with this header: its requester and listener."""
@@ -67,9 +68,9 @@ class RefusedFrameError(Exception):
 
 @dataclass(slots=True)
 class Guard:
-    """Opens the requests of one connection. `offered` holds the API versions offered to the client.
+    """Opens the requests of one connection. `offered`: the API versions offered to the client.
 
-    `is_shadow`: everything passes that goes upstream, and the exchange says what the ACLs would deny.
+    `is_shadow`: requests to upstream always pass, and the exchange records what the ACLs would deny.
     """
 
     decider: Decider
@@ -86,7 +87,7 @@ class Guard:
     table: Mapping[int, Row] = field(default_factory=lambda: TABLE)
     is_shadow: bool = False
     refusal: Callable[[], AuthorizerError | None] = lambda: None
-    """Returns why nothing can be decided now, so that each request is refused; None: it can."""
+    """Returns why no decision is possible now, so each request is refused; None if decisions are possible."""
 
     def open(self, frame: bytes) -> Opened | bytes:
         """Return the request in a frame, or the frame that answers it at once.
@@ -96,9 +97,9 @@ class Guard:
         return self._now()._open(frame)
 
     def open_in_turns(self, frame: bytes) -> Opened | bytes:
-        """Return what `open` does, but let the handler read the request first, in turns.
+        """Return the same as `open`, but with a handler that first reads the request in turns.
 
-        It raises then what `open` raises.
+        That handler raises the errors of `open`.
         """
         return self._now()._open(frame, in_turns=True)
 
@@ -107,7 +108,7 @@ class Guard:
         return self if error is None else self._undecided(error)
 
     def _undecided(self, error: AuthorizerError) -> "Guard":
-        """Return the guard of the same connection that refuses whatever needs a decision."""
+        """Return a guard of the same connection that refuses every request that needs a decision."""
         return replace(
             self,
             decider=UndecidedDecider(error),
@@ -135,14 +136,15 @@ class Guard:
         return opened
 
     def plan_of(self, frame: bytes) -> Plan | None:
-        """Return the plan of an earlier request that the one in a frame repeats, decided by the same ACLs."""
+        """Return the plan of an earlier request that this frame repeats, if the ACLs are still the same."""
         return self.plans.find(frame, self.decider.version)
 
     def pass_on(self, plan: Plan, answer: bytes) -> Passed | None:
-        """Return what the client gets for upstream's answer to a request with a plan.
+        """Return the client's answer for upstream's answer to a request with a plan.
 
-        None if the answer does not fit the plan: then `reopen` the request. Raise `WireError` if it is no
-        answer. The gateway learns the brokers that the answer names, as from an answer that is read.
+        None if the answer does not fit the plan; the caller then calls `reopen`. Raise `WireError` if the
+        bytes are not an answer. The gateway records the brokers that the answer names, as it does for a
+        decoded answer.
         """
         passed = plan.pass_on(answer)
         if passed is not None:
@@ -153,9 +155,9 @@ class Guard:
         return passed
 
     def reopen(self, plan: Plan, frame: bytes) -> tuple[Opened, Ask]:
-        """Return the request in a frame that was sent by a plan, and what it asked upstream.
+        """Return the request in a frame that was sent by a plan, and its request to upstream.
 
-        Its handler goes on with the answer. It was decided and recorded when the frame was sent.
+        The handler continues with upstream's answer. The decisions were recorded when the frame was sent.
         """
         self.plans.drop(plan)
         opened = replace(self, decider=RecalledDecider(plan))._open(frame)
@@ -170,15 +172,15 @@ class Guard:
         return opened, effect
 
     def renew(self, context_of: ContextOf) -> None:
-        """Make the contexts of later requests with this: the client proved its identity again (KIP-368)."""
+        """Use this function for the contexts of later requests, after a re-authentication (KIP-368)."""
         self.context_of = context_of
         self.plans.forget()
 
     def open_forwarded(self, frame: bytes) -> Opened:
         """Return the request in an Envelope; raise `RefuseRequestError` with the Envelope's code.
 
-        As in Kafka, an unreadable request is UNSUPPORTED_VERSION, and one that may not be forwarded, such as
-        an Envelope in an Envelope, is INVALID_REQUEST.
+        As in Kafka, the code is UNSUPPORTED_VERSION for an unreadable request, and INVALID_REQUEST for a
+        request that may not be forwarded, such as an Envelope in an Envelope.
         """
         try:
             api_key, api_version, _ = peek_api(frame)
@@ -213,7 +215,7 @@ class Guard:
         return Opened(exchange, self._handler(exchange, row), row, frame, is_exact)
 
     def _read_in_turns(self, opened: Opened) -> Handler:
-        """Read the request, and go on with its own handler; raise `RefusedFrameError`."""
+        """Read the request, then run its own handler; raise `RefusedFrameError`."""
         exchange, frame = opened.exchange, opened.frame
         codec, header = exchange.codec, exchange.header
         reader = PartReader(codec, frame, header.body_offset, codec.name, items_max(header.api_key))
@@ -264,7 +266,7 @@ class Guard:
 
 
 def _unread() -> Handler:
-    """Stand for a handler that is not made yet."""
+    """Return a placeholder for a handler that is created later."""
     yield from ()
     return Hangup("a request was handled before it was read")
 
@@ -282,9 +284,9 @@ def _nearest(api_key: int, api_version: int) -> int:
 def limit_answer(opened: Opened, grant: Callable[[int], int]) -> None:
     """Lower the `max_bytes` of a Fetch or ShareFetch to the granted number; call before its handler runs.
 
-    No other request has such a field; a broker exceeds it only by the first batch (KIP-74). Only these four
-    of a Fetch's own bytes change, since they may go upstream otherwise unchanged. In a ShareFetch names of
-    any length precede them: it is encoded again.
+    No other request has such a field; a broker exceeds it only by the first batch (KIP-74). In a Fetch only
+    these four bytes of the frame change, since the frame may go upstream otherwise unchanged. A ShareFetch is
+    encoded again, since names of any length precede the field.
     """
     exchange = opened.exchange
     if exchange.header.api_key not in {ApiKey.FETCH, ApiKey.SHARE_FETCH}:

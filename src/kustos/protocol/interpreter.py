@@ -1,7 +1,7 @@
 """The one interpreter of the authorization table.
 
-Request steps run in the order of the row and decide everything at one moment; response steps run after
-upstream has answered. A row without response steps lets the answer pass as bytes.
+Request steps run in the order of the row and make all decisions at one moment; response steps run after
+upstream has answered. If a row has no response steps, the answer passes as bytes.
 """
 
 from kustos.authorizer import AuthorizerError, KafkaApiError
@@ -33,7 +33,8 @@ from kustos.wire import Message
 def handle(exchange: Exchange, row: Row) -> Handler:
     """Run a row on a request; an authorizer error refuses it, as in Kafka.
 
-    A reply is bytes, unless it is to a change that may revoke rights: its own must not close its connection.
+    The reply is encoded here, in turns, except the reply to a change that may revoke rights: a turn ends with
+    a new decision about all grants, and the change may have revoked the requester's own.
     """
     outcome = yield from decide(exchange, row)
     if isinstance(outcome, Reply) and isinstance(outcome.content, Message) and not row.revokes:
@@ -42,7 +43,7 @@ def handle(exchange: Exchange, row: Row) -> Handler:
 
 
 def decide(exchange: Exchange, row: Row) -> Handler:
-    """Run a row on a request; return a reply as it is before it is encoded."""
+    """Run a row on a request; return the reply before encoding."""
     try:
         if row.custom_handler is not None:
             return (yield from row.custom_handler(exchange, row))
@@ -56,7 +57,7 @@ def decide(exchange: Exchange, row: Row) -> Handler:
 
 
 def interpret(exchange: Exchange, row: Row) -> Handler:
-    """Run the steps of a row; only what all of them kept goes upstream or is served."""
+    """Run the steps of a row; only the items that all steps allow go upstream or are served."""
     if any(isinstance(step, Strip) for step in row.steps):
         yield from resolve_topic_ids(exchange, row)
     kept, denied = exchange.request, None

@@ -1,8 +1,8 @@
 """Limits on the size of one request, by API.
 
-A list element takes as little as one byte of a frame, but up to ten microseconds to decide and answer, while
-all other clients wait. So a request may have as many as real clients need, and no more. List elements at all
-depths and tagged fields are counted, before any of them is read.
+A list element can be one byte of a frame, but it takes up to ten microseconds to decide and answer, while all
+other clients wait. So each API has a limit that covers the needs of real clients. The limit counts list
+elements at all depths and tagged fields, before any of them is read.
 """
 
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from typing import Final
 from kustos.wire import ApiKey
 
 FRAME_WITHOUT_RECORDS_BYTES_MAX: Final = 16 * 2**20
-"""Largest frame of any request but Produce: the largest is the SyncGroup of a large group's leader."""
+"""Largest frame of any request except Produce: the SyncGroup of a large group's leader needs the most."""
 
 TOKEN_FRAME_BYTES_MAX: Final = 64 * 2**10
 """Largest CreateDelegationToken: any client may send it, and every node keeps the token in memory."""
 
 FEW: Final = 100
-"""For requests without lists or with short ones, such as the protocols of JoinGroup."""
+"""The limit for requests without lists or with short lists, such as the protocols of JoinGroup."""
 
 PARTITIONS: Final = 12_000
 """Topics and partitions. Kafka recommends at most 4,000 partitions per broker, each possibly in its own
@@ -25,34 +25,34 @@ topic; a coordinator accepts about 10,000 in one commit, as they must fit into o
 (`message.max.bytes`)."""
 
 REPLICAS: Final = 3 * PARTITIONS
-"""Partitions with their new replicas, as a rule three: `kafka-reassign-partitions.sh` sends a whole plan at
-once."""
+"""Partitions with their new replicas, usually three: `kafka-reassign-partitions.sh` sends a whole plan in one
+request."""
 
 TOPICS: Final = 20_000
 """Topics requested by name: `kafka-topics.sh --describe` names all topics in one request."""
 
 BATCHES: Final = PARTITIONS
-"""Record batches in a Produce: from version 3 on a broker accepts one per partition, and refuses more."""
+"""Record batches in a Produce: from version 3 on a broker accepts only one per partition."""
 
 NAMES: Final = 10_000
-"""Groups, topics or resources that a tool describes or deletes together: all that a large cluster has."""
+"""Groups, topics or resources that a tool describes or deletes together: at most all of a large cluster."""
 
 CHANGES: Final = 20_000
 """Entries of a change. Kafka accepts up to 10,000 at once (`QuorumController.MAX_RECORDS_PER_USER_OP`) and
-answers more with an error; to send that error we must read the request."""
+answers larger requests with an error; to send this error kustos must read the request."""
 
 MEMBERS: Final = 10_000
 """Members of one group: the largest have a few thousand."""
 
 ACKNOWLEDGEMENTS: Final = 2 * PARTITIONS
-"""Partitions and records that a member of a share group acknowledges together, one by one: a broker lets it
-hold 2,000 of a partition (`group.share.partition.max.record.locks`)."""
+"""Partitions and single records that a member of a share group acknowledges in one request: a broker lets it
+hold 2,000 records of a partition (`group.share.partition.max.record.locks`)."""
 
 RENEWERS: Final = 100
 """Renewers of a token: a few services."""
 
 OWNERS: Final = 1000
-"""Users whose tokens are requested at once."""
+"""Users whose tokens one request names."""
 
 ITEMS_MAX: Final[Mapping[int, int]] = {
     ApiKey.PRODUCE: PARTITIONS,
@@ -108,7 +108,7 @@ ITEMS_MAX: Final[Mapping[int, int]] = {
 
 
 def frame_bytes_max(api_key: int) -> int | None:
-    """Return the largest frame of this API, None if only the listener's limit applies."""
+    """Return the frame size limit of this API in bytes, None if only the listener's limit applies."""
     if api_key == ApiKey.PRODUCE:
         return None
     return (
@@ -119,5 +119,5 @@ def frame_bytes_max(api_key: int) -> int | None:
 
 
 def items_max(api_key: int) -> int:
-    """Return how many list elements and tagged fields a request of this API may have; `FEW` by default."""
+    """Return the limit on list elements and tagged fields in a request of this API; `FEW` by default."""
     return ITEMS_MAX.get(api_key, FEW)

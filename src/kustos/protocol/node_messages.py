@@ -1,4 +1,4 @@
-"""Converts what a node reports about itself between messages and values: features, quorum, settings."""
+"""Converts a node's own features, quorum and settings between messages and values."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from kustos.wire import ApiKey, Message, response_codec
 
 METADATA_TOPIC = "__cluster_metadata"
 FEATURES_VERSION = 4
-"""The version of ApiVersions used to build features; answers copy the fields that they have."""
+"""The version of ApiVersions used to build features; answers in other versions copy the fields they have."""
 
 UPDATE_FAILED = "The update failed for all features since the following feature had an error: "
 CONTROLLERS = 2
 NO_ERROR = "NONE"
-"""The text Kafka sends for an updated feature."""
+"""The text that Kafka sends for an updated feature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class LocalVoter:
 
     node_id: int
     directory_id: bytes
-    """16 bytes, zeros where there is none."""
+    """16 bytes, all zero if the directory has no id."""
     listeners: tuple[tuple[str, str, int], ...]
     """Name, host and port."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """The state of the log: `end_offset` is the next offset, and all before it is committed."""
+    """The state of the log: `end_offset` is the next offset; all earlier records are committed."""
 
     epoch: int
     end_offset: int
@@ -76,7 +76,7 @@ def updates_of(request: Message) -> tuple[FeatureUpdate, ...]:
 
 
 def updated_features(message_type: type[Message], request: Message, error: ApiError | None) -> Message:
-    """Return the answer to UpdateFeatures; before version 2 it names each feature on success."""
+    """Return the answer to UpdateFeatures; on success, versions before 2 name each feature."""
     if error is not None:
         text = shortened(f"{UPDATE_FAILED}{error.message}")
         return message_type(error_code=error.code.value, error_message=text)
@@ -154,7 +154,7 @@ def _known(message_type: type[Message], values: Mapping[str, object]) -> dict[st
 def described_controllers(
     message_type: type[Message], cluster_id: str, voter: LocalVoter, listener: str
 ) -> Message:
-    """Return the answer to DescribeCluster on a controllers' listener: this node, by that listener."""
+    """Return the answer to DescribeCluster on a controllers' listener: this node with its address there."""
     node = message_type.ELEMENTS["brokers"]
     return message_type(
         cluster_id=cluster_id,
@@ -195,7 +195,7 @@ def altered_configs(
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """A source and value of a setting; null for a hidden value."""
+    """A source and value of a setting; a hidden value is null."""
 
     name: str
     value: str | None
@@ -204,7 +204,7 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True)
 class DescribedConfig:
-    """A described setting. `synonyms`: its values by rank; the first is in force."""
+    """A described setting. `synonyms`: its values in order of precedence; the first is in effect."""
 
     name: str
     value: str | None
@@ -221,7 +221,7 @@ def described_configs(
     request: Message,
     found: Sequence[Sequence[DescribedConfig] | ApiError],
 ) -> Message:
-    """Return the answer to DescribeConfigs; `found` are the settings of each resource, or its error."""
+    """Return the answer to DescribeConfigs; `found`: the settings or the error of each resource."""
     result = message_type.ELEMENTS["results"]
     return message_type(
         results=[

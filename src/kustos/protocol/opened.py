@@ -1,4 +1,4 @@
-"""A request that was opened: what is known of it, and how its frames are made."""
+"""An opened request: its state, and the frames built for upstream and for the client."""
 
 from dataclasses import dataclass
 
@@ -21,21 +21,21 @@ from kustos.wire import (
 
 @dataclass(slots=True)
 class Opened:
-    """A request in flight: its exchange, its handler, and how to forward it."""
+    """A request in flight: its exchange, its handler and its frame."""
 
     exchange: Exchange
     handler: Handler
     row: Row
     frame: bytes
     is_exact: bool = True
-    """Whether the frame holds the request and nothing else."""
+    """Whether the frame holds only the request, without extra bytes."""
 
     def upstream_frame(
         self, message: Message | None, api_version: int | None = None, api_key: int | None = None
     ) -> bytes:
         """Return the whole frame to send upstream, length prefix included.
 
-        `message` None: the client's own bytes, unless they held more than the request.
+        `message` None: the client's own bytes, re-encoded if the frame held more than the request.
         """
         header = self.exchange.header
         codec = self.exchange.codec
@@ -50,7 +50,7 @@ class Opened:
         return request_frame(codec, key, header.correlation_id, header.client_id, body)
 
     def answer_codec(self, api_version: int | None = None, api_key: int | None = None) -> MessageCodec:
-        """Return the codec of upstream's answer to a request of this version, and of this API."""
+        """Return the codec of upstream's answer to a request of this API and version."""
         header = self.exchange.header
         return response_codec(
             header.api_key if api_key is None else api_key,
@@ -58,9 +58,10 @@ class Opened:
         )
 
     def throttle_time_ms(self, answer: bytes, ask: Ask = OWN_REQUEST) -> int | None:
-        """Return how long upstream mutes this connection, from the bytes of its answer to a request.
+        """Return the time in milliseconds for which upstream mutes this connection, read from its answer.
 
-        None if this version has no such field. It comes first in every answer that has it (KIP-219).
+        None if this version has no such field. The field is the first one of every answer that has it
+        (KIP-219).
         """
         return throttle_time_in(self.row.api_key, self.answer_codec(ask.api_version, ask.api_key), answer)
 

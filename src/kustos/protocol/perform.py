@@ -1,7 +1,7 @@
-"""How each step of the authorization table is performed: by the interpreter, and by custom handlers.
+"""Functions that perform the steps of the authorization table, for the interpreter and custom handlers.
 
-Request steps decide on the request before anything goes upstream; response steps work on upstream's answer.
-Each is a generator, since it gives way after a number of items (`turns`).
+Request steps decide on the request before anything goes upstream; response steps process upstream's answer.
+Each step that handles many items is a generator, since it yields the event loop between items (`turns`).
 """
 
 from collections import Counter, deque
@@ -37,13 +37,13 @@ from kustos.protocol.turns import DECISION_COST, allowed_each, allowed_names, an
 from kustos.wire import ZERO_UUID, Message
 
 SomePartition = TypeVar("SomePartition", bound=tuple[str | bytes, int])
-"""A topic, by name or by id, and an index."""
+"""A topic, by name or by id, and a partition index."""
 
 
 def finish(
     exchange: Exchange, row: Row, answer: UpstreamAnswer, denied: dict[int, Message] | None
 ) -> Effects[Reply]:
-    """Run the response steps; an answer that none of them changed passes as bytes."""
+    """Run the response steps; an unchanged answer passes as bytes."""
     response = answer.message
     changed = False
     for step in row.steps:
@@ -79,7 +79,7 @@ def resolve_topic_ids(exchange: Exchange, row: Row) -> Effects[None]:
 
 
 def pass_gate(exchange: Exchange, gate: Gate) -> Effects[None]:
-    """Raise `RefuseRequestError` unless every name passes; all are checked, as in Kafka."""
+    """Raise `RefuseRequestError` unless every name passes; all names are checked, as in Kafka."""
     if not gate.when(exchange.request):
         return
     if gate.unless_cluster is not None and exchange.allows_cluster(gate.unless_cluster, log_if_denied=False):
@@ -98,14 +98,14 @@ def pass_gate(exchange: Exchange, gate: Gate) -> Effects[None]:
 
 
 def pass_again(exchange: Exchange, gates: Iterable[Gate]) -> Effects[None]:
-    """Decide again if the ACLs have changed while something was learnt after these gates."""
+    """Pass these gates again if the ACLs have changed since they were passed."""
     if not exchange.is_still_allowed():
         for gate in gates:
             yield from pass_gate(exchange, gate)
 
 
 def served(exchange: Exchange, passed: Message) -> Effects[Message]:
-    """Return kustos' own answer to the part of the request that passed."""
+    """Return kustos' own answer to the allowed part of the request."""
     whole, exchange.request = exchange.request, passed
     answer: Message = yield Serve()
     exchange.request = whole
@@ -120,7 +120,7 @@ def question(
 
 
 def strip(exchange: Exchange, step: Strip, request: Message) -> Effects[tuple[Message, dict[int, Message]]]:
-    """Return the request with its allowed items, and the answers to the others by their index."""
+    """Return the request with its allowed items, and the answers to the refused items by their index."""
     items = request.get(step.items.request_list) or []
     if not items:
         return request, {}
@@ -176,7 +176,7 @@ def strip(exchange: Exchange, step: Strip, request: Message) -> Effects[tuple[Me
 
 
 def reference_count(step: Strip, items: list[Any], indexes: list[int]) -> int:
-    """Return how many items of the request depend on one decision, counted as in Kafka."""
+    """Return the number of items of the request that depend on one decision, counted as in Kafka."""
     if step.counts_inner and step.items.inner is not None:
         inner = step.items.inner.request_list
         return sum(len(items[index].get(inner) or ()) for index in indexes)
@@ -196,9 +196,9 @@ def item_name(exchange: Exchange, item: Any, name_field: str) -> str | None:
 def merged(
     exchange: Exchange, items: Items, denied: dict[int, Message], response: Message | None
 ) -> Effects[Message]:
-    """Return the response with its items in the order of the request, the denied ones among them.
+    """Return the response with its items and the denied items, all in the order of the request.
 
-    An item that matches none of the request is dropped.
+    Response items that match no item of the request are dropped.
     """
     base = response if response is not None else exchange.response_codec.new()
     answered = base.get(items.response_list) or []
@@ -302,9 +302,9 @@ def rewrite(exchange: Exchange, step: Rewrite, response: Message) -> Effects[boo
 def refused_by_topic(
     exchange: Exchange, partitions: Iterable[SomePartition]
 ) -> Effects[dict[SomePartition, int]]:
-    """Decide who may read the partitions, by topic, with Kafka's reference counts; return refusing codes.
+    """Decide on reading the partitions, by topic, with Kafka's reference counts; return refused ones' codes.
 
-    The ids of topics are resolved already.
+    Topic ids must be resolved already.
     """
     refused: dict[SomePartition, int] = {}
     by_name: dict[str, list[SomePartition]] = {}
@@ -329,7 +329,7 @@ def refused_by_topic(
 def by_topic(
     exchange: Exchange, topic_type: type[Message], partitions: Iterable[tuple[tuple[str | bytes, int], Any]]
 ) -> Effects[list[Message]]:
-    """Return the items of a list by topic, in order, such as the topics of a request or of a response."""
+    """Return the items of a list grouped by topic, in order, as the topics of a request or response."""
     topics: dict[str | bytes, list[Any]] = {}
     for (topic, _), item in partitions:
         topics.setdefault(topic, []).append(item)

@@ -1,8 +1,8 @@
-"""Shapes of refusals: where a response has its error code and the fields beside it.
+"""Shapes of refusals: the place of the error code in a response, and the fields next to it.
 
-A shape is data; `answerer` builds the response items for request items, `refuse` the whole response.
-Fields missing in a version are left out, unnamed fields take the schema's default, and null becomes the empty
-text where a version does not allow null.
+A shape is data; `answerer` builds the response items for request items, `refuse` builds the whole response.
+Fields that a version lacks are omitted, unnamed fields take the schema's default, and null becomes the empty
+text if a version does not allow null.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,12 +13,12 @@ from kustos.protocol.codes import MESSAGES
 from kustos.wire import ZERO_UUID, Message, MessageCodec
 
 TEXT_CHARACTERS_MAX: Final = 2_048
-"""Of a text to a client: with four bytes each a quarter of what a string has room for, and enough to quote an
-expression twice. An answer may have the same text for each of thousands of partitions."""
+"""Most characters of a text for a client: at four bytes each a quarter of the longest string, and enough to
+quote an expression twice. An answer may repeat the text for each of thousands of partitions."""
 
 
 def shortened(text: str) -> str:
-    """Return a text to a client, without its middle if it quotes more than there is room for."""
+    """Return a text for a client, without its middle if the text is too long."""
     if len(text) <= TEXT_CHARACTERS_MAX:
         return text
     half = TEXT_CHARACTERS_MAX // 2
@@ -26,7 +26,7 @@ def shortened(text: str) -> str:
 
 
 def fitting(message_type: type[Message], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that this version has, null only where allowed."""
+    """Return the values of the fields that this version has, with null only where allowed."""
     return {
         name: "" if value is None and name not in message_type.NULLABLE else value
         for name, value in values.items()
@@ -35,7 +35,7 @@ def fitting(message_type: type[Message], values: Mapping[str, Any]) -> dict[str,
 
 
 def fitted(message_type: type[Message], values: Mapping[str, Any]) -> Message:
-    """Return a message of the values that this version has, null only where allowed."""
+    """Return a message with the values of the fields that this version has, with null only where allowed."""
     return message_type(**fitting(message_type, values))
 
 
@@ -43,10 +43,10 @@ def fitted(message_type: type[Message], values: Mapping[str, Any]) -> Message:
 class Items:
     """A list of the request answered by a list of the response, item by item.
 
-    `keys`: pairs of (request field, response field) that name an item; the request field "" is the item
-    itself if the list holds plain values. Without `code_field` the code is in `inner`. `messages`: the texts
+    `keys`: pairs of (request field, response field) that identify an item; the request field "" is the item
+    itself if the list holds plain values. Without `code_field`, `inner` holds the code. `messages`: the texts
     of the codes. `inside`: the list of the request whose items each have a `request_list`. `keeps_null`:
-    whether a null key is answered as null.
+    whether the answer keeps a null key as null.
     """
 
     request_list: str
@@ -78,10 +78,10 @@ class Items:
     ) -> Callable[..., Message]:
         """Return a function that builds the response item with this code for a request item.
 
-        `message` None: Kafka's own for the code; one that quotes what a client said is shortened.
+        `message` None: Kafka's text for the code; a text that quotes a client's value is shortened.
 
-        It takes the item, and the answers to its inner items if they exist already. All items share the
-        parts that this method prepares once.
+        The function takes the item, and the answers to its inner items if they exist already. All items share
+        the parts that this method prepares once.
         """
         values = dict(self.extra)
         if self.code_field is not None:
@@ -118,8 +118,8 @@ def _key(value: Any) -> Any:
 class Refusal:
     """A whole refusing response: a code at the top, on every item, or both.
 
-    `top_field` is used if the version has it; `items` if not, and beside it in versions below `both_below`.
-    `other_items` replaces `items` if the request lacks their list.
+    `top_field` is used if the version has it. `items` is used if not, and also in versions below
+    `both_below`. `other_items` replaces `items` if the request lacks their list.
     """
 
     top_field: str | None = "error_code"
@@ -158,7 +158,7 @@ class Refusal:
     def refuse_unread(self, codec: MessageCodec, code: int, text: str) -> Message | None:
         """Return the response that refuses an unread request, None if it must name the items.
 
-        `text` is said where the response has room for one.
+        `text` is included if the response has a field for it.
         """
         names_items = self._names_items(codec) and self.items is not None
         if names_items or self.top_field not in codec.root.FIELDS:

@@ -1,10 +1,10 @@
 """The partitions in the share sessions of one connection (KIP-932), denied ones included.
 
-A member of a share group has one session at each broker, which its group and its own id name. As with fetch
-sessions, a ShareFetch names only what changed, and the broker serves the whole session, so the guard records
-each session that upstream opened for this connection and authorizes all of it again at every ShareFetch. A
-member that has no session here is unknown, and its requests are never forwarded: its session may be another
-client's. A ShareAcknowledge counts the session's epoch on, too.
+A member of a share group has one session at each broker, identified by its group and member id. As with fetch
+sessions, a ShareFetch names only the changed partitions and the broker serves the whole session. So the guard
+records each session that upstream opened for this connection and authorizes the whole session again at every
+ShareFetch. The guard never forwards requests of a member without a session on this connection, since the
+session may belong to another client. A ShareAcknowledge also increments the session's epoch.
 """
 
 from collections.abc import Iterable
@@ -15,19 +15,19 @@ from kustos.protocol.fetch_sessions import Sessions
 from kustos.wire import Message
 
 MEMBER_ID_LENGTH_MAX: Final = 36
-"""Of Java's characters: as long as a UUID that people can read."""
+"""In UTF-16 units, as in Java: the length of a UUID in its canonical text form."""
 
 RENEWS_SINCE_VERSION: Final = 2
-"""From this version on a member may renew its locks (KIP-1222)."""
+"""The first version in which a member may renew its locks (KIP-1222)."""
 
 RENEW: Final = 4
-"""The highest type of an acknowledgement."""
+"""The highest type of acknowledgement."""
 
 SharePartition: TypeAlias = tuple[bytes, int]
-"""A topic id and a partition."""
+"""A topic id and a partition index."""
 
 MemberKey: TypeAlias = tuple[str, str]
-"""A group and the id of a member."""
+"""A group id and a member id."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class ShareSession:
     epoch: int
     partitions: dict[SharePartition, None] = field(default_factory=dict)
     upstream: set[SharePartition] = field(default_factory=set)
-    """The partitions that upstream's session holds: the allowed ones of the last ShareFetch."""
+    """The partitions in upstream's session: the allowed partitions of the last ShareFetch."""
 
 
 class ShareSessions(Sessions[MemberKey, ShareSession]):
@@ -48,12 +48,12 @@ class ShareSessions(Sessions[MemberKey, ShareSession]):
 
 
 def is_member_id(member_id: str | None) -> bool:
-    """Return whether brokers accept an id of a member."""
+    """Return whether brokers accept this member id."""
     return bool(member_id) and len((member_id or "").encode("utf-16-le")) // 2 <= MEMBER_ID_LENGTH_MAX
 
 
 def named_partitions(topics: Iterable[Message]) -> dict[SharePartition, Message]:
-    """Return the partitions that a request names, in order; a later mention replaces an earlier one."""
+    """Return the partitions that a request names, in order; the last mention of a partition counts."""
     return {
         (topic.topic_id, partition.partition_index): partition
         for topic in topics
@@ -74,7 +74,8 @@ def acknowledges(named: dict[SharePartition, Message]) -> bool:
 def is_acknowledgement(batches: list[Message], version: int, renews: bool) -> bool:
     """Return whether a broker accepts the acknowledgements of one partition.
 
-    It looks before it authorizes. Source: `KafkaApis.validateAcknowledgementBatches` of Kafka 4.3.1.
+    Brokers check this before they authorize. Source: `KafkaApis.validateAcknowledgementBatches` of Kafka
+    4.3.1.
     """
     highest = RENEW if version >= RENEWS_SINCE_VERSION else RENEW - 1
     previous = -1

@@ -1,7 +1,7 @@
 """The vocabulary of the authorization table.
 
-Each step is a value; the one interpreter executes it. If steps do not suffice, the row names a
-custom handler, a function in `handlers/`. `docs/reference/authorization.md` counts those rows.
+Each step is a value that the interpreter executes. If steps do not suffice, the row names a custom handler, a
+function in `handlers/`. `docs/reference/authorization.md` counts those rows.
 """
 
 from collections.abc import Callable
@@ -17,16 +17,16 @@ from kustos.wire import Message
 
 @dataclass(frozen=True, slots=True)
 class RefusedItem:
-    """The refusal of an item without any question; `message` None: Kafka's own for the code."""
+    """The refusal of an item without an authorization check; `message` None: Kafka's text for the code."""
 
     code: int
     message: str | None = None
 
 
 CheckOf: TypeAlias = Check | Callable[[Exchange, Any], "tuple[Check, str] | RefusedItem | None"]
-"""A check, or a function that returns one and the resource name for an item; None if none is needed.
+"""A check, or a function that returns the check and the resource name for an item, None for no check.
 
-It may return the refusal of an item that a `Strip` answers, and raise `RefuseRequestError`.
+For a `Strip` the function may also return the refusal of an item. It may raise `RefuseRequestError`.
 """
 
 
@@ -42,8 +42,8 @@ class RefuseRequestError(Exception):
 class Gate:
     """The whole request passes or is refused with the code of the check's resource type.
 
-    `names`: the resource names, all of which must pass. `unless_cluster`: an operation on the cluster that
-    lets it pass.
+    `names`: the resource names, which must all pass. `unless_cluster`: the operation on the cluster that also
+    allows the request.
     """
 
     check: CheckOf
@@ -54,14 +54,14 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Items that are not allowed do not go upstream; they are answered here with their code.
+    """Denied items do not go upstream; kustos answers them with their code.
 
-    `name`: the field of an item that holds the resource name ("" when the item is the name). For an item with
-    a `topic_id` instead, the id is resolved; if it cannot be, the answer is UNKNOWN_TOPIC_ID.
-    `unless_cluster`: an operation on the cluster that allows every item. `counts_inner`: the audit reference
-    count is the number of inner items, not of items. `once`: an item named again is as if it were named once.
-    `repeated`: the refusal of each item that is named again. `yields`: an error of the whole answer takes the
-    place of all refusals, so upstream is queried even if no item is left.
+    `name`: the field of an item that holds the resource name ("" if the item is the name). If an item has a
+    `topic_id` instead, the id is resolved; the answer for an unknown id is UNKNOWN_TOPIC_ID.
+    `unless_cluster`: the operation on the cluster that allows every item. `counts_inner`: the audit reference
+    count is the number of inner items instead of items. `once`: repeated items are treated as one item.
+    `repeated`: the refusal of each repeated item. `yields`: an error of the whole answer replaces all
+    refusals, so upstream is queried even if no item is left.
     """
 
     items: Items
@@ -76,9 +76,9 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Hide:
-    """Items of the response that are not allowed are left out silently.
+    """Denied items of the response are omitted silently.
 
-    `inside`: the list whose items each have a `response_list`; None for the one of the response itself.
+    `inside`: the list whose items each have a `response_list`; None if the response itself has the list.
     """
 
     response_list: str
@@ -91,10 +91,10 @@ class Hide:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """Items of the response get the bit field of the operations that the client may do on them.
+    """Items of the response get the bit field of the operations that the client may perform on them.
 
-    `flag`: the request field that requests it; if false or absent the field keeps its default. An item with
-    an error has no bits, unless `with_errors`.
+    `flag`: the request field that requests the bits; if it is false or absent, the bit field keeps its
+    default. An item with an error has no bits, unless `with_errors`.
     """
 
     response_list: str
@@ -123,7 +123,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Conceal:
-    """This list of each item of the response is emptied: addresses of upstream, which no client can use."""
+    """This list of each item of the response is emptied: no client can use its upstream addresses."""
 
     response_list: str
     field: str
@@ -139,7 +139,7 @@ Step: TypeAlias = Gate | Strip | Hide | Operations | ClusterOperations | Rewrite
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The rules of one API. `versions` restricts the offered versions to fewer than the codec has."""
+    """The rules of one API. `versions` limits the offered versions to a part of the codec's versions."""
 
     api_key: int
     refusal: Refusal
@@ -149,16 +149,16 @@ class Row:
     unparsable: Callable[[Message], bool] = lambda _: False
     """Whether Kafka's request parser throws on a request: the connection is closed without an answer."""
     pipelined: bool = False
-    """Whether such a request is forwarded while another is in flight; see
+    """Whether a request is forwarded while another is in flight; see
     `gateway.session.client_session`."""
     large_list: str | None = None
-    """The list of upstream's answer that its handler reads in turns, as it may have any number of items."""
+    """The list of upstream's answer that the handler reads in turns, since its length has no limit."""
     repeatable: bool = False
-    """Whether clients send the same bytes again and again (a Produce, all but its records), and the outcome
-    follows from these, the ACLs and upstream's answer: the handler keeps nothing, and changes no message that
-    it has handed over."""
+    """Whether clients repeat the same bytes (in a Produce, all bytes except the records), and the outcome
+    depends only on these bytes, the ACLs and upstream's answer. The handler must keep no state, and must not
+    change a message after it was yielded or returned."""
     revokes: bool = False
-    """Whether it may revoke rights: its answer waits for the requests that those rights allowed."""
+    """Whether the request may revoke rights: its answer waits for the requests that those rights allowed."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for steps that the interpreter cannot run; custom handlers run their own steps."""
@@ -173,5 +173,5 @@ class Row:
 
 
 def gates_of(row: Row) -> tuple[Gate, ...]:
-    """Return the gates of a row, in order, for a custom handler that passes them itself."""
+    """Return the gates of a row, in order, for a custom handler that checks them itself."""
     return tuple(step for step in row.steps if isinstance(step, Gate))

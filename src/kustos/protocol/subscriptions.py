@@ -1,8 +1,8 @@
-"""What is known of the members of groups on one connection, first of all what they subscribe to (KIP-848).
+"""The state of the group members on one connection, above all their subscriptions (KIP-848).
 
-A member says what it subscribes to once, and then nothing of it, for days. Its topics by regular expression
-follow the topics and the ACLs, so the guard records what each member on this connection has said. It learns
-the subscription of a member that it does not know from upstream, which keeps it.
+A member may send its subscription once, and not again for days. The topics that match its regular expression
+change with the topics and the ACLs, so the guard records the subscription of each member on this connection.
+The guard requests the subscription of an unknown member from upstream, which stores it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -14,31 +14,31 @@ from kustos.protocol.quoted_patterns import shown_to_clients
 from kustos.protocol.topic_patterns import ClusterTopics, TopicPattern
 
 MEMBERS_PER_CONNECTION: Final = 16
-"""A consumer has one connection to its coordinator, for itself. A member that makes room starts again."""
+"""A consumer has its own connection to its coordinator. An evicted member is looked up upstream again."""
 
 BYTES_PER_CONNECTION: Final = 1024 * 1024
-"""Of the names that are kept for the members on one connection, with what each takes beside its letters. A
-request may name thousands of topics, and there are thousands of connections."""
+"""Size of the names kept for the members on one connection, including the overhead of each name. A request
+may name thousands of topics, and there are thousands of connections."""
 
 BYTES_PER_NAME: Final = 64
 
 MATCHED_BYTES_MAX: Final = 512 * 1024
-"""Of the names that one member gets by its expression: upstream's coordinator keeps them in one record, of
-1 MiB at most."""
+"""Size of the names that match one member's expression: upstream's coordinator stores them in one record of
+at most 1 MiB."""
 
 MemberKey: TypeAlias = tuple[str, str]
-"""A group and the id of a member."""
+"""A group id and a member id."""
 
 Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member has said, and what upstream got.
+    """The subscription that a member sent, and the topics that upstream got for it.
 
-    `names`: the topics that it named. `pattern`: its expression. `sent`: a digest of all topics that upstream
-    knows of it. `version`: the decider's by which they were decided; None if it has none. `topics_number`:
-    of the `ClusterTopics` that they are of.
+    `names`: the topics that the member named. `pattern`: its expression. `sent`: a digest of all topics sent
+    upstream for the member. `version`: the version of the decider for these topics; None if the decider has
+    no version. `topics_number`: the number of the `ClusterTopics` that was matched.
     """
 
     names: tuple[str, ...] = ()
@@ -48,15 +48,15 @@ class Subscription:
     topics_number: int | None = None
 
     def is_current(self, version: int | None, topics: ClusterTopics) -> bool:
-        """Return whether nothing can have changed since."""
+        """Return whether the topics sent upstream are still correct."""
         return version is not None and self.version == version and self.topics_number == topics.number
 
     @classmethod
     def kept_upstream(cls, names: Sequence[str], expression: str) -> Self:
         """Return the subscription that upstream's description of a member shows.
 
-        An expression that kustos did not send is resolved by upstream itself: what upstream knows is not what
-        the member may have. Raise `TopicPatternError`, `ExtraMissingError`.
+        Upstream itself resolved an expression that kustos did not send, so its topics may include topics that
+        the member may not read. Raise `TopicPatternError`, `ExtraMissingError`.
         """
         if not expression:
             return cls(tuple(names))
@@ -67,29 +67,29 @@ class Subscription:
         return cls(tuple(own_names), TopicPattern.compile(text), digest_of(sorted(names)))
 
     def resolved(self, names: Iterable[str], version: int | None, topics: ClusterTopics) -> Self:
-        """Return it with the topics that it comes to, in order."""
+        """Return the subscription with its resolved topics, in order."""
         return replace(self, sent=digest_of(names), version=version, topics_number=topics.number)
 
 
 def digest_of(names: Iterable[str]) -> bytes:
-    """Return the digest of topics in order."""
+    """Return the digest of an ordered sequence of topics."""
     return sha256("\n".join(names).encode()).digest()
 
 
 @dataclass(slots=True)
 class Members(Generic[Kept]):
-    """What is known of the members on one connection; the oldest make room."""
+    """The recorded state of the members on one connection; the oldest members are evicted first."""
 
     _kept: dict[MemberKey, tuple[Kept, int]] = field(default_factory=dict)
-    """With the bytes that it takes."""
+    """Member → its state and the size of the state in bytes."""
 
     def find(self, member: MemberKey) -> Kept | None:
-        """Return what is known of a member, None if nothing."""
+        """Return the state of a member, None if it is unknown."""
         kept = self._kept.get(member)
         return None if kept is None else kept[0]
 
     def keep(self, member: MemberKey, known: Kept, names: Collection[str]) -> None:
-        """Record what is known of a member, and the names in it; even a single one may be too large."""
+        """Record the state of a member and the size of its names; a single state may exceed the limit."""
         self._kept.pop(member, None)
         self._kept[member] = (known, sum(map(len, names)) + BYTES_PER_NAME * len(names))
         while (
@@ -99,7 +99,7 @@ class Members(Generic[Kept]):
             del self._kept[next(iter(self._kept))]
 
     def forget(self, member: MemberKey) -> None:
-        """Forget a member: it has left, or upstream must be asked about it again."""
+        """Forget a member that has left or must be looked up upstream again."""
         self._kept.pop(member, None)
 
 
@@ -110,11 +110,11 @@ class Topologies(Members[frozenset[str]]):
 
 
 class Subscriptions(Members[Subscription]):
-    """What the members of consumer groups on one connection have said."""
+    """The subscriptions of the consumer group members on one connection."""
 
     __slots__ = ()
 
 
 def fits(names: Iterable[str]) -> bool:
-    """Return whether upstream can keep that many topics of one member."""
+    """Return whether upstream can store these topic names for one member."""
     return sum(map(len, names)) <= MATCHED_BYTES_MAX

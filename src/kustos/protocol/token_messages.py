@@ -1,6 +1,6 @@
 """Converts delegation token requests between messages and metadata values.
 
-Refusals have no text here. A token is described with all fields and shown in the requested version.
+Refusals have no text. A token is described with all fields first, then converted to the requested version.
 """
 
 from collections.abc import Sequence
@@ -31,9 +31,9 @@ class NoPrincipalError(ValueError):
 
 
 def creation_of(request: Message, requester: KafkaPrincipal) -> TokenCreation:
-    """Return the creation that a request wants; raise `NoPrincipalError` for an owner without a type.
+    """Return the requested creation; raise `NoPrincipalError` for an owner without a type.
 
-    Without an owner's name the requester is the owner.
+    If the request names no owner, the requester is the owner.
     """
     owner = requester
     name = request.get("owner_principal_name")
@@ -80,14 +80,14 @@ def changed_token(message_type: type[Message], result: TokenChangeResult) -> Mes
 
 
 def owners_of(request: Message) -> list[KafkaPrincipal] | None:
-    """Return the owners whose tokens DescribeDelegationToken requests, None for all."""
+    """Return the owners whose tokens DescribeDelegationToken requests, None for all owners."""
     if request.owners is None:
         return None
     return [KafkaPrincipal(each.principal_type, each.principal_name) for each in request.owners]
 
 
 def described_tokens(found: Sequence[TokenDescription]) -> Message:
-    """Return the tokens with every field that any version has."""
+    """Return the tokens with the fields of all versions."""
     root = _full_description()
     token, renewer = root.ELEMENTS["tokens"], root.ELEMENTS["tokens"].ELEMENTS["renewers"]
     return root(
@@ -117,7 +117,7 @@ def undescribed_tokens(code: int) -> Message:
 
 
 def shown_token(message_type: type[Message], full: Message) -> Message:
-    """Return a token of a full description in the answer's version."""
+    """Return a fully described token in the answer's version."""
     return fitted(message_type.ELEMENTS["tokens"], {name: getattr(full, name) for name in full.FIELDS})
 
 

@@ -1,13 +1,13 @@
-"""Regular expressions of names: of topics in the consumer group protocol (KIP-848), and of transactional ids
-in ListTransactions (KIP-1152).
+"""Regular expressions for topic names in the consumer group protocol (KIP-848) and for transactional ids in
+ListTransactions (KIP-1152).
 
-An expression is RE2's and matches the whole name. A broker would resolve the expression of a member by its
-own authorizer, which sees only kustos as a client. So kustos resolves it; upstream gets what
-`quoted_patterns` makes of it.
+An expression has RE2 syntax and matches the whole name. A broker would resolve the expression of a member
+with its own authorizer, which sees only kustos as a client. So kustos resolves the expression; upstream gets
+the quoted form from `quoted_patterns`.
 
-Every client that may read a group chooses the expression of topics, and every client chooses that of
-transactional ids. RE2 takes time linear in the name, and a bounded program bounds the factor: the worst one
-takes two microseconds for each instruction and name of a topic, most take two in all.
+Every client that may read a group chooses the topic expression, and every client chooses the expression for
+transactional ids. RE2 takes time linear in the length of the name, and a bounded program bounds the factor:
+the worst program takes two microseconds per instruction and topic name, most take two in total.
 """
 
 import re
@@ -21,35 +21,35 @@ if TYPE_CHECKING:
     import re2
 
 PATTERN_CHARACTERS_MAX: Final = 1024
-"""Most characters of one expression: those in use have less than a hundred."""
+"""Most characters of one expression: expressions in use have less than a hundred."""
 
 PROGRAM_INSTRUCTIONS_MAX: Final = 2_000
-"""Of RE2's compiled program: one name then takes 5 ms at most, a turn of the event loop. An alternation of a
-hundred long names has a thousand."""
+"""Most instructions of RE2's compiled program: one name then takes at most 5 ms, a turn of the event loop. An
+alternation of a hundred long names has a thousand instructions."""
 
 UNICODE_CLASS: Final = re.compile(r"\\[pP]")
 UNICODE_CLASSES_MAX: Final = 16
-"""Of Unicode characters (`\\pL`) in one expression: each takes RE2 0.1 ms to read, before it limits the
-program, and hardly any name of a topic needs one."""
+"""Most Unicode classes (`\\pL`) in one expression: RE2 takes 0.1 ms to parse each one, before it limits the
+program, and hardly any topic name needs one."""
 
 MEMORY_MAX_BYTES: Final = 256 * 1024
-"""RE2's limit for one expression and what it remembers while it matches: RE2 keeps 128 expressions."""
+"""RE2's memory limit for one expression and its matching state: RE2 caches 128 expressions."""
 
 INSTRUCTIONS_PER_ITEM: Final = 2
-"""How many instructions take as long as an item of a turn, at worst."""
+"""Instructions that take as long as one item of a turn, in the worst case."""
 
 PATTERNS_KEPT_MAX: Final = 64
-"""Expressions whose matches are kept: a cluster's consumers share a few. With 10,000 topics that each of them
-matches they take 5 MB."""
+"""Expressions whose matches are cached: a cluster's consumers share a few. If each one matches 10,000 topics,
+the cache takes 5 MB."""
 
 
 class TopicPatternError(ValueError):
-    """A text that is not an expression, or too large a one; the text says why, as Kafka's brokers do."""
+    """An invalid or too large expression; the message gives the reason, as in Kafka's brokers."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPattern:
-    """A regular expression of names. `cost`: what the name of a topic costs at worst, in items of a turn."""
+    """A regular expression for names. `cost`: the worst-case cost of one topic name, in items of a turn."""
 
     text: str
     cost: int
@@ -57,7 +57,7 @@ class TopicPattern:
 
     @classmethod
     def compile(cls, text: str) -> "TopicPattern":
-        """Return the expression; raise `TopicPatternError`, or `ExtraMissingError` without RE2."""
+        """Return the compiled expression; raise `TopicPatternError`, or `ExtraMissingError` without RE2."""
         with needs_extra("mapping", "a regular expression of names"):
             import re2
         if len(text) > PATTERN_CHARACTERS_MAX:
@@ -82,13 +82,13 @@ class TopicPattern:
         return self._compiled.fullmatch(name) is not None
 
     def cost_of(self, name: str) -> int:
-        """Return what a name of any length costs at worst, in items of a turn."""
+        """Return the worst-case cost of a name of any length, in items of a turn."""
         return self.cost * (1 + len(name.encode()) // TOPIC_NAME_LENGTH_MAX)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterTopics:
-    """The names of all topics upstream as of some seconds ago; they have another number once they changed."""
+    """The names of all topics upstream, at most some seconds old; `number` changes with the names."""
 
     names: tuple[str, ...]
     number: int = 0
@@ -99,11 +99,11 @@ class ClusterTopics:
         object.__setattr__(self, "name_set", frozenset(self.names))
 
     def known_matches(self, pattern: TopicPattern) -> tuple[str, ...] | None:
-        """Return the names that an expression matches, None if it was not matched before."""
+        """Return the cached names that an expression matches, None if they are not cached."""
         return self._matches.get(pattern.text)
 
     def keep_matches(self, pattern: TopicPattern, names: tuple[str, ...]) -> None:
-        """Keep the names that an expression matches; the oldest expression makes room."""
+        """Cache the names that an expression matches; evict the oldest expression if the cache is full."""
         if len(self._matches) >= PATTERNS_KEPT_MAX:
             del self._matches[next(iter(self._matches))]
         self._matches[pattern.text] = names

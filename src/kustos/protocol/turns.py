@@ -1,9 +1,9 @@
-"""Work on the items of one request in turns: after a thousand items it yields the event loop.
+"""Processing of a request's items in turns: after a thousand items it yields the event loop.
 
 All clients of a process share one event loop. So a handler processes its items with these functions, which
-count over the whole request and give way (`GiveWay`) whenever a turn is full. Earlier grants are decided
-again at the end, by the performer of the effects. Work on all items at once that bypasses this module costs
-less than a tenth of a microsecond per item.
+count the items of the whole request and yield the event loop (`GiveWay`) whenever a turn is full. At the end
+the performer of the effects decides earlier grants again. Code that bypasses this module and processes all
+items at once must take less than a tenth of a microsecond per item.
 """
 
 from collections import Counter
@@ -17,20 +17,21 @@ from kustos.protocol.shapes import Items, Refusal
 from kustos.wire import ItemReader, Message, MessageCodec, PartReader, PartWriter
 
 ITEM_BYTES: Final = 64
-"""How much of an answer is read in the time of an item: a topic of one partition."""
+"""Bytes of an answer that are read in the time of one item: a topic with one partition."""
 
 DECISION_COST: Final = 2
-"""How long a decision takes, in items: its event is written down in the same turn, before the deed."""
+"""The cost of a decision, in items: its audit event is written in the same turn, before the effect."""
 
 CHARACTERS_PER_ITEM: Final = 256
-"""How much of a long name takes as long as an item: its event has it escaped, and truncated with a hash."""
+"""Characters of a long name that take as long as one item: the audit event has the name escaped, and
+truncated with a hash."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def begin_item(exchange: Exchange, cost: int = 1) -> Effects[None]:
-    """Count the next item; give way first if this turn is full."""
+    """Count the next item; yield the event loop first if this turn is full."""
     if exchange.turn_room < cost:
         yield GiveWay()
         exchange.turn_room = ITEMS_PER_TURN
@@ -43,7 +44,7 @@ def in_turns(
     work: Callable[[Sequence[Item]], Iterable[Result]],
     cost: int = 1,
 ) -> Effects[list[Result]]:
-    """Return the results of `work` on part after part of the items; each item costs `cost` of a turn."""
+    """Return the results of `work` on successive parts of the items; each item costs `cost` of a turn."""
     results: list[Result] = []
     first = 0
     while first < len(items):
@@ -65,9 +66,9 @@ def each(
 
 
 def next_names(exchange: Exchange, reader: ItemReader) -> Effects[list[tuple[Any, int]]]:
-    """Return the names of the next items of an answer with their offsets, as many as the turn has room for.
+    """Return the names of the next items of an answer with their offsets, up to the end of the turn.
 
-    There are none at its end.
+    The result is empty at the end of the answer.
     """
     yield from begin_item(exchange)
     names, size_bytes = reader.outline(exchange.turn_room * ITEM_BYTES)
@@ -76,7 +77,7 @@ def next_names(exchange: Exchange, reader: ItemReader) -> Effects[list[tuple[Any
 
 
 def read_through(exchange: Exchange, reader: PartReader) -> Effects[Message]:
-    """Return the message of a reader."""
+    """Return the message that a reader decodes."""
     while reader.message is None:
         yield from begin_item(exchange)
         exchange.turn_room -= reader.read(exchange.turn_room)
@@ -114,7 +115,7 @@ def allowed_each(
 def allowed_names(
     exchange: Exchange, check: Check, names: Iterable[str], *, listing: bool = False
 ) -> Effects[frozenset[str]]:
-    """Return the names that pass; each is checked once, with the number of its occurrences."""
+    """Return the names that pass; each name is checked once, with the number of its occurrences."""
     references = Counter(iter(names))  # the keys of a dict, not its values
     questions = [(check, name, count) for name, count in references.items()]
     verdicts = yield from allowed_each(exchange, questions, listing=listing)
@@ -129,7 +130,7 @@ def answers(
     code: int,
     message: str | None = None,
 ) -> Effects[list[Message]]:
-    """Return the response items that carry this code for request items; `message` None: Kafka's own."""
+    """Return the response items with this code for request items; `message` None: Kafka's text."""
     answered, inner = shape.answerer(message_type, code, message), shape.inner
     if inner is None:
         return (yield from each(exchange, items, answered))

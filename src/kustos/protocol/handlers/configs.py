@@ -1,4 +1,4 @@
-"""Settings of the node itself: read item by item, changed resource by resource (`ControllerApis`)."""
+"""Settings: described item by item, changed resource by resource (`ControllerApis`)."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -31,11 +31,11 @@ ALTER_CHECKS = {
 
 ALTER_CLUSTER = Check(AclOperation.ALTER, ResourceType.CLUSTER, log_if_allowed=False)
 GOVERNING = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
-"""Settings that grant everything: a client that may set them may do everything, as one that may create ACLs.
-So they need ALTER too. Kafka does not require it, since it does not read them while running."""
+"""Settings that can grant every right, as the creation of ACLs can. So changing them also needs ALTER. Kafka
+does not require it, since it does not read these settings while running."""
 
 AUTHORIZER_SETTINGS = GOVERNING | {"authorizer.class.name"}
-"""Settings of the authorizer: a gateway reports its own to clients, not the brokers'."""
+"""Settings of the authorizer: a gateway reports its own values to clients instead of the brokers'."""
 
 UPSTREAM_ADDRESSES = frozenset(
     {
@@ -45,20 +45,20 @@ UPSTREAM_ADDRESSES = frozenset(
         "controller.quorum.bootstrap.servers",
     }
 )
-"""Settings of a broker that hold addresses of upstream's nodes. A client is shown no more of them than of a
-password: where it goes is in Metadata."""
+"""Settings of a broker that hold addresses of upstream's nodes. Their values are hidden like passwords, since
+clients get the addresses to connect to from Metadata."""
 
 UNCHANGED_HERE = AUTHORIZER_SETTINGS | UPSTREAM_ADDRESSES | {"listener.security.protocol.map"}
-"""Settings of a broker that no client changes through the gateway: kustos has its own authorizer, and it goes
-where the brokers say that they are, with its own credentials."""
+"""Settings of a broker that no client may change through the gateway: kustos has its own authorizer, and it
+connects to the addresses that the brokers advertise, with its own credentials."""
 
 DESCRIBED_RESOURCES_MAX = 100
-"""Most resources that one request may describe: a node has three, but each mention costs a hundred settings
-to write while all other clients wait."""
+"""Most resources that one request may describe: a node has three, but for each mention kustos encodes a
+hundred settings while all other clients wait."""
 
 
 def alter_configs(exchange: Exchange, _row: Row) -> Handler:
-    """Serve the resources that may be altered, refuse the others one by one.
+    """Serve the resources that the client may alter; refuse the others one by one.
 
     An unknown operation fails the whole request as a server fault, as in Kafka.
     """
@@ -111,7 +111,7 @@ def _governs(resource: Message) -> bool:
 
 
 def _denied_codes(exchange: Exchange, resources: list[Message]) -> Effects[list[int | None]]:
-    """Return the code that refuses each resource, None if it may be altered."""
+    """Return the error code for each resource, None if the client may alter it."""
     questions = yield from each(exchange, resources, _question)
     counts = Counter(questions)
     verdicts = yield from allowed_each(exchange, [(*question, count) for question, count in counts.items()])
@@ -144,7 +144,7 @@ def _answer(exchange: Exchange, resource: Message, code: int, message: str) -> M
 
 
 def describe_configs(exchange: Exchange, row: Row) -> Handler:
-    """Serve the resources that may be described, refuse the others one by one."""
+    """Serve the resources that the client may describe; refuse the others one by one."""
     [step] = [step for step in row.steps if isinstance(step, Strip)]
     whole = exchange.request
     if len(whole.resources) > DESCRIBED_RESOURCES_MAX:
@@ -155,9 +155,9 @@ def describe_configs(exchange: Exchange, row: Row) -> Handler:
 
 
 def describe_configs_upstream(exchange: Exchange, row: Row) -> Handler:
-    """Let upstream describe its settings, its addresses left out; answer those of the authorizer from here.
+    """Let upstream describe its settings, without its addresses; describe the authorizer's settings locally.
 
-    A request for those alone does not go upstream, so a client that knows no broker can send it.
+    A request for authorizer settings alone does not go upstream, so clients that know no broker can send it.
     """
     [step] = [step for step in row.steps if isinstance(step, Strip)]
     whole = exchange.request
@@ -204,7 +204,7 @@ def _asks_for_addresses(resource: Message) -> bool:
 
 
 def _without_addresses(result: Message) -> Message:
-    """Return a result from upstream with its addresses as a broker shows its passwords: not at all."""
+    """Return a result from upstream with its addresses hidden, as brokers hide passwords."""
     if result.resource_type != ConfigResourceType.BROKER:
         return result
     return result.replace(
@@ -226,7 +226,7 @@ def _key(resource: Message) -> tuple[int, str]:
 
 
 def _requested_keys(resource: Message) -> frozenset[str]:
-    """Return the requested settings of the authorizer: all if no key is named, as in Kafka."""
+    """Return the requested settings of the authorizer: all of them if no key is named, as in Kafka."""
     if resource.resource_type != ConfigResourceType.BROKER:
         return frozenset()
     keys = resource.configuration_keys

@@ -1,6 +1,7 @@
-"""What only listeners of controllers serve: DescribeCluster about controllers, and Envelope (KIP-590).
+"""The APIs of controllers' listeners only: DescribeCluster about controllers, and Envelope (KIP-590).
 
-DescribeCluster needs ALTER there. Holders of CLUSTER_ACTION forward requests of others in an Envelope.
+DescribeCluster needs ALTER there. Principals with CLUSTER_ACTION forward other clients' requests in an
+Envelope.
 """
 
 from typing import Final
@@ -19,11 +20,11 @@ from kustos.wire import Message
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
 ENDPOINT_TYPE_SINCE: Final = 1
-"""Version 0 has neither the field nor the errors about it (KIP-919)."""
+"""The first version with the field and its errors (KIP-919)."""
 
 
 def describe_controllers(exchange: Exchange, row: Row) -> Handler:
-    """Serve requests for controllers by clients that may ALTER the cluster."""
+    """Describe the controllers to clients that may ALTER the cluster."""
     if not exchange.allows_cluster(AclOperation.ALTER):
         raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)
     endpoint_type = exchange.request.get("endpoint_type", BROKERS)
@@ -51,7 +52,7 @@ def _refused(exchange: Exchange, error: ErrorCode, message: str) -> Message:
 
 
 def envelope(exchange: Exchange, _row: Row) -> Handler:
-    """Open it for a holder of CLUSTER_ACTION; authorize its contents for the principal it names."""
+    """Open the Envelope of a client with CLUSTER_ACTION; authorize its request for the principal in it."""
     yield from ()
     if not exchange.allows_cluster(AclOperation.CLUSTER_ACTION):
         raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)

@@ -1,9 +1,10 @@
-"""Fetch: its whole session is authorized each time.
+"""Fetch: each request authorizes the whole fetch session.
 
-The forwarded request is built here; the client's own bytes never go upstream with another connection's
-session: partitions no longer allowed are forgotten upstream and answered TOPIC_AUTHORIZATION_FAILED, newly
-allowed ones are added, and the answer is checked against the allowed set. An answer without refused
-partitions passes while it arrives, each partition once it was checked; others are gathered and rebuilt.
+This module builds the forwarded request, so the client's own bytes never go upstream with another
+connection's session. It removes partitions that are no longer allowed from upstream's session and answers
+them with TOPIC_AUTHORIZATION_FAILED, adds newly allowed partitions, and checks that the answer has only
+allowed partitions. An answer without refused partitions is forwarded while it arrives, each partition after
+its check; other answers are collected and rebuilt.
 Sources: KIP-227; `FetchSession` of Kafka 4.3.1.
 """
 
@@ -57,7 +58,7 @@ class FetchPlan:
     session: FetchSession | None
     """The continued session; None for a full Fetch."""
     wanted: dict[Partition, Message]
-    """All partitions that may be in the answer, in order."""
+    """All partitions that the answer may have, in order."""
     changed: dict[Partition, Message]
     """The partitions named in this request."""
     refused: dict[Partition, int] = field(default_factory=dict)
@@ -91,9 +92,9 @@ def fetch(exchange: Exchange, _row: Row) -> Handler:
             remember(exchange, plan, answer.message)
             return Streamed()
     response = answer.message
-    strangers = answered_partitions(response) - plan.allowed
-    if strangers:
-        return Hangup(f"upstream answered a Fetch for {len(strangers)} partitions that were not allowed")
+    unexpected = answered_partitions(response) - plan.allowed
+    if unexpected:
+        return Hangup(f"upstream answered a Fetch for {len(unexpected)} partitions that were not allowed")
     remember(exchange, plan, response)
     changed = yield from rewrite(exchange, Rewrite("node_endpoints", "node_id"), response)
     if response.get("error_code", 0) != 0 or not plan.refused:
@@ -102,7 +103,7 @@ def fetch(exchange: Exchange, _row: Row) -> Handler:
 
 
 def only(allowed: Container[Partition]) -> Callable[[Message, Message], None]:
-    """Return the check that the answer has no other partitions."""
+    """Return a check that the answer has only these partitions."""
 
     def check(topic: Message, partition: Message) -> None:
         if (topic_of(topic), partition.partition_index) not in allowed:
@@ -112,9 +113,9 @@ def only(allowed: Container[Partition]) -> Callable[[Message, Message], None]:
 
 
 def endpoints_of(exchange: Exchange) -> Callable[[Message], Sequence[Message]]:
-    """Return how to end an answer that has brokers' addresses: with the gateway's, or without any.
+    """Return a function that gives the possible ends of an answer: with the gateway's addresses, or without.
 
-    Without them a client requests metadata, as before KIP-951.
+    A client that gets no addresses requests metadata, as before KIP-951.
     """
 
     def end(response: Message) -> Sequence[Message]:
@@ -173,7 +174,7 @@ def forwarded(exchange: Exchange, plan: FetchPlan) -> Effects[Message | None]:
     request = exchange.request
     allowed = plan.allowed
     if plan.session is None:
-        # a full Fetch that names an old session closes it; allow that only for this connection's sessions
+        # a full Fetch that names an old session closes it; allow this only for this connection's sessions
         known = exchange.fetch_sessions.find(request.get("session_id", 0)) is not None
         foreign = request.get("session_id", 0) != 0 and not known
         if not plan.refused and not foreign:
@@ -238,9 +239,9 @@ def remember(exchange: Exchange, plan: FetchPlan, response: Message) -> None:
 
 
 def answer_with(exchange: Exchange, plan: FetchPlan, response: Message | None) -> Effects[Message]:
-    """Return the answer with the refused partitions in it.
+    """Return the answer including the refused partitions.
 
-    In request order for a full Fetch; at the end of an incremental answer.
+    They are in request order in the answer to a full Fetch, and at the end of an incremental answer.
     """
     codec = exchange.response_codec
     base = codec.new() if response is None else response

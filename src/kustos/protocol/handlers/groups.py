@@ -1,4 +1,4 @@
-"""Offsets of groups, and groups with their members: the topics of a group are authorized separately.
+"""Offsets and descriptions of groups: the topics of a group are authorized separately.
 
 Sources: `KafkaApis.fetchOffsetsForGroup`, `.handleDescribeShareGroupOffsetsRequest`,
 `.handleConsumerGroupDescribe`, `.handleShareGroupDescribe` of Kafka 4.3.1.
@@ -33,9 +33,9 @@ DESCRIBE_GROUP = Check(AclOperation.DESCRIBE, ResourceType.GROUP)
 
 
 def offset_fetch(exchange: Exchange, row: Row) -> Handler:
-    """Return the offsets of the groups and topics that may be described, group by group.
+    """Return the offsets of the groups and topics that the client may describe, group by group.
 
-    An OffsetFetch before version 8 is itself the one group.
+    Before version 8 an OffsetFetch names one group in its top-level fields.
     """
     [step] = [step for step in row.steps if isinstance(step, Strip)]
     batched = "groups" in exchange.request.FIELDS
@@ -87,7 +87,7 @@ def resolve_requested(exchange: Exchange, groups: list[Message]) -> Effects[None
 
 
 def resolve_answered(exchange: Exchange, step: Strip, response: Message, batched: bool) -> Effects[None]:
-    """Resolve the topic ids of the answer, which may have topics that the request does not name."""
+    """Resolve the topic ids of the answer, which may include topics that the request does not name."""
     groups = response.groups if batched else [response]
     ids = {
         topic.get("topic_id", ZERO_UUID)
@@ -123,7 +123,7 @@ def topic_name(exchange: Exchange, step: Strip, topic: Message) -> str | None:
 
 
 def refused_group(exchange: Exchange, group: Message) -> Message:
-    """Return the answer for a group that may not be described."""
+    """Return the answer for a group that the client may not describe."""
     group_type = exchange.response_codec.root.ELEMENTS["groups"]
     return group_type(group_id=group.group_id, error_code=GROUP_AUTHORIZATION_FAILED)
 
@@ -131,7 +131,7 @@ def refused_group(exchange: Exchange, group: Message) -> Message:
 def completed(
     exchange: Exchange, step: Strip, group: Message, answered: Message, denied: dict[int, Message]
 ) -> Effects[Message]:
-    """Return a group's answer with its denied topics, or without the hidden ones."""
+    """Return a group's answer including its denied topics, or without its hidden topics."""
     if answered.get("error_code", 0) != 0:
         return answered
     if group.topics is None:
@@ -145,7 +145,7 @@ def completed(
     sent_keys = set((yield from each(exchange, sent, step.items.key_of_request)))
     keys = yield from each(exchange, answered.topics, step.items.key_of_response)
     topics = [topic for topic, key in zip(answered.topics, keys, strict=True) if key in sent_keys]
-    # a broker lists the topics that it refuses behind those that it answers
+    # a broker lists refused topics after answered topics
     return answered.replace(topics=[*topics, *(denied[index] for index in sorted(denied))])
 
 
@@ -155,13 +155,14 @@ DESCRIBE_VERSION: Final = 0
 WITHOUT_MEMBERS: Final = frozenset(
     code.value for code in (ErrorCode.none, ErrorCode.group_id_not_found, ErrorCode.invalid_group_id)
 )
-"""Codes of a complete description: a group that does not exist has no members."""
+"""Codes of a complete description; a nonexistent group has no members."""
 
 HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
 def consumer_group_describe(exchange: Exchange, row: Row) -> Handler:
-    """Describe groups of consumers, unless a member has a hidden topic or is to get one."""
+    """Describe consumer groups; an error replaces a group with a hidden topic in a current or target
+    assignment."""
 
     def topics_of(group: Message) -> set[str]:
         for member in group.members:
@@ -172,7 +173,7 @@ def consumer_group_describe(exchange: Exchange, row: Row) -> Handler:
 
 
 def show_subscription(member: Message) -> None:
-    """Show an expression and topics as the member said them, not as kustos sent them upstream."""
+    """Restore the member's own expression and topics, which kustos sent upstream in quoted form."""
     kept = shown_to_clients(member.subscribed_topic_regex or "")
     if kept is not None:
         member.subscribed_topic_regex, member.subscribed_topic_names = kept
@@ -186,7 +187,7 @@ def share_group_describe(exchange: Exchange, row: Row) -> Handler:
 def describe_members(
     exchange: Exchange, row: Row, topics_of: Callable[[Message], set[str]], text: str = HIDDEN_TOPICS
 ) -> Handler:
-    """Describe groups; one in which `topics_of` finds a hidden topic is replaced by an error."""
+    """Describe groups; an error replaces each group in which `topics_of` finds a hidden topic."""
     kept, denied = yield from strip(exchange, GROUPS, exchange.request)
     if denied and not kept.group_ids:
         return Reply((yield from merged(exchange, GROUP_ITEMS, denied, None)))
@@ -206,9 +207,9 @@ def describe_members(
 
 
 def own_description(exchange: Exchange, api_key: ApiKey) -> Effects[Message]:
-    """Return upstream's description of the group of the request; raise `RefuseRequestError` with its error.
+    """Return upstream's description of the request's group; raise `RefuseRequestError` with upstream's error.
 
-    It costs upstream no more than what a client that may read the group may request itself.
+    Its cost for upstream is not higher than the cost of requests that a reader of the group may send itself.
     """
     question = request_codec(api_key, DESCRIBE_VERSION).new(group_ids=[exchange.request.group_id])
     answer: UpstreamAnswer = yield Ask(question, DESCRIBE_VERSION, api_key)
@@ -221,7 +222,7 @@ def own_description(exchange: Exchange, api_key: ApiKey) -> Effects[Message]:
 
 
 def assigned(group: Message, *fields: str) -> set[str]:
-    """Return the topics in these assignments of the members of a group."""
+    """Return the topics in these assignments of a group's members."""
     return {
         topic.topic_name
         for member in group.members

@@ -1,10 +1,10 @@
-"""What kustos answers itself: delegation tokens, changes of SCRAM users, logins after the login.
+"""APIs that kustos answers itself: delegation tokens, changes of SCRAM users, SASL requests after the login.
 
-Tokens are secrets, so requests about them need an authenticated connection, and not one authenticated by a
-token (`KafkaApis.allowTokenRequests`). A client's own tokens need no ACL; creating one for another owner
-needs CREATE_TOKENS, describing another owner's needs DESCRIBE on the token or DESCRIBE_TOKENS on its owner.
-ACLs do not govern renewal and expiry; `kustos.metadata.control` decides them. Refusals of the others do not
-mirror the request.
+Tokens are secrets, so requests about tokens need a connection that was authenticated without a token
+(`KafkaApis.allowTokenRequests`). A client needs no ACL for its own tokens. Creating a token for another owner
+needs CREATE_TOKENS; describing another owner's token needs DESCRIBE on the token or DESCRIBE_TOKENS on its
+owner. ACLs do not govern renewal and expiry: `kustos.metadata.control` decides on them. Refusals of the other
+APIs do not repeat values of the request.
 """
 
 from collections.abc import Callable
@@ -45,9 +45,9 @@ CHECKS_PER_TOKEN: Final = 2
 
 
 def may_ask(exchange: Exchange) -> bool:
-    """Return whether this connection allows token requests at all.
+    """Return whether this connection allows token requests.
 
-    For a forwarded request the connection does not matter: its forwarder vouches for the requester.
+    For a forwarded request the connection does not matter: the forwarder has authenticated the requester.
     """
     context = exchange.context
     if context.principal.token_authenticated:
@@ -87,7 +87,7 @@ def change_token(exchange: Exchange, _row: Row) -> Handler:
 
 
 def describe_tokens(exchange: Exchange, _row: Row) -> Handler:
-    """Return the requested tokens that involve the caller, or that it may describe."""
+    """Return the requested tokens that involve the caller or that the caller may describe."""
     context = exchange.context
     if may_ask(exchange):
         found = yield from served(exchange, exchange.request)
@@ -106,7 +106,7 @@ def describe_tokens(exchange: Exchange, _row: Row) -> Handler:
 
 
 def _visibility(exchange: Exchange, principal: KafkaPrincipal) -> Callable[[Message], bool]:
-    # a request for all tokens does not request any particular one
+    # a request for all tokens does not request any particular token
     listing = exchange.request.owners is None
 
     def may_see(token: Message) -> bool:

@@ -1,9 +1,9 @@
 """Metadata: three kinds of request, and auto-creation of topics.
 
-The first request upstream is without auto-creation; a second one creates missing topics, only for clients
-that may CREATE them. So no lookup creates a topic unchecked, and only missing topics need the check, as in
-`KafkaApis.handleTopicMetadataRequest`. Versions before 4 always auto-create; they go upstream as version 4,
-which can turn it off.
+The first request upstream disables auto-creation; a second request creates the missing topics that the client
+may CREATE. So no lookup creates a topic unchecked, and only missing topics need the check, as in
+`KafkaApis.handleTopicMetadataRequest`. Versions before 4 always auto-create; kustos sends them upstream as
+version 4, which can disable it.
 """
 
 from functools import partial
@@ -56,7 +56,7 @@ ASKS_NOT_TO_CREATE_SINCE = 4
 NAMES_MAY_BE_NULL_SINCE = 12
 INVALID_TOPIC = 17
 LARGE_TOPIC_BYTES = 16 * 1024
-"""The size of a topic from which it is read in parts: of some 500 partitions, or a millisecond."""
+"""The size from which a topic is read in parts: about 500 partitions, which take a millisecond."""
 
 MISSING = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC})
 
@@ -82,7 +82,7 @@ def check_names(exchange: Exchange, *, has_ids: bool) -> None:
         if has_ids or nameless:
             raise RefuseRequestError(INVALID_REQUEST)
     elif nameless and not has_ids:
-        # entries without an id are ignored beside those with one; alone they make Kafka's handler fail
+        # entries without an id are ignored if others have one; alone they make Kafka's handler fail
         raise RefuseRequestError(UNKNOWN_SERVER_ERROR)
 
 
@@ -162,7 +162,7 @@ def creatable_names(exchange: Exchange, missing: list[str]) -> Effects[frozenset
 def ask_upstream(exchange: Exchange, topics: list[Message] | None, *, creating: bool) -> Effects[Message]:
     """Request these topics from upstream, and return the response in the client's version.
 
-    `topics` None means all, of which the response has those that may be seen.
+    `topics` None means all topics; the response then has the topics that the client may describe.
     """
     version = max(exchange.version, ASKS_NOT_TO_CREATE_SINCE)
     codec = request_codec(ApiKey.METADATA, version)
@@ -189,7 +189,7 @@ def ask_upstream(exchange: Exchange, topics: list[Message] | None, *, creating: 
 
 
 def visible(exchange: Exchange, reader: ItemReader) -> Effects[list[Message]]:
-    """Return the topics of a listing that may be seen; of others only the names are read."""
+    """Return the topics of a listing that the client may describe; only the names of the others are read."""
     found: list[Message] = []
     while part := (yield from next_names(exchange, reader)):
         names = [name or "" for name, _ in part]
@@ -213,7 +213,7 @@ def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCod
     found: list[Message] = []
     for topic in topics:
         partitions = topic.get("partitions")
-        # a topic with partitions is copied without them first
+        # a topic is first copied without its partitions
         yield from begin_item(exchange, 2 if partitions else 1)
         if type(topic) is topic_type:
             found.append(topic)
@@ -230,7 +230,7 @@ def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCod
 
 
 def finished(exchange: Exchange, response: Message) -> Effects[Reply]:
-    """Return the reply with the cluster's operations and the gateway's addresses in it."""
+    """Return the reply after adding the cluster's operations and the gateway's addresses."""
     annotate_cluster(exchange, CLUSTER_OPERATIONS, response)
     yield from rewrite(exchange, BROKERS, response)
     return Reply(response)

@@ -1,8 +1,8 @@
 """Produce: checks of record headers, and requests without an answer.
 
-The header of a batch says whether its records are in a transaction, whatever the request says. If one are, a
-broker adds their partitions to the transaction by itself (KIP-890), so the id of the transaction is checked
-before the topics.
+The header of each batch determines whether its records are transactional, regardless of the request's fields.
+A broker adds the partitions of transactional records to the transaction itself (KIP-890), so the guard checks
+the transactional id before the topics.
 
 Source: `KafkaApis.handleProduceRequest` of Kafka 4.3.1.
 """
@@ -33,11 +33,11 @@ from kustos.wire import Message, WireError, batch_headers
 INVALID_RECORD = ErrorCode.invalid_record.value
 NO_ACKNOWLEDGEMENT = 0
 LEADER_ACKNOWLEDGEMENT = 1
-"""The `acks` value for an answer by the leader alone."""
+"""The `acks` value that requests an acknowledgement by the leader only."""
 
 
 def produce(exchange: Exchange, row: Row) -> Handler:
-    """Write to the allowed partitions; with acks=0 a refusal can only close the connection."""
+    """Write to the allowed partitions; with acks=0 a refusal closes the connection."""
     request = exchange.request
     silent = request.acks == NO_ACKNOWLEDGEMENT
     yield from resolve_topic_ids(exchange, row)
@@ -47,7 +47,7 @@ def produce(exchange: Exchange, row: Row) -> Handler:
         kept, denied = yield from strip(exchange, step, request)
     except (RefuseRequestError, AuthorizerError) as refusal:
         if silent:
-            # a client that expects no answer would match one to its next request
+            # a client that expects no answer would match an answer to its next request
             return Hangup(f"a Produce with acks=0: {refusal}")
         raise
     if silent:
@@ -59,9 +59,9 @@ def produce(exchange: Exchange, row: Row) -> Handler:
 
 
 def write_silently(kept: Message, denied: dict[int, Message]) -> Handler:
-    """Write what is allowed for a client that expects no answer; close on any failure, as Kafka does.
+    """Write the allowed partitions for a client that expects no answer; close on any failure, as Kafka does.
 
-    Upstream still gets acks=1: without its answer we would not know when the request is done, and it could
+    Upstream still gets acks=1: without an answer kustos would not know when the request is done, and it could
     outlive the ACL that allowed it.
     """
     errors = 0
@@ -80,8 +80,8 @@ def write_silently(kept: Message, denied: dict[int, Message]) -> Handler:
 def check_transaction(exchange: Exchange) -> Effects[None]:
     """Raise `RefuseRequestError` for transactional records whose transaction the client may not write.
 
-    All headers are read, since an unreadable batch is refused here as upstream would refuse it: its meaning
-    is unknown. So is a request with too many batches.
+    This function reads all headers. It refuses unreadable batches, as upstream would, since it cannot
+    determine whether they are transactional. It also refuses requests with too many batches.
     """
     headers = (
         header
@@ -104,7 +104,7 @@ def check_transaction(exchange: Exchange) -> Effects[None]:
 
 
 def records_of(partition: Message) -> bytes:
-    """Return the records of a partition; raise `RefuseRequestError` if there are none."""
+    """Return the records of a partition; raise `RefuseRequestError` if it has no records."""
     if partition.records is None:
         raise RefuseRequestError(INVALID_RECORD)
     records: bytes = partition.records

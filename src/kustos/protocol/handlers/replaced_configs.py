@@ -1,7 +1,7 @@
-"""AlterConfigs upstream: what a resource has dynamically and the request does not name is unset (KIP-226).
+"""AlterConfigs upstream: it unsets the dynamic settings of a resource that a request does not name (KIP-226).
 
-So a request that names none of the settings that stay as they are could unset one. IncrementalAlterConfigs
-(KIP-339) changes only what it names.
+So a request can unset a protected setting without naming it. IncrementalAlterConfigs (KIP-339) changes only
+the settings that it names.
 
 Sources: `ConfigAdminManager.preprocess` and `ConfigurationControlManager.legacyAlterConfigs` of Kafka 4.3.1.
 """
@@ -19,18 +19,19 @@ from kustos.protocol.turns import begin_item
 from kustos.wire import ApiKey, Message, request_codec
 
 DESCRIBE_VERSION: Final = 1
-"""The lowest that says where a setting comes from; every broker has it."""
+"""The lowest version that returns the source of a setting; every broker supports it."""
 
 DYNAMIC_SOURCES: Final = frozenset({2, 3})
-"""`ConfigSource`: of one broker, and of all. Others are in a broker's own file."""
+"""`ConfigSource` of dynamic settings: of one broker, and of all brokers. Other settings are in a broker's own
+file."""
 
 Key: TypeAlias = tuple[int, str]
 
 
 def replace_configs_upstream(exchange: Exchange, row: Row) -> Handler:
-    """Let upstream replace the settings of a resource, unless that unsets one that stays as it is.
+    """Let upstream replace the settings of a resource, unless this would unset a protected setting.
 
-    Raise `RefuseRequestError` for more brokers than anybody has.
+    Raise `RefuseRequestError` for a request with too many brokers.
     """
     [step] = [step for step in row.steps if isinstance(step, Strip)]
     whole = exchange.request
@@ -39,7 +40,7 @@ def replace_configs_upstream(exchange: Exchange, row: Row) -> Handler:
     if brokers:
         refusals = yield from refused_brokers(exchange, brokers)
         if not exchange.is_still_allowed():
-            # what only now is allowed was not requested
+            # keep earlier refusals: the lookup did not include items that only now are allowed
             denied = (yield from strip(exchange, step, whole))[1] | denied
         left = []
         for index, resource in enumerate(whole.resources):
@@ -59,7 +60,7 @@ def replace_configs_upstream(exchange: Exchange, row: Row) -> Handler:
 
 
 def refused_brokers(exchange: Exchange, brokers: list[Message]) -> Effects[dict[Key, Message]]:
-    """Return the answers to brokers that have such a setting dynamically, or that nobody can describe."""
+    """Return the answers to brokers with a dynamic protected setting, or without a description."""
     if len(brokers) > DESCRIBED_RESOURCES_MAX:
         raise RefuseRequestError(INVALID_REQUEST)
     codec = request_codec(ApiKey.DESCRIBE_CONFIGS, DESCRIBE_VERSION)
@@ -105,7 +106,7 @@ def _refusal(exchange: Exchange, broker: Message, described: Message | None) -> 
 
 
 def _is_dynamic(config: Message) -> bool:
-    """Return whether a setting has a dynamic value, be it in force or not."""
+    """Return whether a setting has a dynamic value, in effect or overridden."""
     return not DYNAMIC_SOURCES.isdisjoint(
         (config.config_source, *(synonym.source for synonym in config.synonyms))
     )

@@ -1,9 +1,10 @@
 """Share groups: heartbeats of members, ShareFetch and ShareAcknowledge.
 
-A request authorizes its whole share session each time, and acknowledgements by partition. As with Fetch,
-partitions no longer allowed are forgotten upstream, newly allowed ones are added, and the answer is checked
-against the allowed set. But acknowledgements may name partitions that the session has not, and every session
-is known upstream, also one of denied partitions only: its member counts its epochs.
+Each request authorizes its whole share session, and its acknowledgements by partition. As with Fetch, the
+guard removes partitions that are no longer allowed from upstream's session, adds newly allowed partitions,
+and checks that the answer has only allowed partitions. Unlike with Fetch, acknowledgements may name
+partitions outside the session, and upstream knows every session, even a session of denied partitions only,
+since the member counts the session's epochs.
 Sources: KIP-932, KIP-1222; `KafkaApis.handleShareFetchRequest`, `.handleShareAcknowledgeRequest` and
 `SharePartitionManager.newContext` of Kafka 4.3.1.
 """
@@ -52,7 +53,7 @@ SHARE_SESSION_NOT_FOUND = ErrorCode.share_session_not_found.value
 INVALID_SHARE_SESSION_EPOCH = ErrorCode.invalid_share_session_epoch.value
 ENDPOINTS = Rewrite("node_endpoints", "node_id")
 NOTHING_TO_FETCH = ("max_bytes", "min_bytes", "max_records", "max_wait")
-"""What must be 0 in a ShareFetch that renews locks."""
+"""The fields that must be 0 in a ShareFetch that renews locks."""
 
 
 @dataclass(slots=True)
@@ -64,16 +65,16 @@ class SharePlan:
     named: dict[SharePartition, Message]
     """The partitions in this request."""
     held: dict[SharePartition, None]
-    """The partitions to fetch: those of the session, once it has changed as requested."""
+    """The partitions to fetch: the session's partitions after the requested changes."""
     renews: bool
-    """Whether the request renews locks, and fetches nothing."""
+    """Whether the request renews locks and fetches nothing."""
     refused: dict[SharePartition, int] = field(default_factory=dict)
 
     @property
     def upstream(self) -> set[SharePartition]:
-        """The partitions that upstream's session is to have: the allowed ones.
+        """The partitions that upstream's session should have: the allowed partitions.
 
-        Nothing is added on the way to a request that renews: upstream would answer for it, too.
+        A request that renews locks adds no partition, since upstream would answer for it too.
         """
         allowed = {partition for partition in self.held if partition not in self.refused}
         if self.session is None or not self.renews:
@@ -82,15 +83,15 @@ class SharePlan:
 
     @property
     def allowed_named(self) -> dict[SharePartition, Message]:
-        """The partitions whose mention may go upstream."""
+        """The named partitions that may go upstream."""
         return {key: item for key, item in self.named.items() if key not in self.refused}
 
 
 def share_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
-    """Let a member of a group that may be read subscribe to topics that it may describe.
+    """Let a member of a group that it may read subscribe to topics that it may describe.
 
-    A broker refuses an invalid member id before it checks topics, and before that every heartbeat while share
-    groups are off. So it gets such a heartbeat, without its topics.
+    A broker refuses every heartbeat while share groups are disabled, and an invalid member id before it
+    checks topics. So kustos sends such a heartbeat upstream without its topics.
     """
     of_group, of_topics = gates_of(row)
     yield from pass_gate(exchange, of_group)
@@ -111,9 +112,9 @@ def share_fetch(exchange: Exchange, _row: Row) -> Handler:
     plan.refused = yield from refuse_partitions(exchange, {**plan.held, **plan.named})
     answer: UpstreamAnswer = yield Ask((yield from forwarded(exchange, plan)))
     response = answer.message
-    strangers = answered_partitions(response) - plan.upstream - plan.allowed_named.keys()
-    if strangers:
-        return Hangup(f"upstream answered a ShareFetch for {len(strangers)} partitions that were not allowed")
+    unexpected = answered_partitions(response) - plan.upstream - plan.allowed_named.keys()
+    if unexpected:
+        return Hangup(f"upstream answered a ShareFetch for {len(unexpected)} partitions that were not allowed")
     remember(exchange, plan, member, failed=response.error_code != NONE)
     changed = yield from rewrite(exchange, ENDPOINTS, response)
     if response.error_code != NONE or not plan.refused:
@@ -123,7 +124,7 @@ def share_fetch(exchange: Exchange, _row: Row) -> Handler:
 
 
 def share_acknowledge(exchange: Exchange, _row: Row) -> Handler:
-    """Acknowledge in the allowed topics."""
+    """Forward the acknowledgements for allowed topics."""
     request = exchange.request
     member = require_member(exchange)
     if request.share_session_epoch == INITIAL_EPOCH:
@@ -138,9 +139,9 @@ def share_acknowledge(exchange: Exchange, _row: Row) -> Handler:
         message = request.replace(topics=(yield from by_topic(exchange, topic_type, allowed.items())))
     answer: UpstreamAnswer = yield Ask(message)
     response = answer.message
-    strangers = answered_partitions(response) - allowed.keys()
-    if strangers:
-        return Hangup(f"upstream acknowledged for {len(strangers)} partitions that were not allowed")
+    unexpected = answered_partitions(response) - allowed.keys()
+    if unexpected:
+        return Hangup(f"upstream acknowledged for {len(unexpected)} partitions that were not allowed")
     if response.error_code != NONE or request.share_session_epoch == FINAL_EPOCH:
         exchange.share_sessions.close(member)
     else:
@@ -161,7 +162,7 @@ def share_acknowledge(exchange: Exchange, _row: Row) -> Handler:
 
 
 def require_member(exchange: Exchange) -> MemberKey:
-    """Return the requester: a group that may be read, and the member; raise `RefuseRequestError`."""
+    """Return the group and member of the request; raise `RefuseRequestError` unless it may read the group."""
     group_id, member_id = exchange.request.group_id, exchange.request.member_id
     if group_id is None:
         raise RefuseRequestError(INVALID_REQUEST)
@@ -191,7 +192,7 @@ def open_plan(exchange: Exchange, member: MemberKey, *, renews: bool) -> SharePl
         if acknowledges(named):
             raise RefuseRequestError(INVALID_REQUEST)
         if len(named) < sum(len(topic.partitions) for topic in request.topics):
-            # a broker of 4.3.1 fails once it has removed the old session
+            # a broker of 4.3.1 first removes the old session, then fails
             exchange.share_sessions.close(member)
             raise RefuseRequestError(UNKNOWN_SERVER_ERROR)
         return SharePlan(None, named, dict.fromkeys(named), renews)
@@ -207,7 +208,7 @@ def open_plan(exchange: Exchange, member: MemberKey, *, renews: bool) -> SharePl
 def refuse_partitions(
     exchange: Exchange, partitions: Mapping[SharePartition, object]
 ) -> Effects[dict[SharePartition, int]]:
-    """Decide on the partitions, by topic, with Kafka's reference counts; return the codes of the refused."""
+    """Decide on the partitions, by topic, with Kafka's reference counts; return the refused ones' codes."""
     ids = frozenset(topic_id for topic_id, _ in partitions if topic_id != ZERO_UUID)
     if ids:
         exchange.topic_names = yield ResolveTopicIds(ids)
@@ -263,7 +264,7 @@ def remember(exchange: Exchange, plan: SharePlan, member: MemberKey, *, failed: 
 
 
 def refused_partitions(exchange: Exchange, plan: SharePlan) -> Effects[list[Message]]:
-    """Return the answers to the refused partitions: to the fetch, and to any acknowledgements."""
+    """Return the answers for the refused partitions: to the fetch and to any acknowledgements."""
     element = exchange.response_codec.root.ELEMENTS["responses"]
     made = element.ELEMENTS["partitions"]
     acknowledged = acknowledges(plan.named)
@@ -288,7 +289,7 @@ def refused_partitions(exchange: Exchange, plan: SharePlan) -> Effects[list[Mess
 
 
 def acknowledgement_code(exchange: Exchange, code: int, partition: Message) -> int:
-    """Return the code that refuses the acknowledgements of a partition: their own faults come first."""
+    """Return the error code for a partition's acknowledgements; INVALID_REQUEST takes precedence."""
     batches, renews = partition.acknowledgement_batches, exchange.request.get("is_renew_ack", False)
     if code == UNKNOWN_TOPIC_ID or is_acknowledgement(batches, exchange.version, renews):
         return code

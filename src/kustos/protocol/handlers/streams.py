@@ -1,10 +1,10 @@
-"""Streams groups (KIP-1071): their members' heartbeats, on which a broker creates the topics of the group.
+"""Streams groups (KIP-1071): heartbeats of members, on which a broker creates the topics of the group.
 
-With any heartbeat a broker creates the internal topics of the group that are missing, if the sender may
-`CREATE` them. Upstream would create them in kustos' name, for everybody, and a heartbeat names them only when
-its member joins. So the guard looks up once what the group of a member needs: a group keeps its topology as
-long as it exists. It lets a heartbeat pass if none of these topics is missing, or if its user may
-create those that are.
+On any heartbeat a broker creates the missing internal topics of the group, if the sender may `CREATE` them.
+Upstream would create the topics with kustos' own rights, and a heartbeat names the topics only when its
+member joins. So the guard looks up once which internal topics the group of a member needs: a group keeps its
+topology as long as it exists. The guard forwards a heartbeat if all these topics exist, or if its user may
+create the missing topics.
 
 Sources: `KafkaApis.handleStreamsGroupHeartbeat`, `.handleStreamsGroupDescribe` and
 `GroupMetadataManager.maybeUpdateTopology` of Kafka 4.3.1.
@@ -31,16 +31,16 @@ from kustos.wire import ApiKey, Message
 
 STREAMS_INVALID_TOPOLOGY: Final = ErrorCode.streams_invalid_topology.value
 MAY_CREATE: Final = Check(AclOperation.CREATE, ResourceType.TOPIC, log_if_allowed=False, log_if_denied=False)
-"""The same question while nothing is created."""
+"""The check for heartbeats that create no topic; it is not logged."""
 
 NO_TASKS: Final[dict[str, None]] = dict.fromkeys(
     ("active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint")
 )
-"""What an answer that refuses has for these."""
+"""The values of these fields in a refusal."""
 
 NO_EXPRESSIONS: Final = "Regular expressions for source topics are not supported yet."
-"""`GroupCoordinatorService`'s text. A broker that reads them would resolve them by its own authorizer, with
-an engine that does not always end (see `quoted_patterns`)."""
+"""`GroupCoordinatorService`'s text. A broker that supports such expressions would resolve them with its own
+authorizer, and with an engine that does not always terminate (see `quoted_patterns`)."""
 
 HIDDEN_TOPICS: Final = "The described group uses topics that the client is not authorized to describe."
 
@@ -65,13 +65,13 @@ def internal_topics_of(topology: Message | None) -> Iterator[str]:
 
 
 def has_expressions(topology: Message | None) -> bool:
-    """Return whether a topology has regular expressions of topics; no broker resolves them yet."""
+    """Return whether a topology has regular expressions for topics; no broker supports them yet."""
     parts = (topology.subtopologies if topology is not None else None) or ()
     return any(part.source_topic_regex for part in parts)
 
 
 def streams_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
-    """Let a heartbeat pass if upstream creates nothing by it that its user may not create."""
+    """Forward a heartbeat unless upstream would create topics that the user may not create."""
     of_group, of_topics = gates_of(row)
     yield from pass_gate(exchange, of_group)
     request = exchange.request
@@ -103,7 +103,7 @@ def streams_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
 
 
 def fault_of(names: Iterable[str]) -> str | None:
-    """Return why brokers refuse a topology with these topics, None if they do not."""
+    """Return the reason why brokers refuse a topology with these topics, None if they accept it."""
     internal = [name for name in names if name in INTERNAL_TOPICS]
     if internal:
         return f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is prohibited."
@@ -117,15 +117,16 @@ def refused(exchange: Exchange, code: int, text: str) -> Reply:
 
 
 def stored_topics(exchange: Exchange) -> Effects[frozenset[str]]:
-    """Return the internal topics of the group upstream; raise `RefuseRequestError` if nobody knows them."""
+    """Return upstream's internal topics of the group; raise `RefuseRequestError` with upstream's error."""
     group = yield from own_description(exchange, ApiKey.STREAMS_GROUP_DESCRIBE)
     return frozenset(internal_topics_of(group.topology))
 
 
 def uncreatable(exchange: Exchange, internal: frozenset[str], *, joins: bool) -> Effects[frozenset[str]]:
-    """Return those of the group's internal topics that are missing, and that the user may not create.
+    """Return the missing internal topics of the group that the user may not create.
 
-    Whoever may create all of them is not held up: then the list of some seconds ago only says what to log.
+    A user that may create all of them does not wait for a lookup: the cached list of topics then suffices,
+    since it only determines the checks to log.
     """
     if not internal:
         return frozenset()
@@ -142,7 +143,7 @@ def uncreatable(exchange: Exchange, internal: frozenset[str], *, joins: bool) ->
 
 
 def streams_group_describe(exchange: Exchange, row: Row) -> Handler:
-    """Describe streams groups, unless one uses a hidden topic."""
+    """Describe streams groups; an error replaces each group that uses a hidden topic."""
 
     def used(group: Message) -> set[str]:
         return set(_topics_of(group.topology))

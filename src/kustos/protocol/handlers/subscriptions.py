@@ -1,9 +1,10 @@
-"""Heartbeats of the consumer group protocol: expressions of topics become the topics that a member may see.
+"""Heartbeats of the consumer group protocol: kustos resolves a topic expression to topics that a member may
+describe.
 
-A broker resolves an expression when it is new, when topics came or went, and every ten minutes; then members
-get the topics that they may describe. The guard does so at each heartbeat of such a member after topics or
-ACLs changed: it sends the topics along, also with a heartbeat that says nothing of them. What a member said
-on an earlier connection it learns from upstream's description of the group.
+A broker resolves an expression when it is new, when topics were created or deleted, and every ten minutes;
+members then get the topics that they may describe. The guard resolves it at the next heartbeat of the member
+after topics or ACLs have changed, and adds the topics to this heartbeat even if it has no subscription. For a
+subscription from an earlier connection, the guard reads upstream's description of the group.
 
 Sources: `KafkaApis.handleConsumerGroupHeartbeat` and `TopicRegexResolver` of Kafka 4.3.1.
 """
@@ -37,7 +38,7 @@ DESCRIBE_MATCH = Check(AclOperation.DESCRIBE, ResourceType.TOPIC, log_if_denied=
 
 
 def consumer_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
-    """Let a member of a group that may be read have the topics that it may describe."""
+    """Subscribe a member of a group that it may read to topics that it may describe."""
     for gate in gates_of(row):
         yield from pass_gate(exchange, gate)
     request = exchange.request
@@ -46,7 +47,7 @@ def consumer_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
     member = (request.group_id, request.member_id)
     if request.member_epoch < 0:
         exchange.subscriptions.forget(member)
-        # a broker does not look at what a member says that leaves
+        # a broker ignores the subscription in a heartbeat that leaves the group
         return (
             Relay()
             if not request.subscribed_topic_regex
@@ -61,7 +62,7 @@ def consumer_group_heartbeat(exchange: Exchange, row: Row) -> Handler:
 
 
 def subscribe(exchange: Exchange, row: Row, member: MemberKey) -> Handler:
-    """Send a heartbeat on with the topics of its expression; raises as `said` and `resolved` do."""
+    """Forward a heartbeat with the topics of its expression; raise the errors of `said` and `resolved`."""
     request, subscriptions = exchange.request, exchange.subscriptions
     says_nothing = request.subscribed_topic_names is None and request.subscribed_topic_regex is None
     if says_nothing and request.member_epoch == 0:
@@ -75,7 +76,7 @@ def subscribe(exchange: Exchange, row: Row, member: MemberKey) -> Handler:
             return Relay()
     before = known or Subscription()
     if is_new(request.subscribed_topic_regex, before):
-        # RE2 takes up to some milliseconds to compile one, and small requests come by dozens in one turn
+        # RE2 takes up to some milliseconds to compile an expression, and one turn handles dozens of requests
         yield GiveWay()
     now = said(request, before)
     if now.pattern is before.pattern is None:
@@ -100,7 +101,7 @@ def subscribe(exchange: Exchange, row: Row, member: MemberKey) -> Handler:
 
 
 def learned(exchange: Exchange) -> Effects[Subscription | None]:
-    """Return what a member said on an earlier connection, None if upstream does not know the member.
+    """Return a member's subscription from an earlier connection, None if upstream does not know the member.
 
     Raise `RefuseRequestError` with upstream's error, `TopicPatternError`, `ExtraMissingError`.
     """
@@ -110,11 +111,11 @@ def learned(exchange: Exchange) -> Effects[Subscription | None]:
         if refusal.code != TOPIC_AUTHORIZATION_FAILED:
             raise
         # an upstream that authorizes this user hides a group with other topics (`kustos.upstream.identity`);
-        # clients answer this error with a heartbeat that says everything, and give up nothing
+        # clients answer this error with a full heartbeat, and keep their assignment
         raise RefuseRequestError(COORDINATOR_LOAD_IN_PROGRESS) from None
     for member in group.members:
         if member.member_id == exchange.request.member_id:
-            yield GiveWay()  # an expression is compiled next
+            yield GiveWay()  # the next step compiles an expression
             return Subscription.kept_upstream(
                 member.subscribed_topic_names, member.subscribed_topic_regex or ""
             )
@@ -122,12 +123,12 @@ def learned(exchange: Exchange) -> Effects[Subscription | None]:
 
 
 def is_new(text: str | None, before: Subscription) -> bool:
-    """Return whether a heartbeat has an expression that is not the member's already."""
+    """Return whether a heartbeat changes the member's expression."""
     return bool(text) and (before.pattern is None or before.pattern.text != text)
 
 
 def said(request: Message, before: Subscription) -> Subscription:
-    """Return what a member has said up to this heartbeat; raise `TopicPatternError`, `ExtraMissingError`."""
+    """Return a member's subscription after this heartbeat; raise `TopicPatternError`, `ExtraMissingError`."""
     names, text = request.subscribed_topic_names, request.subscribed_topic_regex
     pattern = before.pattern
     if is_new(text, before):
@@ -138,7 +139,7 @@ def said(request: Message, before: Subscription) -> Subscription:
 
 
 def resolved(exchange: Exchange, now: Subscription, topics: ClusterTopics) -> Effects[list[str]]:
-    """Return the topics that a subscription comes to, in order; raise `TopicPatternError` for too many."""
+    """Return the topics of a subscription, in order; raise `TopicPatternError` for too many topics."""
     if now.pattern is None:
         return sorted(now.names)
     matching = yield from matches(exchange, now.pattern, topics)
@@ -149,7 +150,7 @@ def resolved(exchange: Exchange, now: Subscription, topics: ClusterTopics) -> Ef
 
 
 def matches(exchange: Exchange, pattern: TopicPattern, topics: ClusterTopics) -> Effects[tuple[str, ...]]:
-    """Return the topics that match, in turns where nobody needed them before."""
+    """Return the topics that match; matches that are not cached are computed in turns."""
     known = topics.known_matches(pattern)
     if known is not None:
         return known
@@ -166,7 +167,7 @@ def told_upstream(request: Message, now: Subscription, names: list[str]) -> Mess
 
 
 def told_clients(answer: UpstreamAnswer, now: Subscription) -> Message | bytes:
-    """Return upstream's answer; where its text has the expression, it is the member's."""
+    """Return upstream's answer; if its error text quotes the expression, replace it with the member's."""
     text = answer.message.error_message
     if text is None or now.pattern is None:
         return answer.body
@@ -175,7 +176,7 @@ def told_clients(answer: UpstreamAnswer, now: Subscription) -> Message | bytes:
 
 
 def invalid(exchange: Exchange, reason: str) -> Reply:
-    """Return the answer to an invalid expression, which the member may have said earlier."""
+    """Return the answer to an invalid expression, which may be from an earlier heartbeat."""
     text = exchange.request.subscribed_topic_regex
     quoted = "" if text is None else f"`{text}` "
     sentence = shortened(f"SubscribedTopicRegex {quoted}is not a valid regular expression: {reason}.")

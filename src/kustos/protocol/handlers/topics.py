@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, DescribeTopicPartitions: checks ordered so that no name leaks.
+"""CreateTopics, DeleteTopics, DescribeTopicPartitions: the order of the checks reveals no hidden name.
 
 Sources: `ControllerApis.createTopics` and `.deleteTopics`, `DescribeTopicPartitionsRequestHandler` of
 Kafka 4.3.1.
@@ -29,7 +29,7 @@ HIDDEN_CONFIGS = {
     "replication_factor": -1,
     "configs": [],
 }
-"""Replaces the configuration of a new topic whose creator may not see it."""
+"""The replacement for the configuration of a new topic that its creator may not read."""
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 IDS_SINCE_VERSION = 6
 TOPIC_OPERATIONS = Operations(
@@ -38,7 +38,7 @@ TOPIC_OPERATIONS = Operations(
 
 
 def create_topics(exchange: Exchange, _row: Row) -> Handler:
-    """Create the allowed topics; return their configurations only if the client may see them."""
+    """Create the allowed topics; return their configurations only if the client may read them."""
     topics = exchange.request.topics
     counts = Counter(topic.name for topic in topics)
     answers: dict[str, tuple[int, str]] = {}
@@ -78,7 +78,7 @@ def create_topics(exchange: Exchange, _row: Row) -> Handler:
 
 
 def hide_configs(exchange: Exchange, response: Message, shown: frozenset[str]) -> Effects[bool]:
-    """Hide configurations that the client may not see; return whether any was hidden (version 5 on)."""
+    """Hide configurations that the client may not read (from version 5 on); return whether any was hidden."""
     hidden = [
         topic
         for topic in response.topics
@@ -109,7 +109,7 @@ def delete_topics(exchange: Exchange, _row: Row) -> Handler:
     for topic_name in named:
         yield from begin_item(exchange)
         if topic_name in describable and topic_name in deletable:
-            # the controller knows topics that that broker has not heard of yet
+            # the controller may know topics that this broker does not know yet
             sent.add(topic_name)
         elif topic_name in describable and topic_name not in existing:
             answers.append(undeleted(entry, UNKNOWN_TOPIC_OR_PARTITION, topic_name))
@@ -134,7 +134,7 @@ def delete_topics(exchange: Exchange, _row: Row) -> Handler:
 
 
 def undeleted(topic_type: type[Message], code: int, name: str | None, topic_id: bytes = ZERO_UUID) -> Message:
-    """Return the answer for a topic that is not deleted; from version 5 on with the reason."""
+    """Return the answer for a topic that is not deleted, with the reason from version 5 on."""
     return topic_type.fit(name=name, topic_id=topic_id, error_code=code, error_message=MESSAGES[code])
 
 
@@ -171,7 +171,7 @@ def valid_topics(exchange: Exchange) -> Effects[tuple[list[str], list[bytes], li
 
 
 def only(exchange: Exchange, sent: set[str | bytes]) -> Message:
-    """Return the request with only these topics, given by name or by id."""
+    """Return the request with only these topics, identified by name or id."""
     request = exchange.request
     if exchange.version < IDS_SINCE_VERSION:
         return request.replace(topic_names=[name for name in request.topic_names if name in sent])
@@ -185,7 +185,7 @@ def only(exchange: Exchange, sent: set[str | bytes]) -> Message:
 
 
 def describe_topic_partitions(exchange: Exchange, _row: Row) -> Handler:
-    """Describe page by page; send the allowed names explicitly, so the cursor names no other."""
+    """Describe page by page; request the allowed names explicitly, so the cursor names no other topic."""
     request = exchange.request
     cursor = request.cursor
     everything = not request.topics
@@ -215,7 +215,7 @@ def describe_topic_partitions(exchange: Exchange, _row: Row) -> Handler:
     answer: UpstreamAnswer = yield Ask(request.replace(topics=topics, cursor=kept))
     response = answer.message
     if everything:
-        # a topic deleted meanwhile was not requested by name
+        # the client did not name a topic that was deleted meanwhile
         response.topics = [topic for topic in response.topics if topic.error_code == 0]
     yield from annotate(exchange, TOPIC_OPERATIONS, response)
     response.topics += denied

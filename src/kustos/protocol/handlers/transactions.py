@@ -1,5 +1,5 @@
-"""InitProducerId, where the check depends on the request, AddPartitionsToTxn: all partitions or none, and
-ListTransactions, whose pattern is matched here.
+"""InitProducerId, whose check depends on the request; AddPartitionsToTxn, which adds all partitions or none;
+and ListTransactions, whose pattern kustos matches itself.
 
 Sources: `KafkaApis.handleInitProducerIdRequest`, `.handleAddPartitionsToTxnRequest`,
 `.handleListTransactionsRequest` and `TransactionStateManager.listTransactionStates` of Kafka 4.3.1.
@@ -34,11 +34,11 @@ TWO_PHASE_COMMIT = Check(AclOperation.TWO_PHASE_COMMIT, ResourceType.TRANSACTION
 OPERATION_NOT_ATTEMPTED: Final = ErrorCode.operation_not_attempted.value
 
 BETWEEN_BROKERS_SINCE: Final = 4
-"""From this version on AddPartitionsToTxn comes from brokers, for transactions of many clients (KIP-890)."""
+"""From this version on brokers send AddPartitionsToTxn, for transactions of many clients (KIP-890)."""
 
 
 def init_producer_id(exchange: Exchange, _row: Row) -> Handler:
-    """Return a producer id to a client that may write in the transaction, or without one anything at all."""
+    """Return a producer id to a client that may write in the transaction, or, without one, write anything."""
     yield from ()
     request = exchange.request
     name = request.transactional_id
@@ -74,7 +74,7 @@ def add_partitions(exchange: Exchange, _row: Row) -> Handler:
     allowed = frozenset(name for name, verdict in zip(external, verdicts, strict=True) if verdict)
     if all(name in allowed for name, count in counts.items() if count):
         return Relay()
-    # nothing goes upstream any more: what exists only decides which error an allowed partition gets
+    # nothing goes upstream any more: the lookup only determines the errors of allowed partitions
     partition_counts = (yield ListTopics(allowed)) if allowed else {}
     result = exchange.response_codec.root.ELEMENTS["results_by_topic_v3_and_below"]
     partition_result = result.ELEMENTS["results_by_partition"]
@@ -98,13 +98,13 @@ def add_partitions(exchange: Exchange, _row: Row) -> Handler:
 
 
 def list_transactions(exchange: Exchange, row: Row) -> Handler:
-    """List the transactions that match the pattern and may be described; upstream reads no pattern."""
+    """List matching transactions that the client may describe; upstream gets no pattern."""
     request = exchange.request
     text = request.get("transactional_id_pattern")
     if not text:
         answer: UpstreamAnswer = yield Ask()
         return (yield from finish(exchange, row, answer, None))
-    # RE2 takes up to some milliseconds to compile one, and small requests come by dozens in one turn
+    # RE2 takes up to some milliseconds to compile an expression, and one turn handles dozens of requests
     yield GiveWay()
     try:
         pattern = TopicPattern.compile(text)
@@ -120,7 +120,7 @@ def list_transactions(exchange: Exchange, row: Row) -> Handler:
 
 
 def matching(exchange: Exchange, pattern: TopicPattern, states: list[Message]) -> Effects[list[Message]]:
-    """Return the transactions whose ids match; a long one that would take more than a turn does not."""
+    """Return the transactions whose ids match; an id that is too long for one turn never matches."""
     found: list[Message] = []
     for state in states:
         name = state.transactional_id

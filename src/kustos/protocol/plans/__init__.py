@@ -1,7 +1,7 @@
-"""What remains of a request once it is decided: a plan, kept for the requests that repeat it.
+"""Plans: the outcome of a decided request, kept for requests that repeat it.
 
-One comparison of versions shows that no ACL has changed since. Every decision is audited as always, before
-the request is sent.
+One comparison of versions shows that no ACL has changed since. As for any request, every decision is audited
+before the request is sent.
 """
 
 from kustos.protocol.plans.memory import KeptPlans, RecalledDecider

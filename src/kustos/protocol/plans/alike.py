@@ -1,7 +1,8 @@
 """Recognizes answers that differ from a known one only in integers of fixed width, without parsing them.
 
 Two encodings of the known answer, with zeros and with ones in all such integers, show which bits belong to
-them. An answer with equal other bits has the same structure: the same lengths, texts and tagged fields.
+these integers. If all other bits of an answer are equal, the answer has the same structure: the same lengths,
+texts and tagged fields.
 """
 
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ class AlikeAnswers:
 
     @classmethod
     def of(cls, codec: MessageCodec, message: Message, frame: bytes, body_at: int) -> Self:
-        """Return the answers like this frame, which contains the message, with its throttle time on top."""
+        """Return the answers like this frame, whose message begins with the throttle time."""
         free = _bits(codec, _with_numbers(codec, message, 0), _with_numbers(codec, message, -1))
         place = _bits(codec, message.replace(throttle_time=0), message.replace(throttle_time=-1))
         body_bits = 8 * (len(frame) - body_at)
@@ -39,9 +40,9 @@ class AlikeAnswers:
         return cls(len(frame), fixed, int.from_bytes(frame, "big") & fixed, throttle_time_at)
 
     def pass_on(self, answer: bytes) -> Passed | None:
-        """Return what the client gets for an answer that is alike, None for any other.
+        """Return the client's answer for an answer that is alike, None for any other answer.
 
-        Such an answer has no tagged fields at its end, so it names no brokers (KIP-951).
+        An answer that is alike has no tagged fields at its end, so it names no brokers (KIP-951).
         """
         if len(answer) != self.size_bytes or int.from_bytes(answer, "big") & self.fixed != self.known:
             return None

@@ -1,4 +1,4 @@
-"""The plans that a connection keeps for requests that may come again."""
+"""The plans that a connection keeps for requests that may be repeated."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -18,18 +18,18 @@ K = TypeVar("K")
 PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 
 SHAPES_MAX: Final = 4
-"""Shapes of Produce kept for a connection: a producer with several partitions names them in turning order."""
+"""Shapes of Produce kept for a connection: a producer names its partitions in rotating order."""
 
 EXACT_MAX: Final = 2
-"""Other requests kept for a connection: a consumer repeats a heartbeat at its coordinator, and a Metadata."""
+"""Other requests kept for a connection: a consumer repeats a heartbeat to its coordinator, and a Metadata."""
 
 EXACT_REQUEST_BYTES_MAX: Final = 1024
-"""The largest of these: it bounds what is hashed to find it."""
+"""The largest such request; this bounds the bytes hashed by a lookup."""
 
 TRIES: Final = 8
 TRY_AGAIN_AFTER: Final = 100
-"""After this many requests of an API that never came again, a connection keeps one of a hundred: keeping a
-plan costs as much as a repetition saves."""
+"""After this many requests of an API without a repetition, a connection keeps only one plan per this many
+requests: keeping a plan costs as much as a repetition saves."""
 
 
 @dataclass(slots=True)
@@ -37,14 +37,14 @@ class KeptPlans:
     """The plans of one connection."""
 
     produce: dict[ProduceShape, Plan] = field(default_factory=dict, repr=False)
-    """Those of Produce, the newest last."""
+    """The plans of Produce, the newest last."""
     exact: dict[bytes, Plan] = field(default_factory=dict, repr=False)
-    """Those of other requests, by their bytes without the correlation id, the one used last at the end."""
+    """The plans of other requests, by their bytes without the correlation id, the most recently used last."""
     in_vain: dict[int, int] = field(default_factory=dict)
-    """How many requests of an API were not repeated since the last one whose answer passed by a plan."""
+    """API key → requests without a repetition since a plan last forwarded an answer."""
 
     def find(self, frame: bytes, version: int | None) -> Plan | None:
-        """Return the plan of the request in a frame; `version` is the decider's now."""
+        """Return the plan of the request in a frame; `version`: the decider's current version."""
         if frame.startswith(PRODUCE):
             for shape, plan in self.produce.items():
                 if plan.version == version and shape.matches(frame):
@@ -60,11 +60,11 @@ class KeptPlans:
         return exact
 
     def watch(self, opened: Opened) -> None:
-        """Keep the plan of a request that begins, unless it is large or seldom repeated."""
+        """Keep the plan of a request when it completes, unless it is large or rarely repeated."""
         frame, api_key = opened.frame, opened.row.api_key
         if (api_key != ApiKey.PRODUCE and len(frame) > EXACT_REQUEST_BYTES_MAX) or not self._tries(api_key):
             return
-        # of a copy, as a handler that holds the request it belongs to is a reference cycle
+        # a copy, since a handler that references its own request would be a reference cycle
         watched = replace(opened)
         if api_key == ApiKey.PRODUCE:
             opened.handler = planned(watched, partial(self._keep_produce, watched))
@@ -79,12 +79,12 @@ class KeptPlans:
         _put(self.exact, key, plan, EXACT_MAX)
 
     def _tries(self, api_key: int) -> bool:
-        """Count a request that repeats none, or got another answer; return whether to keep its plan."""
+        """Count a request without a plan, or with another answer; return whether to keep its plan."""
         tries = self.in_vain[api_key] = self.in_vain.get(api_key, 0) + 1
         return tries <= TRIES or not tries % TRY_AGAIN_AFTER
 
     def drop(self, plan: Plan) -> None:
-        """Forget a plan whose request upstream answers otherwise now."""
+        """Forget a plan whose request now gets another answer from upstream."""
         for shape, kept in self.produce.items():
             if kept is plan:
                 del self.produce[shape]
@@ -109,7 +109,7 @@ def _put(plans: dict[K, Plan], key: K, plan: Plan, most: int) -> None:
 
 
 class RecalledDecider:
-    """Gives the decisions of a plan once more, in order, for a request that repeats it."""
+    """Replays the decisions of a plan, in order, for a request that repeats it."""
 
     def __init__(self, plan: Plan) -> None:
         self.version: Final = plan.version

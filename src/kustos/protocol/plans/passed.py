@@ -1,4 +1,4 @@
-"""An answer of upstream that passes to the client unread, and the rules that say so."""
+"""Upstream answers that pass to the client without decoding, and the rules for them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,26 +9,26 @@ from kustos.wire import INT32_BYTES, MessageCodec, with_length
 
 
 class Passed(NamedTuple):
-    """An answer that passes unread."""
+    """An answer that passes without decoding."""
 
     throttle_time_ms: int | None
-    """How long upstream throttles the connection; None if this version has no such field."""
+    """The throttle time of the connection; None if this version has no such field."""
     frame: bytes
-    """What the client gets, length included."""
+    """The client's frame, including its length prefix."""
 
 
 PassOn: TypeAlias = Callable[[bytes], Passed | None]
-"""The rule for an answer: what the client gets for a frame of upstream without its length; None if the answer
-must be read. Raises `WireError` if the frame is no answer."""
+"""The rule for an answer: upstream's frame without its length → the client's answer, or None if the answer
+must be decoded. Raises `WireError` if the frame is not an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class SameAnswer:
-    """An answer of upstream, and what the client got for it; both without the correlation id."""
+    """An answer of upstream and the client's answer for it, both without the correlation id."""
 
     answer: bytes = field(repr=False)
     length: bytes
-    """The length of the client's frame, as it begins."""
+    """The length prefix of the client's frame."""
     reply: bytes = field(repr=False)
     throttle_time_ms: int | None
 
@@ -40,5 +40,5 @@ class SameAnswer:
 
 
 def pass_any(api_key: int, codec: MessageCodec, answer: bytes) -> Passed:
-    """Pass upstream's answer on as it is; raise `WireError` if its header cannot be read."""
+    """Forward upstream's answer unchanged; raise `WireError` if its header cannot be read."""
     return Passed(throttle_time_in(api_key, codec, answer), with_length(answer))

@@ -1,12 +1,12 @@
-"""The plan of a request: what was decided, the frame to send upstream, and the rule for the answer.
+"""The plan of a request: its decisions, the frame to send upstream, and the rule for the answer.
 
-The outcome of a request of a repeatable row follows from its bytes, the ACLs and upstream's answer. So the
-first such request leaves a plan, and a request with the same bytes is neither parsed nor decided again while
-the ACLs stay the same: its decisions are recorded, its frame is sent, and an answer that fits the rule passes
-unread. If the answer does not fit, the request is opened after all.
+The outcome of a request of a repeatable row depends only on its bytes, the ACLs and upstream's answer. So the
+first such request leaves a plan. While the ACLs stay the same, a request with the same bytes is neither
+parsed nor decided again: the gateway records the decisions, sends the frame, and forwards an answer that fits
+the rule without decoding it. If the answer does not fit, the gateway opens the request to decode the answer.
 
-A request that was answered by kustos, asked upstream twice, or needed a decision about the answer leaves no
-plan. Only a Produce may name topics by id.
+A request leaves no plan if kustos answered it, sent two requests upstream for it, or made a decision about
+its answer. Only a Produce may name topics by id.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,24 +40,24 @@ from kustos.wire import (
 )
 
 ANSWERS_BYTES_MAX: Final = 4096
-"""The most bytes of upstream's answer and the client's together that a plan keeps: it bounds the memory of a
-connection. Metadata has some 50 for each partition."""
+"""The most bytes that a plan keeps of upstream's answer and the client's answer together, to bound the memory
+of a connection. Metadata has about 50 bytes for each partition."""
 
 PRODUCE_ANSWER_BYTES_MAX: Final = 1024
-"""The largest answer to a Produce whose form a plan keeps, for the same reason."""
+"""The largest Produce answer whose structure a plan keeps, for the same reason."""
 
 DECISIONS_MAX: Final = 16
-"""The most decisions of a plan: each keeps a line of the audit log, some 2 KB."""
+"""The most decisions of a plan: each one keeps a line of the audit log, about 2 KB."""
 
 ANSWER_HEADER_BYTES: Final = 5
-"""Correlation id, and the number of tagged fields if there are none."""
+"""The size of a header without tagged fields: the correlation id and the number of tagged fields."""
 
 UP_HEAD_BYTES: Final = LENGTH_BYTES + CORRELATION_ID_AT
 
 
 @dataclass(slots=True)
 class Plan:
-    """What remains of a request that went upstream and may come again."""
+    """The plan of a request that went upstream and may be repeated."""
 
     api_key: int
     acks: int | None
@@ -65,24 +65,24 @@ class Plan:
     context: AuthorizableRequestContext
     decided: tuple[Decided, ...]
     granted: tuple[Decided, ...]
-    """Those of the decisions that let the request pass."""
+    """The decisions that allowed the request."""
     decider: Decider
     version: int
-    """The version of the decider that decided."""
+    """The version of the decider at these decisions."""
     topic_names: Mapping[bytes, str]
-    """The names by which topic ids in the request were decided; they must still be the same."""
+    """The names of the request's topic ids at these decisions; they must be unchanged."""
     upstream_frame: Callable[[bytes], bytes] = field(repr=False)
     """Returns the whole frame to send upstream, length included, for a client's frame."""
     pass_on: PassOn = field(repr=False)
     brokers: tuple[NamedBroker, ...] = ()
     """The brokers that upstream's answer names."""
     known_brokers: object = None
-    """The brokers that the gateway knew when it last learned these."""
+    """The brokers that the gateway knew when it last recorded `brokers`."""
     recorder: Recorder | None = None
-    """Records the decisions again; made for the first repetition."""
+    """Records the decisions again; created at the first repetition."""
 
     def is_still_allowed(self) -> bool:
-        """Return whether every decision that lets it pass would still allow it."""
+        """Return whether every decision that allowed the request would still allow it."""
         return are_still_allowed(self.granted, self.decider, self.version)
 
 
@@ -99,7 +99,7 @@ class Renumbered:
 
 
 def planned(opened: Opened, keep: Callable[[Plan], None]) -> Handler:
-    """Go on as the handler of a request, and keep its plan if the same request may be repeated."""
+    """Run the handler of a request, and keep its plan if the same request may be repeated."""
     exchange, handler = opened.exchange, opened.handler
     effects: list[Effect] = []
     decided: list[Decided] = []
@@ -142,7 +142,7 @@ def planned(opened: Opened, keep: Callable[[Plan], None]) -> Handler:
 def _passing(
     opened: Opened, effects: list[Effect], answer: Any, outcome: Outcome
 ) -> tuple[Callable[[bytes], bytes], PassOn] | None:
-    """Return how the frame for upstream is made, and the rule for its answer; None if there is no plan."""
+    """Return the function that builds the upstream frame, and the rule for the answer; None for no plan."""
     if opened.row.api_key == ApiKey.PRODUCE:
         return _passing_produce(opened, effects, answer, outcome)
     match effects, outcome:
@@ -171,7 +171,8 @@ def _renumbered(frame: bytes) -> Callable[[bytes], bytes]:
 def _passing_produce(
     opened: Opened, effects: list[Effect], answer: Any, outcome: Outcome
 ) -> tuple[Callable[[bytes], bytes], PassOn] | None:
-    """Return the same for a Produce outside transactions, of which all passed, and so did its answer."""
+    """Return the same as `_passing` for a Produce without a transaction whose request and answer passed
+    unchanged."""
     request, asked = opened.exchange.request, effects
     if asked and isinstance(asked[0], ResolveTopicIds):
         asked = asked[1:]
@@ -183,7 +184,7 @@ def _passing_produce(
 
 
 def _pass_like(codec: MessageCodec, answer: UpstreamAnswer) -> PassOn | None:
-    """Return the rule for answers like one that passed as it came; None if it is large or has tags."""
+    """Return the rule for answers like this unchanged answer; None if it is large or has tagged fields."""
     frame = answer.frame
     body_at = len(frame) - len(answer.body)
     is_usual = 0 < len(frame) <= PRODUCE_ANSWER_BYTES_MAX and body_at <= ANSWER_HEADER_BYTES

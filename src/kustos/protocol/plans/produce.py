@@ -1,7 +1,7 @@
-"""A Produce that repeats an earlier one of its connection but for its records, as a producer's do.
+"""A Produce that repeats an earlier one of its connection except for the records, as is usual for producers.
 
-The bytes around the records of a Produce are its shape. A frame with the same bytes there is the same
-request. The header of each batch is read as always, since it says whether the batch is in a transaction.
+The bytes around the records of a Produce are its shape. Frames with the same shape are the same request. The
+header of each batch is always read, since it determines whether the batch is in a transaction.
 """
 
 from dataclasses import dataclass
@@ -23,30 +23,30 @@ from kustos.wire import (
 RECORDS: Final = Shape("topic_data", "partition_data", "records")
 
 SHAPE_BYTES_MAX: Final = 1024
-"""The largest shape that is kept: it bounds the memory of a connection, and what a search compares."""
+"""The largest shape that is kept, to bound the memory of a connection and the bytes compared by a lookup."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProduceShape:
-    """A Produce without its records and its correlation id."""
+    """A Produce without its records and correlation id."""
 
     beginning: bytes
     """API key and version."""
     pieces: tuple[bytes, ...]
-    """What follows the correlation id, cut at each length of records; the last one ends the frame."""
+    """The bytes after the correlation id, split at the length of each records field."""
     is_flexible: bool
     """Whether lengths of records are unsigned varints (KIP-482)."""
 
     @classmethod
     def of(cls, frame: bytes, exchange: Exchange) -> "ProduceShape | None":
-        """Return the shape of a request that was read to its end; None if it is too large to be kept."""
+        """Return the shape of a fully read request; None if the shape is too large to keep."""
         pieces = pieces_of(frame, exchange)
         if sum(map(len, pieces)) > SHAPE_BYTES_MAX:
             return None
         return cls(frame[:CORRELATION_ID_AT], pieces, exchange.codec.flexible)
 
     def matches(self, frame: bytes) -> bool:
-        """Return whether a frame has this shape, with one batch for each partition, in no transaction."""
+        """Return whether a frame has this shape, with one non-transactional batch for each partition."""
         position, pieces = CORRELATION_ID_END, self.pieces
         if not frame.startswith(pieces[0], position) or not frame.startswith(self.beginning):
             return False
@@ -71,7 +71,7 @@ class ProduceShape:
 
 
 def pieces_of(frame: bytes, exchange: Exchange) -> tuple[bytes, ...]:
-    """Return the bytes around the records of a Produce, from behind its correlation id on."""
+    """Return the bytes around the records of a Produce, beginning after its correlation id."""
     begin = exchange.header.body_offset
     cuts: list[int] = []
     reader = StreamedMessage(

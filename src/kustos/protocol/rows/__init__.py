@@ -1,6 +1,6 @@
 """The authorization of every API, as data: the rows of all subjects in one table.
 
-An API without a row is not offered in ApiVersions, and a request for it closes the connection: nothing is
+ApiVersions does not offer an API without a row, and a request for it closes the connection: nothing is
 forwarded unchecked. Derived from `KafkaApis` and `ControllerApis` of Kafka 4.4.0; the conformance tests
 compare it with a real broker of 4.3.1. `common` has the checks and shapes that several rows use.
 """
@@ -31,8 +31,8 @@ ROWS: Final[tuple[Row, ...]] = (
 TABLE: Final[dict[int, Row]] = {int(row.api_key): row for row in ROWS}
 
 OWN_APIS: Final = frozenset(int(row.api_key) for row in IDENTITY_ROWS)
-"""The APIs on what kustos itself keeps (ACLs, users, tokens): a listener in mode `shadow` guards them, too.
-Otherwise a client that may do anything for a week could grant itself the right to do it for ever."""
+"""The APIs for data that kustos itself stores (ACLs, users, tokens): a listener in mode `shadow` guards them,
+too. Otherwise a client could use the shadow phase to grant itself permanent rights."""
 
 
 def refusal_body(
@@ -40,7 +40,7 @@ def refusal_body(
 ) -> bytes | None:
     """Return the encoded body that refuses an unread request with this code and text.
 
-    None for an API without a row, and if a refusal would have to name the requested items.
+    None for an API without a row, and if the refusal would have to name the requested items.
     """
     row = table.get(api_key)
     if row is None:

@@ -1,4 +1,4 @@
-"""The cluster: its brokers and controllers, the places of its partitions, and metrics of its clients."""
+"""The cluster: brokers and controllers, placement of partitions, and client metrics."""
 
 from typing import Final
 
@@ -86,7 +86,7 @@ CLUSTER_ROWS: Final[tuple[Row, ...]] = (
         Refusal(message_field="error_message", items=BEING_REASSIGNED, both_below=EVERY_VERSION),
         (Gate(DESCRIBE_CLUSTER, cluster),),
     ),
-    # of clients themselves, which every client may send (KIP-714)
+    # every client may send its own metrics (KIP-714)
     Row(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, TOP),
     Row(ApiKey.PUSH_TELEMETRY, TOP),
     Row(ApiKey.DESCRIBE_LOG_DIRS, TOP, (Gate(DESCRIBE_CLUSTER, cluster),), repeatable=True),

@@ -1,4 +1,4 @@
-"""Groups of consumers, their offsets, and the coordinators of groups and of transactions."""
+"""Consumer groups, their offsets, and the coordinators of groups and transactions."""
 
 from dataclasses import replace
 from typing import Final
@@ -40,7 +40,7 @@ from kustos.wire import ApiKey
 SHARE_COORDINATOR_SINCE: Final = 6
 SHARE_COORDINATOR: Final = 2
 COORDINATOR_CHECKS: Final[dict[int, Check]] = {0: DESCRIBE_GROUP, 1: DESCRIBE_TRANSACTION}
-"""Checks by the type of a coordinator's key: group, transaction."""
+"""Key type of a coordinator → check; the types are group and transaction."""
 
 COORDINATORS: Final = Items(
     "coordinator_keys", "coordinators", (("", "key"),), extra={"node_id": -1, "port": -1}

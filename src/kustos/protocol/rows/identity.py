@@ -1,4 +1,4 @@
-"""What kustos answers itself: versions, logins, ACLs, users and tokens."""
+"""APIs that kustos answers itself: versions, logins, ACLs, users and tokens."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -34,7 +34,7 @@ NO_TOKEN: Final[dict[str, Any]] = {
     **{f"{part}principal_name": ANONYMOUS.name for part in ("", "token_requester_")},
     **{f"{which}_timestamp": NO_TIME for which in ("issue", "expiry", "max")},
 }
-"""Fields of CreateDelegationToken on a broker failure: they name nobody."""
+"""Fields of CreateDelegationToken on a broker failure: empty principals."""
 
 
 def _served(
@@ -85,7 +85,7 @@ IDENTITY_ROWS: Final[tuple[Row, ...]] = (
     _served(
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
         DESCRIBE_CLUSTER,
-        # a nameless result for each requested user; if all are (null), Kafka 4.3.1 never answers
+        # a nameless result for each requested user; Kafka 4.3.1 never answers a request for all (null)
         Refusal(extra={"error_message": None}, items=UNDESCRIBED_USERS, both_below=EVERY_VERSION),
     ),
     Row(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, Refusal(top_field=None), custom_handler=alter_scram),

@@ -1,4 +1,4 @@
-"""Settings of topics, groups, brokers and their loggers, and quotas."""
+"""Settings of topics, groups, brokers and loggers, and quotas."""
 
 import re
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ def describe_question(_exchange: Exchange, resource: Message) -> tuple[Check, st
 
 
 def alter_question(exchange: Exchange, resource: Message) -> tuple[Check, str] | RefusedItem:
-    """Return the check for a resource; what a broker finds wrong with it before is refused, in its order.
+    """Return the check for a resource, or its refusal if a broker would reject it before the check.
 
     Source: `ConfigAdminManager.preprocess` of Kafka 4.3.1.
     """
@@ -93,7 +93,7 @@ def alter_question(exchange: Exchange, resource: Message) -> tuple[Check, str] |
 def _fault_of_changes(changes: list[Message]) -> str | None:
     operations = [change.get("config_operation", ConfigOperation.SET) for change in changes]
     if not OPERATIONS.issuperset(operations):
-        # it makes a controller of Kafka 4.3.1 resign
+        # this would make a controller of Kafka 4.3.1 resign
         raise RefuseRequestError(UNKNOWN_SERVER_ERROR)
     names = [change.name for change in changes]
     if len(set(names)) < len(names):

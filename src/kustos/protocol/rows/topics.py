@@ -1,4 +1,4 @@
-"""Topics and their records: to create, delete, enlarge and describe them; to write, read and find them."""
+"""Topics and their records: create, delete, enlarge and describe topics; write, read and locate records."""
 
 from dataclasses import replace
 from typing import Final
@@ -72,7 +72,7 @@ TOPIC_ROWS: Final[tuple[Row, ...]] = (
     ),
     Row(
         ApiKey.FETCH,
-        # clients without the top-level code look for it at the partitions (FetchRequest.getErrorResponse)
+        # versions without the top-level code have it at the partitions (FetchRequest.getErrorResponse)
         Refusal(items=FETCHED, both_below=TOPIC_IDS_SINCE_VERSION),
         custom_handler=fetch,
     ),
@@ -115,7 +115,7 @@ TOPIC_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.CREATE_PARTITIONS,
         Refusal(top_field=None, items=ENLARGED),
         (
-            # a controller adds no text to the code of a denied topic
+            # a controller sends no text with the code of a denied topic
             Strip(replace(ENLARGED, messages={}), ALTER_TOPIC, "name", once=True, repeated=NAMED_TWICE),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Transactions and the producers that write in them (KIP-98, KIP-664, KIP-890)."""
+"""Transactions and their producers (KIP-98, KIP-664, KIP-890)."""
 
 from typing import Final
 
@@ -61,7 +61,7 @@ def transaction_of(request: Message) -> list[str]:
 
 
 def producers_question(_exchange: Exchange, topic: Message) -> tuple[Check, str] | RefusedItem:
-    """Return the check for a topic; an impossible name is refused before, as by a broker."""
+    """Return the check for a topic; an invalid name is refused before the check, as in a broker."""
     name = topic.name
     reason = None
     if not name:
