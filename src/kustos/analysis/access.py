@@ -1,4 +1,4 @@
-"""Who can perform an operation, and what a principal can do: the exact sets, with hosts."""
+"""The exact sets of principals that can perform an operation, and of actions of a principal, with hosts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,12 +34,12 @@ from kustos.analysis.regions import REGIONS_MAX, PrincipalSet, Region, operation
 from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
 
 Piece = tuple[bool, HostSet, NameSet]
-"""Whether every requested name is in it; hosts; names."""
+"""Whether the piece has every requested name; hosts; names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """An allowed region; `is_every_name` if it holds every requested name."""
+    """An allowed region; `is_every_name` if it has every requested name."""
 
     region: Region
     is_every_name: bool
@@ -55,7 +55,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class AllowedAccess:
-    """Everything the query allows, as disjoint grants; `is_cut` if there are more."""
+    """The allowed part of the query as disjoint grants; `is_cut` if some grants are missing."""
 
     grants: tuple[Grant, ...]
     is_cut: bool = False
@@ -94,11 +94,11 @@ def who_can(
     *,
     regions_max: int = REGIONS_MAX,
 ) -> AllowedAccess:
-    """Return exactly who may do an operation on which of a pattern's names, and from where.
+    """Return exactly the principals, hosts and names of a pattern for which an operation is allowed.
 
     LITERAL queries one name (`*`: every name that `*` matches), PREFIXED all names with the prefix (the empty
     prefix: all names). Grants for every name of the pattern come first, separate from grants for some of
-    them. Returns at most `regions_max` grants. Raises `AnalysisError`.
+    the names. Returns at most `regions_max` grants. Raises `AnalysisError`.
     """
     bit = bit_of(operation)
     if pattern.pattern_type is PatternType.UNKNOWN:
@@ -151,11 +151,11 @@ def what_can(
     *,
     regions_max: int = REGIONS_MAX,
 ) -> tuple[Region, ...]:
-    """Return exactly what a principal (`Type:name`) may do, on what, from where.
+    """Return exactly the operations, names and hosts that are allowed for a principal (`Type:name`).
 
-    `User:*` queries everyone whom neither an ACL nor `super.users` names. Raises `AclValueError` for a
+    `User:*` queries the principals that neither an ACL nor `super.users` names. Raises `AclValueError` for a
     principal without a type, and `AnalysisError` if there are more than `regions_max` regions: the result is
-    never partial. Names with the same rights share a region, so there are few.
+    never partial. Names with the same rights share a region, so the number of regions is small.
     """
     KafkaPrincipal.parse(principal)
     acls = AclSet(bindings, rules)

@@ -4,12 +4,12 @@ A client's host is an address in Java's `getHostAddress()` form, so all hosts li
 
     IPv4            2^32 addresses
     IPv6            2^128 - 2^32: without IPv4-mapped addresses, which Java turns into IPv4
-    IPv6 with zone  the same again, `fe80:0:0:0:0:0:0:1%eth0`, for every zone that no entry names
+    IPv6 with zone  as many again, `fe80:0:0:0:0:0:0:1%eth0`, for every zone that no entry names
 
-`*` is the whole line, a range one piece of it (an IPv6 range matches zoned addresses too), an exact
-text one point. An exact text with a zone is a point beside the line, `zoned`. Every other text, such as
-`::1`, `localhost` or a range that Kafka cannot parse, matches no client. Two pieces are nested or
-disjoint, never partly overlapping, so one sweep with a stack sums any number of them.
+`*` is the whole line, a range is one piece of it (an IPv6 range matches zoned addresses too), and an
+exact text is one point. An exact text with a zone is a point outside the line, `zoned`. Every other text,
+such as `::1`, `localhost` or a range that Kafka cannot parse, matches no client. Two pieces are nested or
+disjoint, never partly overlapping, so one sweep with a stack sums any number of pieces.
 """
 
 import re
@@ -78,7 +78,7 @@ def ipv4_text(number: int) -> str:
 
 
 def host_text(number: int, zone: str = "zone") -> str:
-    """Return the host at a place on the line; a zoned one gets `zone`."""
+    """Return the host at a place on the line; a zoned host gets `zone`."""
     if number < IPV6_START:
         return ipv4_text(number)
     if number < ZONED_START:
@@ -119,7 +119,7 @@ def host_pattern(text: str) -> HostPattern:
     except AclValueError:
         return HostPattern((), None)
     if found.bits == 32:
-        # 0.0.0.0/32 has no address at all
+        # 0.0.0.0/32 contains no address
         held = ((found.lowest, found.highest + 1),) if found.lowest <= found.highest else ()
         return HostPattern(held, None)
     low, high = _dense(found.lowest), _dense(found.highest + 1)
@@ -134,8 +134,8 @@ def _start(step: tuple[int, int]) -> int:
 class ByHost:
     """A function from every host to a number (a set of bits); equal functions compare equal.
 
-    `steps`: each place on the line where a new number starts to hold; neighbours differ. `zoned`: the texts
-    with a zone, sorted, whose number differs from that of their place on the line.
+    `steps`: each place on the line where the number changes, with the new number. `zoned`: the texts with a
+    zone, sorted, whose number differs from the number at their place on the line.
     """
 
     steps: tuple[tuple[int, int], ...]
@@ -209,7 +209,7 @@ def summed(row: Mapping[str, int], decide: Callable[[int], int]) -> ByHost:
                 zoned[text] = zoned.get(text, 0) | bits
     steps = [(0, whole)]
     stack = [(LINE_END, whole)]
-    # the end is negative here: of two pieces with one start the longer comes first
+    # the end is negated, so the longer of two pieces with the same start comes first
     for start, minus_end, bits in (*sorted(pieces), (LINE_END, -LINE_END, 0)):
         while len(stack) > 1 and stack[-1][0] <= start:
             end, _ = stack.pop()

@@ -1,11 +1,11 @@
 """The smallest choice of allows and denies with a given outcome: an exact search with a limit.
 
-Cells are bits. Wanted cells must be covered by an allow; every other cell that an allow covers (a debt)
-must be covered by a deny. No deny covers a wanted cell, so the order does not matter: allows are chosen
-first, then denies for the debts.
+Cells are bits. An allow must cover each wanted cell; a deny must cover every other cell that an allow covers
+(a debt). No deny covers a wanted cell, so the order does not matter: the search chooses allows first, then
+denies for the debts.
 
-The search deepens iteratively: it looks for answers of one, two, three ... pieces, so the first one found
-is a smallest. Each step covers the cell that the fewest pieces can cover, which keeps the search narrow.
+The search deepens iteratively: it looks for answers of one, two, three ... pieces, so the first answer is a
+smallest one. Each step covers the cell that the fewest pieces can cover, which keeps the search narrow.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 SEARCH_STEPS_MAX: Final = 4_000
-"""Steps of one search, about 50 ms. Past the limit it reports nothing smaller, which is always safe."""
+"""Steps of one search, about 50 ms. Past the limit the search reports no smaller choice, which is safe."""
 
 CHOICES_KEPT_MAX: Final = 128
-"""Choices kept in the cache: in one set the same few shapes of related ACLs occur many times."""
+"""Choices in the cache: the same few shapes of related ACLs occur many times in one set."""
 
 
 class Allow(NamedTuple):
-    """What an allow covers: wanted cells, and debts."""
+    """The cells that an allow covers: wanted cells and debts."""
 
     wanted: int
     debts: int
@@ -44,9 +44,9 @@ class Cover:
 def smallest_choice(
     wanted: int, debts: int, allows: tuple[Allow, ...], denies: tuple[int, ...], *, pieces_max: int
 ) -> Cover | None:
-    """Return a smallest choice that covers `wanted` and all debts; `debts` are owed from the start.
+    """Return a smallest choice that covers `wanted` and all debts, including the initial `debts`.
 
-    None if no choice has at most `pieces_max` pieces, or the search found none within SEARCH_STEPS_MAX.
+    None if no choice has at most `pieces_max` pieces, or the search found no choice within SEARCH_STEPS_MAX.
     """
     search = _CoverSearch(wanted, debts, allows, denies)
     for pieces in range(pieces_max + 1):
@@ -125,7 +125,7 @@ class _CoverSearch:
 
 
 Piece = tuple[int, int, int]
-"""Cells covered, cells owed for it, position among the candidates."""
+"""Covered cells, debts, position among the candidates."""
 
 
 def _narrowest(cells: int, pieces: Sequence[Piece]) -> list[Piece]:
@@ -143,7 +143,7 @@ def _narrowest(cells: int, pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _blocks(*groups: Iterable[int]) -> list[int]:
-    """Return the cells grouped in blocks that no mask splits."""
+    """Return the cells grouped into blocks that no mask splits."""
     masks = dict.fromkeys(mask for group in groups for mask in group if mask)
     whole = 0
     for mask in masks:
@@ -168,7 +168,7 @@ def _squeezed(mask: int, blocks: list[int]) -> int:
 
 
 def _undominated_allows(pieces: list[Piece]) -> list[Piece]:
-    """Return the allows that no other allow dominates by covering as much and owing no more."""
+    """Return the allows without another allow that covers at least the same cells with no more debts."""
     kept: list[Piece] = []
     for piece in sorted(pieces, key=lambda piece: (-piece[0].bit_count(), piece[1].bit_count(), piece[2])):
         if piece[0] and not any(not piece[0] & ~k[0] and not k[1] & ~piece[1] for k in kept):
@@ -177,7 +177,7 @@ def _undominated_allows(pieces: list[Piece]) -> list[Piece]:
 
 
 def _undominated_denies(pieces: list[tuple[int, int]]) -> list[Piece]:
-    """Return the denies that no other deny dominates by covering as much."""
+    """Return the denies without another deny that covers at least the same cells."""
     kept: list[Piece] = []
     for covered, position in sorted(pieces, key=lambda piece: (-piece[0].bit_count(), piece[1])):
         if covered and not any(not covered & ~k[0] for k in kept):

@@ -1,4 +1,4 @@
-"""What changes if one set of ACLs replaces another: exactly, over every possible request."""
+"""The exact changes if one set of ACLs replaces another, over every possible request."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,12 +17,12 @@ from kustos.authorizer.index import EVERY_ALLOW
 _LOST_SHIFT: Final = EVERY_ALLOW.bit_length()
 
 Piece = tuple[int, HostSet, NameSet]
-"""Operations gained, or lost (shifted); hosts; names."""
+"""Gained operations, or lost operations (shifted); hosts; names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The changes, disjoint; `is_cut` if there are more than were requested."""
+    """The changes, disjoint; `is_cut` if there are more changes than requested."""
 
     changes: tuple[Change, ...]
     is_cut: bool = False
@@ -47,11 +47,11 @@ def diff(
     regions_max: int = REGIONS_MAX,
     only: Direction | None = None,
 ) -> Difference:
-    """Return the exact regions where the decision changes; none if and only if the sets mean the same.
+    """Return the exact regions where the decision changes; empty if and only if the sets mean the same.
 
-    `new_rules` defaults to `rules`. Returns at most `regions_max` changes and at least one if there is any;
-    `is_cut` reports that there are more. `only` one direction: what the other changes takes no room. Raises
-    `AnalysisError` for a principal without a type.
+    `new_rules` defaults to `rules`. Returns at most `regions_max` changes, and at least one if the sets
+    differ; `is_cut` reports that there are more. `only`: the one direction to return; changes in the other
+    direction do not count against the limit. Raises `AnalysisError` for a principal without a type.
     """
     before, after = AclSet(old, rules), AclSet(new, rules if new_rules is None else new_rules)
     return difference_of(before, after, regions_max=regions_max, only=only)
@@ -83,7 +83,7 @@ def difference_of(
 
 
 class _Comparison:
-    """Who gains and loses what on one type; `changed` maps each principal to its changed patterns."""
+    """The gains and losses of all principals on one type; `changed`: principal → its changed patterns."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class _Comparison:
         was, now = before.rules, after.rules
         sites = changed.get(EVERY_PRINCIPAL, set())
         if was.allow_everyone_if_no_acl_found or now.allow_everyone_if_no_acl_found:
-            # a change to any principal's ACLs may have covered or uncovered names for all
+            # a change to any principal's ACLs may cover or uncover names for all principals
             sites = sites.union(*changed.values())
         is_same_default = was.allow_everyone_if_no_acl_found is now.allow_everyone_if_no_acl_found
         zone = Zone.of(sites) if is_same_default else EVERYWHERE
@@ -106,13 +106,13 @@ class _Comparison:
         self._promoted = was.super_users ^ now.super_users
 
     def everyone(self, regions_max: int) -> Crowd[Piece]:
-        """Return a crowd that holds everyone else."""
+        """Return a crowd with everyone else."""
         crowd: Crowd[Piece] = Crowd(regions_max)
         crowd.add(EVERY_PRINCIPAL, _pieces(self._answers.of_everyone_else()))
         return crowd
 
     def add_principals(self, crowd: Crowd[Piece]) -> None:
-        """Add the principals who differ from everyone else."""
+        """Add the principals that differ from everyone else."""
         affected = self._changed.keys() | self._promoted | self._answers.named
         for principal in sorted(affected - {EVERY_PRINCIPAL}):
             found = self._answers.of(principal, self._changed.get(principal, ()))

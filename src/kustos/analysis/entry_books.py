@@ -1,6 +1,6 @@
-"""Single ACLs on one resource type by pattern: which of them match a name, and which match each host.
+"""Single ACLs on one resource type by pattern, to find the ACLs that match a name and each host.
 
-The rows of `layers` merge the ACLs of a pattern; here each ACL keeps its number.
+The rows of `layers` merge the ACLs of a pattern; in this module each ACL keeps its number.
 """
 
 from bisect import bisect_right
@@ -18,14 +18,14 @@ WILDCARD_SITE: Final = Site(WILDCARD, is_literal=True)
 """The name `*` itself."""
 
 ROOT: Final = Site("", is_literal=False)
-"""Names with no particular prefix: what LITERAL `*` matches."""
+"""Names with no particular prefix: the names that LITERAL `*` matches."""
 
 STARRED: Final = Site(WILDCARD, is_literal=False)
 """Longer names that begin with `*`, which LITERAL `*` does not match."""
 
 
 class Entry(NamedTuple):
-    """An ACL: its number, what it allows and denies, its pieces of the host line, and its zoned host."""
+    """An ACL: its number, its ALLOW and DENY bits, its pieces of the host line, and its zoned host."""
 
     number: int
     allows: int
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
     zoned: str | None
 
     def covers_hosts_of(self, other: "Entry") -> bool:
-        """Return whether it matches every host that another matches."""
+        """Return whether this entry matches every host that another entry matches."""
         pieces = [*other.pieces]
         if other.zoned is not None and other.zoned != self.zoned:
             place = place_of(other.zoned)
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 
 class Book:
-    """The entries of one principal, or of all, on one resource type, by pattern."""
+    """The entries of one principal, or of all principals, on one resource type, by pattern."""
 
     __slots__ = ("_names", "_parents", "literals", "prefixes", "wildcard")
 
@@ -72,7 +72,7 @@ class Book:
                 yield from row
 
     def sites(self) -> set[Site]:
-        """Return the sites where the matching entries can change; `*` begins and ends at two more."""
+        """Return the sites where the matching entries can change, including the two edges of `*`."""
         sites = {Site(name, is_literal=True) for name in self.literals}
         sites |= {Site(name, is_literal=False) for name in self.prefixes}
         if self.wildcard or "" in self.prefixes:
@@ -109,11 +109,11 @@ class Book:
 
 
 def entries_by_host(entries: list[Entry]) -> Iterator[tuple[list[Entry], int, int]]:
-    """Yield, for each class of hosts, the entries that match it, and all that they allow and deny."""
+    """Yield, for each class of hosts, the matching entries and their combined ALLOW and DENY bits."""
     if all(entry.pieces == WHOLE for entry in entries):
         yield _summed(entries)
         return
-    # pieces are nested or disjoint: one sweep with a stack; of two with the same start the longer comes first
+    # pieces are nested or disjoint: one sweep with a stack; the longer of two with the same start comes first
     pieces = sorted(
         (start, -end, place) for place, entry in enumerate(entries) for start, end in entry.pieces
     )

@@ -1,7 +1,7 @@
-"""The answer for everyone else first; from it the answers for those who differ.
+"""Answers for everyone else, from which the answers for named principals are derived.
 
-One walk answers for all principals that no entry in a zone names. A named principal differs from them only
-where one of its own entries applies: only that part is walked again, the rest is copied.
+One walk computes the answer for all principals that no entry in a zone names. A named principal differs from
+them only where one of its own entries applies: only this part is walked again, the rest is copied.
 """
 
 from collections import defaultdict
@@ -14,16 +14,16 @@ from kustos.analysis.name_sets import EVERYWHERE, NameSet, Site, Zone
 from kustos.analysis.regions import PrincipalSet
 
 ROLE_ACLS_MAX: Final = 16
-"""Up to this many ACLs, principals with identical ACLs share one result: roles are short and common."""
+"""Principals with identical ACLs share one result up to this number of ACLs: roles are short and common."""
 
 _NOTHING_MORE: Final[frozenset[Site]] = frozenset()
 
 
 class Answers(Generic[Key]):
-    """Where each key holds, for everyone else and for each principal, on one type in one zone.
+    """The names for which each key holds, for everyone else and for each principal, on one type in one zone.
 
-    `extra` views follow those of the sets. `key_of` turns the decisions of a class into a key, or into None
-    if the class is of no interest.
+    `extra` views follow the views of the sets. `key_of` converts the decisions of a class to a key, or to
+    None if the class is irrelevant.
     """
 
     def __init__(
@@ -49,19 +49,19 @@ class Answers(Generic[Key]):
 
     @property
     def named(self) -> set[str]:
-        """The principals who could differ from everyone else in the zone."""
+        """The principals that could differ from everyone else in the zone."""
         if self._zone.is_empty:
             return set()
         return set[str]().union(*(acls.principals(self._type) for acls in self._sets))
 
     def of_everyone_else(self) -> dict[Key, NameSet]:
-        """Return where each key holds for the principals that no entry names."""
+        """Return the names of each key for the principals that no entry names."""
         return {key: NameSet(tuple(sites)) for key, sites in self._turns.items()}
 
     def of(self, principal: str, changed: Iterable[Site] = _NOTHING_MORE) -> dict[Key, NameSet] | None:
-        """Return where each key holds for a principal, None if it equals everyone else.
+        """Return the names of each key for a principal, None if they are the same as for everyone else.
 
-        `changed` are sites outside the zone to visit for this principal alone.
+        `changed`: sites outside the zone to visit for this principal only.
         """
         supers = [principal in acls.rules.super_users for acls in self._sets]
         if any(supers):
@@ -86,7 +86,7 @@ class Answers(Generic[Key]):
         return zone_on(self._type, Zone.of({*changed}.union(*own)))
 
     def _role(self, principal: str, zone: Zone) -> object:
-        """Return a value that is equal for principals with the same entries, if these are few."""
+        """Return a value that is equal for principals with the same few entries."""
         entries = [acls.of(self._type, principal) for acls in self._sets]
         if sum(len(some) for some in entries) > ROLE_ACLS_MAX:
             return principal
@@ -116,7 +116,7 @@ class Crowd(Generic[Key]):
         self.is_cut = False
 
     def add(self, principal: str, keys: Iterable[Key]) -> None:
-        """Add the keys of a principal; `User:*` means everyone who is never added."""
+        """Add the keys of a principal; `User:*` means all principals that are not added separately."""
         self._looked_at.append(principal)
         for key in keys:
             if key in self._having or len(self._having) < self.keys_max:
@@ -128,7 +128,7 @@ class Crowd(Generic[Key]):
         return len(self._having)
 
     def items(self) -> Iterator[tuple[Key, PrincipalSet]]:
-        """Yield each key with the principals for which it holds."""
+        """Yield each key and its principals."""
         for key, having in self._having.items():
             if EVERY_PRINCIPAL in having:
                 others = set(self._looked_at).difference(having)

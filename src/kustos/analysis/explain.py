@@ -1,12 +1,12 @@
-"""Why one action is allowed or denied, and the smallest change of the ACLs that would allow it.
+"""The reason why one action is allowed or denied, and the smallest change of the ACLs that would allow it.
 
-The decision and its rule are the authorizer's own. This module adds every matching ACL in the order in
-which Kafka visits them, the overruled ones and what overrules them, the ACLs that match the principal and
-the resource but not this host or operation, and what is missing.
+The decision and its rule are the authorizer's own. This module adds every matching ACL in the order in which
+Kafka visits them, the overruled ACLs and the ACLs that overrule them, the ACLs that match the principal and
+the resource but not this host or operation, and the missing ALLOW.
 
-The smallest change is exact. To allow the action, every matching DENY must go and nothing else needs to.
-So the change removes these and adds one ALLOW, unless there is one already or the default then allows
-(`allow.everyone.if.no.acl.found`, where no ACL at all names the resource).
+The smallest change is exact. To allow the action, every matching DENY must be removed, and no other ACL. So
+the change removes the DENYs and adds one ALLOW, unless an ALLOW exists or the default then allows the action
+(`allow.everyone.if.no.acl.found`, if no ACL names the resource).
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ from kustos.authorizer.index import DECIDES, binding_mask, visit_order
 
 @dataclass(frozen=True, slots=True)
 class Overruled:
-    """A matching ACL that the decision overrules; `by` holds the DENYs, none for a super user."""
+    """A matching ACL that the decision overrules; `by` has the DENYs, and is empty for a super user."""
 
     binding: AclBinding
     by: tuple[AclBinding, ...]
@@ -66,7 +66,7 @@ class SmallestChange:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A decision, and how each ACL bears on it.
+    """A decision and the effect of each ACL on it.
 
     `matching` is in Kafka's visiting order; a denial names its first DENY, an allowance its last ALLOW.
     `naming` counts the ACLs of any principal that name the resource. `change` is None for an allowed action.
@@ -82,7 +82,7 @@ class Explanation:
 
 
 def explain(bindings: Iterable[AclBinding], probe: Probe, rules: Rules = ACLS_ALONE) -> Explanation:
-    """Return why the authorizer decides as it does on one question.
+    """Return the reason for the authorizer's decision on one question.
 
     `probe.host` is in Java's `getHostAddress()` form. Raises `InvalidActionError` for an unspecific operation
     or resource type (such as ANY) and for the principal `User:*`, `AclValueError` for a principal without a
@@ -149,10 +149,10 @@ def _smallest_change(
 
 
 def narrowest_allow(probe: Probe) -> AclBinding:
-    """Return the ALLOW that grants this action and as little else as Kafka can express.
+    """Return the narrowest ALLOW that Kafka can express and that grants this action.
 
     No ACL has an empty name, so only `*` matches a resource with an empty name. For the resource `*` a
-    prefix is narrower than the literal, which matches nearly everything.
+    prefix is narrower than the literal, which matches nearly every name.
     """
     pattern_type = PatternType.PREFIXED if probe.name == WILDCARD else PatternType.LITERAL
     is_host = bool(probe.host) and "/" not in probe.host

@@ -1,11 +1,11 @@
-"""Why a principal may or may not do something, over all hosts and over all names of a pattern: exactly.
+"""The exact reasons why a principal may or may not do something, over all hosts and all names of a pattern.
 
 For one name, each part has one deciding rule: the matching ACLs are numbered in Kafka's visiting order and
-summed along the line of hosts, and a part is where the same ACL decides. For many names, a part is where
-the decision is the same, and its rule is that of one question in it, the witness.
+summed along the line of hosts, and a part is the region in which the same ACL decides. For many names, a part
+is the region with the same decision, and its rule is the rule for one question in it, the witness.
 
 The smallest change is exact, as in `explain`: every DENY that overlaps the scope denies something in it, so
-all of them must go, and then at most one ALLOW is missing.
+all these DENYs must be removed, and then at most one ALLOW is missing.
 """
 
 from collections import defaultdict
@@ -75,12 +75,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ScopeExplanation:
-    """The parts, disjoint and together the whole scope, the allowed ones first.
+    """Disjoint parts that together are the whole scope, the allowed parts first.
 
-    `matching`: the ACLs that apply, for one name in Kafka's visiting order. `overruled`: those of them that
-    a DENY or super-user status overrules somewhere; None for a scope of many names. `unmatched`: ACLs for the
-    principal on the resource, but for other operations or hosts. `naming` counts the ACLs of any principal
-    that name something in the scope.
+    `matching`: the ACLs that apply, for one name in Kafka's visiting order. `overruled`: the matching ACLs
+    that a DENY or super-user status overrules somewhere; None for a scope of many names. `unmatched`: ACLs
+    for the principal on the resource, but for other operations or hosts. `naming` counts the ACLs of any
+    principal that name something in the scope.
     """
 
     scope: ExplainScope
@@ -93,12 +93,12 @@ class ScopeExplanation:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether all of it is allowed."""
+        """Whether the whole scope is allowed."""
         return all(part.decision.allowed for part in self.parts)
 
     @property
     def is_denied(self) -> bool:
-        """Whether all of it is denied."""
+        """Whether the whole scope is denied."""
         return not any(part.decision.allowed for part in self.parts)
 
     @property
@@ -113,7 +113,7 @@ def hosts_of(text: str) -> HostSet:
 
 
 def union(sets: Sequence[HostSet]) -> HostSet:
-    """Return the hosts that are in any of these sets; merges by halves, so many sets cost little more."""
+    """Return the hosts that are in any of these sets; merges by halves, so the cost of many sets is low."""
     if len(sets) > 1:
         half = len(sets) // 2
         one, other = union(sets[:half]), union(sets[half:])
@@ -137,14 +137,14 @@ def split(function: ByHost) -> list[HostSet]:
 
 
 def common(one: HostSet, other: HostSet) -> HostSet:
-    """Return the hosts that are in both."""
+    """Return the hosts that are in both sets."""
     return HostSet(combined(one.member, other.member, lambda first, second: first & second))
 
 
 def explain_scope(
     bindings: Iterable[AclBinding], scope: ExplainScope, rules: Rules = ACLS_ALONE
 ) -> ScopeExplanation:
-    """Return what is allowed of a scope, and why.
+    """Return the allowed and denied parts of a scope, with reasons.
 
     Raises `AnalysisError` for an unspecific operation or type (such as ANY) and for the principal `User:*`,
     `AclValueError` for a principal without a type.
@@ -237,7 +237,7 @@ def _by_rule(
         row[binding.entry.host] = row.get(binding.entry.host, 0) | 1 << number
 
     def deciding(bits: int) -> int:
-        # the first visited DENY denies; without one the last ALLOW allows
+        # the first visited DENY denies; without a DENY the last ALLOW allows
         denies = bits & denying
         return (denies & -denies).bit_length() if denies else bits.bit_length()
 
@@ -287,7 +287,7 @@ def _smallest_change(
 
 
 def _widest_allow(scope: ExplainScope) -> AclBinding:
-    """Return the one ALLOW that grants the whole scope, and as little else as Kafka can express."""
+    """Return the narrowest ALLOW that Kafka can express and that grants the whole scope."""
     pattern = scope.pattern
     # no ACL has an empty name: only `*` matches a resource with an empty name
     name = pattern.name or WILDCARD

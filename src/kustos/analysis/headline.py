@@ -1,9 +1,9 @@
-"""What a difference amounts to, in a few consequences of the changed ACLs.
+"""The summary of a difference, in a few consequences of the changed ACLs.
 
 Each region of the difference belongs to exactly one consequence, or to the rest of its direction. A
-consequence is either one region whose decisions all change, or what similar ACLs now say about their
+consequence is either one region whose decisions all change, or the new decision of similar ACLs in their
 scope, with the number of other ACLs that contradict it there. Every consequence is true for every question
-in its region; `Claim` defines how.
+in its region, in the sense of its `Claim`.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from kustos.analysis.scopes import ChangedAcl, ChangedScope, RegionIndex, change
 from kustos.authorizer.index import EVERY_ALLOW
 
 CONSEQUENCES_MAX: Final = 3
-"""Consequences shown per direction: with their ACLs, as many as a reader grasps at a glance."""
+"""Consequences shown per direction: few enough to read quickly, together with their ACLs."""
 
 SCOPES_MAX: Final = 64
 """The most important scopes per direction, each compared with every region."""
@@ -31,10 +31,10 @@ SCOPES_MAX: Final = 64
 
 @unique
 class Claim(Enum):
-    """In which sense a consequence is true for the questions in its region.
+    """The sense in which a consequence is true for the questions in its region.
 
-    CHANGED: the decision of each of them changes. ALLOWED, DENIED: each now has this decision, except where
-    other ACLs apply. NOT_DENIED: no ACL denies them now, except those others.
+    CHANGED: the decision of each question changes. ALLOWED, DENIED: each question now has this decision,
+    except where other ACLs apply. NOT_DENIED: now no ACL except those others denies the questions.
     """
 
     CHANGED = "CHANGED"
@@ -47,8 +47,8 @@ class Claim(Enum):
 class Consequence:
     """One sentence of the headline.
 
-    `others` counts the ACLs that contradict it in part of its region, `acls` those whose change made it
-    true, with one of them as `example`; with default-allow there may be none.
+    `others` counts the ACLs that contradict the consequence in part of its region. `acls` counts the ACLs
+    whose change made it true, and `example` is one of them; with default-allow there may be no such ACL.
     """
 
     direction: Direction
@@ -65,7 +65,7 @@ class Consequence:
         return _count_of_principals(self.changes)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the claim and its region as one object, without the regions it summarizes."""
+        """Return the claim and its region as one object, without the summarized regions."""
         example = None
         if self.example is not None:
             change = "ADDED" if self.example.is_added else "REMOVED"
@@ -83,7 +83,7 @@ class Consequence:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Counts of what changes in one direction beside the consequences."""
+    """Counts of the changes in one direction that are not in the consequences."""
 
     changes: tuple[Change, ...]
 
@@ -94,7 +94,7 @@ class Rest:
 
     @property
     def operations(self) -> tuple[AclOperation, ...]:
-        """Every operation that some of them gain or lose."""
+        """Every operation that some principals gain or lose."""
         found = {operation for change in self.changes for operation in change.region.operations}
         return tuple([operation for operation in operations_of(EVERY_ALLOW) if operation in found])
 
@@ -115,7 +115,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The most important consequences of gains and of losses, and the rest of each."""
+    """The most important consequences of the gains and of the losses, and the rest of each direction."""
 
     gained: tuple[Consequence, ...]
     gained_rest: Rest
@@ -139,7 +139,7 @@ def headline_of(
     *,
     consequences_max: int = CONSEQUENCES_MAX,
 ) -> Headline:
-    """Return the headline of a difference of these sets; `rules` are those of the new set."""
+    """Return the headline of a difference of these sets; `rules` are the rules of the new set."""
     new_acls = frozenset(new)
     changed = sorted(changed_acls(frozenset(old), new_acls), key=_acl_order)
     builder = _Consequences(changed, new_acls, rules, consequences_max)
@@ -223,7 +223,7 @@ class _Consequences:
         return Consequence(direction, Claim.CHANGED, region, changes, 0, len(acls), acls[0] if acls else None)
 
     def _claim(self, scope: ChangedScope) -> tuple[Claim, int]:
-        """Return what holds in a scope now, and how many ACLs contradict it in part of the scope."""
+        """Return the claim that now holds in a scope, and the number of ACLs that contradict it there."""
         if scope.is_added and not scope.allows:
             return Claim.DENIED, 0
         others = self._new_by_permission[scope.direction is Direction.LOST]
@@ -236,7 +236,7 @@ class _Consequences:
 def _is_simpler(scope: ChangedScope, within: Sequence[tuple[Change, RegionIndex]]) -> bool:
     """Return whether a scope is easier to understand than the regions in it.
 
-    A region of "everyone except some" leaves open whether these may do it too, so a scope replaces it.
+    A region of "everyone except some" does not show whether the others may do it too, so a scope replaces it.
     """
     apart = any(index.principals and change.region.principals.is_everyone_but for change, index in within)
     return len(within) > 1 or (scope.is_of_everyone and apart)

@@ -29,23 +29,23 @@ _SEGMENTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class HostSet:
-    """A set of client hosts; `member` is 1 for those in the set."""
+    """A set of client hosts; `member` is 1 for the hosts in the set."""
 
     member: ByHost
 
     @classmethod
     def where(cls, function: ByHost, bits: int) -> Self:
-        """Return the hosts for which a function has one of these bits."""
+        """Return the hosts for which a function has any of these bits."""
         return cls(mapped(function, lambda value: int(value & bits != 0)))
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether every host is in."""
+        """Whether the set has every host."""
         return self == ANYWHERE
 
     @property
     def is_empty(self) -> bool:
-        """Whether no host is in."""
+        """Whether the set has no host."""
         return self == NOWHERE
 
     @property
@@ -54,12 +54,12 @@ class HostSet:
         return self.member.steps, self.member.zoned
 
     def __contains__(self, host: str) -> bool:
-        """Return whether a client's host is in; False for a text not in `getHostAddress()` form."""
+        """Return whether a client's host is in the set; False for a text not in `getHostAddress()` form."""
         place = place_of(host)
         return place is not None and bool(self.member.at(place))
 
     def witness(self) -> str:
-        """Return a host in the set; raise `ValueError` if there is none."""
+        """Return a host in the set; raise `ValueError` if the set is empty."""
         for host in _LIKELY:
             if host in self:
                 return host
@@ -76,7 +76,7 @@ class HostSet:
         number = min(start + 1, end - 1)
         text, zone = host_text(number), "zone"
         while text not in self:
-            # only named texts with a zone can be missing here, and these are finitely many
+            # only named texts with a zone can be missing here, and their number is finite
             zone += "x"
             text = host_text(number, zone)
         return text
@@ -137,7 +137,7 @@ def _range_text(start: int, end: int, origin: int, bits: int) -> str:
         first, last = ipv6_number(first), ipv6_number(last)
     if first == last:
         return host_text(start)
-    # as in Kafka, the IPv4 ranges that begin at 0.0.0.0 are without it
+    # as in Kafka, the IPv4 ranges that begin at 0.0.0.0 do not contain 0.0.0.0
     lowest = 0 if bits == 32 and first == 1 else first
     size = last - lowest + 1
     if size & (size - 1) == 0 and lowest % size == 0 and (bits == 128 or first):
@@ -150,14 +150,14 @@ NOWHERE: Final = HostSet(constant(0))
 
 
 def hosts_are_covered(host: str, others: Iterable[str]) -> bool:
-    """Return whether each client that the host of an entry matches, one of the others matches too."""
+    """Return whether the other hosts match each client that the host of an entry matches."""
     row = dict.fromkeys(others, 2)
     row[host] = row.get(host, 0) | 1
     return 1 not in summed(row, lambda bits: bits).values()
 
 
 def by_bits(function: ByHost, first: int) -> Iterator[tuple[int, HostSet]]:
-    """Yield bits with the hosts that have them; merges bits of equal hosts, bits of `first` separately."""
+    """Yield bits with their hosts; merges bits with equal hosts, separately for the bits in `first`."""
     joined = 0
     for value in function.values():
         joined |= value

@@ -1,8 +1,9 @@
-"""Which regions a reader should see first: those with the most principals, names, hosts and operations.
+"""The order of regions by importance: regions with the most principals, names, hosts and operations first.
 
-Each of the four is a class from 0 to 3 and the classes are added up: everyone on everything from anywhere
-with every operation is 12, one principal that may DESCRIBE one topic from one address is 0. Regions of
-one sum are ordered by principals, names, hosts and operations in this order, then by how many they name.
+Each of the four properties has a class from 0 to 3, and the importance is the sum of the classes: everyone on
+everything from anywhere with every operation is 12, one principal that may DESCRIBE one topic from one
+address is 0. Regions with the same sum are ordered by principals, names, hosts and operations in this order,
+then by the number that they name.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ from kustos.analysis.regions import Change, Direction, PrincipalSet, Region
 from kustos.authorizer.index import EVERY_ALLOW
 
 MANY_PRINCIPALS_MIN: Final = 10
-"""With this many principals a region outweighs one with a few: a team, no longer some services."""
+"""The number of principals from which a region has a higher class: a team instead of a few services."""
 
 _GOVERNS: Final = frozenset(
     {
@@ -27,12 +28,12 @@ _GOVERNS: Final = frozenset(
         AclOperation.DELETE,
     }
 )
-"""Operations that change what others may do, act for others, or destroy."""
+"""Operations that change the rights of others, act for others, or destroy data."""
 
 _DESCRIBES: Final = frozenset(
     {AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.DESCRIBE_TOKENS}
 )
-"""Operations that show that a resource exists, and nothing of its content."""
+"""Operations that show the existence of a resource, but not its content."""
 
 
 def by_importance(changes: Iterable[Change]) -> list[Change]:
@@ -52,7 +53,7 @@ class ShownChanges:
 def most_important(changes: Iterable[Change], shown_max: int) -> ShownChanges:
     """Return the most important changes, at most `shown_max`.
 
-    Each direction gets half of the room, plus what the other leaves.
+    Each direction gets half of this number, plus the unused part of the other half.
     """
     ordered = by_importance(changes)
     gained = tuple([change for change in ordered if change.direction is Direction.GAINED])

@@ -1,30 +1,30 @@
-"""The meaning of a set of ACLs, and how it is walked exactly.
+"""The meaning of a set of ACLs, and the exact walk over it.
 
 Theory of operation.
 
-1. A set of ACLs, with the two settings of `Rules`, means one function: (principal, host, operation,
-   resource type, name) to allowed or denied, the one that `StandardAuthorizer` computes. Its arguments
-   are infinite, but it can distinguish only finitely many classes of them.
-2. Principals: every principal that an entry or `super.users` names, and all others, who are equivalent:
-   only the entries of `User:*` apply to them. A super user is allowed everything. So a principal is two
-   *layers* (`layers`): its own entries and those of `User:*`.
-3. Names: a LITERAL matches a point, a PREFIXED everything that begins with it, LITERAL `*` everything
-   that does not begin with `*`, and `*` itself. Sorted, the patterns of the layers are a forest: each
-   prefix is a class (the names under it and under no longer prefix, and no point), each literal
-   another. A class is never empty, since a million characters can follow the prefix.
-4. Hosts: one line of addresses, cut where the hosts of the class's entries begin and end (`by_host`).
-5. Operations: bits, implied ones included, from `authorizer.index.cells`: every operation of a request,
-   whether it means something on the type or not, because the authorizer answers for all.
+1. A set of ACLs, with the two settings of `Rules`, means one function from (principal, host, operation,
+   resource type, name) to allowed or denied: the function that `StandardAuthorizer` computes. Its domain
+   is infinite, but it can distinguish only a finite number of classes in it.
+2. Principals: every principal that an entry or `super.users` names, and all other principals, which are
+   equivalent: only the entries of `User:*` apply to them. A super user is allowed everything. So a principal
+   is two *layers* (`layers`): its own entries and the entries of `User:*`.
+3. Names: a LITERAL pattern matches a point, a PREFIXED pattern matches all names that begin with it, and
+   LITERAL `*` matches `*` and all names that do not begin with `*`. Sorted, the patterns of the layers are a
+   forest: each prefix is a class (the names under it, without longer prefixes and points), and each literal
+   is another class. A class is never empty, since a million characters can follow the prefix.
+4. Hosts: one line of addresses, divided where the hosts of the class's entries begin and end (`by_host`).
+5. Operations: bits, including implied operations, from `authorizer.index.cells`: every operation of a
+   request, even if it does not apply to the type, because the authorizer answers for all operations.
 6. In a class the decision is a function of the host alone: the allowed bits without the denied bits of
-   all entries that match it. With default-allow, everything is allowed where no entry of any principal
-   names the resource (a third layer with all patterns of the type shows where).
+   all entries that match it. With default-allow, everything is allowed for resources that no entry of any
+   principal names (a third layer with all patterns of the type marks the named resources).
 7. CLUSTER has one name, `kafka-cluster`: no request can name another.
 8. `walk` visits every class of a *zone* of names once, for several sets at a time, and keeps a stack of
-   enclosing prefixes; a class costs only its own rows. While walking, `turns_of` folds the classes of
-   one value into a set of names in canonical form.
-9. A decision can only differ between two sets where a changed entry's pattern matches the name, or
-   where the rules changed: `diff` walks only there. And a principal can only differ from everyone else
-   where one of its own entries applies: for the other names it takes the answer for everyone else.
+   enclosing prefixes; the cost of a class is only its own rows. During the walk, `turns_of` collects the
+   classes of one value into a set of names in canonical form.
+9. A decision can differ between two sets only where a changed entry's pattern matches the name, or where
+   the rules changed: `diff` walks only there. A principal can differ from everyone else only where one of
+   its own entries applies: for the other names it copies the answer for everyone else.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -81,7 +81,7 @@ def decided(mask: int) -> int:
 
 
 class PrincipalView:
-    """One principal's (or everyone else's) view of one resource type in one set."""
+    """The view of one principal, or of everyone else, on one resource type in one set."""
 
     __slots__ = ("_decided", "_is_open", "is_super", "layers")
 
@@ -92,7 +92,7 @@ class PrincipalView:
         self._decided: dict[frozenset[tuple[str, int]], ByHost] = {}
 
     def decide(self, row: Row) -> ByHost:
-        """Return the allowed operations by host, given a row."""
+        """Return the allowed operations of a row by host."""
         if self.is_super or (self._is_open and not row.get(WILDCARD, 0) & COVERED):
             return EVERYTHING
         if len(row) == (WILDCARD in row):
@@ -104,7 +104,7 @@ class PrincipalView:
         return found
 
     def row_under(self, name: str) -> Row:
-        """Return the combined row for every name that begins with this one."""
+        """Return the combined row for all names that begin with this name."""
         row: Row = {}
         for layer in self.layers:
             for other in layer.above(name):
@@ -120,7 +120,7 @@ class PrincipalView:
         return self.decide(row)
 
     def row_at(self, site: Site, enclosing: Row) -> Row:
-        """Return the combined row of a class, given that of its enclosing class."""
+        """Return the combined row of a class; `enclosing` is the row of its enclosing class."""
         owns = [own for layer in self.layers if (own := layer.own(site)) is not None]
         if not owns:
             return enclosing
@@ -140,7 +140,7 @@ Values = tuple[ByHost, ...]
 
 
 class Class(NamedTuple):
-    """One class of names: its site, its decisions (one per view), and those of the enclosing class.
+    """One class of names: its site, its decisions (one per view), and the decisions of the enclosing class.
 
     `outer` is None at the edge of the zone if the surroundings are unknown.
     """
@@ -153,7 +153,7 @@ class Class(NamedTuple):
 def walk(sides: Sides, zone: Zone, surroundings: Sides | None = None) -> Iterator[Class]:
     """Yield every class of names in a zone, each prefix before the classes under it.
 
-    `surroundings` are the views that decide outside the zone, if the caller needs them.
+    `surroundings`: the views that decide outside the zone, if the caller needs them.
     """
     layers = {id(layer): layer for side in sides for layer in side.layers if not layer.is_empty}.values()
     has_wildcard = any(layer.wildcard for layer in layers)
@@ -163,7 +163,7 @@ def walk(sides: Sides, zone: Zone, surroundings: Sides | None = None) -> Iterato
         for layer in layers:
             sites.update(layer.sites_under(prefix))
         if has_wildcard and WILDCARD.startswith(prefix):
-            # LITERAL `*` stops applying here, except to `*` itself
+            # from here on LITERAL `*` applies only to `*` itself
             sites |= {Site(WILDCARD, is_literal=False), Site(WILDCARD, is_literal=True)}
         yield from _walk_sorted(sides, sorted(sites), _around(surroundings, root))
     for name in zone.literals:
@@ -190,7 +190,7 @@ def _walk_sorted(sides: Sides, sites: list[Site], surroundings: Values | None) -
             stack.pop()
         outer = stack[-1][2] if stack else surroundings
         if not stack or (name == WILDCARD and not is_literal):
-            # at the prefix `*` nothing is inherited from LITERAL `*`: begin again
+            # the prefix `*` inherits nothing from LITERAL `*`, so start again
             rows = [side.row_under(name) for side in sides]
         else:
             rows = [side.row_at(site, row) for side, row in zip(sides, stack[-1][1], strict=True)]
@@ -219,7 +219,7 @@ def turns_of(classes: Iterable[Class], key_of: Callable[[Values], Key | None]) -
 
 
 class AclSet:
-    """A set of ACLs with its rules, grouped for questions; duplicates count once.
+    """A set of ACLs with its rules, grouped for look-ups; duplicates count once.
 
     Raises `AnalysisError` for an ACL whose principal has no type.
     """
@@ -272,7 +272,7 @@ class AclSet:
         return self._coverage[resource_type]
 
     def side(self, resource_type: ResourceType, principal: str) -> PrincipalView:
-        """Return a principal's view; `User:*` returns the view of every principal that nothing names."""
+        """Return a principal's view; `User:*` returns the view of all principals that are not named."""
         if principal in self.rules.super_users:
             return PrincipalView((), is_super=True, is_open=False)
         layers = [self.layer(resource_type, EVERY_PRINCIPAL)]

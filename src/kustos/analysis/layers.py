@@ -15,7 +15,7 @@ from kustos.authorizer.index import EVERY_ALLOW, HOSTED, binding_mask
 Row = dict[str, int]
 
 COVERED: Final = HOSTED
-"""Bit of a row that means "some entry names the resource"; cells use this bit for something else."""
+"""Bit of a row that means "some entry names the resource"; cells use this bit with another meaning."""
 
 
 class Layer:
@@ -33,7 +33,7 @@ class Layer:
 
     @classmethod
     def of(cls, bindings: Iterable[AclBinding]) -> "Layer":
-        """Return the layer of one principal's bindings, without those that can match no client."""
+        """Return the layer of one principal's bindings, without bindings that can match no client."""
         layer = cls()
         for binding in bindings:
             mask = _effective_mask(binding)
@@ -43,7 +43,7 @@ class Layer:
 
     @classmethod
     def covering(cls, bindings: Iterable[AclBinding]) -> "Layer":
-        """Return the layer with COVERED wherever any of these bindings names the resource."""
+        """Return the layer with COVERED on every pattern of these bindings."""
         layer = cls()
         for binding in bindings:
             layer._add(binding, WILDCARD, COVERED)
@@ -58,7 +58,7 @@ class Layer:
         return layer
 
     def put(self, site: Site, bindings: Iterable[AclBinding]) -> None:
-        """Replace the row of a pattern by these bindings, all on that pattern."""
+        """Replace the row of a pattern with these bindings, which are all on this pattern."""
         if self.own(site) is None:
             self._lengths = self._literal_names = self._prefix_names = None
         row = self._row(site)
@@ -127,7 +127,7 @@ class Layer:
         yield from (Site(name, is_literal=True) for name in _beginning(self._literal_names, prefix))
 
     def sites_within(self, zone: Zone) -> Iterator[Site]:
-        """Yield sites that together hold all names of a zone that any pattern here matches."""
+        """Yield sites that together cover all names of a zone that any pattern here matches."""
         for name in zone.literals:
             site = Site(name, is_literal=True)
             if self.own(site) or any(self.above(name)):

@@ -1,9 +1,9 @@
 """A smaller set of ACLs with the same meaning.
 
-Two steps, and a proof. First remove every ACL that adds nothing: ALLOWs whose effect other ALLOWs already
-have, then DENYs with nothing left to deny; narrow ones first, so that the broad ones stay. Then group
-related ACLs in windows of a few; for each, `windows` finds the fewest ACLs that could replace it. Finally
-`diff` compares the result with the input.
+The algorithm has two steps and a proof. The first step removes every ACL without effect: ALLOWs whose effect
+other ALLOWs already have, then DENYs that deny nothing; narrow ACLs first, so that broad ones remain. The
+second step groups related ACLs in small windows; for each window, `windows` finds the fewest ACLs that could
+replace it. Finally `diff` compares the result with the input.
 """
 
 from collections import defaultdict
@@ -30,15 +30,15 @@ from kustos.analysis.windows import View, replacement
 from kustos.authorizer.index import HOSTED, binding_mask
 
 WINDOW_ACLS_MAX: Final = 12
-"""ACLs of one window: the cost of the search grows steeply with them."""
+"""ACLs of one window: the cost of the search grows steeply with this number."""
 
 WINDOW_VIEWS_MAX: Final = 16
-"""Principals who see one window."""
+"""Principals that one window affects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Minimized:
-    """The smaller set, with the ACLs removed from the given one and the ACLs added."""
+    """The smaller set, the ACLs removed from the given set, and the added ACLs."""
 
     bindings: tuple[AclBinding, ...]
     removed: tuple[AclBinding, ...]
@@ -46,17 +46,17 @@ class Minimized:
 
 
 def minimize(bindings: Iterable[AclBinding], rules: Rules = ACLS_ALONE) -> Minimized:
-    """Return a set of ACLs, no larger, that means exactly the same under the same rules.
+    """Return a set of ACLs that is not larger and means exactly the same under the same rules.
 
-    Remaining ACLs keep their order, new ones follow. With `allow.everyone.if.no.acl.found`, ACLs are only
-    removed, and every name that some ACL names stays named. Questions by resource type, for which Kafka
+    Remaining ACLs keep their order, new ACLs follow. With `allow.everyone.if.no.acl.found`, ACLs are only
+    removed, and each named resource keeps an ACL that names it. Questions by resource type, for which Kafka
     implies nothing, are not part of the meaning. Raises `AnalysisError`.
     """
     originals = list(dict.fromkeys(bindings))
     original = AclSet(originals, rules)
     editors = [_Editor(original, resource_type) for resource_type in RESOURCE_TYPES]
     found = dict.fromkeys(originals)
-    # DENYs second: some only deny what now removed ALLOWs allowed
+    # DENYs second: some deny only what removed ALLOWs allowed
     for permission_is_allow in (True, False):
         matters = necessity(list(found), rules).matters
         needless = {acl for acl, is_missed in zip(found, matters, strict=True) if not is_missed}
@@ -78,7 +78,7 @@ def minimize(bindings: Iterable[AclBinding], rules: Rules = ACLS_ALONE) -> Minim
 
 
 def _breadth(binding: AclBinding) -> tuple[Any, ...]:
-    """Return a sort key: narrow ACLs before broad ones, a principal's before everyone's."""
+    """Return a sort key: narrow ACLs before broad ones, ACLs of a principal before ACLs of everyone."""
     site, entry = site_of(binding.pattern), binding.entry
     is_wildcard = site.is_literal and site.name == WILDCARD
     return (
@@ -96,7 +96,7 @@ def _breadth(binding: AclBinding) -> tuple[Any, ...]:
 
 
 class _Editor:
-    """The ACLs on one resource type during editing, beside their original meaning."""
+    """The ACLs on one resource type during editing, with their original meaning."""
 
     def __init__(self, original: AclSet, resource_type: ResourceType) -> None:
         self._original = original
@@ -114,7 +114,7 @@ class _Editor:
         self._every = self._layers.setdefault(EVERY_PRINCIPAL, Layer())
 
     def bindings(self, principal: str | None = None) -> Iterator[AclBinding]:
-        """Yield the current ACLs of one principal or of all."""
+        """Yield the current ACLs of one principal or of all principals."""
         for sites in list(self._now.values()) if principal is None else [self._now[principal]]:
             for there in sites.values():
                 yield from there
@@ -140,7 +140,7 @@ class _Editor:
             self._layers[principal].put(site, there)
 
     def _remains_named(self, site: Site) -> bool:
-        """Return whether another ACL still names a pattern's names once one is removed, if that matters."""
+        """Return whether other ACLs still name a pattern's names after a removal, or names do not matter."""
         if not self._original.rules.allow_everyone_if_no_acl_found or self._named[site] > 1:
             return True
         name = site.name
@@ -152,7 +152,7 @@ class _Editor:
         return any(self._named.get(Site(name[:length], is_literal=False)) for length in range(longest + 1))
 
     def _is_implied_above(self, binding: AclBinding) -> bool:
-        """Return whether other ACLs imply a removed one on all its names: a quick check."""
+        """Return whether other ACLs imply a removed ACL on all its names; this is a quick check."""
         site = site_of(binding.pattern)
         if site == EVERY_NAME.turns[0]:
             # LITERAL `*` does not match all of these names
@@ -180,7 +180,7 @@ class _Editor:
         if was.is_super:
             return True
         for prefix in zone.prefixes:
-            # most ACLs matter right under their own pattern: no need to walk everything below
+            # most ACLs matter directly under their own pattern: no need to walk the classes below
             if was.decide(was.row_under(prefix)) != now.decide(now.row_under(prefix)):
                 return False
         return all(before == after for _, (before, after), _ in walk((was, now), zone))
@@ -198,7 +198,7 @@ class _Editor:
         return self._seen[principal]
 
     def rewrite_all(self) -> None:
-        """Replace several ACLs by fewer, in windows of decreasing size."""
+        """Replace several ACLs with fewer, in windows of decreasing size."""
         if self._rewrite(list(self.bindings())):
             return
         for component in _components(self.bindings()):
@@ -210,7 +210,7 @@ class _Editor:
                         self._rewrite([binding for binding in component if binding in there])
 
     def _rewrite(self, window: list[AclBinding]) -> bool:
-        """Rewrite a window; return whether it was small enough to be decided."""
+        """Rewrite a window; return whether it was small enough for the search."""
         if len(window) < 2:
             return True
         if len(window) > WINDOW_ACLS_MAX:
@@ -225,7 +225,7 @@ class _Editor:
         return found is not None
 
     def _views(self, window: list[AclBinding]) -> list[View]:
-        """Return the view of a window for everyone whom its ACLs can affect."""
+        """Return the views of a window for all principals that its ACLs can affect."""
         concerned = {binding.entry.principal for binding in window}
         if EVERY_PRINCIPAL in concerned:
             zone = zone_on(self._type, Zone.of(site_of(binding.pattern) for binding in window))
@@ -259,7 +259,7 @@ def _components(bindings: Iterable[AclBinding]) -> Iterator[list[AclBinding]]:
     for binding in sorted(bindings, key=lambda acl: site_of(acl.pattern)):
         site = site_of(binding.pattern)
         if site == _WILDCARD_SITE:
-            # it shares names with nearly all of them
+            # LITERAL `*` shares names with nearly all patterns
             parts = [[acl for part in parts for acl in part]] if parts else [[]]
             root = EVERY_NAME.turns[0]
         elif root is None or not root.covers(site.name):

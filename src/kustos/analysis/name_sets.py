@@ -1,8 +1,8 @@
 """Sets of resource names, exact over all texts and in canonical form.
 
-A set is the list of places where membership flips: nested prefixes and single names. Outside all of them
-nothing is in the set; everything under a prefix, and a single name, is in the set exactly if the enclosing
-place is not. So `pay-` except `pay-secret` is the prefix `pay-` and the name `pay-secret`. The form is
+A set is the list of places where membership flips: nested prefixes and single names. Names outside all places
+are not in the set; the names under a prefix, and a single name, are in the set exactly if the enclosing place
+is not. For example, `pay-` except `pay-secret` is the prefix `pay-` and the name `pay-secret`. The form is
 unique: under a prefix that does not flip, almost all names behave like the enclosing place.
 """
 
@@ -26,7 +26,7 @@ class Site(NamedTuple):
     is_literal: bool
 
     def covers(self, name: str) -> bool:
-        """Return whether the site holds a name."""
+        """Return whether the site contains a name."""
         return self.name == name if self.is_literal else name.startswith(self.name)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class NameSet:
         return sum(site.covers(name) for site in self.turns) % 2 == 1
 
     def witness(self) -> str:
-        """Return a name in the set; raise `ValueError` if there is none."""
+        """Return a name in the set; raise `ValueError` if the set is empty."""
         depth: list[Site] = []
         for site in self.turns:
             while depth and not site.name.startswith(depth[-1].name):
@@ -73,10 +73,10 @@ class NameSet:
         raise ValueError("no name is in an empty set")
 
     def _under(self, prefix: str) -> str:
-        """Return a name that begins with the prefix and with no longer one that flips."""
+        """Return a name that begins with the prefix, but with no longer prefix that flips."""
         at = len(prefix)
         taken = {site.name[at] for site in self.turns if len(site.name) > at and site.name.startswith(prefix)}
-        # the 1,114,112 characters are never all taken: an ACL set would have to name each of them
+        # some of the 1,114,112 characters are always free: an ACL set would have to name each of them
         free = chain(_SUFFIXES, map(chr, range(0x21, 0xD800)), map(chr, range(0xE000, 0x110000)))
         return prefix + next(character for character in free if character not in taken)
 
@@ -152,19 +152,19 @@ NOUNS: Final[dict[ResourceType, tuple[str, str]]] = {
 """The singular and plural noun for each resource type."""
 
 EVERY_NAME: Final = NameSet((Site("", is_literal=False),))
-"""All texts, the empty one and those that begin with `*` included."""
+"""All texts, including the empty text and texts that begin with `*`."""
 
 WILDCARD_NAMES: Final = NameSet(
     (Site("", is_literal=False), Site(WILDCARD, is_literal=False), Site(WILDCARD, is_literal=True))
 )
-"""What the LITERAL pattern `*` matches: itself and every name that does not begin with it."""
+"""The names that the LITERAL pattern `*` matches: `*` and every name that does not begin with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """Where to look: prefixes that do not contain each other, and names under none of them.
+    """The part to search: disjoint prefixes, and names outside these prefixes.
 
-    A zone may be wider than needed: LITERAL `*` looks everywhere.
+    A zone may be wider than needed: LITERAL `*` makes it contain every name.
     """
 
     prefixes: tuple[str, ...]
@@ -172,7 +172,7 @@ class Zone:
 
     @classmethod
     def of(cls, sites: Iterable[Site]) -> Self:
-        """Return the zone that holds all these sites."""
+        """Return the zone that contains all these sites."""
         prefixes: list[str] = []
         literals: set[str] = set()
         for site in sorted(set(sites)):
@@ -188,7 +188,7 @@ class Zone:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to look at."""
+        """Whether the zone contains no name."""
         return not self.prefixes and not self.literals
 
     def cut_out_of(self, sites: list[Site]) -> list[Site]:
@@ -210,7 +210,7 @@ class Zone:
 
 
 def text_after(prefix: str) -> str | None:
-    """Return the first text after all texts that begin with a prefix, None if there is none."""
+    """Return the first text after all texts that begin with a prefix, None without such a text."""
     stem = prefix.rstrip(_LAST_CHARACTER)
     return stem[:-1] + chr(ord(stem[-1]) + 1) if stem else None
 

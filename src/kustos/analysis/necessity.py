@@ -1,14 +1,14 @@
-"""Which ACLs of a set matter: removing which of them, alone, would change some decision?
+"""The ACLs of a set that matter: ACLs whose removal, alone, would change some decision.
 
-Exact, and about as fast as sorting. The theory is that of `kernel`: principals, names, hosts and operations
-fall into classes. An ACL matters exactly if in some class that it matches
+The result is exact, and the computation is about as fast as sorting. The theory is in `kernel`: principals,
+names, hosts and operations fall into classes. An ACL matters exactly if in some class that it matches
 
-- it is the only ALLOW and nothing denies, or
-- it is the only DENY and something allows, or
-- with default-allow, it is the only one that names the resource, and does not allow everything to everyone.
+- it is the only ALLOW and no ACL denies, or
+- it is the only DENY and some ACL allows, or
+- with default-allow, it is the only ACL that names the resource, and does not allow everything to everyone.
 
-The classes to check: for a principal the sites of its own ACLs, and those of `User:*` below them; for
-everyone else the sites of `User:*`; with default-allow every site.
+The classes to check are: for a principal, the sites of its own ACLs, and the sites of `User:*` below them;
+for everyone else, the sites of `User:*`; with default-allow, every site.
 """
 
 from bisect import bisect_left
@@ -27,14 +27,14 @@ from kustos.authorizer.index import DENY_SHIFT, EVERY_ALLOW, binding_mask
 class Necessity:
     """One flag for each ACL, in order.
 
-    `matters`: some decision would change without it. `effective`: for an ALLOW, the DENYs leave part of it in
-    effect; for a DENY, it denies something that no other DENY does.
+    `matters`: some decision would change without the ACL. `effective`: for an ALLOW, a part of it is not
+    denied; for a DENY, it denies something that no other DENY denies.
     """
 
     matters: Sequence[bool]
     effective: Sequence[bool]
     around: Callable[[int], list[Entry]]
-    """Return the entries, this one included, that match all its names and its principal."""
+    """Returns the entries, including the given one, that match all its names and its principal."""
 
 
 def necessity(bindings: Sequence[AclBinding], rules: Rules = ACLS_ALONE) -> Necessity:
@@ -98,7 +98,7 @@ class _Weighing:
         named = {principal: own for principal, own in books.items() if principal != EVERY_PRINCIPAL}
         for principal, own in named.items():
             self._weigh_principal(principal, own, every, coverage, _on(resource_type, own.sites()))
-        # below a principal's own patterns, those of `User:*` matter only where something is undecided
+        # below a principal's own patterns, the patterns of `User:*` matter only in undecided classes
         undecided = [site for site in everyones if not self._is_decided(every.matching(site))]
         for principal, own in named.items():
             sites = undecided if self._is_decided(own.entries()) else everyones
@@ -120,7 +120,7 @@ class _Weighing:
         return all(self.matters[entry.number] and self.effective[entry.number] for entry in entries)
 
     def _is_named_once(self, coverage: Book, site: Site) -> bool:
-        """Return whether at most one ACL disables default-allow; it matters unless it allows all anyway."""
+        """Return whether at most one ACL names the resource; this ACL matters unless it allows everything."""
         naming = _first_two(coverage, site)
         if len(naming) > 1:
             return False
@@ -172,7 +172,7 @@ def _first_two(book: Book, site: Site) -> list[Entry]:
 
 
 def _on(resource_type: ResourceType, sites: Iterable[Site]) -> list[Site]:
-    """Return the sites that hold possible names of a resource of the type."""
+    """Return the sites that contain possible names of resources of the type."""
     if resource_type is ResourceType.CLUSTER:
         return [Site(CLUSTER_NAME, is_literal=True)]
     return sorted(sites)

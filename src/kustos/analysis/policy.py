@@ -21,7 +21,7 @@ _STARTS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789
 
 
 class PolicyError(AnalysisError):
-    """A policy that cannot be read: `file`, `line` (from 1), the wrong `value`, the `rule` that it breaks."""
+    """An invalid policy: `file`, `line` (from 1), the invalid `value`, and the `rule` that it violates."""
 
     def __init__(self, file: str, line: int, value: str, rule: str) -> None:
         self.file = file
@@ -33,14 +33,14 @@ class PolicyError(AnalysisError):
 
 @unique
 class StatementKind(Enum):
-    """What a statement demands."""
+    """The kind of demand of a statement."""
 
     NEVER = "never"
     ALWAYS = "always"
 
 
 class PrincipalPattern(NamedTuple):
-    """One principal as `Type:name`, or all with that prefix."""
+    """One principal as `Type:name`, or all principals with this prefix."""
 
     text: str
     is_prefix: bool
@@ -52,7 +52,7 @@ class PrincipalPattern(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PolicyPrincipals:
-    """The principals of a statement: these, or everyone but these."""
+    """The principals of a statement: these principals, or everyone except them."""
 
     patterns: tuple[PrincipalPattern, ...]
     is_everyone_but: bool = False
@@ -61,7 +61,7 @@ class PolicyPrincipals:
         return any(pattern.matches(principal) for pattern in self.patterns) is not self.is_everyone_but
 
     def unnamed(self, named: Collection[str]) -> str | None:
-        """Return a principal that the statement covers and `named` does not hold; None if there is none."""
+        """Return a principal that the statement covers and that is not in `named`, None without one."""
         if self.is_everyone_but:
             taken = [pattern.text for pattern in self.patterns if pattern.is_prefix]
             stems = (f"User:{start}" for start in chain([_STEM], _STARTS, map(chr, range(0x100, 0xD800))))
@@ -77,7 +77,7 @@ class PolicyPrincipals:
 
 
 def _fresh(stem: str, named: Collection[str], wanted: PolicyPrincipals) -> str:
-    """Return the first of `stem`, `stem-2`, ... that is wanted and not named."""
+    """Return the first of `stem`, `stem-2`, ... that is in `wanted` and not in `named`."""
     candidate, number = stem, 1
     while candidate in named or candidate not in wanted:
         number += 1
@@ -89,7 +89,7 @@ def _fresh(stem: str, named: Collection[str], wanted: PolicyPrincipals) -> str:
 class Statement:
     """One demand, with its `sentence` and its place in the file.
 
-    `counts_super_users` extends a NEVER to super users, to whom ACLs do not apply.
+    `counts_super_users` extends a NEVER to super users, which are not subject to ACLs.
     """
 
     statement_id: str

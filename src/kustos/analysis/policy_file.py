@@ -25,7 +25,7 @@ _STATEMENT_KEYS: Final = ("id", "never", "always", "reason", "super_users")
 
 
 def parse_policy(text: str, file: str = "policy") -> Policy:
-    """Return the policy of a file's text; raise `PolicyError` with the line, the value and the rule."""
+    """Return the policy in a file's text; raise `PolicyError` with the line, the value and the rule."""
     reader = SentenceFile(text, file)
     statements: dict[str, Statement] = {}
     for number, node in enumerate(reader.entries(POLICY_VERSION, "statements"), start=1):

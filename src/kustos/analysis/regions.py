@@ -13,12 +13,12 @@ from kustos.runtime import LISTED_MAX, listed
 _WITNESS: Final = "User:someone"
 
 REGIONS_MAX: Final = 10_000
-"""Regions per answer: more than anybody reads, and few enough for memory and for one page."""
+"""Regions per answer: more than a person reads, and few enough for memory and for one page."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrincipalSet:
-    """A set of principals as `Type:name`; with `is_everyone_but` all principals except these."""
+    """A set of principals as `Type:name`; with `is_everyone_but`, all principals except these."""
 
     names: tuple[str, ...]
     is_everyone_but: bool = False
@@ -27,7 +27,7 @@ class PrincipalSet:
         return (principal in self.names) is not self.is_everyone_but
 
     def witness(self) -> str:
-        """Return a principal in the set; raise `ValueError` if there is none."""
+        """Return a principal in the set; raise `ValueError` if the set is empty."""
         if not self.is_everyone_but:
             if not self.names:
                 raise ValueError("no principal is in an empty set")
@@ -132,7 +132,7 @@ class Region:
 
 @unique
 class Direction(Enum):
-    """What a change does to a question."""
+    """The direction in which a change affects a question."""
 
     GAINED = "GAINED"
     LOST = "LOST"

@@ -1,8 +1,8 @@
-"""The questions that changed ACLs match: ACLs that differ in one field only form one scope.
+"""The questions that changed ACLs match: ACLs that differ in only one field form one scope.
 
-A decision changes only where a changed ACL applies, so every region of a difference lies in these scopes.
-A scope is simpler than the regions in it, because it ignores other ACLs: `User:*` on topic `*` is one
-scope, but one region for each principal with ACLs of its own.
+A decision changes only where a changed ACL applies, so every region of a difference is in these scopes. A
+scope is simpler than the regions in it, because it ignores other ACLs: `User:*` on topic `*` is one scope,
+but one region for each principal with its own ACLs.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,7 +21,7 @@ from kustos.analysis.regions import Direction, PrincipalSet, Region, operations_
 from kustos.authorizer.index import ALLOWS, DENY_SHIFT, EVERY_ALLOW, HOSTED, binding_mask
 
 SITES_MAX: Final = 32
-"""Patterns of one scope; beyond that only regions: a sentence names fewer and each costs time."""
+"""Patterns of one scope; larger groups form only regions: a sentence names fewer, and each one costs time."""
 
 _WILDCARD_SITE: Final = Site(WILDCARD, is_literal=True)
 
@@ -40,7 +40,7 @@ class ChangedAcl:
 
     @property
     def direction(self) -> Direction:
-        """The direction in which it can change a decision, if a missing ACL means the default."""
+        """The direction in which the ACL can change a decision, compared with the default."""
         return Direction.GAINED if self.is_added is self.allows else Direction.LOST
 
 
@@ -49,7 +49,7 @@ _Speaking = tuple[str, list["ChangedAcl"]]
 
 
 class _Form(NamedTuple):
-    """What the ACLs of one scope share, apart from operations, principals and names."""
+    """The common fields of the ACLs in one scope, apart from operations, principals and names."""
 
     is_added: bool
     allows: bool
@@ -72,12 +72,12 @@ class ChangedScope:
 
     @property
     def direction(self) -> Direction:
-        """The direction in which they can change a decision."""
+        """The direction in which the ACLs can change a decision."""
         return self.acls[0].direction
 
     @property
     def is_of_everyone(self) -> bool:
-        """Whether they are ACLs of `User:*`."""
+        """Whether the ACLs are for `User:*`."""
         return EVERY_PRINCIPAL in self.principals
 
     def region(self, super_users: frozenset[str]) -> Region:
@@ -96,7 +96,7 @@ class ChangedScope:
         return Region(who, hosts_of(self.host), operations_of(self.bits), self.resource_type, names)
 
     def meets(self, binding: AclBinding) -> bool:
-        """Return whether an ACL matches any question in it."""
+        """Return whether an ACL matches any question in the scope."""
         entry = binding.entry
         return (
             binding.pattern.resource_type is self.resource_type
@@ -112,7 +112,7 @@ class ChangedScope:
 
 
 def changed_acls(old: frozenset[AclBinding], new: frozenset[AclBinding]) -> Iterator[ChangedAcl]:
-    """Yield the ACLs that only one set has, except those that can match no client."""
+    """Yield the ACLs that only one set has, except ACLs that can match no client."""
     for is_added, bindings in ((True, new - old), (False, old - new)):
         for binding in bindings:
             site, resource_type = site_of(binding.pattern), binding.pattern.resource_type
@@ -122,7 +122,7 @@ def changed_acls(old: frozenset[AclBinding], new: frozenset[AclBinding]) -> Iter
 
 
 def scopes_of(changed: Iterable[ChangedAcl], super_users: frozenset[str]) -> Iterator[ChangedScope]:
-    """Yield the scopes of changed ACLs, without super users, who neither gain nor lose."""
+    """Yield the scopes of changed ACLs, without super users, since their rights do not change."""
     by_site: dict[tuple[_Form, str, Site], list[ChangedAcl]] = defaultdict(list)
     for acl in changed:
         pattern, entry = acl.binding.pattern, acl.binding.entry
@@ -150,7 +150,7 @@ def scopes_of(changed: Iterable[ChangedAcl], super_users: frozenset[str]) -> Ite
 
 
 def bits_of(binding: AclBinding) -> int:
-    """Return the operations that an ACL matches, those its ALLOW implies included, as ALLOW bits."""
+    """Return the operations that an ACL matches, including operations implied by an ALLOW, as ALLOW bits."""
     mask = binding_mask(binding) & ~HOSTED
     return mask if mask <= EVERY_ALLOW else mask >> DENY_SHIFT
 
@@ -162,7 +162,7 @@ def hosts_of(host: str) -> HostSet:
 
 
 def _hosts_meet(hosts: HostSet, host: str) -> bool:
-    """Return whether an entry's host matches any of these."""
+    """Return whether an entry's host matches any of these hosts."""
     pattern, member = host_pattern(host), hosts.member
     if pattern.zoned is not None and host in hosts:
         return True
@@ -171,12 +171,12 @@ def _hosts_meet(hosts: HostSet, host: str) -> bool:
             return True
         after = bisect_right(member.steps, start, key=itemgetter(0))
         if after < len(member.steps) and member.steps[after][0] < end:
-            return True  # neighbours differ, so the next step is in
+            return True  # adjacent steps differ, so the next step is in the set
     return any(value and _matches_zoned(pattern, text) for text, value in member.zoned)
 
 
 def _are_hosts_within(hosts: HostSet, host: str) -> bool:
-    """Return whether an entry's host matches all of these."""
+    """Return whether an entry's host matches all of these hosts."""
     pattern = host_pattern(host)
     return all(
         not value or any(first <= start and end <= last for first, last in pattern.pieces)
@@ -200,7 +200,7 @@ def _sites_meet(site: Site, other: Site, resource_type: ResourceType) -> bool:
         return _matches_cluster(site) and _matches_cluster(other)
     for one, another in ((site, other), (other, site)):
         if one == _WILDCARD_SITE:
-            # LITERAL `*` matches itself and what does not begin with it
+            # LITERAL `*` matches itself and names that do not begin with it
             return another.name[:1] != WILDCARD or another.name == WILDCARD
         if not one.is_literal and another.name.startswith(one.name):
             return True
@@ -226,7 +226,7 @@ class RegionIndex:
         self._lengths = sorted({len(prefix) for prefix in self._prefixes})
 
     def is_within(self, scope: ChangedScope) -> bool:
-        """Return whether the whole region lies in a scope."""
+        """Return whether the whole region is in a scope."""
         region = self.region
         return (
             region.resource_type is scope.resource_type
@@ -247,7 +247,7 @@ class RegionIndex:
             starred = [site for site in turns if site.name[:1] == WILDCARD]
             is_in_at_star = (Site("", is_literal=False) in turns[:1]) is not (WILDCARD in self._prefixes)
             return not is_in_at_star and all(site.name == WILDCARD for site in starred)
-        # outside its turns a set holds nothing
+        # a set has no names outside its turns
         return all(any(_holds(scoped, turn) for scoped in sites) for turn in turns)
 
     def meets(self, binding: AclBinding) -> bool:
@@ -273,10 +273,10 @@ class RegionIndex:
             return (self._depth(name) + (name in self._literals)) % 2 == 1
         if self._depth(name) % 2:
             return True
-        # the enclosing place puts nothing under the prefix into the set: is there a turn?
+        # the enclosing place is not in the set, so look for a turn under the prefix
         after = bisect_left(turns, Site(name, is_literal=False)) + (name in self._prefixes)
         return after < len(turns) and turns[after].name.startswith(name)
 
     def _depth(self, name: str) -> int:
-        """Return how many flipping prefixes a name begins with."""
+        """Return the number of flipping prefixes of a name."""
         return sum(name[:length] in self._prefixes for length in self._lengths if length <= len(name))

@@ -1,7 +1,7 @@
-"""Files of sentences: YAML, or JSON, which is also YAML, whose every error names its line.
+"""Files of sentences in YAML or JSON, which is also YAML. Each error names its line.
 
-A file is a mapping with its `version` and one list. Its entries hold sentences (see `sentences`), texts and
-flags; each value is the literal text.
+A file is a mapping with its `version` and one list. The entries of the list have sentences (see `sentences`),
+texts and flags; each value is taken literally.
 """
 
 from typing import Final
@@ -12,11 +12,11 @@ from kustos.analysis.policy import PolicyError
 from kustos.analysis.sentences import Sentence, SentenceError, parse_sentence
 
 FILE_CHARACTERS_MAX: Final = 4_194_304
-"""Longest file accepted: tens of thousands of sentences, and a minute of work at most."""
+"""Longest accepted file: tens of thousands of sentences, and at most a minute of work."""
 
 
 class SentenceFile:
-    """The nodes of one file's text, which know their lines. Every method raises `PolicyError`."""
+    """The nodes of one file's text, with their lines. Every method raises `PolicyError`."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file: Final = file
@@ -38,11 +38,11 @@ class SentenceFile:
         return root
 
     def wrong(self, node: yaml.Node | None, value: str, rule: str) -> PolicyError:
-        """Return the error of a value that breaks a rule; without a node it is the file's."""
+        """Return the error for a value that violates a rule; without a node the error is for the file."""
         return PolicyError(self.file, 1 if node is None else node.start_mark.line + 1, value, rule)
 
     def entries(self, version: int, name: str, entries_max: int | None = None) -> list[yaml.Node]:
-        """Return the entries of the list with this name, one or more, in a file of this version."""
+        """Return the entries, at least one, of the list with this name in a file of this version."""
         root = self._root
         fields = self.mapping(root, ("version", name))
         if "version" not in fields:
@@ -59,7 +59,7 @@ class SentenceFile:
         return list(node.value)
 
     def mapping(self, node: yaml.Node | None, keys: tuple[str, ...]) -> dict[str, yaml.Node]:
-        """Return the fields of a mapping, which has some of these keys, each once."""
+        """Return the fields of a mapping that has only these keys, each at most once."""
         if not isinstance(node, yaml.MappingNode):
             raise self.wrong(node, _shown(node), f"here should be a mapping with {', '.join(keys)}")
         fields: dict[str, yaml.Node] = {}
@@ -73,7 +73,7 @@ class SentenceFile:
         return fields
 
     def text(self, node: yaml.Node) -> str:
-        """Return a text that is not empty."""
+        """Return a non-empty text."""
         if not isinstance(node, yaml.ScalarNode) or not node.value:
             raise self.wrong(node, _shown(node), "here should be a text")
         return str(node.value)
@@ -86,7 +86,7 @@ class SentenceFile:
         return value == "true"
 
     def sentence(self, node: yaml.Node, text: str) -> Sentence:
-        """Return the sentence that this node's text stands for."""
+        """Return the sentence in a node's text."""
         try:
             return parse_sentence(text)
         except SentenceError as error:

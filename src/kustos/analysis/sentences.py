@@ -2,14 +2,14 @@
 
     sentence    principals operations resources [hosts]
     principals  everyone | (everyone | anyone) but principal ... | principal ...
-    principal   Type:name, or Type:prefix* for all that begin so; User:* is everyone, as in Kafka
-    operations  READ ... by Kafka's names; ALL is each that means something on the type
+    principal   Type:name, or Type:prefix* for all with this prefix; User:* is everyone, as in Kafka
+    operations  READ ... by Kafka's names; ALL is every operation that applies to the type
     resources   topic name ... | topics under prefix ... | every topic | cluster
                 also group, transactional-id, delegation-token, user, each with or without an s
     hosts       from host ... | from anywhere [but host ...]; a host is an address or a range
 
 `and`, `or` or a comma joins several items of a kind. A word in backticks or double quotes is taken literally,
-even with blanks, a `*` at the end, or if it is a word of the language.
+even if it contains blanks, ends with `*`, or is a keyword of the language.
 """
 
 import re
@@ -32,7 +32,7 @@ from kustos.analysis.name_sets import Site
 from kustos.analysis.policy import PolicyPrincipals, PrincipalPattern
 
 SENTENCE_CHARACTERS_MAX: Final = 65_536
-"""Longest sentence accepted: room for a thousand long names, but not for a file read by mistake."""
+"""Longest accepted sentence: enough for a thousand long names, but not for a file that is read by mistake."""
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:`(?P<back>[^`]*)`|"(?P<double>[^"]*)"|(?P<word>[^\s`"]+)|(?P<bad>[`"]))"""
@@ -55,7 +55,7 @@ Item = TypeVar("Item")
 
 
 class SentenceError(ValueError):
-    """A sentence that does not follow the language: the `value` at fault and the `rule` it breaks."""
+    """A sentence with invalid syntax: the invalid `value` and the `rule` that it violates."""
 
     def __init__(self, value: str, rule: str) -> None:
         self.value = value
@@ -81,7 +81,7 @@ class _Word:
 
 
 def parse_sentence(text: str) -> Sentence:
-    """Return a sentence parsed; raise `SentenceError`."""
+    """Return the parsed sentence; raise `SentenceError`."""
     if len(text) > SENTENCE_CHARACTERS_MAX:
         raise SentenceError(f"{text[:32]}...", f"a sentence has at most {SENTENCE_CHARACTERS_MAX} characters")
     reader = _SentenceReader(_tokens(text))
@@ -104,7 +104,7 @@ def _tokens(text: str) -> list[_Word]:
                 _Word(match["back"] if match["double"] is None else match["double"], is_quoted=True)
             )
             continue
-        # a comma joins only at the end of a word: distinguished names are full of them
+        # a comma joins only at the end of a word: distinguished names contain commas
         bare = word.rstrip(",")
         tokens += [_Word(bare, is_quoted=False)] if bare else []
         tokens += [_Word(",", is_quoted=False)] if bare != word else []
@@ -120,7 +120,7 @@ class _SentenceReader:
         return self._tokens[self._position] if self._position < len(self._tokens) else None
 
     def word(self) -> str | None:
-        """Return the next word of the language, in lower case; None if it is a name."""
+        """Return the next word in lower case if it is a keyword; None if it is a name."""
         token = self.peek()
         return None if token is None or token.is_quoted else token.text.lower()
 
@@ -138,7 +138,7 @@ class _SentenceReader:
         return found
 
     def name(self, what: str) -> _Word:
-        """Consume a name; words of the language are names only in quotes."""
+        """Consume a name; keywords are names only in quotes."""
         token = self.take(what)
         if not token.is_quoted and token.text.lower() in _WORDS:
             raise SentenceError(token.text, f"here should be {what} (put a name of that kind in backticks)")

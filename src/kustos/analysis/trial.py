@@ -1,8 +1,9 @@
-"""What ACLs on trial would have changed, summed up from the events of the audit log.
+"""The changes that ACLs on trial would have caused, summarized from the events of the audit log.
 
-Two kinds of ACLs decide without effect: those of the node, on a listener in mode `shadow`, and candidates. An
-event says only where they decide otherwise, so the absence of differences proves nothing by itself: the
-summary also says which candidates were evaluated since when, and which could not be.
+Two kinds of ACLs decide without effect: the ACLs of the node, on a listener in mode `shadow`, and candidates.
+Events record only different decisions, so the absence of differences proves nothing by itself: the summary
+also has the candidates that were evaluated, with the time of their start, and the ones that could not be
+evaluated.
 """
 
 import json
@@ -17,29 +18,29 @@ CANDIDATE_ACLS: Final = "CANDIDATE_ACLS"
 """The subject of events on candidates."""
 
 MARKS: Final = ('"shadow_decision"', CANDIDATE_ACLS)
-"""What a line has that matters here; most have neither."""
+"""The marks of relevant lines; most lines have neither."""
 
 HOSTS_MAX: Final = 100
-"""Addresses kept of one difference; from there on the number is a lower bound."""
+"""Addresses kept for one difference; a number that reaches this limit is a lower bound."""
 
 
 @unique
 class DifferenceKind(Enum):
-    """What would have been otherwise."""
+    """The kind of difference."""
 
     SHADOW_DENIED = "SHADOW_DENIED"
-    """It passed a listener in mode `shadow`, and the ACLs would have denied it."""
+    """The action passed a listener in mode `shadow`, and the ACLs would have denied it."""
     LOST = "LOST"
-    """The ACLs allow it, and the candidate would deny it."""
+    """The ACLs allow the action, and the candidate would deny it."""
     GAINED = "GAINED"
-    """The ACLs deny it, and the candidate would allow it."""
+    """The ACLs deny the action, and the candidate would allow it."""
     ERROR = "ERROR"
     """The ACLs on trial gave no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class DifferenceKey:
-    """Which decisions are summed up as one. `candidate` None: by the node's own ACLs, in the shadow."""
+    """The key of decisions that are counted together. `candidate` None: the node's own ACLs decided."""
 
     kind: DifferenceKind
     access: str
@@ -54,7 +55,7 @@ class DifferenceKey:
 
 @dataclass(slots=True)
 class DifferenceCount:
-    """How often, since when, until when (milliseconds since the epoch), from where."""
+    """The number of decisions, the first and last time (milliseconds since the epoch), and the addresses."""
 
     decisions: int = 0
     first_ms: int = 0
@@ -72,7 +73,7 @@ class DifferenceCount:
 
 @dataclass(frozen=True, slots=True)
 class CandidateLoad:
-    """A candidate that was put on trial at a time, or could not be (`failure`)."""
+    """The time at which a candidate was put on trial, or could not be loaded (`failure`)."""
 
     time_ms: int
     node_id: int
@@ -82,16 +83,16 @@ class CandidateLoad:
 
 @dataclass(slots=True)
 class TrialSummary:
-    """The sum over all lines given to `of`."""
+    """The summary of all lines given to `of`."""
 
     differences: dict[DifferenceKey, DifferenceCount] = field(default_factory=dict)
     loads: list[CandidateLoad] = field(default_factory=list)
     unreadable: int = 0
-    """Lines that look like events on trials and are none."""
+    """Lines that look like events on trials but are invalid."""
 
     @classmethod
     def of(cls, lines: Iterable[str]) -> "TrialSummary":
-        """Return the summary of events, one JSON object a line; an event that is there twice counts once."""
+        """Return the summary of events, one JSON object per line; duplicate events count once."""
         summary = cls()
         seen: set[str] = set()
         for line in lines:
@@ -99,14 +100,14 @@ class TrialSummary:
                 try:
                     summary._add(json.loads(line), seen)
                 except (ValueError, KeyError, TypeError, AttributeError):
-                    # a line without its end is still being written
+                    # a line without a line feed is still being written
                     summary.unreadable += line.endswith("\n")
         summary.loads.sort(key=lambda load: load.time_ms)
         return summary
 
     @property
     def lost_uses(self) -> int:
-        """Decisions on uses, not on lists or probes, that would have been denied."""
+        """Decisions on uses, not on lists or probes, that the ACLs on trial would have denied."""
         return sum(
             count.decisions
             for key, count in self.differences.items()
@@ -115,7 +116,7 @@ class TrialSummary:
 
     @property
     def errors(self) -> int:
-        """Decisions without an answer of the ACLs on trial."""
+        """Decisions for which the ACLs on trial gave no answer."""
         return sum(
             count.decisions for key, count in self.differences.items() if key.kind is DifferenceKind.ERROR
         )
@@ -147,7 +148,7 @@ class TrialSummary:
 
 
 def _keys(event: dict[str, Any]) -> Iterator[DifferenceKey]:
-    """Yield what an event says is different: by the node's ACLs, by a candidate, or both."""
+    """Yield the differences in an event: by the node's ACLs, by a candidate, or both."""
     if event["access"] == "LISTING":
         access = "LISTING"
     else:

@@ -1,4 +1,4 @@
-"""Does a set of ACLs keep a policy? Decided for everything a statement covers, not for samples."""
+"""Verifies that a set of ACLs satisfies a policy, for all questions that a statement covers, not samples."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from kustos.authorizer import Decision, StandardAuthorizer
 from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
 
 COUNTER_EXAMPLES_MAX: Final = 10
-"""Counter-examples per statement: enough to see who breaks it, few enough to read."""
+"""Counter-examples per statement: enough to see the violating principals, few enough to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class CounterExample:
-    """One question whose answer breaks a statement, with the authorizer's decision and its rule.
+    """One question whose answer violates a statement, with the authorizer's decision and its rule.
 
-    `region` is all that breaks it for this principal with these operations on these hosts and names.
+    `region` has all such questions of this principal with these operations, hosts and names.
     """
 
     probe: Probe
@@ -48,7 +48,7 @@ class CounterExample:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a statement holds; `is_cut` if there are more counter-examples than these."""
+    """Whether a statement holds; `is_cut` if there are more counter-examples."""
 
     statement: Statement
     counter_examples: tuple[CounterExample, ...] = ()
@@ -56,7 +56,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing breaks the statement."""
+        """Whether no question violates the statement."""
         return not self.counter_examples
 
     def to_json(self) -> dict[str, Any]:
@@ -83,9 +83,9 @@ def verify(
 ) -> tuple[Verdict, ...]:
     """Return one verdict for each statement, in order.
 
-    A statement holds if and only if no principal, host, operation and name that it covers breaks it. A broken
-    one has at least one counter-example and at most `counter_examples_max`: one, with an invented name, for
-    all principals that nothing names, then one for each principal who breaks it in another way.
+    A statement holds if and only if no principal, host, operation and name that it covers violates it. A
+    violated statement has at least one counter-example and at most `counter_examples_max`: one, with an
+    invented name, for all unnamed principals, then one for each principal that violates it in another way.
     """
     acls = AclSet(bindings, rules)
     limit = max(1, counter_examples_max)
@@ -98,7 +98,7 @@ def verify(
 
 
 def _breaking(acls: AclSet, statement: Statement) -> Iterator[Region]:
-    """Yield a region that breaks a statement, for everyone else and for each principal that breaks it."""
+    """Yield a region that violates a statement, for everyone else and for each violating principal."""
     wanted = sum(ALLOWS[operation] for operation in statement.operations)
     is_never = statement.kind is StatementKind.NEVER
 
@@ -131,7 +131,7 @@ def _breaking(acls: AclSet, statement: Statement) -> Iterator[Region]:
 
 
 def _regions(principal: str, found: dict[ByHost, NameSet], statement: Statement) -> Iterator[Region]:
-    """Yield one of the regions that break a statement for a principal, if there are any."""
+    """Yield one region that violates a statement for a principal, if there is one."""
     for key, names in islice(found.items(), 1):
         bits, hosts = next(by_bits(key, EVERY_ALLOW))
         yield Region(PrincipalSet((principal,)), hosts, operations_of(bits), statement.resource_type, names)

@@ -1,8 +1,8 @@
-"""A few ACLs among many: which fewer ACLs could replace them with the same meaning?
+"""The fewest ACLs that can replace a window, a few ACLs among many, with the same meaning.
 
-The others stay unchanged. Everything that the few can affect is cut into cells (principal, class of names,
-piece of the host line, operation). Each candidate ACL built from the window's own values covers some cells,
-and `cover` chooses the fewest.
+The other ACLs stay unchanged. The questions that the window can affect are divided into cells (principal,
+class of names, piece of the host line, operation). Each candidate ACL built from the window's own values
+covers some cells, and `cover` chooses the fewest candidates.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,11 +29,11 @@ from kustos.authorizer.index import ALLOWS, EVERY_ALLOW, HOSTED, binding_mask
 _OPERATION_BITS: Final = EVERY_ALLOW.bit_length()
 
 CELL_GROUPS_MAX: Final = 512
-"""Largest window, in cells without their operations: larger ones stay unchanged."""
+"""Largest window, in cells without their operations: larger windows stay unchanged."""
 
 
 class _RawSide(PrincipalView):
-    """A view that returns the raw allows and denies, not the decision."""
+    """A view that returns the raw allows and denies instead of the decision."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ class View:
 
 
 class _CellGroup(NamedTuple):
-    """Cells that differ in their operation only."""
+    """Cells that differ only in their operation."""
 
     principal: str
     site: Site
@@ -67,7 +67,7 @@ def replacement(window: list[AclBinding], views: Iterable[View]) -> list[AclBind
     Returns the window itself if the search finds no smaller set.
 
     The new ACLs combine the window's principals, patterns and hosts (and `*`, and the union of two half
-    ranges) with any operation, ALLOW or DENY. `views` are those of all affected principals.
+    ranges) with any operation, ALLOW or DENY. `views`: the views of all affected principals.
     """
     hosts = _hosts_of(window)
     groups = list(_groups(window, views, hosts))
@@ -78,7 +78,7 @@ def replacement(window: list[AclBinding], views: Iterable[View]) -> list[AclBind
     allows: dict[Allow, AclBinding] = {}
     denies: dict[int, AclBinding] = {}
     for binding, cells in _candidates(window, hosts, groups):
-        # of several with the same effect the first is closest to the original
+        # the first of several candidates with the same effect is closest to the original
         if binding.entry.permission_type is not AclPermissionType.ALLOW:
             if not cells & wanted:
                 denies.setdefault(cells & ~denied, binding)
@@ -92,7 +92,7 @@ def replacement(window: list[AclBinding], views: Iterable[View]) -> list[AclBind
 
 
 def _totals(groups: list[_CellGroup]) -> tuple[int, int, int, int]:
-    """Return all groups as cells: wanted, allowed and denied by the others, wanted but not allowed."""
+    """Return all groups as cells: wanted, allowed and denied by other ACLs, wanted but not allowed."""
     wanted = allowed = denied = 0
     for number, group in enumerate(groups):
         shift = number * _OPERATION_BITS
@@ -105,7 +105,7 @@ def _totals(groups: list[_CellGroup]) -> tuple[int, int, int, int]:
 def _groups(window: Sequence[AclBinding], views: Iterable[View], hosts: list[str]) -> Iterator[_CellGroup]:
     sites = [site_of(binding.pattern) for binding in window]
     zone = zone_on(window[0].pattern.resource_type, Zone.of(sites))
-    # every pattern of the window divides the names, also for principals with no ACL on it yet
+    # every pattern of the window divides the names, even for principals without an ACL on it
     dividing = PrincipalView((Layer.marking(*sites),), is_super=False, is_open=False)
     for view in views:
         others = _RawSide(view.others, is_super=False, is_open=False)
@@ -116,7 +116,7 @@ def _groups(window: Sequence[AclBinding], views: Iterable[View], hosts: list[str
 
 
 def _places(found: Class, hosts: list[str]) -> Iterator[HostPlace]:
-    """Yield one place in each piece into which a class's functions and the hosts cut the line."""
+    """Yield one place in each piece of the line, as divided by a class's functions and the hosts."""
     starts = {start for value in found.values for start, _ in value.steps}
     texts = {text for value in found.values for text, _ in value.zoned}
     for host in hosts:
@@ -131,7 +131,7 @@ def _places(found: Class, hosts: list[str]) -> Iterator[HostPlace]:
 
 
 def _hosts_of(window: Sequence[AclBinding]) -> list[str]:
-    """Return the window's hosts, `*`, and each range that two halves among them form."""
+    """Return the window's hosts, `*`, and each range whose two halves are among them."""
     hosts = dict.fromkeys([*(binding.entry.host for binding in window), WILDCARD])
     waiting = [host for host in hosts if "/" in host and not host_pattern(host).matches_nobody]
     while waiting:
@@ -155,7 +155,7 @@ def _whole_of(half: str, hosts: Iterable[str]) -> str | None:
 def _candidates(
     window: Sequence[AclBinding], hosts: list[str], groups: list[_CellGroup]
 ) -> Iterator[tuple[AclBinding, int]]:
-    """Yield every candidate ACL with its cells: first the present ones, then the narrowest."""
+    """Yield every candidate ACL with its cells: first the existing ACLs, then the narrowest."""
     principals = sorted(
         {binding.entry.principal for binding in window}, key=lambda name: name == EVERY_PRINCIPAL
     )
@@ -168,7 +168,7 @@ def _candidates(
             for operation, permission in product(ALLOWS, _PERMISSIONS):
                 binding = AclBinding(pattern, AccessControlEntry(principal, host, operation, permission))
                 mask = binding_mask(binding) & ~HOSTED
-                # every group is as wide as a mask, so this writes the mask at every spot
+                # every group is as wide as a mask, so this places the mask at every spot
                 candidates.append(
                     (binding, spots * (mask if mask <= EVERY_ALLOW else mask >> _OPERATION_BITS))
                 )
@@ -194,7 +194,7 @@ def _spots(groups: list[_CellGroup], principal: str, pattern: ResourcePattern, h
 
 
 def _site_matcher(site: Site) -> Callable[[Site], bool]:
-    """Return a predicate: does a pattern match the class of this site?"""
+    """Return a predicate for patterns that match the class of this site."""
     if not site.is_literal:
         return lambda found: found.name.startswith(site.name)
     if site.name == WILDCARD:

@@ -1,4 +1,4 @@
-"""Lint of ACL sets: finds ACLs that are useless, too broad, or never do what their author meant.
+"""Lint of ACL sets: finds ACLs that are useless, too broad, or without the effect that their author intended.
 
 Each finding has a stable code (`codes`). "Redundant" and similar findings are exact (`necessity`).
 """
@@ -24,10 +24,10 @@ _NO_NAME: Final = frozenset({"KUS203", "KUS204", "KUS206"})
 def lint(
     bindings: Sequence[AclBinding], settings: Rules = ACLS_ALONE, listing: Listing | None = None
 ) -> list[Finding]:
-    """Return the findings in the order of the ACLs, the worst first for an ACL with several.
+    """Return the findings in the order of the ACLs; several findings of one ACL are ordered worst first.
 
-    `settings` are those of the brokers. `listing` names the existing resources of those types for which to
-    report ACLs on missing resources. Near-linear in the number of ACLs.
+    `settings`: the settings of the brokers. `listing`: the names of the existing resources, for the types
+    whose ACLs on missing resources are reported. The time is nearly linear in the number of ACLs.
     """
     numbers: dict[AclBinding, int] = {}
     for number, binding in enumerate(bindings):

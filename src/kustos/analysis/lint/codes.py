@@ -10,7 +10,7 @@ from typing import Final
 
 @unique
 class Severity(StrEnum):
-    """How bad a finding is; the values are SARIF's levels."""
+    """The severity of a finding; the values are SARIF's levels."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -18,13 +18,13 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the worst."""
+        """The rank of the severity; 0 is the worst."""
         return list(Severity).index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class LintCode:
-    """One kind of finding: a one-line summary, why it matters, what to do about it."""
+    """One kind of finding: a one-line summary, the reason and the remedy."""
 
     code: str
     name: str
@@ -35,7 +35,7 @@ class LintCode:
 
     @property
     def is_of_breadth(self) -> bool:
-        """Whether it reports that an ACL is broad, not that it is a mistake."""
+        """Whether the finding reports a broad ACL rather than an error."""
         return self.code.startswith("KUS1")
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong with one ACL, regardless of the others: its codes, principal, resource, breadth."""
+"""Findings about a single ACL, regardless of the others: its codes, principal, resource and breadth."""
 
 import re
 from collections.abc import Iterator
@@ -37,13 +37,13 @@ _USING: Final = frozenset(
         AclOperation.CREATE_TOKENS,
     }
 )
-"""Operations that use or change a resource; DESCRIBE and similar ones only show it."""
+"""Operations that use or change a resource; DESCRIBE and similar operations only show it."""
 
 _LIKE_SUPER: Final = frozenset({AclOperation.ALL, AclOperation.ALTER, AclOperation.CLUSTER_ACTION})
 
 
 def entry_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
-    """Yield what is wrong with an ACL by itself."""
+    """Yield the findings about an ACL by itself."""
     yield from _code_findings(number, binding)
     yield from _name_findings(number, binding)
     yield from host_findings(number, binding)
@@ -113,10 +113,11 @@ def _name_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
 
 
 def unanswerable_name(name: str) -> str | None:
-    """Return a name for which Kafka's authorizer hangs if an ACL has the given name, None if there is none.
+    """Return a name for which Kafka's authorizer hangs if an ACL has the given name, None if there is no such
+    name.
 
-    Its scan for a name that sorts below `*` ends only at an ACL name that is a prefix of that name or shares
-    no character with it.
+    The scan for a name that sorts below `*` ends only at an ACL name that is a prefix of the scanned name or
+    that shares no character with it.
     """
     if len(name) < 2 or name[0] >= WILDCARD:
         return None

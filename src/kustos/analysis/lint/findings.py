@@ -13,10 +13,10 @@ Listing = Mapping[ResourceType, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding about one ACL: what is wrong with it and what to do.
+    """A finding about one ACL: the problem and the remedy.
 
-    `number` is the ACL's index (from 0) in the input, `related` the indices of related ACLs. `message` and
-    `fix` are sentences without a period; names stand in backticks.
+    `number` is the ACL's index (from 0) in the input, `related` has the indices of related ACLs. `message`
+    and `fix` are sentences without a period; names are in backticks.
     """
 
     code: str
@@ -32,7 +32,7 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """How bad it is."""
+        """The severity of the finding."""
         return self.kind.severity
 
     def to_json(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class Finding:
 
 
 RELATED_MAX = 5
-"""Related ACLs that one finding names at most; more would not help the reader."""
+"""Most related ACLs that one finding names; more would not help the reader."""
 
 
 def acl_text(binding: AclBinding) -> str:

@@ -1,4 +1,4 @@
-"""What can be wrong with the host of one ACL."""
+"""Findings about the host of one ACL."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _GLOB_OR_SPAN: Final = re.compile(r"[0-9.]+(\*|-[0-9.]+)[0-9.*]*")
 
 
 def host_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
-    """Yield what is wrong with the host."""
+    """Yield the findings about the host."""
     host = binding.entry.host
     if host == WILDCARD:
         return
@@ -71,7 +71,7 @@ def _why_no_range(host: str) -> tuple[str, str]:
 
 
 def _meant_address(text: str) -> str | None:
-    """Return Java's form of an address that people write in other forms, None if it is not an address."""
+    """Return Java's form of an address in another form, None if the text is not an address."""
     try:
         address = ip_address(_LEADING_ZEROS.sub("", text) if ":" not in text else text.strip("[]"))
     except ValueError:

@@ -1,7 +1,7 @@
 """Findings as SARIF 2.1.0, the format in which code hosts show the findings of static analysis.
 
-Source: OASIS, Static Analysis Results Interchange Format 2.1.0. The log has the required shape and what
-viewers use: rules, results, levels, locations, fingerprints.
+Source: OASIS, Static Analysis Results Interchange Format 2.1.0. The log has the required properties and the
+properties that viewers use: rules, results, levels, locations, fingerprints.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from kustos.analysis.lint.findings import Finding, acl_text
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 Locator = Callable[[int], tuple[str, int] | None]
-"""Maps the index of an ACL to its file, as a URI, and its line (from 1); None if it has none."""
+"""Maps the index of an ACL to its file, as a URI, and its line (from 1); None without a location."""
 
 _FINGERPRINT: Final = "kustosAcl/v1"
 
@@ -23,7 +23,7 @@ _FINGERPRINT: Final = "kustosAcl/v1"
 def sarif_of(
     findings: Sequence[Finding], bindings: Sequence[AclBinding], locate: Locator, version: str
 ) -> dict[str, Any]:
-    """Return one SARIF log with one run; it lists every code as a rule, found or not."""
+    """Return one SARIF log with one run; the log lists every code as a rule, even without findings."""
     indices = {code: index for index, code in enumerate(LINT_CODES)}
     rules = [
         {

@@ -1,4 +1,4 @@
-"""What can be wrong with an ACL because of other ACLs, the settings, or the existing resources."""
+"""Findings about an ACL in relation to other ACLs, the settings, or the existing resources."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
@@ -52,7 +52,7 @@ def sorted_listing(listing: Listing) -> dict[int, Sequence[str]]:
 
 
 class SetFindings:
-    """Findings from comparing each ACL of a set, without duplicates, with the others."""
+    """Findings from a comparison of each ACL with the others in a set without duplicates."""
 
     def __init__(self, bindings: Sequence[AclBinding], rules: Rules) -> None:
         self._bindings = bindings
@@ -61,7 +61,7 @@ class SetFindings:
         self._numbers = {binding: number for number, binding in enumerate(bindings)}
 
     def findings(self, silent: Collection[int]) -> Iterator[Finding]:
-        """Yield the findings; `silent` are the ACLs already reported to never decide."""
+        """Yield the findings; `silent`: the ACLs that were already reported as never deciding."""
         for number, binding in enumerate(self._bindings):
             if number in silent:
                 continue
@@ -79,7 +79,7 @@ class SetFindings:
         message = f"`{binding.entry.principal}` is a super user, no ACL applies to it"
         fix = "remove the ACL, or take the principal out of `super.users`"
         if self._necessity.matters[number]:
-            # `allow.everyone.if.no.acl.found` asks whether any ACL names the resource, whoever it is for
+            # `allow.everyone.if.no.acl.found` depends on whether an ACL of any principal names the resource
             message += ", but no other ACL keeps what it names from being open to everyone"
             fix = (
                 "first add an ACL of another principal on the same pattern, or remove it to open the resource"
@@ -87,7 +87,7 @@ class SetFindings:
         return Finding("KUS006", number, message, fix)
 
     def _denied_too(self, binding: AclBinding) -> int | None:
-        """Return the DENY that differs only in the permission; None for a DENY or if there is none."""
+        """Return the DENY that differs only in the permission; None for a DENY or without such a DENY."""
         if binding.entry.permission_type is not AclPermissionType.ALLOW:
             return None
         return self._numbers.get(
@@ -95,7 +95,7 @@ class SetFindings:
         )
 
     def _is_plain_describe(self, number: int, binding: AclBinding) -> bool:
-        """Return whether an ALLOW of DESCRIBE stands beside an equal ALLOW whose operation implies it.
+        """Return whether an ALLOW of DESCRIBE has an otherwise equal ALLOW whose operation implies DESCRIBE.
 
         The options `--producer` and `--consumer` of kafka-acls and `kustos acls add` create such pairs.
         """
@@ -148,7 +148,7 @@ class SetFindings:
         return [entry for entry in self._necessity.around(number) if entry.number != number]
 
     def _equivalents(self, number: int, *, denies: bool) -> tuple[list[int], list[int]]:
-        """Return the ALLOWs or DENYs that cover this ACL, and those that cover part of it."""
+        """Return the ALLOWs or DENYs that cover this ACL, and the ones that cover a part of it."""
         mine = next(entry for entry in self._necessity.around(number) if entry.number == number)
         bits = mine.allows | mine.denies
         whole: list[int] = []
