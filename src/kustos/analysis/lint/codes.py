@@ -44,25 +44,25 @@ _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 _TABLE: Final = (
     # the set as a whole
     ("KUS001", "duplicate", _W, "the same ACL occurs twice in the file",
-     "The second says nothing, and someone who removes the first believes that the right is gone.",
+     "The second has no effect, but the right remains after the first is removed.",
      "Remove one of them."),
     ("KUS002", "conflicting", _E, "the same thing is allowed and denied",
      "A DENY and an ALLOW agree in resource, principal, host and operation. The DENY wins; of the "
      "ALLOW at most what it implies is left. One of the two is a mistake.",
      "Remove the one that is not meant."),
-    ("KUS003", "shadowed", _W, "an ALLOW of which DENYs leave nothing",
-     "A DENY wins wherever it stands, so this ALLOW can never decide. It looks like a right that "
-     "nobody has.",
+    ("KUS003", "shadowed", _W, "an ALLOW that DENYs override completely",
+     "A DENY wins regardless of its position, so this ALLOW can never decide. It looks like a right that "
+     "no principal has.",
      "Remove it, or the DENY."),
     ("KUS004", "redundant", _W, "other ACLs cover all of it",
-     "Without it every decision on a named resource is the same, and so is whether anyone may "
-     "write to some topic at all. Of several equivalent ones each is redundant, but not all at "
-     "once: `kustos minimize` removes as many as can go together. No finding: a DESCRIBE beside an "
+     "Without it every decision on a named resource, and every decision whether a principal may write to "
+     "any topic, stays the same. Each of several equivalent ACLs is redundant, but not all of them at "
+     "once: `kustos minimize` removes as many as possible together. No finding: a DESCRIBE in addition to an "
      "ALLOW of the same resource, principal and host that implies it, since `kustos acls add --producer` "
      "and `--consumer` create such pairs.",
      "Remove it."),
-    ("KUS005", "idle-deny", _N, "a DENY of what nobody is allowed anyway",
-     "It changes no decision today. Kept on purpose it guards against an ALLOW that someone may add.",
+    ("KUS005", "idle-deny", _N, "a DENY of actions that are not allowed anyway",
+     "It changes no decision today. It may be intended as a guard against an ALLOW that is added later.",
      "Remove it, unless it is such a guard."),
     ("KUS006", "super-user", _W, "an ACL of a super user",
      "A super user may do everything before any ACL is looked at, so neither an ALLOW nor a DENY for "
@@ -122,7 +122,7 @@ _TABLE: Final = (
     ("KUS301", "host-never-matches", _E, "a host that no client can have",
      "Kafka compares hosts as texts with the client's address as Java prints it: IPv4 dotted, IPv6 as "
      "eight groups without `::`. Host names are never resolved, and an address range that cannot be "
-     "parsed matches nobody. As an ALLOW it grants nothing, as a DENY it stops nobody.",
+     "parsed matches no client. As an ALLOW it grants nothing, as a DENY it stops no client.",
      "Write the address as Java does, or a range."),
     ("KUS302", "host-bits", _W, "an address range with bits beyond its prefix",
      "Kafka ignores them, so the range is wider than its address looks.",
@@ -136,10 +136,10 @@ _TABLE: Final = (
      "of that very name.",
      "Write `User:*`, or name the principals."),
     ("KUS402", "blanks-around-principal", _E, "a principal with blanks at its ends",
-     "Principals are compared to the letter: nobody who logs in has these blanks.",
+     "Principals are compared exactly: no authenticated principal has these blanks.",
      "Remove the blanks."),
     ("KUS403", "principal-type-case", _E, "a principal type that is `User` but for its case",
-     "Types are compared to the letter; Kafka makes principals of the type `User`.",
+     "Types are compared exactly; Kafka creates principals of the type `User`.",
      "Write `User:`."),
     ("KUS404", "principal-type", _N, "a principal type other than `User`",
      "Kafka's own principal builder makes only `User` principals. Others need a custom "
