@@ -96,7 +96,7 @@ class NamedBroker(NamedTuple):
 
 
 class Addresses(Protocol):
-    """The advertised addresses of the brokers: always those of the gateway."""
+    """The advertised addresses of the brokers, which are always addresses of the gateway."""
 
     def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
         """Return the address to advertise in place of an upstream broker's own."""

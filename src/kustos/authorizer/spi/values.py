@@ -176,7 +176,7 @@ class AclCreateResult:
 
     exception: KafkaApiError | None = None
     change_offset: int | None = field(default=None, compare=False)
-    """The offset of the request's first record in the metadata log, None if there is none."""
+    """The offset of the request's first record in the metadata log, None if the log has no record of it."""
 
 
 SUCCESS: Final = AclCreateResult()
