@@ -114,7 +114,9 @@ def share_fetch(exchange: Exchange, _row: Row) -> Handler:
     response = answer.message
     unexpected = answered_partitions(response) - plan.upstream - plan.allowed_named.keys()
     if unexpected:
-        return Hangup(f"upstream answered a ShareFetch for {len(unexpected)} partitions that were not allowed")
+        return Hangup(
+            f"upstream answered a ShareFetch for {len(unexpected)} partitions that were not allowed"
+        )
     remember(exchange, plan, member, failed=response.error_code != NONE)
     changed = yield from rewrite(exchange, ENDPOINTS, response)
     if response.error_code != NONE or not plan.refused:
