@@ -1,6 +1,6 @@
-"""Runs the file sinks where files can grow no further, as on a full disk; prints what happened.
+"""Runs the file sinks where files cannot grow, as on a full disk; prints the outcome.
 
-In a process of its own, since the limit is the whole process's.
+Runs in a process of its own: the limit applies to the whole process.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The ACL requests, answered by any authorizer: per item, whatever it does (Kafka's `AclApis`)."""
+"""The ACL requests, answered by any authorizer item by item (Kafka's `AclApis`)."""
 
 import asyncio
 import threading
@@ -94,7 +94,7 @@ async def described(authorizer: Authorizer | None) -> Message:
     return read(codec, await apis(authorizer).describe(codec, description()))
 
 
-async def test_acls_are_made_listed_and_taken_away() -> None:
+async def test_acls_are_created_listed_and_deleted() -> None:
     authorizer = SpecAuthorizer()
     assert await created(authorizer, "orders", "", "pay") == [
         (0, ""),
@@ -108,7 +108,7 @@ async def test_acls_are_made_listed_and_taken_away() -> None:
     assert (await described(authorizer)).resources == []
 
 
-async def test_without_an_authorizer_security_is_disabled() -> None:
+async def test_acl_requests_fail_with_security_disabled_without_an_authorizer() -> None:
     answer = await described(None)
     assert (answer.error_code, answer.error_message) == (
         DISABLED,
@@ -119,7 +119,7 @@ async def test_without_an_authorizer_security_is_disabled() -> None:
     assert await deleted(None, "orders") == [(DISABLED, text, 0)]
 
 
-async def test_kafkas_form_of_one_future_for_each_item_will_do() -> None:
+async def test_an_authorizer_may_return_one_future_per_item_as_in_kafka() -> None:
     loop = asyncio.get_running_loop()
     first, second, third = (loop.create_future() for _ in range(3))
     authorizer: Any = SpecAuthorizer()
@@ -135,7 +135,7 @@ async def test_kafkas_form_of_one_future_for_each_item_will_do() -> None:
     ]
 
 
-async def test_what_matched_but_could_not_be_deleted_says_so() -> None:
+async def test_a_matching_acl_that_was_not_deleted_reports_its_error() -> None:
     async def partly(*_: Any) -> list[AclDeleteResult]:
         kept = AclBindingDeleteResult(ORDERS, KafkaApiError(ErrorCode.unknown_server_error, "secret"))
         named = AclBindingDeleteResult(ORDERS, KafkaApiError(ErrorCode.policy_violation, "kept"))
@@ -153,7 +153,7 @@ async def test_what_matched_but_could_not_be_deleted_says_so() -> None:
 
 
 class HeldListing(AclListing):
-    """Many ACLs, of which the second piece comes when the test says so, or no more are wanted."""
+    """Many ACLs; the second piece waits until the test allows it, or until the listing stops."""
 
     def __init__(self) -> None:
         super().__init__([[ORDERS]], EVERY_BINDING)
@@ -169,7 +169,7 @@ class HeldListing(AclListing):
         self.finished = True
 
 
-async def test_the_event_loop_goes_on_while_many_acls_are_listed() -> None:
+async def test_listing_many_acls_does_not_block_the_event_loop() -> None:
     authorizer: Any = SpecAuthorizer()
     held = HeldListing()
     authorizer.acls = lambda _: held
@@ -181,7 +181,7 @@ async def test_the_event_loop_goes_on_while_many_acls_are_listed() -> None:
     assert {each.resource_name for each in (await waiting).resources} == {"orders", "pay"}
 
 
-async def test_nobody_lists_for_a_client_that_is_gone() -> None:
+async def test_a_listing_stops_when_its_client_disconnects() -> None:
     authorizer: Any = SpecAuthorizer()
     held = HeldListing()
     authorizer.acls = lambda _: held
@@ -193,7 +193,7 @@ async def test_nobody_lists_for_a_client_that_is_gone() -> None:
     held.go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    # it ended at its next piece, before whoever comes next has a turn
+    # it ended at its next piece, before the turn of the next caller
     assert not held.finished
 
 
@@ -236,7 +236,7 @@ BROKEN: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.filterwarnings(*NEVER_AWAITED)
 @pytest.mark.parametrize("kind", BROKEN)
-async def test_a_broken_change_is_an_error_without_words(kind: str) -> None:
+async def test_a_failed_change_is_an_error_without_a_message(kind: str) -> None:
     authorizer: Any = SpecAuthorizer()
     authorizer.create_acls = authorizer.delete_acls = BROKEN[kind]
     with capture_logs() as logs:
@@ -245,7 +245,7 @@ async def test_a_broken_change_is_an_error_without_words(kind: str) -> None:
     assert {log["log_level"] for log in logs} == {"error"}
 
 
-async def test_a_failure_fills_no_log_with_what_a_client_chose() -> None:
+async def test_a_failure_does_not_log_client_supplied_bytes() -> None:
     def fails(_context: object, bindings: list[AclBinding]) -> Any:
         raise ValueError(bindings[0].pattern.name * 1000)
 
@@ -263,7 +263,7 @@ async def test_a_failure_fills_no_log_with_what_a_client_chose() -> None:
 @pytest.mark.parametrize(
     "broken", [raises, raises_later, lambda *_: None, lambda *_: [ORDERS, "orders"], lambda *_: 7]
 )
-async def test_a_broken_list_is_an_error_without_words(broken: Callable[..., Any]) -> None:
+async def test_a_failed_listing_is_an_error_without_a_message(broken: Callable[..., Any]) -> None:
     authorizer: Any = SpecAuthorizer()
     authorizer.acls = broken
     answer = await described(authorizer)

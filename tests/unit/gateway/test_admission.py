@@ -1,4 +1,4 @@
-"""Clients that do not log in, or not rightly: they make room for others, and are slowed."""
+"""Clients without a valid login: they are closed first when the node is full, and are throttled."""
 
 import asyncio
 from typing import Any
@@ -38,7 +38,7 @@ async def silent(served: RunningGateway, count: int) -> list[Caller]:
     return found
 
 
-async def test_a_newcomer_gets_the_place_of_the_oldest_silent_connection() -> None:
+async def test_a_new_connection_replaces_the_oldest_silent_connection() -> None:
     settings = ConnectionSettings(max_unauthenticated_connections=3)
     async with running_gateway([await broker()], sasl=SASL, settings=settings) as served:
         callers = await silent(served, 3)
@@ -52,7 +52,7 @@ async def test_a_newcomer_gets_the_place_of_the_oldest_silent_connection() -> No
         assert served.counted["handshake: crowded_out"] == 1
 
 
-async def test_the_limit_of_all_listeners_holds_beside_that_of_each() -> None:
+async def test_the_global_limit_holds_in_addition_to_the_listener_limits() -> None:
     async with running_gateway([await broker()], sasl=SASL, max_unauthenticated_connections=3) as served:
         callers = await silent(served, 3)
         newcomer = await Caller.at(served.port)
@@ -62,7 +62,7 @@ async def test_the_limit_of_all_listeners_holds_beside_that_of_each() -> None:
         assert served.counted["unauthenticated"] == 2
 
 
-async def test_the_memory_of_a_crowd_is_given_back_once_most_of_it_has_left(
+async def test_memory_is_released_after_most_connections_close(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     released: list[None] = []
@@ -82,7 +82,7 @@ async def test_the_memory_of_a_crowd_is_given_back_once_most_of_it_has_left(
             await until(lambda: len(released) == 1, "once, and not again within a minute")
 
 
-async def test_who_says_nothing_makes_room_where_the_node_is_full() -> None:
+async def test_silent_clients_are_closed_first_when_the_node_is_full() -> None:
     async with running_gateway([await broker()], sasl=SASL, max_connections=3) as served:
         sessions = [await Caller.at(served.port)]
         assert await sessions[0].log_in() is not None
@@ -91,7 +91,7 @@ async def test_who_says_nothing_makes_room_where_the_node_is_full() -> None:
             sessions.append(await Caller.at(served.port))
             assert await sessions[-1].log_in() is not None
             assert await each.is_closed()
-        assert await (await Caller.at(served.port)).is_closed(), "nobody is silent any more"
+        assert await (await Caller.at(served.port)).is_closed(), "no client is silent any more"
         assert served.counted["turned away"] == 1
 
 
@@ -110,7 +110,7 @@ async def test_silent_connections_leave_file_descriptors_to_those_that_log_in(
         assert served.counted["turned away"] == 1
 
 
-async def test_an_address_that_failed_too_often_is_turned_away_until_time_gives_back_a_try(
+async def test_an_address_over_its_failure_rate_is_rejected_until_the_rate_allows_a_login(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limits = FailedLoginLimits(burst=3, per_minute=60)
@@ -129,7 +129,7 @@ async def test_an_address_that_failed_too_often_is_turned_away_until_time_gives_
                 assert await caller.is_closed()
             assert await (await Caller.at(served.port)).is_closed(), "on arrival"
             waiting.send(token(2))
-            assert await waiting.is_closed(), "whatever its password, nobody looks at it"
+            assert await waiting.is_closed(), "its password is not checked"
         assert served.counted["handshake: throttled"] >= 2
         assert kinds(logs) == ["throttled"]
         assert [login.failure is None for login in served.logins] == [True, False, False, False]
@@ -140,7 +140,7 @@ async def test_an_address_that_failed_too_often_is_turned_away_until_time_gives_
         assert await (await Caller.at(served.port)).log_in() is not None
 
 
-async def test_what_is_no_guess_takes_no_try() -> None:
+async def test_a_connection_without_credentials_is_not_a_failed_login() -> None:
     limits = FailedLoginLimits(burst=1, per_minute=1)
     async with running_gateway([await broker()], sasl=SASL, failed_logins=limits) as served:
         for first in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00", b"\0\0\0\x04quit", b""):

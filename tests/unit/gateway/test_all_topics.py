@@ -1,4 +1,4 @@
-"""The names of all topics: learnt by pages, once for everybody, again while they are asked for."""
+"""The names of all topics: read by pages, shared by all callers, refreshed while they are in use."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ class Upstream:
         if self.is_down:
             raise UpstreamUnavailableError("down")
         left = [name for name in self.names if cursor is None or name >= cursor[0]]
-        # a page may end amid a topic, which then begins the next
+        # a page may end inside a topic, which then continues on the next page
         return left[:2], (left[1], 1) if len(left) > 2 else None
 
 
@@ -38,7 +38,7 @@ class Clock:
         self.loop.time = lambda: self.real() + self.ahead_s  # type: ignore[method-assign]
 
 
-async def test_all_pages_are_read_and_no_name_is_there_twice() -> None:
+async def test_all_pages_are_read_and_names_are_unique() -> None:
     upstream = Upstream("a", "b", "c", "d", "e")
     topics = AllTopicNames(upstream.page)
     assert topics.known() is None
@@ -49,7 +49,7 @@ async def test_all_pages_are_read_and_no_name_is_there_twice() -> None:
     assert known.names == ("a", "b", "c", "d", "e")
 
 
-async def test_those_who_ask_together_are_told_once() -> None:
+async def test_concurrent_callers_share_one_query() -> None:
     upstream = Upstream("a", "b")
     topics = AllTopicNames(upstream.page)
     upstream.may_answer.clear()
@@ -62,7 +62,7 @@ async def test_those_who_ask_together_are_told_once() -> None:
     assert len(set(map(id, found))) == 1
 
 
-async def test_old_names_are_told_and_learnt_again_beside() -> None:
+async def test_stale_names_are_returned_while_they_are_refreshed() -> None:
     upstream, clock = Upstream("a"), Clock()
     topics = AllTopicNames(upstream.page)
     first = await topics.learn()
@@ -84,7 +84,7 @@ async def test_names_that_are_the_same_are_the_same_object() -> None:
     assert await topics.learn() is first
 
 
-async def test_an_upstream_that_is_gone_is_noticed_after_a_while() -> None:
+async def test_an_unavailable_upstream_is_noticed_after_a_while() -> None:
     upstream, clock = Upstream("a"), Clock()
     topics = AllTopicNames(upstream.page)
     first = await topics.learn()
@@ -101,7 +101,7 @@ async def test_an_upstream_that_is_gone_is_noticed_after_a_while() -> None:
     assert (await topics.learn()).names == ("a",)
 
 
-async def test_pages_without_an_end_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_endless_pages_are_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(all_topics, "PAGES_MAX", 7)
     asked = []
 

@@ -1,4 +1,4 @@
-"""Large answers and clients that do not take them: what a gateway holds for all of them together."""
+"""Large answers and clients that do not read them: the memory that a gateway holds for all of them."""
 
 import asyncio
 import socket
@@ -77,18 +77,18 @@ async def until(condition: Callable[[], object], what: str) -> None:
 
 
 def buffered(made: RunningGateway) -> int:
-    """Return the bytes that clients have not taken."""
+    """Return the number of bytes that clients have not read."""
     transports = [each._transport for each in made.connections]
     return sum(each.get_write_buffer_size() for each in transports if each is not None)
 
 
 def are_stuck(made: RunningGateway, count: int) -> bool:
-    """Return whether so many clients do not take their answers."""
+    """Return whether the given number of clients does not read its answers."""
     return sum(not each._client_reads for each in made.connections) == count
 
 
 async def silent_caller(made: RunningGateway) -> Caller:
-    """Return a client that reads nothing, and for which the kernel reads little."""
+    """Return a client that does not read and has a small receive buffer."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
     sock.connect((LOOPBACK, made.port))
@@ -98,7 +98,7 @@ async def silent_caller(made: RunningGateway) -> Caller:
 
 
 @pytest.mark.slow
-async def test_what_is_held_for_clients_that_never_read_stays_within_the_budget() -> None:
+async def test_bytes_held_for_clients_that_never_read_stay_within_the_budget() -> None:
     async with served() as (made, broker, budget):
         callers = [await silent_caller(made) for _ in range(CLIENTS)]
         for number, caller in enumerate(callers, 1):
@@ -106,8 +106,8 @@ async def test_what_is_held_for_clients_that_never_read_stays_within_the_budget(
             await until(partial(are_stuck, made, number), "the client is stuck")
             assert budget.used_bytes <= TOTAL_BYTES + number * (FLOOR_BYTES + SLICE_BYTES)
         assert all(FLOOR_BYTES <= wanted <= WANTED_BYTES for wanted in broker.wanted)
-        assert broker.wanted[0] == WANTED_BYTES, "who comes first gets what it wants"
-        assert min(broker.wanted) < WANTED_BYTES, "who comes later gets less"
+        assert broker.wanted[0] == WANTED_BYTES, "the first clients get what they want"
+        assert min(broker.wanted) < WANTED_BYTES, "later clients get less"
         assert CLIENTS * BUFFER_BYTES < buffered(made) <= budget.used_bytes
         for caller in callers:
             caller.writer.transport.resume_reading()  # type: ignore[attr-defined]
@@ -118,7 +118,7 @@ async def test_what_is_held_for_clients_that_never_read_stays_within_the_budget(
             caller.close()
 
 
-async def test_whoever_reads_gets_all_of_it_while_others_do_not() -> None:
+async def test_a_reading_client_gets_its_whole_answer_while_others_do_not_read() -> None:
     async with served(total_bytes=0) as (made, broker, budget):
         others = [await silent_caller(made) for _ in range(3)]
         for other in others:
@@ -173,7 +173,7 @@ async def test_all_is_given_back_whoever_ends_it(
         await until(lambda: budget.used_bytes == 0, "all is given back")
 
 
-async def test_what_is_awaited_from_the_broker_stays_reserved_after_the_client_has_gone() -> None:
+async def test_a_pending_broker_answer_stays_reserved_after_its_client_disconnects() -> None:
     async with served() as (made, broker, budget):
         broker.is_silent = True
         caller = await Caller.at(made.port)
@@ -187,8 +187,8 @@ async def test_what_is_awaited_from_the_broker_stays_reserved_after_the_client_h
         await until(lambda: budget.used_bytes == 0, "it is given back")
 
 
-async def test_answers_that_come_together_do_not_give_back_what_the_request_behind_them_reserves() -> None:
-    """Any number of clients would else be promised all of it."""
+async def test_answers_in_one_read_do_not_release_the_reservation_of_the_next_request() -> None:
+    """Otherwise the whole budget would be promised to any number of clients."""
     async with served() as (made, broker, budget):
         broker.is_silent, broker.produces = True, 2
         caller = await Caller.at(made.port)
@@ -201,7 +201,7 @@ async def test_answers_that_come_together_do_not_give_back_what_the_request_behi
         await until(lambda: budget.used_bytes == 0, "all is given back")
 
 
-async def test_a_client_that_wants_less_than_nothing_is_no_credit() -> None:
+async def test_a_negative_fetch_size_adds_nothing_to_the_budget() -> None:
     async with served() as (made, broker, budget):
         caller = await Caller.at(made.port)
         caller.send(fetch(1, max_bytes=-(2**31)), fetch(2, max_bytes=0))

@@ -38,7 +38,7 @@ EACH = EVENT_BYTES + 1
 """The cost of an event of a name of one character."""
 
 ROOM = 50 * EACH
-"""What an hour must have so that this is the room at once."""
+"""The hourly budget that gives this burst."""
 
 HOUR_MS = 3_600_000
 
@@ -92,7 +92,7 @@ ITEMS = st.lists(
 
 
 @given(ITEMS)
-def test_a_request_is_summed_up_as_its_decisions_would_be_one_by_one(
+def test_a_request_is_summarized_like_its_single_decisions(
     items: list[tuple[str, Decision, bool, ShadowDecision | None, ShadowDecision | None]],
 ) -> None:
     context = context_of("alice")
@@ -130,19 +130,19 @@ REQUESTS = st.lists(
 def test_every_decision_is_in_exactly_one_event(
     requests: list[tuple[str, list[tuple[str, Decision, AclOperation, bool, int]], int]], names_max: int
 ) -> None:
-    """Allowed ones with their names, up to the limit of names; all within the budget and a few firsts."""
+    """Allowed decisions have names up to a limit; all events stay within the budget plus a few first ones."""
     clock = Clock()
     budgets = budgets_of(ROOM, 3 * EACH, clock.monotonic_ms)
     asked: Counter[Any] = Counter()
-    told: Counter[Any] = Counter()
+    reported: Counter[Any] = Counter()
     with patch.object(summaries, "DISTINCT_NAMES_MAX", names_max):
 
         def tell(who: str, item: Decided, count: int) -> None:
             kind = (who, item.action.operation, item.decision.allowed, item.listing)
             for what, number in (("decisions", count), ("references", item.action.reference_count)):
-                told[(*kind, what)] += number
+                reported[(*kind, what)] += number
                 if item.decision.allowed and not item.listing:
-                    told[(*kind, item.name, what)] += number
+                    reported[(*kind, item.name, what)] += number
 
         for who, made, pause_ms in requests:
             items = [
@@ -162,12 +162,12 @@ def test_every_decision_is_in_exactly_one_event(
                 tell(each.context.principal.name, each.decided, each.decided.decision_count or 0)
         for each in taken(budgets):
             tell(each.context.principal.name, each.decided, each.decided.decision_count or 0)
-    nameless = {key for key in told if None in key}
+    nameless = {key for key in reported if None in key}
     if not nameless:
-        assert told == asked
-    exact = {key: count for key, count in told.items() if len(key) == 5}
+        assert reported == asked
+    exact = {key: count for key, count in reported.items() if len(key) == 5}
     assert exact == {key: count for key, count in asked.items() if len(key) == 5}
-    assert all(count <= asked[key] for key, count in told.items() if key not in nameless)
+    assert all(count <= asked[key] for key, count in reported.items() if key not in nameless)
     assert len(budgets.summaries) == 0
     assert taken(budgets) == []
 
@@ -175,7 +175,7 @@ def test_every_decision_is_in_exactly_one_event(
 @pytest.mark.parametrize("text", ["x", "\x01", "\u2028", "é", "\U0001f600"])
 @pytest.mark.parametrize("characters", [1, 249, 20_000])
 @pytest.mark.parametrize("client_id", ["", "\x00" * 255, "c" * 255])
-def test_no_choice_of_bytes_writes_more_than_the_budget(text: str, characters: int, client_id: str) -> None:
+def test_no_input_writes_more_than_the_budget(text: str, characters: int, client_id: str) -> None:
     budgets = budgets_of(100 * ROOM)
     context = replace(context_of("mallory"), client_id=client_id)
     names = (f"{number}{text * characters}" for number in range(2_000))
@@ -185,7 +185,7 @@ def test_no_choice_of_bytes_writes_more_than_the_budget(text: str, characters: i
     assert 0 < sum(len(line.encode()) for line in lines) <= 10 * ROOM
 
 
-def test_one_principals_flood_takes_nothing_from_another() -> None:
+def test_a_flood_of_one_principal_does_not_use_the_budget_of_another() -> None:
     budgets = budgets_of()
     for number in range(1000):
         admit(budgets, context_of("mallory"), decided(f"{number}", DENIED))
@@ -203,7 +203,7 @@ def test_one_principals_flood_takes_nothing_from_another() -> None:
     assert budgets.summaries.denied == 1001 - written
 
 
-def test_different_denials_are_told_apart() -> None:
+def test_different_denials_have_separate_summaries() -> None:
     budgets = budgets_of(0)
     here, there = (
         context_of("alice"),
@@ -217,7 +217,7 @@ def test_different_denials_are_told_apart() -> None:
     assert [s.decided.distinct_names for s in found] == [2, 1]
 
 
-def test_a_refusal_is_not_gathered_with_probes() -> None:
+def test_a_denial_is_not_summarized_with_probes() -> None:
     budgets = budgets_of(0)
     refusal, probe = decided("a", DENIED), decided("a", DENIED, log_if_denied=False)
     assert admit(budgets, context_of("alice"), refusal, probe, probe, refusal) == [refusal, probe]
@@ -259,7 +259,7 @@ def test_names_beyond_the_limit_are_counted_without_a_name(monkeypatch: pytest.M
     assert found == [("a", 1, 4), ("b", 1, 4), ("c", 1, 4), (None, 3, 24), ("z", 1, 1)]
 
 
-def test_uses_of_different_rules_hosts_and_days_are_told_apart() -> None:
+def test_uses_of_different_rules_hosts_and_days_have_separate_summaries() -> None:
     budgets = budgets_of(allowed=0)
     alice, item = context_of("alice"), use("a")
     other_rule = item._replace(decision=replace(ALLOWED))
@@ -271,7 +271,7 @@ def test_uses_of_different_rules_hosts_and_days_are_told_apart() -> None:
 
 
 def test_changes_have_a_budget_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain use that exceeds its budget, or that nobody wants to keep, hides no change."""
+    """Use that exceeds its budget, or that is not kept, hides no change."""
     budgets = budgets_of(allowed=0)
     alice, change = context_of("alice"), use("t", AclOperation.DELETE)
     for _ in range(100):
@@ -302,7 +302,7 @@ def test_principals_beyond_the_limit_share_a_budget(monkeypatch: pytest.MonkeyPa
 
 
 class Watched(OrderedDict[Any, Any]):
-    """A table that counts the entries that anybody looks at."""
+    """A table that counts the entries that are read."""
 
     looks = 0
 
@@ -346,8 +346,8 @@ def test_a_further_principal_costs_constant_work(monkeypatch: pytest.MonkeyPatch
         max_size=60,
     )
 )
-def test_forgotten_accounts_give_nothing_away(events: list[tuple[str, int]]) -> None:
-    """Whoever has an account of its own is treated as if all had one."""
+def test_evicted_accounts_do_not_increase_the_budget(events: list[tuple[str, int]]) -> None:
+    """A principal with its own account is treated as if all principals had one."""
     clock = Clock()
     with patch.object(audit_budget, "PRINCIPALS_MAX", 2):
         small, large = AuditBudget(ROOM, clock.monotonic_ms), AuditBudget(ROOM, clock.monotonic_ms)
@@ -365,7 +365,7 @@ def test_forgotten_accounts_give_nothing_away(events: list[tuple[str, int]]) -> 
             assert account.take(EVENT_BYTES) is expected.take(EVENT_BYTES)
 
 
-def test_many_principals_and_names_gather_no_more_than_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_for_many_principals_and_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summaries, "KINDS_MAX", 8)
     monkeypatch.setattr(summaries, "NAMED_KINDS_MAX", 4)
     monkeypatch.setattr(summaries, "COUNTED_NAMES_MAX", 10)
@@ -396,7 +396,7 @@ def test_summaries_are_taken_a_few_at_a_time() -> None:
 
 
 async def test_repeated_requests_take_from_the_same_budget(tmp_path: Path) -> None:
-    """Those of the fast path, too, and on several connections."""
+    """This includes the fast path and several connections."""
     clock, sink = Clock(), willing()
     rings = AuditRings.open(tmp_path, "node", (), AuditEvents.of_node(1, SystemEntropy()))
     cost = audit_budget.request_bytes(CONTEXT) + len("orders")
@@ -422,7 +422,7 @@ async def test_repeated_requests_take_from_the_same_budget(tmp_path: Path) -> No
     assert sum(each["reference_count"] for each in sink.events) == 5_000
 
 
-async def test_what_is_gathered_is_written_in_time_and_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_summaries_are_written_in_time_and_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summaries, "SUMMARY_MS", 0)
     sink = willing()
     log = AuditLog(EVENTS, [sink], denied_bytes_per_hour=10 * EACH)
@@ -438,7 +438,7 @@ async def test_what_is_gathered_is_written_in_time_and_at_the_end(monkeypatch: p
     assert log.budgets.summaries.denied == 2
 
 
-async def test_a_full_log_takes_summaries_when_it_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_log_accepts_summaries_once_it_has_space(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summaries, "SUMMARY_MS", 0)
     monkeypatch.setattr("kustos.gateway.audit.log.FULL_RETRY_S", 0.01)
     sink = ControlledSink()
@@ -455,7 +455,7 @@ async def test_a_full_log_takes_summaries_when_it_has_room(monkeypatch: pytest.M
 
 
 def test_a_flood_of_allowed_names_needs_days_to_fill_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At a thousandth of the defaults: a thousand times as many bytes are in the files."""
+    """The test uses a thousandth of the default limits."""
     monkeypatch.setattr(summaries, "DISTINCT_NAMES_MAX", 1)
     clock = Clock()
     budgets = DecisionBudgets(104_858, 2**30 // 1000, clock.monotonic_ms)

@@ -1,4 +1,4 @@
-"""Audit files: whole lines, whole files, for nobody else to read, and loud when they cannot be written."""
+"""Audit files: complete lines and files, readable by the owner only, with errors if writing fails."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ def topics_in(*paths: Path) -> list[str | None]:
     ]
 
 
-async def test_a_file_is_seen_under_its_name_once_it_is_whole(tmp_path: Path) -> None:
+async def test_a_file_gets_its_name_once_it_is_complete(tmp_path: Path) -> None:
     sink = json_sink(tmp_path / "audit")
     await sink.open()
     await sink.write(lines_of(request(0, "a", "b")))
@@ -56,7 +56,7 @@ async def test_a_file_is_seen_under_its_name_once_it_is_whole(tmp_path: Path) ->
     assert topics_in(done) == ["a", "b"]
 
 
-async def test_a_file_that_is_old_enough_is_shown_though_it_is_small(tmp_path: Path) -> None:
+async def test_a_small_file_is_closed_at_its_maximum_age(tmp_path: Path) -> None:
     sink = JsonFilesSink(tmp_path, max_bytes=10**9, max_files=9, roll_ms=100)
     await sink.open()
     await sink.write(lines_of(request(0, "a")))
@@ -85,7 +85,7 @@ async def test_an_event_longer_than_a_file_has_a_file_of_its_own(tmp_path: Path)
     assert [topics_in(path) for path in closed_files(tmp_path)] == [["a"], ["b" * 200], ["c"]]
 
 
-async def test_numbers_go_on_after_a_restart(tmp_path: Path) -> None:
+async def test_file_numbers_continue_after_a_restart(tmp_path: Path) -> None:
     for at in range(3):
         sink = json_sink(tmp_path)
         await sink.write(lines_of(request(at, f"t{at}")))
@@ -100,7 +100,9 @@ async def test_an_idle_run_leaves_no_file(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["_lock"]
 
 
-async def test_what_a_crash_left_open_is_cut_after_its_last_line_and_closed(tmp_path: Path) -> None:
+async def test_a_file_left_open_by_a_crash_is_truncated_after_its_last_line_and_closed(
+    tmp_path: Path,
+) -> None:
     lines = "".join(f"{line}\n" for line in EVENTS.json_lines(request(0, "a", "b")))
     (tmp_path / "_audit-20261121T000000Z-000007.jsonl").write_text(lines + '{"half' + "x" * 100_000)
     (tmp_path / "_audit-20261121T000000Z-000008.jsonl").write_text('{"half')
@@ -124,7 +126,7 @@ async def test_two_writers_do_not_share_a_directory(tmp_path: Path) -> None:
     await second.close()
 
 
-async def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+async def test_an_unwritable_directory_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(AuditSinkError, match="file exists"):
         await json_sink(tmp_path / "file").open()
@@ -132,7 +134,7 @@ async def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None
         await KafkaLinesSink(tmp_path / "missing" / "authorizer.log", "INFO").open()
 
 
-def test_a_full_disk_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_and_leaves_complete_lines(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.unit.gateway.full_disk", str(tmp_path)],
         cwd=ROOT,
@@ -143,12 +145,12 @@ def test_a_full_disk_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:
     said = json.loads(done.stdout)
     assert ["file too large" in text for text in said] == [True, True]
     expected = [f"topic-{number}" for number in range(30)]
-    assert topics_in(*closed_files(tmp_path / "json")) == expected, "once each, though tried twice"
+    assert topics_in(*closed_files(tmp_path / "json")) == expected, "one query each, after two attempts"
     lines = (tmp_path / "authorizer.log").read_text().splitlines()
     assert [re.search(r"LITERAL:(\S+)", line)[1] for line in lines] == expected  # type: ignore[index]
 
 
-async def test_kafkas_lines_are_those_of_its_own_log(tmp_path: Path) -> None:
+async def test_lines_in_kafkas_format_equal_kafkas_own(tmp_path: Path) -> None:
     path = tmp_path / "authorizer.log"
     sink = KafkaLinesSink(path, "DEBUG")
     await sink.write(lines_of(request(0, "foo")))
@@ -167,7 +169,7 @@ async def test_kafkas_lines_are_those_of_its_own_log(tmp_path: Path) -> None:
     ("level", "shown"),
     [("INFO", ["INFO"]), ("DEBUG", ["DEBUG", "INFO"]), ("TRACE", ["DEBUG", "TRACE", "INFO", "TRACE"])],
 )
-async def test_a_level_lets_through_what_kafkas_logger_would(
+async def test_a_level_admits_the_same_lines_as_kafkas_logger(
     level: str, shown: list[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "authorizer.log"
@@ -193,7 +195,7 @@ async def test_no_name_can_forge_a_line(tmp_path: Path) -> None:
     assert r"\u000d\u2028\u0085\u001b[0m" in line
 
 
-async def test_a_file_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
+async def test_a_new_file_replaces_one_that_was_moved(tmp_path: Path) -> None:
     path = tmp_path / "authorizer.log"
     sink = KafkaLinesSink(path, "TRACE")
     await sink.write(lines_of(request(0, "a")))

@@ -1,4 +1,4 @@
-"""A file that could not be synced takes no more events: they are written again elsewhere, then forgotten."""
+"""A file with a failed fsync gets no more events: they are rewritten to another file, then released."""
 
 import asyncio
 import errno
@@ -25,7 +25,7 @@ from testkit.waiting import wait_until
 
 
 class FailingFile:
-    """A file whose fsync fails where it is told to, with which its last bytes are lost."""
+    """A file whose fsync fails on command and loses the last bytes."""
 
     def __init__(self, file: AppendFile, storage: "FailingStorage", path: Path) -> None:
         self._file, self._storage, self._path = file, storage, path
@@ -79,7 +79,7 @@ def is_folder(descriptor: int) -> bool:
 
 @contextmanager
 def failing_fsync(*, of_folders: bool) -> Iterator[None]:
-    """Let each fsync of a folder fail, or each of a file."""
+    """Let each fsync of a folder or of a file fail."""
     real = os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -104,7 +104,7 @@ def closed_files(directory: Path) -> list[Path]:
     return list(directory.glob("audit-*.jsonl"))
 
 
-async def test_events_are_written_again_into_another_file(tmp_path: Path) -> None:
+async def test_events_of_a_failed_fsync_are_rewritten_to_another_file(tmp_path: Path) -> None:
     storage = FailingStorage()
     sink = json_sink(tmp_path, storage)
     await sink.write(lines_of(request(0, "a"), request(1, "b")))
@@ -112,7 +112,7 @@ async def test_events_are_written_again_into_another_file(tmp_path: Path) -> Non
     storage.failures = 1
     with pytest.raises(AuditSinkError, match="input/output error"):
         await sink.write(lines_of(request(2, "c")))
-    assert topics_in([suspect]) == ["a", "b"], "it is cut after what was durable before"
+    assert topics_in([suspect]) == ["a", "b"], "it is truncated after the last durable byte"
     await sink.write(lines_of(request(2, "c")))
     (fresh,) = set(open_files(tmp_path)) - {suspect}
     assert topics_in([fresh]) == ["c"]
@@ -141,7 +141,7 @@ async def test_a_file_that_cannot_be_finished_is_left_to_the_next_start(tmp_path
     assert topics_in(closed_files(tmp_path)) == ["a", "b"]
 
 
-async def test_a_disk_that_goes_on_failing_is_not_filled(tmp_path: Path) -> None:
+async def test_a_disk_that_keeps_failing_is_not_filled(tmp_path: Path) -> None:
     storage = FailingStorage()
     sink = json_sink(tmp_path, storage)
     storage.failures = 20
@@ -155,7 +155,7 @@ async def test_a_disk_that_goes_on_failing_is_not_filled(tmp_path: Path) -> None
     assert topics_in(closed_files(tmp_path)) == ["a"]
 
 
-async def test_a_half_line_that_cannot_be_cut_off_is_not_continued(tmp_path: Path) -> None:
+async def test_a_file_whose_partial_line_cannot_be_truncated_is_not_continued(tmp_path: Path) -> None:
     class Stuck(FailingFile):
         def append(self, data: bytes) -> None:
             self._file.append(data[: len(data) // 2])
@@ -184,7 +184,7 @@ async def test_a_half_line_that_cannot_be_cut_off_is_not_continued(tmp_path: Pat
 
 
 async def test_the_journal_forgets_an_event_only_after_its_fsync(tmp_path: Path) -> None:
-    """Killed between a failed fsync and the next try, a process has lost nothing."""
+    """A process killed between a failed fsync and the retry loses nothing."""
     storage = FailingStorage()
     events = AuditEvents.of_node(1, SystemEntropy())
     rings = AuditRings.open(tmp_path / "journals", "node", (), events)
@@ -236,7 +236,7 @@ async def test_names_that_cannot_be_synced_do_not_pile_up(tmp_path: Path) -> Non
     assert topics_in(closed_files(tmp_path)) == ["a", "b"]
 
 
-async def test_kafkas_log_is_moved_away_and_begun_anew(tmp_path: Path) -> None:
+async def test_a_kafka_log_with_a_failed_fsync_is_replaced(tmp_path: Path) -> None:
     """Two workers share the file: the first moves it away, and neither goes on in it."""
     path = tmp_path / "authorizer.log"
     first, second = KafkaLinesSink(path, "TRACE"), KafkaLinesSink(path, "TRACE")
@@ -257,7 +257,7 @@ async def test_kafkas_log_is_moved_away_and_begun_anew(tmp_path: Path) -> None:
     assert sorted(re.findall(r"LITERAL:(\S+)", "".join(texts))) == ["a", "b"]
 
 
-async def test_kafkas_log_does_not_fill_a_disk_that_goes_on_failing(tmp_path: Path) -> None:
+async def test_a_kafka_log_does_not_fill_a_disk_that_keeps_failing(tmp_path: Path) -> None:
     path = tmp_path / "authorizer.log"
     sink = KafkaLinesSink(path, "TRACE")
     await sink.write(lines_of(request(0, "a")))
@@ -272,13 +272,13 @@ async def test_kafkas_log_does_not_fill_a_disk_that_goes_on_failing(tmp_path: Pa
     assert re.findall(r"LITERAL:(\S+)", (tmp_path / aside).read_text()) == ["a"]
 
 
-async def test_kafkas_lines_may_go_to_what_has_no_disk() -> None:
+async def test_kafka_lines_may_go_to_a_device_without_a_disk() -> None:
     sink = KafkaLinesSink(Path("/dev/null"), "TRACE")
     await sink.write(lines_of(request(0, "a")))
     await sink.close()
 
 
-async def test_an_old_file_that_cannot_be_deleted_doubles_no_event(tmp_path: Path) -> None:
+async def test_an_old_file_that_cannot_be_deleted_duplicates_no_event(tmp_path: Path) -> None:
     class Undeletable(FailingStorage):
         def remove(self, path: Path) -> None:
             raise OSError(errno.EPERM, "operation not permitted")

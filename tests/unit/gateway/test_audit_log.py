@@ -39,7 +39,7 @@ async def test_everything_recorded_is_written_in_order_when_close_returns() -> N
     assert second.closed
 
 
-async def test_the_list_of_decisions_may_be_used_again() -> None:
+async def test_the_list_of_decisions_may_be_reused() -> None:
     sink = willing()
     log = AuditLog(EVENTS, [sink])
     mine = [decided("a")]
@@ -56,9 +56,9 @@ async def test_a_full_queue_stops_the_traffic_until_it_is_written() -> None:
     assert not is_full(log)
     put(log, "c")
     assert is_full(log)
-    put(log, "d")  # decided before anybody could ask: kept, too
+    put(log, "d")  # decided before the check for space: kept, too
     await sink.tried.wait()
-    assert is_full(log), "what is being written still counts"
+    assert is_full(log), "events being written still count"
     sink.may_write.set()
     await until(sink.answered, lambda: not log.is_full)
     await log.close()
@@ -67,10 +67,10 @@ async def test_a_full_queue_stops_the_traffic_until_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("queue_max_events", [3, 65_536])
-async def test_what_fills_a_batch_or_the_queue_is_written_at_once(
+async def test_a_full_batch_or_queue_is_written_immediately(
     queue_max_events: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else so many events are written twenty times a second, and no more requests are served."""
+    """Otherwise the queue would limit the throughput to its size, twenty times a second."""
     monkeypatch.setattr(sink_writer, "LINGER_S", 3600.0)
     sink, enough = willing(), min(queue_max_events, BATCH_MAX_EVENTS)
     log = AuditLog(EVENTS, [sink], queue_max_events=queue_max_events)
@@ -84,7 +84,7 @@ async def test_what_fills_a_batch_or_the_queue_is_written_at_once(
     assert sink.names == ["lingers", *map(str, range(2 * enough)), "last"]
 
 
-async def test_a_failing_sink_stops_the_traffic_and_gets_everything_once_it_works() -> None:
+async def test_a_failing_sink_blocks_traffic_and_gets_all_events_after_recovery() -> None:
     broken, sound = refusing("broken"), willing("sound")
     log = AuditLog(EVENTS, [broken, sound])
     assert bool(log.is_ready)
@@ -111,7 +111,7 @@ async def test_a_bug_in_a_sink_is_a_failure_like_any_other() -> None:
     assert sink.names == ["a"]
 
 
-async def test_mode_drop_never_stops_and_counts_what_a_full_queue_loses() -> None:
+async def test_mode_drop_never_blocks_and_counts_events_that_a_full_queue_drops() -> None:
     slow, sound = ControlledSink("slow"), willing("sound")
     log = AuditLog(EVENTS, [slow, sound], queue_max_events=2, on_full=OnFull.DROP)
     for name in TOPICS:
@@ -125,7 +125,7 @@ async def test_mode_drop_never_stops_and_counts_what_a_full_queue_loses() -> Non
     assert [writer.dropped for writer in log.writers] == [7, 0]
 
 
-async def test_long_names_are_truncated_before_they_wait() -> None:
+async def test_long_names_are_truncated_before_they_are_queued() -> None:
     sink = ControlledSink()
     log = AuditLog(EVENTS, [sink])
     long_name = "n" * 32_767
@@ -143,7 +143,7 @@ async def test_long_names_are_truncated_before_they_wait() -> None:
     assert whole == truncated
 
 
-async def test_mode_drop_loses_what_has_no_room_while_a_sink_fails_and_heals_without_traffic() -> None:
+async def test_mode_drop_drops_overflow_while_a_sink_fails_and_recovers_without_traffic() -> None:
     broken = refusing()
     log = AuditLog(EVENTS, [broken], queue_max_events=3, on_full=OnFull.DROP)
     put(log, "a", "b")
@@ -159,7 +159,7 @@ async def test_mode_drop_loses_what_has_no_room_while_a_sink_fails_and_heals_wit
     assert log.writers[0].dropped == len(TOPICS) - 3
 
 
-async def test_mode_drop_ends_at_once_though_a_sink_fails() -> None:
+async def test_mode_drop_closes_immediately_while_a_sink_fails() -> None:
     broken = refusing()
     log = AuditLog(EVENTS, [broken], on_full=OnFull.DROP)
     put(log, "a", "b")
@@ -168,7 +168,7 @@ async def test_mode_drop_ends_at_once_though_a_sink_fails() -> None:
     assert (log.writers[0].dropped, broken.closed) == (2, True)
 
 
-async def test_in_mode_drop_an_event_that_breaks_a_sink_does_not_keep_out_others() -> None:
+async def test_mode_drop_writes_other_events_when_one_breaks_a_sink() -> None:
     sink = willing()
     sink.refusal = KeyError("a bug")
     log = AuditLog(EVENTS, [sink], on_full=OnFull.DROP)
@@ -180,7 +180,7 @@ async def test_in_mode_drop_an_event_that_breaks_a_sink_does_not_keep_out_others
     assert sink.names == ["b"]
 
 
-async def test_nothing_can_be_decided_after_the_end() -> None:
+async def test_a_closed_log_rejects_decisions() -> None:
     log = AuditLog(EVENTS, [willing()])
     await log.close()
     await log.close()
@@ -189,19 +189,21 @@ async def test_nothing_can_be_decided_after_the_end() -> None:
         put(log, "a")
 
 
-async def test_what_could_not_be_written_until_the_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_close_reports_events_that_were_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "CLOSE_TIMEOUT_S", 0.05)
     stuck, sound = ControlledSink("stuck"), willing("sound")
     log = AuditLog(EVENTS, [stuck, sound])
     put(log, "a", "b")
-    # what is sound must not need that time
+    # valid events must not need that time
     await until(sound.answered, lambda: sound.names == ["a", "b"])
     with pytest.raises(EventsLostError, match="`stuck` did not take 2 events"):
         await log.close()
     assert sound.closed
 
 
-async def test_mode_drop_says_what_a_stuck_sink_did_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_mode_drop_reports_events_that_a_stuck_sink_did_not_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(audit_log, "CLOSE_TIMEOUT_S", 0.05)
     stuck = ControlledSink("stuck")
     log = AuditLog(EVENTS, [stuck], on_full=OnFull.DROP)
@@ -212,7 +214,7 @@ async def test_mode_drop_says_what_a_stuck_sink_did_not_take(monkeypatch: pytest
     assert not stuck.closed, "it is still writing"
 
 
-async def test_mode_drop_writes_a_batch_again_whose_attempt_was_cancelled() -> None:
+async def test_mode_drop_rewrites_a_batch_whose_write_was_canceled() -> None:
     sink = willing()
     sink.refusal = cast("Exception", asyncio.CancelledError())
     log = AuditLog(EVENTS, [sink], on_full=OnFull.DROP)
@@ -224,7 +226,7 @@ async def test_mode_drop_writes_a_batch_again_whose_attempt_was_cancelled() -> N
     assert (log.writers[0].written, log.writers[0].dropped) == (2, 0)
 
 
-async def test_without_sinks_nothing_is_kept() -> None:
+async def test_a_log_without_sinks_keeps_nothing() -> None:
     log = AuditLog(EVENTS, [])
     for _ in range(100):
         put(log, "a")

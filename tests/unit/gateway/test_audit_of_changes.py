@@ -1,4 +1,4 @@
-"""The event of a change of ACLs waits for the change's offset, and is written whatever becomes of it."""
+"""The event of an ACL change waits for the change's offset, and is written whatever the outcome."""
 
 import asyncio
 import threading
@@ -55,21 +55,21 @@ def context_of(api_key: int) -> AuthorizableRequestContext:
 CREATING = context_of(ApiKey.CREATE_ACLS)
 
 
-async def test_a_held_event_is_written_once_with_the_first_word_on_it() -> None:
+async def test_a_held_event_is_written_once_with_its_first_outcome() -> None:
     kept = sink()
     log = AuditLog(EVENTS, [kept])
     first, second = (log.hold(CREATING, [decided(name)], 5) for name in ("first", "second"))
-    log.record(CREATING, [decided("beside")], 5)
-    await until(kept.answered, lambda: kept.names == ["beside"])
+    log.record(CREATING, [decided("other")], 5)
+    await until(kept.answered, lambda: kept.names == ["other"])
     second(44)
     second(45)
     first(None)
     first(9)
     await log.close()
-    assert kept.offsets == [("beside", None), ("second", 44), ("first", None)]
+    assert kept.offsets == [("other", None), ("second", 44), ("first", None)]
 
 
-async def test_closing_writes_what_is_still_held() -> None:
+async def test_close_writes_held_events() -> None:
     kept = sink()
     log = AuditLog(EVENTS, [kept])
     released = [log.hold(CREATING, [decided(f"{number}")], 5) for number in range(3)]
@@ -82,7 +82,7 @@ async def test_closing_writes_what_is_still_held() -> None:
         log.hold(CREATING, [decided("late")], 5)
 
 
-async def test_an_event_is_held_no_longer_than_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_event_is_held_no_longer_than_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "HELD_MAX_S", 0.0)
     kept = sink()
     log = AuditLog(EVENTS, [kept])
@@ -93,7 +93,7 @@ async def test_an_event_is_held_no_longer_than_its_time(monkeypatch: pytest.Monk
     assert kept.offsets == [("slow", None)]
 
 
-async def test_no_more_events_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_held_events_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "HELD_MAX", 2)
     kept = sink()
     log = AuditLog(EVENTS, [kept])
@@ -123,7 +123,7 @@ async def test_a_log_without_sinks_holds_nothing() -> None:
         (ApiKey.FETCH, [decided("a")], True, False),
     ],
 )
-async def test_only_allowed_changes_of_a_log_of_ones_own_wait(
+async def test_only_allowed_changes_of_a_local_log_are_held(
     api_key: int, decisions: list[Decided], own_log: bool, waits: bool
 ) -> None:
     kept = sink()
@@ -139,7 +139,7 @@ async def test_only_allowed_changes_of_a_log_of_ones_own_wait(
     assert kept.offsets == [("a", 12 if waits else None)]
 
 
-Told = list[int | None]
+Offsets = list[int | None]
 
 
 def apis_of(**methods: Any) -> AclApis:
@@ -168,18 +168,18 @@ REFUSED = KafkaApiError(ErrorCode.invalid_request, "no")
         ([AclCreateResult(change_offset=None), 7], None),
     ],
 )
-async def test_whoever_waits_is_told_where_a_creation_is(results: Any, offset: int | None) -> None:
-    told: Told = []
+async def test_a_creation_reports_its_offset(results: Any, offset: int | None) -> None:
+    reported: Offsets = []
     apis = apis_of(create_acls=lambda *_: answering(results))
-    await apis.create(CREATED, creation("a", "b"), CREATING, told.append)
-    assert told == [offset]
+    await apis.create(CREATED, creation("a", "b"), CREATING, reported.append)
+    assert reported == [offset]
 
 
-async def test_whoever_waits_is_told_where_a_deletion_is() -> None:
-    told: Told = []
+async def test_a_deletion_reports_its_offset() -> None:
+    reported: Offsets = []
     apis = apis_of(delete_acls=lambda *_: answering([AclDeleteResult.of([], 8), AclDeleteResult.of([], 8)]))
-    await apis.delete(DELETED, deletion("a", "b"), CREATING, told.append)
-    assert told == [8]
+    await apis.delete(DELETED, deletion("a", "b"), CREATING, reported.append)
+    assert reported == [8]
 
 
 def breaking(*_: object) -> object:
@@ -191,26 +191,26 @@ async def failing(*_: object) -> object:
 
 
 @pytest.mark.parametrize("method", [breaking, failing, lambda *_: 7, lambda *_: [SUCCESS]])
-async def test_whoever_waits_is_told_of_what_fails_or_does_not_say(method: Callable[..., object]) -> None:
-    told: Told = []
-    await apis_of(create_acls=method).create(CREATED, creation("a"), CREATING, told.append)
-    await apis_of(delete_acls=method).delete(DELETED, deletion("a"), CREATING, told.append)
-    assert set(told) == {None}
-    assert len(told) >= 2
+async def test_a_change_that_fails_or_returns_no_offset_reports_none(method: Callable[..., object]) -> None:
+    reported: Offsets = []
+    await apis_of(create_acls=method).create(CREATED, creation("a"), CREATING, reported.append)
+    await apis_of(delete_acls=method).delete(DELETED, deletion("a"), CREATING, reported.append)
+    assert set(reported) == {None}
+    assert len(reported) >= 2
 
 
-async def test_without_an_authorizer_it_is_told_at_once() -> None:
-    told: Told = []
+async def test_a_change_without_an_authorizer_reports_immediately() -> None:
+    reported: Offsets = []
     apis = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 60_000))
-    await apis.create(CREATED, creation("a"), CREATING, told.append)
-    await apis.delete(DELETED, deletion("a"), CREATING, told.append)
-    assert told == [None, None]
+    await apis.create(CREATED, creation("a"), CREATING, reported.append)
+    await apis.delete(DELETED, deletion("a"), CREATING, reported.append)
+    assert reported == [None, None]
 
 
-async def test_many_items_whose_client_goes_away_before_they_are_read_ask_for_nothing(
+async def test_a_client_that_disconnects_before_its_items_are_read_changes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told: Told = []
+    reported: Offsets = []
     reading, go_on = threading.Event(), threading.Event()
 
     def read(_item: Message) -> object:
@@ -221,36 +221,36 @@ async def test_many_items_whose_client_goes_away_before_they_are_read_ask_for_no
     monkeypatch.setattr(large_work, "LARGE_ITEMS_MIN", 1)
     monkeypatch.setattr(admin, "creation_of", read)
     apis = apis_of(create_acls=lambda *_: pytest.fail("nobody asked for it any more"))
-    asked = asyncio.ensure_future(apis.create(CREATED, creation("a"), CREATING, told.append))
+    asked = asyncio.ensure_future(apis.create(CREATED, creation("a"), CREATING, reported.append))
     assert await asyncio.to_thread(reading.wait, 30)
     asked.cancel()
     go_on.set()
     await asyncio.wait([asked])
-    assert told == [None]
+    assert reported == [None]
 
 
-async def test_a_change_whose_client_went_away_is_told_when_it_is_done() -> None:
+async def test_a_change_reports_its_offset_after_its_client_disconnects() -> None:
     loop = asyncio.get_running_loop()
-    begun, change, told = asyncio.Event(), loop.create_future(), loop.create_future()
+    begun, change, reported = asyncio.Event(), loop.create_future(), loop.create_future()
 
     async def slow(*_: object) -> Sequence[object]:
         begun.set()
         return [AclCreateResult(change_offset=await change)]
 
     asked = asyncio.ensure_future(
-        apis_of(create_acls=slow).create(CREATED, creation("a"), CREATING, told.set_result)
+        apis_of(create_acls=slow).create(CREATED, creation("a"), CREATING, reported.set_result)
     )
     await begun.wait()
     asked.cancel()
     await asyncio.wait([asked])
-    assert not told.done()
+    assert not reported.done()
     change.set_result(77)
     async with asyncio.timeout(30):
-        assert await told == 77
+        assert await reported == 77
 
 
-async def test_a_change_that_the_end_of_the_node_calls_off_is_told() -> None:
-    told: Told = []
+async def test_a_change_canceled_by_shutdown_is_reported() -> None:
+    reported: Offsets = []
     begun, never = asyncio.Event(), asyncio.get_running_loop().create_future()
 
     async def slow(*_: object) -> object:
@@ -261,9 +261,9 @@ async def test_a_change_that_the_end_of_the_node_calls_off_is_told() -> None:
     authorizer.create_acls = slow
     purgatory = DelayedFuturePurgatory(ALTER_ACLS, 60_000)
     asked = asyncio.ensure_future(
-        AclApis(authorizer, purgatory).create(CREATED, creation("a"), CREATING, told.append)
+        AclApis(authorizer, purgatory).create(CREATED, creation("a"), CREATING, reported.append)
     )
     await begun.wait()
     await purgatory.close()
     await asyncio.wait([asked])
-    assert told == [None]
+    assert reported == [None]

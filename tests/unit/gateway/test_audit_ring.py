@@ -1,4 +1,4 @@
-"""The file of a ring: its space is reserved, and nothing that may be evidence is changed or deleted."""
+"""The file of a ring: its space is reserved, and possible evidence is never changed or deleted."""
 
 import errno
 import json
@@ -41,7 +41,7 @@ def ids_in(lines: bytes) -> list[str]:
 
 
 async def leave(directory: Path, name: str, count: int = 3) -> None:
-    """Be a process that took decisions, of which the sink wrote none, and was killed."""
+    """Leave the journal of a killed process whose sink wrote none of its decisions."""
     rings = rings_of(directory, name, None)
     log = AuditLog(events(), [ControlledSink()], rings=rings)
     for number in range(count):
@@ -55,7 +55,7 @@ def names_in(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_the_space_of_a_file_is_reserved_whatever_it_was_before(tmp_path: Path) -> None:
+def test_a_ring_file_reserves_its_space_whatever_its_previous_content(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     AuditRing.open(path, OWNER, MEBIBYTE).close()
     assert reserved_bytes(path) >= MEBIBYTE
@@ -70,7 +70,7 @@ def test_the_space_of_a_file_is_reserved_whatever_it_was_before(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
-def test_a_disk_without_room_is_refused_with_what_is_needed(tmp_path: Path, kind: Kind) -> None:
+def test_a_full_disk_is_rejected_with_the_required_size(tmp_path: Path, kind: Kind) -> None:
     with mounted_disk(tmp_path / "disk", kind, 40 * MEBIBYTE) as disk:
         free_before = os.statvfs(disk.path).f_bfree
         path = disk.path / "journals" / "node"
@@ -85,7 +85,7 @@ def test_a_disk_without_room_is_refused_with_what_is_needed(tmp_path: Path, kind
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
-def test_a_journal_is_opened_again_and_written_on_a_full_disk(tmp_path: Path, kind: Kind) -> None:
+def test_a_journal_is_reopened_and_written_on_a_full_disk(tmp_path: Path, kind: Kind) -> None:
     with mounted_disk(tmp_path / "disk", kind, 40 * MEBIBYTE) as disk:
         AuditRing.open(disk.path / "node", OWNER, 20 * MEBIBYTE).close()
         disk.fill()
@@ -96,7 +96,7 @@ def test_a_journal_is_opened_again_and_written_on_a_full_disk(tmp_path: Path, ki
 
 
 @pytest.mark.parametrize("begun_bytes", [0, HEAD_BYTES, MEBIBYTE // 2])
-def test_a_file_that_a_kill_left_half_begun_is_begun(tmp_path: Path, begun_bytes: int) -> None:
+def test_a_file_half_created_at_a_kill_is_created_again(tmp_path: Path, begun_bytes: int) -> None:
     path = tmp_path / "journal"
     AuditRing.open(path, OWNER, MEBIBYTE).close()
     os.truncate(path, begun_bytes)
@@ -107,7 +107,7 @@ def test_a_file_that_a_kill_left_half_begun_is_begun(tmp_path: Path, begun_bytes
 
 
 @pytest.mark.parametrize("size_bytes", [MEBIBYTE // 4, 4 * MEBIBYTE])
-def test_a_ring_of_another_size_is_read_by_its_own_and_then_replaced(tmp_path: Path, size_bytes: int) -> None:
+def test_a_ring_of_another_size_is_read_with_its_size_and_replaced(tmp_path: Path, size_bytes: int) -> None:
     path = tmp_path / "journal"
     ring = AuditRing.open(path, OWNER, MEBIBYTE)
     ring.put(line("one"), 1)
@@ -139,7 +139,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
 @pytest.mark.parametrize("name", ["node", "worker-7", "notes.txt"])
-def test_a_file_that_is_no_journal_is_refused_by_name_and_left_alone(
+def test_a_file_that_is_not_a_journal_is_rejected_by_name_and_unchanged(
     tmp_path: Path, content: bytes, name: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
@@ -153,7 +153,7 @@ def test_a_file_that_is_no_journal_is_refused_by_name_and_left_alone(
         assert (tmp_path / name).read_bytes() == content
 
 
-async def test_the_journal_of_another_node_is_refused_and_left_alone(tmp_path: Path) -> None:
+async def test_the_journal_of_another_node_is_rejected_and_unchanged(tmp_path: Path) -> None:
     await leave(tmp_path, "worker-1")
     before = (tmp_path / "worker-1").read_bytes()
     for node_id, cluster in ((2, "cluster"), (1, "another")):
@@ -165,7 +165,7 @@ async def test_the_journal_of_another_node_is_refused_and_left_alone(tmp_path: P
     assert (tmp_path / "worker-1").read_bytes() == before
 
 
-async def test_folders_and_files_that_were_never_begun_are_passed_over(tmp_path: Path) -> None:
+async def test_folders_and_files_without_a_journal_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "lost+found").mkdir()
     (tmp_path / "worker-3").touch()
     rings = rings_of(tmp_path)
@@ -174,8 +174,8 @@ async def test_folders_and_files_that_were_never_begun_are_passed_over(tmp_path:
     assert names_in(tmp_path) == ["lost+found", "node", "worker-3"]
 
 
-async def test_a_start_that_fails_changes_no_journal(tmp_path: Path) -> None:
-    """Journals of more workers than now, one of them damaged: every start fails, and none appends."""
+async def test_a_failed_start_changes_no_journal(tmp_path: Path) -> None:
+    """With journals of more workers than now, one of them damaged, every start fails without appending."""
     names = ["node", "worker-1", "worker-2", "worker-3"]
     for name in names:
         await leave(tmp_path, name)
@@ -194,8 +194,8 @@ async def test_a_start_that_fails_changes_no_journal(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["node"]
 
 
-async def test_more_is_recovered_than_a_ring_has_room_for(tmp_path: Path) -> None:
-    """What other processes left passes through the ring piece by piece, and never fills it."""
+async def test_recovery_may_exceed_the_size_of_a_ring(tmp_path: Path) -> None:
+    """Events of other processes pass through the ring piece by piece and never fill it."""
     count = 0
     for index in range(3):
         name = f"worker-{index}"
@@ -212,7 +212,7 @@ async def test_more_is_recovered_than_a_ring_has_room_for(tmp_path: Path) -> Non
     assert names_in(tmp_path) == ["node"]
 
 
-async def test_without_a_journal_the_journals_of_before_are_written_and_removed(tmp_path: Path) -> None:
+async def test_a_node_without_a_journal_writes_and_removes_the_old_journals(tmp_path: Path) -> None:
     await leave(tmp_path, "node")
     await leave(tmp_path, "worker-1")
     rings = AuditRings.open(tmp_path, "node", ("node",), events(), is_durable=False)
@@ -233,7 +233,7 @@ async def test_a_worker_recovers_its_own_journal_only(tmp_path: Path) -> None:
     assert (tmp_path / "worker-2").exists()
 
 
-async def test_an_empty_journal_that_cannot_be_deleted_stops_nothing(
+async def test_a_start_succeeds_if_an_empty_journal_cannot_be_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await leave(tmp_path, "worker-1")

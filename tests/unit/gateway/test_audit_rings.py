@@ -1,4 +1,4 @@
-"""Events that a process took and did not write are written by the next one, under their old ids."""
+"""The next process writes the unwritten events of a process under their old ids."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def rings_of(directory: Path, name: str = "node", living: tuple[str, ...] = ()) 
 
 
 async def killed(directory: Path, name: str = "node") -> None:
-    """Take three decisions, of which the sink writes none, and be gone without a word."""
+    """Take three decisions that the sink does not write, and exit without a shutdown."""
     sink = ControlledSink()
     rings = rings_of(directory, name, ("worker-1", "worker-2"))
     log = AuditLog(events(), [sink], rings=rings)
@@ -50,7 +50,7 @@ async def killed(directory: Path, name: str = "node") -> None:
     rings.close()
 
 
-async def test_what_a_killed_process_took_is_written_by_the_next(tmp_path: Path) -> None:
+async def test_the_next_process_writes_the_events_of_a_killed_one(tmp_path: Path) -> None:
     await killed(tmp_path)
     sink = willing()
     log = AuditLog(events(), [sink], rings=rings_of(tmp_path))
@@ -64,10 +64,10 @@ async def test_what_a_killed_process_took_is_written_by_the_next(tmp_path: Path)
     log = AuditLog(events(), [again], rings=rings_of(tmp_path))
     log.record(CONTEXT, [decided("six")], 8)
     await log.close()
-    assert again.names == ["six"], "what was written is not written again"
+    assert again.names == ["six"], "written events are not written again"
 
 
-async def test_what_is_recorded_again_is_kept_and_written_like_all_else(tmp_path: Path) -> None:
+async def test_recovered_events_are_kept_and_written_like_others(tmp_path: Path) -> None:
     sink = ControlledSink()
     rings = rings_of(tmp_path)
     log = AuditLog(events(), [sink], rings=rings)
@@ -89,7 +89,7 @@ async def test_what_is_recorded_again_is_kept_and_written_like_all_else(tmp_path
 
 
 @pytest.mark.parametrize("has_keeper", [False, True])
-async def test_what_is_recorded_again_passes_the_same_limits(tmp_path: Path, has_keeper: bool) -> None:
+async def test_recovered_events_pass_the_same_limits(tmp_path: Path, has_keeper: bool) -> None:
     log = AuditLog(
         events(),
         [sink := willing()],
@@ -106,7 +106,7 @@ async def test_what_is_recorded_again_passes_the_same_limits(tmp_path: Path, has
         again(100, 7, 40)
 
 
-async def test_a_kill_loses_the_counts_of_a_minute_and_no_name_that_was_used(tmp_path: Path) -> None:
+async def test_a_kill_loses_the_counts_of_one_minute_and_no_used_name(tmp_path: Path) -> None:
     rings = rings_of(tmp_path)
     log = AuditLog(events(), [ControlledSink()], rings=rings, allowed_bytes_per_hour=0)
     again = log.recorder(CONTEXT, [decided("orders"), decided("payments")])
@@ -120,7 +120,7 @@ async def test_a_kill_loses_the_counts_of_a_minute_and_no_name_that_was_used(tmp
     assert sink.names == ["orders", "payments"]
 
 
-async def test_a_stop_keeps_the_counts_that_a_failing_sink_does_not_take(
+async def test_a_stop_keeps_counts_that_a_failing_sink_rejects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kustos.gateway.audit.log.CLOSE_TIMEOUT_S", 0.05)
@@ -137,7 +137,7 @@ async def test_a_stop_keeps_the_counts_that_a_failing_sink_does_not_take(
     assert [each["decision_count"] for each in sink.events] == [None, 4]
 
 
-async def test_a_recovery_that_begins_again_goes_on_behind_what_was_written(
+async def test_a_restarted_recovery_continues_after_the_written_events(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kustos.gateway.audit.log.BATCH_MAX_EVENTS", 1)
@@ -158,7 +158,7 @@ async def test_a_recovery_that_begins_again_goes_on_behind_what_was_written(
     assert len({each["event_id"] for each in sink.events}) == 4
 
 
-async def test_a_stop_leaves_its_sinks_time_after_a_recovery_that_takes_too_long(
+async def test_a_stop_leaves_time_for_sinks_after_a_slow_recovery(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kustos.gateway.audit.log.CLOSE_TIMEOUT_S", 3.0)
@@ -189,7 +189,7 @@ async def test_an_orderly_stop_writes_more_summaries_than_the_journal_holds(tmp_
     assert [each["decision_count"] for each in sink.events[200:]] == [1] * 200
 
 
-async def test_a_process_that_will_not_come_again_is_taken_over(tmp_path: Path) -> None:
+async def test_the_journal_of_a_removed_worker_is_recovered(tmp_path: Path) -> None:
     await killed(tmp_path, "worker-2")
     await killed(tmp_path, "worker-1")
     sink = willing()
@@ -199,7 +199,7 @@ async def test_a_process_that_will_not_come_again_is_taken_over(tmp_path: Path) 
     assert sorted(path.name for path in (tmp_path / "journals").iterdir()) == ["node", "worker-1"]
 
 
-async def test_every_sink_gets_what_is_left_in_its_own_form(tmp_path: Path) -> None:
+async def test_every_sink_gets_recovered_events_in_its_own_format(tmp_path: Path) -> None:
     await killed(tmp_path)
     files = JsonFilesSink(tmp_path / "audit", max_bytes=2**20, max_files=3)
     lines = KafkaLinesSink(tmp_path / "authorizer.log", "TRACE")
@@ -224,7 +224,7 @@ async def test_every_sink_gets_what_is_left_in_its_own_form(tmp_path: Path) -> N
     assert all("is Allowed operation = DESCRIBE" in line for line in text)
 
 
-async def test_a_recovery_leaves_room_to_requests_that_were_begun(tmp_path: Path) -> None:
+async def test_a_recovery_leaves_space_for_started_requests(tmp_path: Path) -> None:
     left = AuditRing.open(tmp_path / "worker-1", bytes(32), 256 * 1024)
     for number in range(100):
         left.put(b'{"event_id":"%d","text":"%s"}\n' % (number, b"x" * 2000), 1)
@@ -241,7 +241,7 @@ async def test_a_recovery_leaves_room_to_requests_that_were_begun(tmp_path: Path
     assert len(sink.events) == 120
 
 
-async def test_a_recovery_of_a_large_request_gives_others_their_turn(tmp_path: Path) -> None:
+async def test_a_recovery_of_a_large_request_yields_to_others(tmp_path: Path) -> None:
     left = AuditRing.open(tmp_path / "worker-1", bytes(32))
     left.put(b"".join(b'{"event_id":"%d"}\n' % number for number in range(5_000)), 5_000)
     left.close()
@@ -264,7 +264,7 @@ def fill(log: AuditLog) -> None:
             log.record(CONTEXT, [decided("other")], 7)
 
 
-async def test_a_change_settles_in_a_full_ring_and_all_is_written(tmp_path: Path) -> None:
+async def test_a_change_settles_in_a_full_ring_and_all_events_are_written(tmp_path: Path) -> None:
     rings = AuditRings(AuditRing.open(tmp_path / "ring", bytes(32), 16 * 1024))
     sink = ControlledSink()
     log = AuditLog(events(), [sink], rings=rings)
@@ -284,7 +284,7 @@ async def test_a_change_settles_in_a_full_ring_and_all_is_written(tmp_path: Path
     assert sink.names[-1] == "later"
 
 
-async def test_a_stop_with_a_full_ring_closes_everything_and_tells_what_is_lost(tmp_path: Path) -> None:
+async def test_a_stop_with_a_full_ring_closes_everything_and_reports_lost_events(tmp_path: Path) -> None:
     rings = AuditRings(AuditRing.open(tmp_path / "ring", bytes(32), 16 * 1024))
     sink = ControlledSink()
     log = AuditLog(events(), [sink], rings=rings)

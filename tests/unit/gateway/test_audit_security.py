@@ -26,7 +26,7 @@ SUCCESS = Login(
 )
 
 
-async def test_a_window_that_ends_tells_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_window_reports_its_count_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_security, "WINDOW_S", 0.01)
     sink = willing()
     log = AuditLog(EVENTS, [sink])
@@ -38,7 +38,7 @@ async def test_a_window_that_ends_tells_what_was_counted(monkeypatch: pytest.Mon
     assert len(sink.security) == 2
 
 
-async def test_while_the_log_is_full_nobody_is_admitted_and_failures_only_count() -> None:
+async def test_a_full_log_admits_no_login_and_only_counts_failures() -> None:
     sink = ControlledSink()
     log = AuditLog(EVENTS, [sink], queue_max_events=1)
     observer = GatewayObserver(log, GatewayMetrics(), FixedPosition(1))
@@ -52,11 +52,11 @@ async def test_while_the_log_is_full_nobody_is_admitted_and_failures_only_count(
     assert log.writers[0].depth == depth
     sink.may_write.set()
     await log.close()
-    told = [(each.failure, each.attempt_count) for each in sink.security]
-    assert told == [(None, 1), (LOG_IS_FULL, 1), ("wrong", 100)]
+    reported = [(each.failure, each.attempt_count) for each in sink.security]
+    assert reported == [(None, 1), (LOG_IS_FULL, 1), ("wrong", 100)]
 
 
-async def test_a_change_is_told_once_known_and_as_unknown_where_that_takes_too_long(
+async def test_a_change_is_reported_when_known_and_as_unknown_after_a_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sink = willing()
@@ -81,7 +81,7 @@ async def test_a_change_is_told_once_known_and_as_unknown_where_that_takes_too_l
     ]
 
 
-async def test_no_more_changes_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_held_changes_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_security, "CHANGES_MAX", 1)
     sink = willing()
     log = AuditLog(EVENTS, [sink])
@@ -95,7 +95,7 @@ async def test_no_more_changes_are_held_than_the_limit(monkeypatch: pytest.Monke
     ]
 
 
-async def test_after_the_end_nothing_is_taken_so_nothing_takes_effect() -> None:
+async def test_a_closed_log_rejects_events_so_no_change_takes_effect() -> None:
     log = AuditLog(EVENTS, [willing()])
     await log.close()
     with pytest.raises(AuditLogClosedError):
@@ -106,7 +106,7 @@ async def test_after_the_end_nothing_is_taken_so_nothing_takes_effect() -> None:
         log.security.hold([failure()])
 
 
-async def test_a_change_of_nothing_is_held_like_any_other(tmp_path: Path) -> None:
+async def test_an_empty_change_is_held_like_any_other(tmp_path: Path) -> None:
     rings = AuditRings.open(tmp_path, "node", (), EVENTS)
     sink = willing()
     log = AuditLog(EVENTS, [sink], rings=rings)

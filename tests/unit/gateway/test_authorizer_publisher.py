@@ -1,4 +1,4 @@
-"""Many ACLs on their way to the authorizer: what decides meanwhile, what waits, and what goes wrong."""
+"""Large ACL changes in preparation: which ACLs decide meanwhile, what waits, and failures."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 
 
 class Gate:
-    """Holds the preparing thread, once it is done, until the gate is opened."""
+    """Blocks the preparing thread at its end until the gate is opened."""
 
     def __init__(self) -> None:
         self.entered, self.open = threading.Event(), threading.Event()
@@ -69,7 +69,7 @@ def may_read(authorizer: StandardAuthorizer, name: str) -> bool:
     return authorizer.session(ALICE, "10.0.0.1").decide(READ, TOPIC, name).allowed
 
 
-async def test_nobody_but_super_users_is_answered_until_the_first_acls_are_there(gate: Gate) -> None:
+async def test_only_super_users_get_decisions_before_the_first_acls_are_loaded(gate: Gate) -> None:
     authorizer, publisher = published()
     publisher.publish_snapshot(image("old"))
     await asyncio.to_thread(gate.entered.wait, 30)
@@ -83,7 +83,7 @@ async def test_nobody_but_super_users_is_answered_until_the_first_acls_are_there
     assert publisher.offset == 7
 
 
-async def test_the_old_acls_decide_until_the_new_ones_are_in_force_as_one_step(gate: Gate) -> None:
+async def test_the_old_acls_decide_until_the_new_ones_take_effect_atomically(gate: Gate) -> None:
     authorizer, publisher = published()
     gate.open.set()
     publisher.publish_snapshot(image("old", "both"))
@@ -102,7 +102,7 @@ async def test_the_old_acls_decide_until_the_new_ones_are_in_force_as_one_step(g
     assert (publisher.offset, authorizer.acl_count) == (9, 2)
 
 
-async def test_changes_that_come_meanwhile_wait_and_so_does_who_made_them(gate: Gate) -> None:
+async def test_changes_during_preparation_wait_and_so_do_their_clients(gate: Gate) -> None:
     authorizer, publisher = published()
     publisher.publish_snapshot(image("old"))
     removal = MetadataDelta(9, 1, (AclRemoved(UUID(int=0), allow(TOPIC, "old", READ)),))
@@ -124,7 +124,7 @@ async def test_changes_that_come_meanwhile_wait_and_so_does_who_made_them(gate: 
     await settled(publisher)
 
 
-async def test_a_large_change_is_in_force_before_its_maker_goes_on_to_the_next(
+async def test_a_large_change_takes_effect_before_the_next_one_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(authorizer_publisher, "LARGE_ITEMS_MIN", 2)
@@ -145,7 +145,7 @@ async def test_a_large_change_is_in_force_before_its_maker_goes_on_to_the_next(
     assert seen == [(8, 3), (10, 5)]
 
 
-async def test_newer_acls_take_the_place_of_those_on_their_way(gate: Gate) -> None:
+async def test_newer_acls_replace_those_in_preparation(gate: Gate) -> None:
     authorizer, publisher = published()
     publisher.publish_snapshot(image("first"))
     await asyncio.to_thread(gate.entered.wait, 30)
@@ -157,7 +157,7 @@ async def test_newer_acls_take_the_place_of_those_on_their_way(gate: Gate) -> No
     assert publisher.offset == 8
 
 
-async def test_a_change_that_newer_acls_overtake_is_not_made_twice(gate: Gate) -> None:
+async def test_a_change_contained_in_newer_acls_is_not_applied_again(gate: Gate) -> None:
     authorizer, publisher = published()
     gate.open.set()
     publisher.publish_delta(added(3, "new"))
@@ -167,7 +167,7 @@ async def test_a_change_that_newer_acls_overtake_is_not_made_twice(gate: Gate) -
     assert authorizer.acl_count == 1
 
 
-async def test_a_default_that_changes_meanwhile_counts(gate: Gate) -> None:
+async def test_a_default_that_changes_during_preparation_takes_effect(gate: Gate) -> None:
     authorizer, publisher = published()
     publisher.publish_snapshot(image("named"))
     await asyncio.to_thread(gate.entered.wait, 30)
@@ -191,7 +191,7 @@ async def test_acls_that_cannot_be_loaded_deny_everything(gate: Gate) -> None:
         may_read(authorizer, "old")
 
 
-async def test_the_collector_is_left_as_it_was(gate: Gate) -> None:
+async def test_the_garbage_collector_is_restored(gate: Gate) -> None:
     _, publisher = published()
     assert gc.isenabled()
     publisher.publish_snapshot(image("a"))
@@ -202,7 +202,7 @@ async def test_the_collector_is_left_as_it_was(gate: Gate) -> None:
     assert gc.isenabled()
 
 
-def test_what_is_dismantled_was_not_shared() -> None:
+def test_dismantling_the_old_index_leaves_the_new_one_intact() -> None:
     authorizer = StandardAuthorizer()
     authorizer.load_snapshot((UUID(int=n), allow(TOPIC, f"old-{n}", READ)) for n in range(100))
     authorizer.complete_initial_load()

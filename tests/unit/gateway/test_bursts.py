@@ -1,4 +1,4 @@
-"""Bursts: what one turn writes goes to a socket at once, in order, within a limit."""
+"""Bursts: frames of one event loop turn are sent with one call, in order, within a limit."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ FRAMES = st.lists(st.integers(0, BURST_MAX_BYTES + 1), max_size=8)
 
 
 class Socket:
-    """Keeps what it was given, by call."""
+    """Keeps the sent bytes of each call."""
 
     def __init__(self) -> None:
         self.calls: list[list[bytes]] = []
@@ -25,7 +25,7 @@ class Socket:
 
 
 @given(before=FRAMES, amid=FRAMES, after=FRAMES)
-def test_frames_keep_their_order_and_a_burst_is_one_call_within_its_limit(
+def test_frames_keep_their_order_and_a_burst_is_one_send_within_its_limit(
     before: list[int], amid: list[int], after: list[int]
 ) -> None:
     socket = Socket()
@@ -48,7 +48,7 @@ def test_frames_keep_their_order_and_a_burst_is_one_call_within_its_limit(
     assert socket.written == given_frames
 
 
-def test_what_is_dropped_is_never_sent() -> None:
+def test_dropped_bytes_are_never_sent() -> None:
     socket = Socket()
     burst = Burst(socket.send)
     burst.begin()

@@ -57,7 +57,7 @@ async def test_requests_of_an_unauthenticated_client_reach_no_broker() -> None:
 
 
 @pytest.mark.parametrize("sasl", [SASL, None])
-async def test_a_closed_connection_is_let_go_without_the_help_of_the_collector(
+async def test_a_closed_connection_is_freed_without_the_garbage_collector(
     sasl: SaslServerSettings | None,
 ) -> None:
     async with running_gateway([await broker()], sasl=sasl) as served:
@@ -75,7 +75,7 @@ async def test_a_closed_connection_is_let_go_without_the_help_of_the_collector(
 
 
 @pytest.mark.parametrize("piece", [1, 7, 10_000])
-async def test_a_login_and_requests_may_come_in_any_pieces(piece: int) -> None:
+async def test_a_login_and_requests_may_arrive_in_any_pieces(piece: int) -> None:
     async with running_gateway([await broker()], sasl=SASL) as served:
         caller = await Caller.at(served.port)
         frames = [versions(1), handshake(2), token(3), heartbeat(4), versions(5), heartbeat(6)]
@@ -89,7 +89,7 @@ async def test_a_login_and_requests_may_come_in_any_pieces(piece: int) -> None:
 
 
 @pytest.mark.behaviour("B254")
-async def test_a_failed_login_is_answered_late_and_hears_nothing_meanwhile() -> None:
+async def test_a_failed_login_is_answered_after_a_delay_without_reading_more() -> None:
     settings = SaslServerSettings(failed_authentication_delay_ms=300)
     async with running_gateway([await broker()], sasl=settings) as served:
         caller = await Caller.at(served.port)
@@ -97,7 +97,7 @@ async def test_a_failed_login_is_answered_late_and_hears_nothing_meanwhile() -> 
         await caller.frame()
         began_s = asyncio.get_running_loop().time()
         caller.send(token(2, "wrong"), token(3), heartbeat(4))
-        while served.counted["failed logins"] == 0:  # noqa: ASYNC110 (whoever looks later may be too late)
+        while served.counted["failed logins"] == 0:  # noqa: ASYNC110 (a later check may be too late)
             await asyncio.sleep(0)
         assert not only(served)._transport.is_reading()
         answer = await caller.frame()
@@ -111,7 +111,7 @@ async def test_a_failed_login_is_answered_late_and_hears_nothing_meanwhile() -> 
 
 @pytest.mark.behaviour("B255")
 @pytest.mark.parametrize("reset", [False, True])
-async def test_a_client_that_leaves_before_its_refusal_disturbs_nothing(reset: bool) -> None:
+async def test_a_client_may_disconnect_before_its_failed_login_is_answered(reset: bool) -> None:
     settings = SaslServerSettings(failed_authentication_delay_ms=300)
     async with running_gateway([await broker()], sasl=settings) as served:
         failures: list[Any] = []
@@ -135,7 +135,7 @@ async def test_a_client_that_leaves_before_its_refusal_disturbs_nothing(reset: b
         assert served.counted["failed logins"] == 2
 
 
-async def test_connections_leave_file_descriptors_for_everything_else(
+async def test_connections_leave_file_descriptors_for_other_uses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(listener, "descriptor_limit", lambda: listener.DESCRIPTORS_RESERVED + 5)
@@ -147,8 +147,8 @@ async def test_connections_leave_file_descriptors_for_everything_else(
             for _ in range(5):
                 assert await (await Caller.at(served.port)).is_closed()
         assert served.counted["turned away"] == 5
-        told = [entry for entry in logs if entry["event"] == "connections are turned away"]
-        assert [entry["reason"] for entry in told] == [
+        logged = [entry for entry in logs if entry["event"] == "connections are turned away"]
+        assert [entry["reason"] for entry in logged] == [
             "there are no file descriptors for more connections (RLIMIT_NOFILE)"
         ]
         first.close()
@@ -157,7 +157,7 @@ async def test_connections_leave_file_descriptors_for_everything_else(
 
 
 @pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_ip"])
-async def test_there_are_only_so_many_connections(limit: str) -> None:
+async def test_the_number_of_connections_is_limited(limit: str) -> None:
     limits: dict[str, Any] = {limit: 3}
     async with running_gateway([await broker()], **limits) as served:
         callers = [await Caller.at(served.port) for _ in range(3)]
@@ -172,7 +172,7 @@ async def test_there_are_only_so_many_connections(limit: str) -> None:
         assert await caller.correlation_ids(1) == [2]
 
 
-async def test_of_a_long_client_id_only_the_beginning_is_kept_beside_decisions() -> None:
+async def test_a_long_client_id_is_truncated_in_decisions() -> None:
     async with running_gateway([await broker()]) as served:
         caller = await Caller.at(served.port)
         name = "n" * 32_767
@@ -194,7 +194,7 @@ class TalkativeBroker(ScriptedBroker):
         return (4 + 2**20).to_bytes(4, "big") + correlation_id.to_bytes(4, "big") + bytes(2**20)
 
 
-async def test_a_client_that_does_not_read_costs_little_and_loses_nothing() -> None:
+async def test_a_client_that_does_not_read_holds_little_memory_and_loses_nothing() -> None:
     talkative = TalkativeBroker(1)
     await talkative.start()
     async with running_gateway([talkative]) as served:
@@ -226,7 +226,9 @@ async def test_a_client_that_asks_without_reading_is_not_read() -> None:
         await until(lambda: served.counted["connections"] == 0, "the connection is gone")
 
 
-async def test_a_client_that_never_reads_is_gone_soon_after_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_never_reads_is_closed_soon_after_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(client_module, "LAST_ANSWERS_S", 0.05)
     talkative = TalkativeBroker(1)
     await talkative.start()
@@ -241,7 +243,7 @@ async def test_a_client_that_never_reads_is_gone_soon_after_its_end(monkeypatch:
         await until(lambda: not any(t.get_write_buffer_size() for t in talkative.open), "upstream's too")
 
 
-async def test_a_peer_that_was_gone_at_once_is_no_error() -> None:
+async def test_an_immediate_disconnect_is_not_an_error() -> None:
     async with running_gateway([await broker()]) as served:
         (port,) = [port for (_, node_id), port in served.gateway._ports.items() if node_id is None]
         connection = ClientConnection(port)
@@ -254,7 +256,7 @@ async def test_a_peer_that_was_gone_at_once_is_no_error() -> None:
         assert served.counted["connections"] == 0
 
 
-async def test_the_end_of_upstream_is_the_end_of_the_client_once() -> None:
+async def test_an_upstream_disconnect_closes_the_client_once() -> None:
     async with running_gateway([await broker()]) as served:
         for raw in (b"\0\0\0\4\0\0\0\x63", b"\0\0\0\2\0\0", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff"):
             served.brokers[0].answers_raw = raw
@@ -278,7 +280,7 @@ async def test_the_end_of_upstream_is_the_end_of_the_client_once() -> None:
         assert await caller.correlation_ids(1) == [1]
 
 
-async def test_an_answer_that_nobody_asked_for_ends_the_client() -> None:
+async def test_an_unrequested_answer_closes_the_client() -> None:
     async with running_gateway([await broker()]) as served:
         caller = await Caller.at(served.port)
         caller.send(heartbeat(1))
@@ -288,7 +290,7 @@ async def test_an_answer_that_nobody_asked_for_ends_the_client() -> None:
         assert await caller.is_closed()
 
 
-async def test_a_broker_that_came_back_older_is_offered_as_it_is_from_the_next_connection_on() -> None:
+async def test_a_downgraded_broker_changes_the_offered_versions_for_new_connections() -> None:
     async with running_gateway([await broker()]) as served:
         served.brokers[0].versions[ApiKey.HEARTBEAT] = (0, 2)
         caller = await Caller.at(served.first_port + 1)
@@ -301,7 +303,7 @@ async def test_a_broker_that_came_back_older_is_offered_as_it_is_from_the_next_c
         assert await caller.is_closed()
 
 
-async def test_who_asks_for_versions_only_costs_the_broker_no_connection() -> None:
+async def test_an_api_versions_request_opens_no_upstream_connection() -> None:
     async with running_gateway([await broker()]) as served:
         accepted = served.brokers[0].connections
         caller = await Caller.at(served.port)
@@ -315,7 +317,7 @@ async def test_who_asks_for_versions_only_costs_the_broker_no_connection() -> No
         assert served.brokers[0].connections == accepted + 1
 
 
-async def test_where_the_broker_was_lost_not_even_versions_are_told_until_it_is_back() -> None:
+async def test_api_versions_are_not_answered_while_the_broker_is_lost() -> None:
     async with running_gateway([await broker()]) as served:
         caller = await Caller.at(served.port)
         caller.send(heartbeat(1))
@@ -333,7 +335,7 @@ async def test_where_the_broker_was_lost_not_even_versions_are_told_until_it_is_
         assert await caller.correlation_ids(2) == [1, 2]
 
 
-async def test_the_bootstrap_port_goes_on_without_one_broker() -> None:
+async def test_the_bootstrap_port_works_without_one_broker() -> None:
     brokers = [ScriptedBroker(0), ScriptedBroker(1), ScriptedBroker(2)]
     await cluster_of(*brokers)
     async with running_gateway(brokers) as served:

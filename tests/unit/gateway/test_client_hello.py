@@ -1,4 +1,4 @@
-"""When the first message of a TLS client is whole: in any pieces and records, within limits."""
+"""The ClientHello is complete in any pieces and records, within limits."""
 
 import itertools
 import ssl
@@ -28,7 +28,7 @@ def message_of(size_bytes: int) -> bytes:
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize("sizes", [(), (1,), (3, 1), (4, 0, 100), (1,) * (HELLO_RECORDS_MAX - 1)])
-def test_each_beginning_of_a_hello_is_unfinished(version: ssl.TLSVersion, sizes: tuple[int, ...]) -> None:
+def test_each_prefix_of_a_client_hello_is_incomplete(version: ssl.TLSVersion, sizes: tuple[int, ...]) -> None:
     data = records(client_hello(b"kafka.example", version)[5:], *sizes)
     assert not any(is_whole_hello(data[:size]) for size in range(len(data)))
     assert is_whole_hello(data)
@@ -56,12 +56,12 @@ def test_each_beginning_of_a_hello_is_unfinished(version: ssl.TLSVersion, sizes:
         "more behind it",
     ],
 )
-def test_what_cannot_become_a_hello_within_the_limits_is_refused(data: bytes) -> None:
+def test_bytes_that_cannot_become_a_client_hello_within_the_limits_are_rejected(data: bytes) -> None:
     with pytest.raises(NoClientHelloError):
         is_whole_hello(data)
 
 
-def test_no_more_is_held_than_the_longest_hello_with_its_records() -> None:
+def test_the_buffer_is_limited_to_the_longest_client_hello_with_its_records() -> None:
     longest = records(message_of(HELLO_MAX_BYTES), *[1000] * (HELLO_RECORDS_MAX - 1))
     assert is_whole_hello(longest)
     assert not is_whole_hello(longest[:-1])

@@ -1,4 +1,4 @@
-"""Logins over real sockets: what is told of them, what may come with them, and the end of a session."""
+"""Logins over real sockets: their records, frames that arrive with them, and the end of a session."""
 
 import threading
 from typing import Any
@@ -11,7 +11,7 @@ from testkit.gateway.sessions import heartbeat, versions
 from tests.unit.gateway.test_client import REAUTHENTICATING, SASL, broker, only, until
 
 
-async def test_a_login_is_told_before_its_answer_and_admitted_only_if_that_was_kept() -> None:
+async def test_a_login_is_recorded_before_its_answer_and_admitted_only_if_recorded() -> None:
     async with running_gateway([await broker()], sasl=SASL) as served:
         served.is_full = True
         caller = await Caller.at(served.port)
@@ -30,7 +30,7 @@ async def test_a_login_is_told_before_its_answer_and_admitted_only_if_that_was_k
         caller.close()
 
 
-async def test_a_session_that_is_ended_as_it_ran_out_is_told() -> None:
+async def test_an_expired_session_is_reported() -> None:
     async with running_gateway([await broker()], sasl=REAUTHENTICATING) as served:
         caller = await Caller.at(served.port)
         await caller.log_in()
@@ -40,7 +40,7 @@ async def test_a_session_that_is_ended_as_it_ran_out_is_told() -> None:
         assert [str(each.principal) for each in served.expired] == ["User:alice"]
 
 
-async def test_an_unauthenticated_client_may_send_less_at_once_than_a_session() -> None:
+async def test_the_frame_limit_of_an_unauthenticated_client_is_lower_than_in_a_session() -> None:
     settings = ConnectionSettings(sasl_server_max_receive_size=1000, socket_request_max_bytes=2000)
     async with running_gateway([await broker()], sasl=SASL, settings=settings) as served:
         caller = await Caller.at(served.port)
@@ -57,7 +57,7 @@ async def test_an_unauthenticated_client_may_send_less_at_once_than_a_session() 
         assert await caller.is_closed()
 
 
-async def test_a_frame_too_large_behind_a_login_does_not_take_its_answer_along() -> None:
+async def test_an_oversized_frame_after_a_login_does_not_suppress_the_login_answer() -> None:
     settings = ConnectionSettings(sasl_server_max_receive_size=1000, socket_request_max_bytes=2000)
     async with running_gateway([await broker()], sasl=SASL, settings=settings) as served:
         for last in ((2001).to_bytes(4, "big"), b"\xff\xff\xff\xff"):
@@ -68,7 +68,7 @@ async def test_a_frame_too_large_behind_a_login_does_not_take_its_answer_along()
         assert served.counted["logins"] == 2
 
 
-async def test_a_failed_login_is_answered_whatever_came_behind_it() -> None:
+async def test_a_failed_login_is_answered_whatever_follows_it() -> None:
     async with running_gateway([await broker()], sasl=SASL) as served:
         caller = await Caller.at(served.port)
         caller.writer.write(framed(handshake(1), token(2, "wrong")) + b"\xff\xff\xff\xff")
@@ -77,7 +77,7 @@ async def test_a_failed_login_is_answered_whatever_came_behind_it() -> None:
         assert (served.counted["logins"], served.counted["failed logins"]) == (0, 1)
 
 
-async def test_what_follows_a_login_in_the_same_bytes_is_measured_as_a_client_s() -> None:
+async def test_bytes_after_a_login_are_subject_to_the_session_limits() -> None:
     settings = ConnectionSettings(sasl_server_max_receive_size=1000, socket_request_max_bytes=2000)
     async with running_gateway([await broker()], sasl=SASL, settings=settings) as served:
         caller = await Caller.at(served.port)
@@ -90,7 +90,7 @@ def framed(*frames: bytes) -> bytes:
     return b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
 
 
-async def test_a_login_again_amid_requests_keeps_the_order() -> None:
+async def test_a_reauthentication_between_requests_keeps_the_order() -> None:
     async with running_gateway([await broker()], sasl=REAUTHENTICATING) as served:
         caller = await Caller.at(served.port)
         await caller.log_in()
@@ -106,7 +106,7 @@ async def test_a_login_again_amid_requests_keeps_the_order() -> None:
         assert await caller.is_closed()
 
 
-async def test_a_login_again_that_fails_ends_the_session() -> None:
+async def test_a_failed_reauthentication_ends_the_session() -> None:
     async with running_gateway([await broker()], sasl=REAUTHENTICATING) as served:
         caller = await Caller.at(served.port)
         await caller.log_in()
@@ -117,7 +117,7 @@ async def test_a_login_again_that_fails_ends_the_session() -> None:
         assert ApiKey.HEARTBEAT not in served.brokers[0].asked
 
 
-async def test_a_session_that_ran_out_may_still_log_in_again() -> None:
+async def test_an_expired_session_may_reauthenticate() -> None:
     async with running_gateway([await broker()], sasl=REAUTHENTICATING) as served:
         caller = await Caller.at(served.port)
         await caller.log_in()
@@ -128,7 +128,7 @@ async def test_a_session_that_ran_out_may_still_log_in_again() -> None:
         caller.close()
 
 
-async def test_requests_of_several_reads_behind_a_login_under_verification_are_all_served() -> None:
+async def test_requests_of_several_reads_after_a_pending_login_are_all_served() -> None:
     may_end = threading.Event()
 
     class SlowServer(PlainServer):
@@ -136,8 +136,8 @@ async def test_requests_of_several_reads_behind_a_login_under_verification_are_a
             may_end.wait(PATIENCE_S)
             return super().respond(token)
 
-    beside = CallbackServer.factory(lambda: SlowServer(USERS), Surroundings("CLIENTS", 60_000))
-    async with running_gateway([await broker()], sasl=SASL, plain=beside) as served:
+    slow = CallbackServer.factory(lambda: SlowServer(USERS), Surroundings("CLIENTS", 60_000))
+    async with running_gateway([await broker()], sasl=SASL, plain=slow) as served:
         caller = await Caller.at(served.port)
         caller.send(handshake(1), token(2))
         assert await caller.correlation_ids(1) == [1]

@@ -1,4 +1,4 @@
-"""What the gateway knows of upstream: brokers, versions, topic ids; and what it asks, no more than needed."""
+"""The upstream brokers, versions and topic ids that the gateway knows, with as few queries as needed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ def cluster_to(*brokers: ScriptedBroker) -> UpstreamCluster:
     return UpstreamCluster([(LOOPBACK, broker.port) for broker in brokers], connect)
 
 
-async def test_only_versions_that_every_broker_speaks_are_known(brokers: list[ScriptedBroker]) -> None:
+async def test_only_versions_that_every_broker_supports_are_offered(brokers: list[ScriptedBroker]) -> None:
     brokers[1].versions[ApiKey.FETCH] = (4, 12)
     brokers[2].versions[ApiKey.PRODUCE] = (3, 8)
     del brokers[2].versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS]
@@ -56,7 +56,7 @@ async def test_only_versions_that_every_broker_speaks_are_known(brokers: list[Sc
     cluster.close()
 
 
-async def test_a_broker_that_is_down_counts_as_it_was_and_one_that_left_no_more(
+async def test_an_unavailable_broker_keeps_its_versions_and_a_removed_one_does_not(
     brokers: list[ScriptedBroker],
 ) -> None:
     brokers[2].versions[ApiKey.FETCH] = (4, 12)
@@ -90,7 +90,7 @@ async def test_one_broker_that_creates_topics_is_enough(
     cluster.close()
 
 
-async def test_looking_at_brokers_leaves_no_connection_behind(brokers: list[ScriptedBroker]) -> None:
+async def test_querying_brokers_leaves_no_connection_open(brokers: list[ScriptedBroker]) -> None:
     cluster = cluster_to(brokers[0])
     for _ in range(3):
         await cluster.refresh()
@@ -101,7 +101,7 @@ async def test_looking_at_brokers_leaves_no_connection_behind(brokers: list[Scri
     cluster.close()
 
 
-async def test_many_who_ask_at_once_share_one_connection(brokers: list[ScriptedBroker]) -> None:
+async def test_concurrent_queries_share_one_connection(brokers: list[ScriptedBroker]) -> None:
     cluster = cluster_to(brokers[0])
     answers = await asyncio.gather(*(cluster.list_topics(None) for _ in range(40)))
     assert all(answer == answers[0] for answer in answers)
@@ -117,7 +117,7 @@ async def asked_at_most_twice(cluster: UpstreamCluster) -> dict[str, int]:
         return await cluster.list_topics(None)
 
 
-async def test_bootstrap_may_be_down_and_come_up_and_restart(brokers: list[ScriptedBroker]) -> None:
+async def test_a_bootstrap_broker_may_be_down_start_and_restart(brokers: list[ScriptedBroker]) -> None:
     brokers[0].stop()
     cluster = cluster_to(brokers[0])
     with pytest.raises(UpstreamUnavailableError, match=f"{LOOPBACK}:{brokers[0].port}"):
@@ -126,7 +126,7 @@ async def test_bootstrap_may_be_down_and_come_up_and_restart(brokers: list[Scrip
     await brokers[0].start()
     await cluster.refresh()
     assert cluster.is_reachable
-    # a restart costs those who ask at that moment one answer, and the next who asks nothing
+    # a restart fails one query of concurrent callers, and none of later callers
     brokers[0].stop()
     await brokers[0].start()
     assert await asked_at_most_twice(cluster)
@@ -143,7 +143,7 @@ async def moved(broker: ScriptedBroker) -> None:
     await broker.start()
 
 
-async def test_a_broker_that_moved_is_learned_from_the_others(brokers: list[ScriptedBroker]) -> None:
+async def test_the_new_address_of_a_broker_is_learned_from_others(brokers: list[ScriptedBroker]) -> None:
     cluster = cluster_to(brokers[0])
     await cluster.refresh()
     seen, asked = cluster.brokers, len(brokers[0].asked)
@@ -152,12 +152,12 @@ async def test_a_broker_that_moved_is_learned_from_the_others(brokers: list[Scri
     assert set(outcomes) == {True}
     assert cluster.brokers[1].port == brokers[1].port
     assert len(brokers[0].asked) == asked + 1, "all of them share one request"
-    assert await cluster.relearn(seen), "who comes later has the addresses already"
+    assert await cluster.relearn(seen), "later callers already have the addresses"
     assert len(brokers[0].asked) == asked + 1
     cluster.close()
 
 
-async def test_brokers_that_stay_away_are_asked_for_once_in_a_while(
+async def test_unavailable_brokers_are_queried_at_a_limited_rate(
     brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = cluster_to(brokers[0])
@@ -173,7 +173,7 @@ async def test_brokers_that_stay_away_are_asked_for_once_in_a_while(
     cluster.close()
 
 
-async def test_once_no_known_broker_is_reached_bootstrap_is_asked(
+async def test_the_bootstrap_servers_are_queried_if_no_known_broker_is_reachable(
     brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster_module, "LEARN_EVERY_S", 0)
@@ -201,7 +201,7 @@ async def test_once_no_known_broker_is_reached_bootstrap_is_asked(
     new.stop()
 
 
-async def test_upstream_may_send_us_away(brokers: list[ScriptedBroker]) -> None:
+async def test_upstream_may_require_a_rebootstrap(brokers: list[ScriptedBroker]) -> None:
     new = ScriptedBroker(7)
     await cluster_of(new)
     servers = [(LOOPBACK, brokers[0].port), (LOOPBACK, new.port)]
@@ -218,7 +218,7 @@ async def test_upstream_may_send_us_away(brokers: list[ScriptedBroker]) -> None:
     new.stop()
 
 
-async def test_a_broker_that_knows_none_is_not_believed(brokers: list[ScriptedBroker]) -> None:
+async def test_an_empty_broker_list_is_ignored(brokers: list[ScriptedBroker]) -> None:
     cluster = cluster_to(brokers[0])
     await cluster.refresh()
     known = dict(cluster.brokers)
@@ -229,7 +229,7 @@ async def test_a_broker_that_knows_none_is_not_believed(brokers: list[ScriptedBr
     cluster.close()
 
 
-async def test_a_connection_that_went_silent_is_replaced(
+async def test_a_silent_connection_is_replaced(
     brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster_module, "LEARN_WAIT_S", 0.2)
@@ -256,7 +256,7 @@ async def test_a_lost_connection_is_noticed(brokers: list[ScriptedBroker]) -> No
     cluster.close()
 
 
-async def test_ids_are_asked_for_once_and_absence_is_known_for_a_moment(
+async def test_topic_ids_are_queried_once_and_absence_is_cached_briefly(
     brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topic_ids, "UNKNOWN_TOPIC_ID_TTL_S", 3600)
@@ -281,14 +281,14 @@ async def test_ids_are_asked_for_once_and_absence_is_known_for_a_moment(
     cluster.close()
 
 
-async def test_a_topic_that_cannot_be_is_not_there(brokers: list[ScriptedBroker]) -> None:
+async def test_an_impossible_topic_name_does_not_exist(brokers: list[ScriptedBroker]) -> None:
     cluster = cluster_to(brokers[0])
     asked = frozenset({"alpha-topic", "missing-topic", "absent!topic"})
     assert await cluster.list_topics(asked) == {"alpha-topic": PARTITIONS}
     cluster.close()
 
 
-def test_what_is_common_is_within_each() -> None:
+def test_common_versions_are_within_each_range() -> None:
     common = common_to_all([{0: (0, 9), 1: (4, 17), 2: (0, 1)}, {0: (3, 12), 1: (4, 16), 2: (2, 5)}])
     assert common == {0: (3, 9), 1: (4, 16)}
     assert common_to_all([]) == {}

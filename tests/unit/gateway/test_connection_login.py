@@ -1,4 +1,4 @@
-"""A login counts as it ends, once, even if its client did not wait for the end, or never comes to it."""
+"""A login counts once with its outcome, even if its client disconnects early."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -80,11 +80,11 @@ BEARER = OAuthBearerServer.factory(validate)
 
 @dataclass
 class Scene:
-    """The port and the connection of a login, and what they were told."""
+    """The port and the connection of a login; `events` are the calls that they received."""
 
     host: str = HOST
     mechanism: MechanismFactory = PIN
-    told: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
     logins: list[Login] = field(default_factory=list)
     counted: list[bool] = field(default_factory=list)
     steps: list[RunInThread] = field(default_factory=list)
@@ -103,7 +103,7 @@ class Scene:
             security_protocol="SASL_PLAINTEXT",
             gateway=SimpleNamespace(
                 admission=SimpleNamespace(is_throttled=lambda _: False),
-                login_failed=lambda host: self.told.append(f"failed {host}"),
+                login_failed=lambda host: self.events.append(f"failed {host}"),
                 login_threads=SimpleNamespace(run=self.run),
             ),
             parts=SimpleNamespace(
@@ -128,23 +128,23 @@ class Scene:
         return not (self.is_full and login.failure is None)
 
     def write(self, frame: bytes) -> None:
-        self.told.append("written")
+        self.events.append("written")
 
     def close(self, reason: str, *, logged: bool = True) -> None:
-        self.told.append("closed")
+        self.events.append("closed")
 
     def refuse(self, refusal: HandshakeRefusal) -> None:
-        self.told.append("refused")
+        self.events.append("refused")
 
     def admitted(self, principal: KafkaPrincipal) -> None:
-        self.told.append(f"admitted {principal}")
+        self.events.append(f"admitted {principal}")
 
     def verified(self, go_on: Callable[[], None]) -> None:
-        self.told.append("verified")
+        self.events.append("verified")
         go_on()
 
     def login_failed(self) -> None:
-        self.told.append("deaf")
+        self.events.append("deaf")
 
     def begin(self, *tokens: bytes) -> None:
         self.login.receive(request(ApiKey.SASL_HANDSHAKE, 1, 1, mechanism="PIN"))
@@ -160,13 +160,13 @@ async def test_a_login_ends_as_its_step_does() -> None:
     scene = Scene()
     scene.begin(b"right")
     scene.end_step()
-    assert scene.told == ["written", "verified", "written", "admitted User:alice"]
+    assert scene.events == ["written", "verified", "written", "admitted User:alice"]
     assert scene.counted == [True]
     assert [login.failure for login in scene.logins] == [None]
 
 
 @pytest.mark.parametrize(("token", "failures"), [(b"wrong", ["wrong"]), (b"right", [])])
-async def test_who_leaves_before_the_end_is_counted_if_he_guessed_and_is_never_admitted(
+async def test_a_client_that_disconnects_early_is_never_admitted_and_its_guess_counts(
     token: bytes, failures: list[str]
 ) -> None:
     scene = Scene()
@@ -175,21 +175,21 @@ async def test_who_leaves_before_the_end_is_counted_if_he_guessed_and_is_never_a
     assert scene.cancelled == 1, "a step that still waits for a thread is not run"
     scene.end_step()
     assert scene.counted == [False] * len(failures)
-    assert scene.told == ["written", *([f"failed {HOST}"] if failures else [])]
+    assert scene.events == ["written", *([f"failed {HOST}"] if failures else [])]
     assert [login.claimed_name for login in scene.logins] == ["alice"] * len(failures)
     assert all(login.failure is not None for login in scene.logins)
 
 
-async def test_an_audit_log_that_is_full_turns_a_right_proof_into_a_failed_login() -> None:
+async def test_a_full_audit_log_fails_a_valid_login() -> None:
     scene = Scene(is_full=True)
     scene.begin(b"right")
     scene.end_step()
-    assert scene.told == ["written", "verified", "closed"]
+    assert scene.events == ["written", "verified", "closed"]
     assert scene.counted == [False]
 
 
 @pytest.mark.parametrize("leaves", [False, True])
-async def test_a_step_that_another_one_asks_for_runs_in_its_own_thread_and_counts_whoever_waits(
+async def test_a_nested_step_runs_in_its_own_thread_and_counts_if_the_client_leaves(
     leaves: bool,
 ) -> None:
     scene = Scene(mechanism=CallbackServer.factory(SlowProof, Surroundings("handler", 1000)))
@@ -198,31 +198,31 @@ async def test_a_step_that_another_one_asks_for_runs_in_its_own_thread_and_count
     if leaves:
         scene.login.end()
     scene.end_step()
-    assert scene.logins == [], "nothing is judged yet"
+    assert scene.logins == [], "no outcome is reported yet"
     assert [(work.group, work.timeout_ms) for work in scene.steps[1:]] == [(HASHING, None)]
     assert scene.login.is_verifying
     scene.end_step()
     assert [login.failure for login in scene.logins] == ["wrong"]
-    assert scene.told.count(f"failed {HOST}") == 1
+    assert scene.events.count(f"failed {HOST}") == 1
     assert scene.counted == [False]
 
 
 @pytest.mark.parametrize("behind", [[], [b"\x01"]])
-async def test_a_refused_bearer_token_is_a_failed_login_at_once_and_no_other_one_at_its_end(
+async def test_an_invalid_bearer_token_counts_once_and_immediately_as_a_failed_login(
     behind: list[bytes],
 ) -> None:
     scene = Scene(mechanism=BEARER)
     scene.begin(bearer("wrong"), *behind)
     scene.login.end()
     assert [(login.failure, login.claimed_name) for login in scene.logins] == [("wrong is none", "mallory")]
-    assert scene.told == ["written", f"failed {HOST}", "written", *["deaf"] * len(behind)]
+    assert scene.events == ["written", f"failed {HOST}", "written", *["deaf"] * len(behind)]
     assert scene.counted == [False]
 
 
-async def test_each_refused_bearer_token_counts_and_a_right_one_behind_them_logs_in() -> None:
+async def test_each_invalid_bearer_token_counts_and_a_valid_one_after_them_logs_in() -> None:
     scene = Scene(mechanism=BEARER)
     scene.begin(bearer("first"), bearer("second"), bearer("right"))
     assert [login.failure for login in scene.logins] == ["first is none", "second is none", None]
-    assert scene.told.count(f"failed {HOST}") == 2
+    assert scene.events.count(f"failed {HOST}") == 2
     assert scene.counted == [False, False, True]
-    assert scene.told[-1] == "admitted User:alice"
+    assert scene.events[-1] == "admitted User:alice"

@@ -76,7 +76,7 @@ class Scene:
 
 
 class BrokenMechanisms:
-    """Mechanisms of which no machine can be made."""
+    """Mechanisms that cannot create a state machine."""
 
     def keys(self) -> Any:
         raise InjectedError
@@ -163,7 +163,7 @@ async def stop_with_unsent_bytes(scene: Scene) -> None:
 
 
 async def nothing(_scene: Scene) -> None:
-    """The state was left as soon as it was entered."""
+    """The state is left immediately."""
 
 
 async def log_in(scene: Scene) -> None:
@@ -252,12 +252,12 @@ async def test_every_transition_happens_over_a_real_socket(
         (S.DRAINING, E.LOGIN_BEGINS),
     ],
 )
-def test_what_cannot_happen_raises(state: ConnectionState, event: ConnectionEvent) -> None:
+def test_an_impossible_transition_raises(state: ConnectionState, event: ConnectionEvent) -> None:
     with pytest.raises(IllegalTransitionError):
         CONNECTION_LIFE[state, event]
 
 
-async def test_what_a_client_sends_after_a_refusal_reaches_nothing(certificates: Certificates) -> None:
+async def test_bytes_after_a_failed_login_reach_nothing(certificates: Certificates) -> None:
     async with AsyncExitStack() as stack:
         scene = Scene(stack, certificates, RecordedLife())
         await be_refused(scene, E.ENDS)

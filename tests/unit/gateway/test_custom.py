@@ -1,4 +1,4 @@
-"""A custom authorizer decides only if it answers as it must; everything else denies."""
+"""A custom authorizer decides only with valid results; everything else denies."""
 
 import asyncio
 from collections.abc import Callable
@@ -100,7 +100,7 @@ def test_results_are_decisions_in_the_order_of_the_actions() -> None:
 
 @pytest.mark.filterwarnings(*NEVER_AWAITED)
 @pytest.mark.parametrize("kind", BROKEN)
-def test_what_is_no_list_of_results_is_a_failure(kind: str) -> None:
+def test_a_return_value_that_is_not_a_list_is_a_failure(kind: str) -> None:
     authorizer: Any = SpecAuthorizer()
     authorizer.authorize = BROKEN[kind]
     with (
@@ -112,7 +112,7 @@ def test_what_is_no_list_of_results_is_a_failure(kind: str) -> None:
 
 
 @pytest.mark.parametrize("results", [{ALLOWED}, {ALLOWED: 1}, dict.fromkeys([ALLOWED]).keys()])
-def test_what_has_no_order_is_no_list_even_of_one(results: Any) -> None:
+def test_an_unordered_collection_is_not_a_list_even_with_one_element(results: Any) -> None:
     authorizer: Any = SpecAuthorizer()
     authorizer.authorize = lambda *_: results
     with pytest.raises(AuthorizerFailedError):
@@ -121,7 +121,7 @@ def test_what_has_no_order_is_no_list_even_of_one(results: Any) -> None:
 
 @pytest.mark.filterwarnings(*NEVER_AWAITED)
 @pytest.mark.parametrize("result", [None, True, "ALLOWED", Lookalike.ALLOWED, [ALLOWED]])
-def test_what_is_no_result_by_type_is_a_failure(result: Any) -> None:
+def test_an_invalid_result_by_type_is_a_failure(result: Any) -> None:
     authorizer: Any = SpecAuthorizer()
     authorizer.authorize_by_resource_type = lambda *_: result
     with pytest.raises(AuthorizerFailedError):
@@ -151,7 +151,7 @@ class UnspeakableError(Exception):
         (ValueError("\ud800"), "ValueError: "),
     ],
 )
-def test_what_it_says_of_a_failure_is_short_and_one_line_of_the_log(error: Exception, reason: str) -> None:
+def test_the_text_of_a_failure_is_short_and_one_log_line(error: Exception, reason: str) -> None:
     def fails(*_: Any) -> Any:
         raise error
 
@@ -163,7 +163,7 @@ def test_what_it_says_of_a_failure_is_short_and_one_line_of_the_log(error: Excep
             custom.decide(ALICE, ACTIONS)
         with pytest.raises(AuthorizerFailedError):
             custom.decide_by_resource_type(ALICE, READ, TOPIC)
-    assert str(raised.value) == "`SpecAuthorizer.authorize` failed", "clients are told nothing of it"
+    assert str(raised.value) == "`SpecAuthorizer.authorize` failed", "clients get no detail"
     assert len(logs) == 2
     for log in logs:
         assert reason in log["reason"]
@@ -171,7 +171,7 @@ def test_what_it_says_of_a_failure_is_short_and_one_line_of_the_log(error: Excep
         assert not UNSEEN.search(log["reason"])
 
 
-def test_the_default_by_type_is_asked_too() -> None:
+def test_the_inherited_decision_by_type_is_used() -> None:
     subject = CustomContextAuthorizer(SpecAuthorizer([allow(TOPIC, "orders", READ)]))
     assert subject.decide_by_resource_type(ALICE, READ, TOPIC).allowed
     assert not subject.decide_by_resource_type(ALICE, AclOperation.WRITE, TOPIC).allowed
@@ -186,12 +186,12 @@ def test_a_code_of_its_own_reaches_the_client() -> None:
     assert logs == []
 
 
-def test_no_error_is_no_code_of_an_error() -> None:
+def test_the_code_of_success_is_not_an_error_code() -> None:
     with pytest.raises(ValueError, match="not an error"):
         KafkaApiError(ErrorCode.none)
 
 
-def test_what_always_fails_is_logged_now_and_then_and_counted() -> None:
+def test_repeated_failures_are_logged_at_a_limited_rate_and_counted() -> None:
     now_s, kinds = 0.0, 2 * KINDS_MAX
     types = [type(f"Fault{number}", (Exception,), {}) for number in range(kinds)]
     authorizer: Any = SpecAuthorizer()
@@ -220,7 +220,7 @@ def test_what_always_fails_is_logged_now_and_then_and_counted() -> None:
         assert logs[-1]["failures"] == (kinds - KINDS_MAX + 2) * 3
 
 
-async def test_an_end_of_the_process_is_no_failure_of_the_authorizer() -> None:
+async def test_an_exit_of_the_process_is_not_an_authorizer_failure() -> None:
     def ends(*_: Any) -> list[AuthorizationResult]:
         raise asyncio.CancelledError
 
@@ -230,7 +230,7 @@ async def test_an_end_of_the_process_is_no_failure_of_the_authorizer() -> None:
         CustomContextAuthorizer(authorizer).decide(ALICE, ACTIONS)
 
 
-def test_who_is_not_asked_decides_nothing() -> None:
+def test_a_subject_that_cannot_decide_raises() -> None:
     nobody = NobodyDecides(ALICE.principal, ALICE.host)
     with pytest.raises(AuthorizerError):
         nobody.decide(READ, TOPIC, "orders")

@@ -1,4 +1,4 @@
-"""A gateway that stops, on real sockets: who waits for an answer gets it, and nothing new is begun."""
+"""A draining gateway on real sockets: it delivers pending answers and starts nothing new."""
 
 import asyncio
 import socket
@@ -21,7 +21,7 @@ from tests.unit.gateway.test_client import SASL
 from tests.unit.gateway.test_tls_transport import Certificates
 
 PATIENT_MS = 600_000
-"""Longer than the limit of a test: whoever waits for it makes the test fail."""
+"""Longer than the time limit of a test: a test that waits for it fails."""
 LARGE_BYTES = 16 * 2**20
 """More than the kernel takes for a client that does not read."""
 KERNEL_BYTES = 1_500_000
@@ -29,7 +29,7 @@ KERNEL_BYTES = 1_500_000
 
 
 class HoldingBroker(ScriptedBroker):
-    """Answers Produce, Heartbeat, JoinGroup and fetches only when told to."""
+    """Answers Produce, Heartbeat, JoinGroup and fetches only on command."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,14 +47,14 @@ class HoldingBroker(ScriptedBroker):
         }:
             return super().answer(frame)
         self.asked.append(api_key)
-        told = self.world.answer(frame)
-        assert told is not None
-        self.held.append((self.asker, told + self.padding))
+        answered = self.world.answer(frame)
+        assert answered is not None
+        self.held.append((self.asker, answered + self.padding))
         return None
 
     def release(self) -> None:
-        for asker, told in self.held:
-            asker.write(len(told).to_bytes(4, "big") + told)
+        for asker, answered in self.held:
+            asker.write(len(answered).to_bytes(4, "big") + answered)
         self.held.clear()
 
 
@@ -102,7 +102,7 @@ def join(correlation_id: int) -> bytes:
     return request(ApiKey.JOIN_GROUP, 5, correlation_id, group_id="group-one", protocol_type="consumer")
 
 
-async def test_answers_that_come_after_the_signal_reach_their_clients_and_nothing_new_is_begun() -> None:
+async def test_a_drain_delivers_pending_answers_and_starts_nothing_new() -> None:
     async with served() as (made, broker):
         producer, other = await Caller.at(made.port), await Caller.at(made.port)
         producer.send(produce(1), produce(2), produce(3))
@@ -128,7 +128,7 @@ async def test_answers_that_come_after_the_signal_reach_their_clients_and_nothin
         assert made.counted["connections"] == 0
 
 
-async def test_who_waits_for_nothing_or_for_what_may_take_long_holds_up_nobody() -> None:
+async def test_idle_clients_and_long_polls_do_not_delay_a_drain() -> None:
     async with served() as (made, broker):
         callers = [await Caller.at(made.port) for _ in range(3)]
         callers[0].send(fetch(1))
@@ -161,7 +161,7 @@ async def test_a_share_fetch_is_awaited_if_it_acknowledges(acknowledges: bool) -
     assert not world.forwarded
 
 
-async def test_a_client_within_its_login_is_not_waited_for() -> None:
+async def test_a_drain_does_not_wait_for_a_login() -> None:
     async with served(sasl=SASL) as (made, _):
         caller = await Caller.at(made.port)
         caller.send(handshake(1))
@@ -170,7 +170,7 @@ async def test_a_client_within_its_login_is_not_waited_for() -> None:
         assert await caller.is_closed()
 
 
-async def test_time_is_up_for_a_broker_that_does_not_answer() -> None:
+async def test_a_drain_times_out_for_a_broker_that_does_not_answer() -> None:
     async with served(drain_timeout_ms=50) as (made, broker):
         caller = await Caller.at(made.port)
         caller.send(produce(1))
@@ -179,7 +179,7 @@ async def test_time_is_up_for_a_broker_that_does_not_answer() -> None:
         assert await caller.is_closed()
 
 
-async def test_a_second_word_ends_it_at_once() -> None:
+async def test_a_second_signal_ends_the_drain_immediately() -> None:
     async with served() as (made, broker):
         caller = await Caller.at(made.port)
         caller.send(produce(1))
@@ -190,7 +190,7 @@ async def test_a_second_word_ends_it_at_once() -> None:
         assert await caller.is_closed()
 
 
-async def test_a_broker_that_goes_meanwhile_is_not_waited_for() -> None:
+async def test_a_drain_does_not_wait_for_a_lost_broker() -> None:
     async with served() as (made, broker):
         caller = await Caller.at(made.port)
         caller.send(produce(1))
@@ -202,9 +202,7 @@ async def test_a_broker_that_goes_meanwhile_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("has_tls", [False, True])
-async def test_the_last_answer_is_read_to_its_end_whatever_the_client_sends_meanwhile(
-    has_tls: bool, tmp_path: Path
-) -> None:
+async def test_the_last_answer_is_complete_whatever_the_client_sends(has_tls: bool, tmp_path: Path) -> None:
     certificates = Certificates(tmp_path)
     listener = certificates.listener() if has_tls else None
     async with served(tls=listener) as (made, broker):
@@ -226,7 +224,7 @@ async def test_the_last_answer_is_read_to_its_end_whatever_the_client_sends_mean
         assert broker.asked.count(ApiKey.HEARTBEAT) == 1
 
 
-async def test_an_answer_that_the_kernel_still_has_is_read_to_its_end() -> None:
+async def test_an_answer_in_the_kernel_buffer_is_delivered_completely() -> None:
     async with served() as (made, broker):
         broker.padding = bytes(KERNEL_BYTES)
         caller = await Caller.at(made.port)
@@ -241,7 +239,7 @@ async def test_an_answer_that_the_kernel_still_has_is_read_to_its_end() -> None:
         await until(lambda: made.counted["answered"] == 1, "it is answered")
         await until(lambda: not transport.get_write_buffer_size(), "the kernel has it")
         caller.send(fetch(2))
-        await until(lambda: ApiKey.FETCH in broker.asked, "nobody awaits this one")
+        await until(lambda: ApiKey.FETCH in broker.asked, "the drain does not wait for this one")
         caller.send(heartbeat(3))
         await until(lambda: not transport.is_reading(), "the next one stays unread")
         caller.send(heartbeat(4))

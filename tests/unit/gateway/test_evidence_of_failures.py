@@ -1,4 +1,4 @@
-"""What was decided is in the audit log, whatever became of the request afterwards."""
+"""Decisions are in the audit log even if the request fails afterwards."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -41,32 +41,32 @@ def answer_of(world: World, api_key: int) -> dict[str, Any]:
     return response_codec(api_key, 0).decode(answer, 5).message.to_dict()
 
 
-async def test_a_name_that_no_text_can_quote_is_refused_and_the_others_are_in_the_evidence() -> None:
+async def test_an_unquotable_name_is_rejected_and_other_decisions_are_audited() -> None:
     world = World([])
     world.session.take([producers_of([*DENIED, LONG])])
     await world.finish()
     assert world.closed == []
-    told = [topic["partitions"][0] for topic in answer_of(world, PRODUCERS)["topics"]]
-    assert [each["error_code"] for each in told] == [TOPIC_DENIED] * 10 + [INVALID_TOPIC]
-    assert len(told[-1]["error_message"]) < shapes.TEXT_CHARACTERS_MAX + 10
-    assert told[-1]["error_message"].endswith("is longer than the max allowed length 249")
+    answered = [topic["partitions"][0] for topic in answer_of(world, PRODUCERS)["topics"]]
+    assert [each["error_code"] for each in answered] == [TOPIC_DENIED] * 10 + [INVALID_TOPIC]
+    assert len(answered[-1]["error_message"]) < shapes.TEXT_CHARACTERS_MAX + 10
+    assert answered[-1]["error_message"].endswith("is longer than the max allowed length 249")
     assert world.decided_names == DENIED
 
 
-async def test_names_of_a_topology_that_no_text_can_quote_are_refused() -> None:
+async def test_unquotable_names_of_a_topology_are_rejected() -> None:
     world = World([allow(ResourceType.GROUP, "group-one", AclOperation.READ)])
     world.session.take([streams_of("group-one", *[f"{number}{LONG}" for number in range(3)])])
     await world.finish()
     assert world.closed == []
-    told = answer_of(world, STREAMS)
-    assert told["error_code"] == INVALID_TOPOLOGY
-    assert told["error_message"].startswith("Topic names 0xx")
-    assert told["error_message"].endswith("are not valid topic names.")
+    answered = answer_of(world, STREAMS)
+    assert answered["error_code"] == INVALID_TOPOLOGY
+    assert answered["error_message"].startswith("Topic names 0xx")
+    assert answered["error_message"].endswith("are not valid topic names.")
     assert world.decided_names == ["group-one"]
 
 
 @pytest.mark.parametrize("frame", [producers_of([*DENIED, LONG]), streams_of("group-one", LONG)])
-async def test_an_answer_that_cannot_be_encoded_leaves_its_decisions(
+async def test_decisions_are_audited_if_the_answer_cannot_be_encoded(
     frame: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shapes, "TEXT_CHARACTERS_MAX", 10**6)
@@ -79,7 +79,7 @@ async def test_an_answer_that_cannot_be_encoded_leaves_its_decisions(
     assert world.decided_names in (DENIED, ["group-one"])
 
 
-async def test_a_decider_that_breaks_in_the_middle_leaves_the_decisions_before() -> None:
+async def test_decisions_before_a_failure_of_the_authorizer_are_audited() -> None:
     world = World(ALL_ALLOWED)
     original = world.guard.decider
 
@@ -105,7 +105,7 @@ async def test_a_decider_that_breaks_in_the_middle_leaves_the_decisions_before()
     assert world.decided_names == DENIED[:-1]
 
 
-async def test_a_large_request_that_fails_late_leaves_each_decision_once(
+async def test_decisions_of_a_large_request_that_fails_are_audited_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(shapes, "TEXT_CHARACTERS_MAX", 10**6)

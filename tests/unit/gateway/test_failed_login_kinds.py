@@ -238,7 +238,7 @@ async def keeps_others_out(served: RunningGateway) -> bool:
     ("mechanism", "tokens", "counts"),
     [pytest.param(each[0], each[2], each[3], id=f"{each[0]}: {each[1]}") for each in ATTEMPTS],
 )
-async def test_only_credentials_that_were_refused_count(
+async def test_only_invalid_credentials_count(
     enabled: dict[str, MechanismFactory], mechanism: str, tokens: Callable[[], Tokens], counts: bool
 ) -> None:
     options: Any = {"plain": enabled["PLAIN"], "other_mechanisms": enabled}
@@ -247,7 +247,7 @@ async def test_only_credentials_that_were_refused_count(
         assert await keeps_others_out(served) is counts
 
 
-async def test_a_ticket_counts_if_it_was_read_and_refused(
+async def test_a_decrypted_and_rejected_ticket_counts(
     credentials: GssapiCredentials, alice: Any, kdc: Kdc, enabled: dict[str, MechanismFactory]
 ) -> None:
     def ticket() -> bytes:
@@ -284,7 +284,7 @@ def with_foreign_key(holder: Holder, path: Path) -> Path:
     assert isinstance(own, ec.EllipticCurvePrivateKey)
     der = own.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     secret, other_secret = (key.private_numbers().private_value.to_bytes(32) for key in (own, other))
-    assert secret in der, "the public key beside it stays, and is all that OpenSSL compares"
+    assert secret in der, "the public key stays, and OpenSSL compares only that"
     key_pem = ssl.DER_cert_to_PEM_cert(der.replace(secret, other_secret))
     path.write_text(key_pem.replace("CERTIFICATE", "PRIVATE KEY") + holder.chain_pem)
     return path
@@ -308,7 +308,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
         ("foreign key", "invalid_certificate", True),
     ],
 )
-async def test_only_certificates_that_were_refused_count(
+async def test_only_rejected_certificates_count(
     certificates: Certificates, version: ssl.TLSVersion, name: str | None, kind: str, counts: bool
 ) -> None:
     unlisted = Authority("unlisted", certificates.authority)

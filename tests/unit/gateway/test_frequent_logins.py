@@ -1,4 +1,4 @@
-"""Who logs in again and again fills no audit log, and each of the logins is in exactly one event."""
+"""Frequent logins do not fill the audit log, and each login is in exactly one event."""
 
 from collections.abc import Callable
 from unittest.mock import patch
@@ -21,7 +21,7 @@ FEW_LOGINS = 3
 
 
 def budget_of(logins: int, now_ms: Callable[[], int] = lambda: 0) -> AuditBudget:
-    """A budget that has room for so many logins of `alice` at once."""
+    """Return a budget for the given number of logins of `alice` at once."""
     return AuditBudget(int((EVENT_BYTES + 5) * logins / BURST_SHARE) + 1, now_ms)
 
 
@@ -41,8 +41,8 @@ def login(name: str = "alice", host: str = "10.0.0.1", at_ms: int = 1) -> Securi
 
 def test_logins_beyond_the_budget_are_one_event_of_a_window_whatever_their_addresses() -> None:
     logins = RepeatedLogins(budget_of(FEW_LOGINS))
-    told = [logins.add(login(host=f"10.0.0.{number}", at_ms=number)) for number in range(100)]
-    assert [each is not None for each in told] == [True] * (FEW_LOGINS + 1) + [False] * 96
+    events = [logins.add(login(host=f"10.0.0.{number}", at_ms=number)) for number in range(100)]
+    assert [each is not None for each in events] == [True] * (FEW_LOGINS + 1) + [False] * 96
     [summary] = logins.end_window()
     assert (summary.attempt_count, summary.first_time_ms, summary.time_ms) == (96, 4, 99)
     assert (summary.principal, summary.host, summary.result) == (
@@ -55,7 +55,7 @@ def test_logins_beyond_the_budget_are_one_event_of_a_window_whatever_their_addre
     assert logins.end_window() == []
 
 
-def test_the_logins_of_others_have_room_of_their_own_and_the_budget_grows() -> None:
+def test_other_principals_have_their_own_budget_which_refills() -> None:
     now_ms = 0
     logins = RepeatedLogins(budget_of(FEW_LOGINS, lambda: now_ms))
     for _ in range(10):
@@ -67,20 +67,20 @@ def test_the_logins_of_others_have_room_of_their_own_and_the_budget_grows() -> N
 
 
 @given(logins=st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans()), max_size=60))
-def test_each_login_is_in_exactly_one_event_also_of_more_principals_than_are_told_apart(
+def test_each_login_is_in_exactly_one_event_beyond_the_limit_of_principals(
     logins: list[tuple[str, bool]],
 ) -> None:
     with patch.object(repeated_logins, "KINDS_MAX", 2):
-        frequent, told = RepeatedLogins(budget_of(1)), list[SecurityEvent]()
+        frequent, events = RepeatedLogins(budget_of(1)), list[SecurityEvent]()
         for at_ms, (name, ends_window) in enumerate(logins):
             reported = frequent.add(login(name, at_ms=at_ms))
-            told += [] if reported is None else [reported]
-            told += frequent.end_window() if ends_window else []
-        told += frequent.end_window()
-    assert sum(each.attempt_count for each in told) == len(logins)
+            events += [] if reported is None else [reported]
+            events += frequent.end_window() if ends_window else []
+        events += frequent.end_window()
+    assert sum(each.attempt_count for each in events) == len(logins)
 
 
-async def test_a_flood_of_logins_is_few_events_and_takes_no_room_from_failures() -> None:
+async def test_a_flood_of_logins_is_few_events_and_leaves_space_for_failures() -> None:
     sink = ControlledSink()
     sink.may_write.set()
     log = AuditLog(EVENTS, [sink], denied_bytes_per_hour=10 * 3 * (EVENT_BYTES + 5))

@@ -1,4 +1,4 @@
-"""Connections that ended are freed at once: the collector traverses all objects only seldom."""
+"""Closed connections are freed immediately, since a full garbage collection is rare."""
 
 import asyncio
 import gc
@@ -42,16 +42,16 @@ async def come_and_go(password: str) -> None:
             caller.close()
         made: Any = served.gateway
 
-        def nobody_is_left() -> bool:
+        def no_connection_is_left() -> bool:
             return not made.admission.connections
 
-        await asyncio.to_thread(wait_until, nobody_is_left, what="all are counted out")
+        await asyncio.to_thread(wait_until, no_connection_is_left, what="all connections are closed")
         await asyncio.to_thread(wait_until, lambda: alive() == before, what="nothing is left of them")
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 @pytest.mark.parametrize("password", [PASSWORD, "wrong"])
-def test_nothing_is_left_of_a_connection_without_the_collector(run: Any, password: str) -> None:
+def test_connections_are_freed_without_the_garbage_collector(run: Any, password: str) -> None:
     gc.collect()
     gc.disable()
     try:

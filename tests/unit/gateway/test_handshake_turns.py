@@ -1,4 +1,4 @@
-"""TLS handshakes under way at once have a limit; silent ones hold up nobody for long."""
+"""Concurrent TLS handshakes are limited; silent clients delay others only briefly."""
 
 import asyncio
 import ssl
@@ -65,19 +65,19 @@ class Client:
         self.scene.turns.end(self, self.host)
 
 
-def test_those_that_wait_begin_as_others_end_network_by_network() -> None:
+def test_waiting_handshakes_start_as_others_end_in_turns_by_network() -> None:
     scene = Scene()
     scene.begin("a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "b/1")
     assert scene.log == ["a/1", "a/2", "a/3"]
     scene.end("a/5")
     for name in ("a/2", "a/2", "a/1", "a/4"):
         scene.end(name)
-    assert scene.log[3:] == ["a/4", "b/1", "a/6"], "one that has ended twice gives its place to one"
+    assert scene.log[3:] == ["a/4", "b/1", "a/6"], "a handshake that ends twice frees one place"
     scene.wait(10 * GRACE_S)
-    assert len(scene.log) == 6, "nobody waits, so nobody is too slow"
+    assert len(scene.log) == 6, "no handshake waits, so none is too slow"
 
 
-def test_slow_handshakes_end_while_others_wait_the_oldest_first() -> None:
+def test_slow_handshakes_end_oldest_first_while_others_wait() -> None:
     scene = Scene()
     scene.begin("a/1", "b/1", "a/2")
     scene.wait(GRACE_S - CHECKED_EVERY_S)
@@ -91,10 +91,10 @@ def test_slow_handshakes_end_while_others_wait_the_oldest_first() -> None:
     assert scene.log[5:] == ["b/1 crowded_out", "a/2 crowded_out", "c/2", "c/3"]
     scene.wait(GRACE_S + CHECKED_EVERY_S)
     assert scene.log[9:] == ["c/1 crowded_out", "c/4"]
-    assert scene.clock.due == [], "no timer without anybody who waits"
+    assert scene.clock.due == [], "no timer without a waiting handshake"
 
 
-async def test_clients_that_do_not_read_the_answer_hold_up_nobody_for_long(tmp_path: Path) -> None:
+async def test_clients_that_do_not_read_delay_others_only_briefly(tmp_path: Path) -> None:
     certificates = Certificates(tmp_path)
     async with running_gateway([await broker()], tls=certificates.listener()) as served:
         hello = client_hello(b"localhost", ssl.TLSVersion.TLSv1_3)

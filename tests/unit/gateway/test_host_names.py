@@ -1,4 +1,4 @@
-"""Clients choose their broker by the host that they ask for; who asks for another gets none."""
+"""Clients choose their broker by the requested host name; an unknown name leads to no broker."""
 
 import asyncio
 import socket
@@ -137,7 +137,7 @@ async def addresses(caller: Caller) -> dict[int, tuple[str, int]]:
     return {each.node_id: (each.host, each.port) for each in answer.brokers}
 
 
-async def test_the_bootstrap_name_leads_to_any_broker_which_tells_the_names_of_all(scene: Scene) -> None:
+async def test_the_bootstrap_name_leads_to_a_broker_that_advertises_all_names(scene: Scene) -> None:
     async with scene.serving() as served:
         callers = [await connected(served.port, scene.client(), "kafka.example.com") for _ in range(4)]
         for caller in callers:
@@ -174,7 +174,7 @@ REFUSED = [
 
 @VERSIONS
 @pytest.mark.parametrize("name", [*REFUSED, None])
-async def test_any_other_name_or_none_ends_the_handshake_with_one_line(
+async def test_an_unknown_or_missing_name_ends_the_handshake_with_one_log_line(
     scene: Scene, version: ssl.TLSVersion, name: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[object] = []
@@ -183,7 +183,7 @@ async def test_any_other_name_or_none_ends_the_handshake_with_one_line(
         with capture_logs() as logs:
             for _ in range(3):
                 answer = await sent(served.port, client_hello(name, version))
-                # an alert and nothing else; Python has one of its own for what is not ASCII
+                # an alert and nothing else; Python has its own for names that are not ASCII
                 assert answer[:1] == b"\x15"
                 assert (answer[5:] == UNRECOGNIZED_NAME) == (name is None or name.isascii())
         assert served.counted["handshake: unknown_host"] == 3
@@ -198,13 +198,13 @@ async def test_any_other_name_or_none_ends_the_handshake_with_one_line(
     assert reported == []
 
 
-async def test_a_name_with_a_null_byte_is_no_handshake(scene: Scene) -> None:
+async def test_a_name_with_a_null_byte_fails_the_handshake(scene: Scene) -> None:
     async with scene.serving() as served:
         await sent(served.port, client_hello(b"broker-1.kafka.example.com\0.evil.org"))
         assert served.counted["handshake: protocol"] == 1
 
 
-async def test_no_name_is_the_bootstrap_name_only_where_that_is_an_address(scene: Scene) -> None:
+async def test_a_missing_name_means_bootstrap_only_if_bootstrap_is_an_address(scene: Scene) -> None:
     async with scene.serving(BY_ADDRESS) as served:
         context = scene.client()
         context.check_hostname = False
@@ -214,7 +214,7 @@ async def test_no_name_is_the_bootstrap_name_only_where_that_is_an_address(scene
         assert served.counted["handshake: unknown_host"] == 1
 
 
-async def test_a_broker_that_is_not_known_yet_is_asked_for_and_the_client_may_come_again(
+async def test_an_unknown_broker_is_queried_and_the_client_may_retry(
     scene: Scene,
 ) -> None:
     hello = client_hello(PATTERN.host_of(3).encode())
@@ -236,7 +236,7 @@ async def test_a_broker_that_is_not_known_yet_is_asked_for_and_the_client_may_co
         third.stop()
 
 
-async def test_names_of_brokers_that_are_not_there_cost_upstream_little(scene: Scene) -> None:
+async def test_names_of_missing_brokers_cause_few_upstream_queries(scene: Scene) -> None:
     async with scene.serving() as served:
         began_s = asyncio.get_running_loop().time()
         before = sum(each.asked.count(ApiKey.METADATA) for each in scene.brokers)
@@ -268,9 +268,7 @@ def resumed(
 
 
 @VERSIONS
-async def test_a_resumed_session_leads_to_the_host_that_is_asked_for_now(
-    scene: Scene, version: ssl.TLSVersion
-) -> None:
+async def test_a_resumed_session_leads_to_the_requested_host(scene: Scene, version: ssl.TLSVersion) -> None:
     async with scene.serving() as served:
         context = scene.client(version)
         session, _, _ = await asyncio.to_thread(resumed, served.port, context, PATTERN.host_of(1))
@@ -292,7 +290,7 @@ async def test_a_resumed_session_leads_to_the_host_that_is_asked_for_now(
             assert scene.heartbeats() == [1, 1, 2]
 
 
-async def test_the_name_counts_after_a_retry_of_the_handshake_too(scene: Scene) -> None:
+async def test_the_name_applies_after_a_hello_retry_request(scene: Scene) -> None:
     async with scene.serving() as served:
         # the client's first guess is another curve
         scene.tls.contexts.context.set_ecdh_curve("secp384r1")
@@ -302,7 +300,7 @@ async def test_the_name_counts_after_a_retry_of_the_handshake_too(scene: Scene) 
         assert scene.heartbeats() == [2]
 
 
-async def test_names_count_under_a_new_certificate_too(scene: Scene) -> None:
+async def test_names_apply_under_a_new_certificate(scene: Scene) -> None:
     async with scene.serving() as served:
         scene.issue()
         scene.tls.contexts.replace()

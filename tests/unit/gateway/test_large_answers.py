@@ -1,4 +1,4 @@
-"""Large answers take turns as large requests do, however small their requests: who waits, what is held."""
+"""Large answers take turns like large requests, even if their requests are small."""
 
 import asyncio
 from collections.abc import Callable
@@ -41,7 +41,7 @@ LISTING = request(ApiKey.LIST_GROUPS, 4, 9)
 
 @pytest.fixture
 def any_work_is_costly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a rest follow any work that counts, and last until nobody remembers it."""
+    """Let a long pause follow any work that counts."""
     monkeypatch.setattr(large_turns, "COSTLY_S", 0.0)
     monkeypatch.setattr(large_turns, "REST_PER_WORK", 1e12)
     monkeypatch.setattr(large_turns, "REST_MAX_S", 3600.0)
@@ -80,10 +80,10 @@ def with_topics(world: World) -> World:
 
 
 @pytest.mark.parametrize("api_key", [ApiKey.DESCRIBE_GROUPS, ApiKey.METADATA])
-async def test_answers_that_many_large_requests_waited_for_do_not_go_before_the_request_of_another(
+async def test_answers_of_many_large_requests_do_not_precede_the_request_of_another(
     api_key: ApiKey,
 ) -> None:
-    """A principal may begin one request after another and have all of the answers at once."""
+    """A principal may send several requests and get all of the answers at once."""
     topics = [request_struct(ApiKey.METADATA, 9, "MetadataRequestTopic", name=name) for name in MANY]
     large = {
         ApiKey.DESCRIBE_GROUPS: request(ApiKey.DESCRIBE_GROUPS, 5, 1, groups=list(MANY)),
@@ -110,7 +110,7 @@ async def test_answers_that_many_large_requests_waited_for_do_not_go_before_the_
 
 @pytest.mark.usefixtures("any_work_is_costly")
 async def test_the_work_on_a_large_answer_to_a_small_request_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the next answer is not even read before others had their rest, on however many connections."""
+    """The next answer is not read before the pause for others, on any number of connections."""
     readers = counted_reads(monkeypatch)
     first = listing(World(ALL_ALLOWED))
     second = listing(World(ALL_ALLOWED, large_turns=first.large_turns))
@@ -140,8 +140,8 @@ async def test_no_part_of_a_listing_of_topics_is_read_before_its_turn(
     assert len({id(reader) for reader in readers}) == 1
 
 
-async def test_work_that_needs_no_turn_does_not_put_off_those_who_wait_for_theirs() -> None:
-    """Answers that pass while they arrive may be costly, and come all the time."""
+async def test_work_without_a_turn_does_not_delay_those_waiting_for_a_turn() -> None:
+    """Streamed answers may be costly and frequent."""
     now_s, timers, begun = 0.0, list[tuple[float, Callable[[], None]]](), list[float]()
     queue = LargeTurns(lambda: now_s, lambda delay_s, then: timers.append((now_s + delay_s, then)))
     consumer, other = (queue.place(KafkaPrincipal("User", name)) for name in ("consumer", "other"))
@@ -164,7 +164,7 @@ async def test_work_that_needs_no_turn_does_not_put_off_those_who_wait_for_their
 
 
 @pytest.mark.usefixtures("any_work_is_costly")
-async def test_what_is_forbidden_while_a_large_answer_waits_is_not_shown(
+async def test_a_right_revoked_while_a_large_answer_waits_hides_its_items(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(large_turns, "REST_MAX_S", 0.01)
@@ -192,7 +192,7 @@ async def test_an_answer_that_waits_for_its_turn_is_held_against_the_budget_of_a
         monkeypatch.setattr(large_turns, "REST_MAX_S", 0.5)
         for caller in callers:
             caller.send(LISTING)
-        # whoever looks from another thread may look after its rest
+        # an observer on another thread may look after the pause
         await until(lambda: made.answers.used_bytes >= 8 * len(MANY))
         frames = [await caller.frame() for caller in callers]
         assert [frame.count(b"group-") for frame in frames] == [len(MANY)] * 2
@@ -201,7 +201,7 @@ async def test_an_answer_that_waits_for_its_turn_is_held_against_the_budget_of_a
             caller.close()
 
 
-async def test_a_large_answer_does_not_wait_until_upstream_throttles_no_more() -> None:
+async def test_a_large_answer_does_not_wait_for_the_end_of_throttling() -> None:
     """Brokers answer at once and read nothing more for a while (KIP-219); the client waits by itself."""
     world = listing(World(ALL_ALLOWED))
     answer = world.world.answer(world.forwarded.popleft()) or b""
@@ -210,7 +210,7 @@ async def test_a_large_answer_does_not_wait_until_upstream_throttles_no_more() -
     assert world.answers[0].count(b"group-") == len(MANY)
 
 
-async def test_what_a_request_asks_again_waits_until_upstream_throttles_no_more() -> None:
+async def test_a_follow_up_query_waits_for_the_end_of_throttling() -> None:
     world = World(ALL_ALLOWED)
     topic = request_struct(ApiKey.METADATA, 9, "MetadataRequestTopic", name="missing-topic")
     world.session.take([request(ApiKey.METADATA, 9, 1, topics=[topic], allow_auto_topic_creation=True)])
@@ -225,7 +225,7 @@ async def test_what_a_request_asks_again_waits_until_upstream_throttles_no_more(
 
 @pytest.mark.usefixtures("any_work_is_costly")
 async def test_clients_without_a_name_take_turns_by_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else whoever can connect makes all others wait for each of its connections."""
+    """Otherwise a client could make all others wait for each of its connections."""
     monkeypatch.setattr(large_turns, "REST_MAX_S", 0.5)
     balancer = AddressRanges((ip_network("127.0.0.1"),))
     names = [f"group-number-{number}" for number in range(LARGE_FRAME_BYTES // 10)]

@@ -32,7 +32,7 @@ def describe_groups(correlation_id: int) -> bytes:
     return request(ApiKey.DESCRIBE_GROUPS, 5, correlation_id, groups=MANY)
 
 
-async def test_small_requests_of_others_are_answered_amid_a_large_one() -> None:
+async def test_small_requests_are_answered_during_a_large_one() -> None:
     world = World([])
     other = World(ALL_ALLOWED)
     world.session.take([describe_groups(1)])
@@ -44,7 +44,7 @@ async def test_small_requests_of_others_are_answered_amid_a_large_one() -> None:
     assert not world.forwarded
 
 
-async def test_a_large_request_that_is_allowed_goes_upstream_whole() -> None:
+async def test_an_allowed_large_request_is_forwarded_complete() -> None:
     world = World(ALL_ALLOWED)
     frame = describe_groups(1)
     world.session.take([frame])
@@ -73,7 +73,7 @@ async def test_a_large_request_that_cannot_be_read_closes_the_connection() -> No
     assert not world.decided_by
 
 
-async def test_what_is_forbidden_while_a_large_request_gives_way_does_not_go_upstream() -> None:
+async def test_a_right_revoked_while_a_large_request_yields_is_enforced() -> None:
     world = World(ALL_ALLOWED)
     world.session.take([describe_groups(1)])
     await wait_async(lambda: world.decided_by)
@@ -84,7 +84,7 @@ async def test_what_is_forbidden_while_a_large_request_gives_way_does_not_go_ups
 
 
 async def test_small_requests_with_large_answers_take_turns() -> None:
-    """One turn of the loop works on a part of one of them, on however many connections they came."""
+    """One turn of the loop works on a part of one of them, on any number of connections."""
     first = listing_all(World(ALL_ALLOWED))
     worlds = [first, *(listing_all(World(ALL_ALLOWED, large_turns=first.large_turns)) for _ in range(4))]
     decided = [sum(len(world.decided_by) for world in worlds)]
@@ -94,8 +94,8 @@ async def test_small_requests_with_large_answers_take_turns() -> None:
     assert {later - earlier for earlier, later in pairwise(decided)} == {0, 1}
 
 
-async def test_small_requests_with_large_answers_do_not_keep_large_ones_out() -> None:
-    """A principal's own ones, on any number of connections, are one of those that take turns."""
+async def test_small_requests_with_large_answers_do_not_starve_large_requests() -> None:
+    """All connections of a principal take one turn."""
     turns: list[str] = []
     queue = LargeTurns(call_later=lambda _, callback: asyncio.get_running_loop().call_soon(callback))
     small = [queue.place(KafkaPrincipal("User", "small")) for _ in range(20)]
@@ -224,7 +224,7 @@ async def test_a_large_answer_that_cannot_be_read_closes_the_connection() -> Non
     assert not world.answers
 
 
-async def test_what_is_forbidden_while_a_large_answer_is_read_is_not_shown() -> None:
+async def test_a_right_revoked_while_a_large_answer_is_read_hides_its_items() -> None:
     world = World([allow(ResourceType.GROUP, "*", AclOperation.DESCRIBE)])
     world.world.groups = {f"group-{number}": [] for number in range(2 * ITEMS_PER_TURN)}
     world.session.take([request(ApiKey.LIST_GROUPS, 4, 9)])
@@ -245,7 +245,7 @@ def listing_all(world: World) -> World:
     return world
 
 
-async def test_a_connection_that_ends_amid_a_large_request_leaves_the_queue() -> None:
+async def test_a_connection_that_ends_during_a_large_request_leaves_the_queue() -> None:
     world = World([])
     world.session.take([describe_groups(1)])
     world.session.close()

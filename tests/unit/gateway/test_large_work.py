@@ -1,4 +1,4 @@
-"""Work off the event loop: one at a time, whatever becomes of those who asked for it."""
+"""Work off the event loop runs one at a time, even if its callers disconnect."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ async def test_few_items_are_worked_on_at_once_and_many_on_another_thread() -> N
     assert await large.run(lambda _: threading.get_ident(), LARGE_ITEMS_MIN) != here
 
 
-async def test_what_the_work_raises_reaches_who_waits_for_it() -> None:
+async def test_exceptions_of_the_work_reach_its_caller() -> None:
     def fail(_: Interruption) -> None:
         raise KeyError("no")
 
@@ -29,7 +29,7 @@ async def test_what_the_work_raises_reaches_who_waits_for_it() -> None:
 
 
 @pytest.mark.filterwarnings(*NEVER_AWAITED)
-async def test_nobody_has_a_turn_before_the_work_of_one_who_went_away_has_ended() -> None:
+async def test_the_next_turn_waits_for_the_work_of_a_canceled_caller() -> None:
     begun, go_on = threading.Event(), threading.Event()
     ended: list[str] = []
 

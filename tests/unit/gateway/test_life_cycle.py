@@ -1,4 +1,4 @@
-"""Life cycles as data: what has a row leads on, whatever has none raises, and the diagram shows each row."""
+"""Life cycles as data: an event with a row leads to its state, others raise, and the diagram is complete."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The upstream half: whose answer it is, and an end that is told once."""
+"""The upstream link: answers reach their requests, and the end is reported once."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ GOOD = b"\0\0\0\6\0\0\0\7ok"
 
 @dataclass
 class Owner:
-    """Keeps what a link tells."""
+    """Keeps the callbacks of a link."""
 
     lost: list[str] = field(default_factory=list)
     writable: int = 0
@@ -76,7 +76,7 @@ def linked(limit: int = 100) -> tuple[UpstreamLink, Owner, Recorded]:
     ],
 )
 @pytest.mark.parametrize("piece", [1, 1000])
-async def test_a_broken_answer_is_told_once_and_nothing_after_it_is_taken(
+async def test_a_broken_answer_is_reported_once_and_later_bytes_are_ignored(
     data: bytes, said: str, piece: int
 ) -> None:
     link, owner, pipe = linked()
@@ -99,7 +99,7 @@ async def test_a_broken_answer_is_told_once_and_nothing_after_it_is_taken(
     assert pipe.closing
 
 
-async def test_who_closes_is_told_nothing_and_an_answer_that_ends_it_all_is_the_last() -> None:
+async def test_an_owner_that_closes_the_link_gets_no_further_callbacks() -> None:
     link, owner, _ = linked()
 
     def ends(frame: bytes) -> None:
@@ -118,7 +118,9 @@ async def test_who_closes_is_told_nothing_and_an_answer_that_ends_it_all_is_the_
     assert owner.lost == []
 
 
-async def test_upstream_that_takes_nothing_is_left_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_link_to_an_upstream_that_never_reads_is_closed_after_a_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(link_module, "LAST_REQUESTS_S", 0)
     link, _, pipe = linked()
     link.close()
@@ -129,7 +131,7 @@ async def test_upstream_that_takes_nothing_is_left_after_a_while(monkeypatch: py
     assert pipe.aborted
 
 
-async def test_upstream_that_reads_again_lets_the_owner_go_on() -> None:
+async def test_an_upstream_that_reads_again_resumes_the_owner() -> None:
     link, owner, pipe = linked()
     link.pause_writing()
     states = [link.is_writable]
@@ -143,10 +145,10 @@ async def test_upstream_that_reads_again_lets_the_owner_go_on() -> None:
     pipe.close()
     link.pause_reading()
     reads.append(pipe.reads)
-    assert reads == [False, True, True], "what closes is left alone"
+    assert reads == [False, True, True], "a closing connection is not touched"
 
 
-async def test_a_link_that_is_closed_drains_before_it_ends() -> None:
+async def test_a_closed_link_drains_before_it_ends() -> None:
     link, owner, pipe = linked()
     link.send(b"one", awaited(owner.taken.append))
     link.flush()
@@ -157,12 +159,12 @@ async def test_a_link_that_is_closed_drains_before_it_ends() -> None:
     assert (pipe.closing, pipe.reads, owner.links) == (False, True, {link})
     link.data_received(GOOD)
     assert (pipe.closing, owner.taken, owner.links, owner.lost) == (True, [], set(), [])
-    assert pipe.written == b"onetw", "the broker never has the whole of the second"
+    assert pipe.written == b"onetw", "the broker never has the complete second request"
     link.connection_lost(None)
     assert owner.ended == 1
 
 
-async def test_one_last_answer_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_wait_for_the_last_answer_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_module, "DRAIN_S", 0)
     link, owner, pipe = linked()
     link.send(b"", awaited(owner.taken.append))
@@ -170,11 +172,11 @@ async def test_one_last_answer_is_not_waited_for_without_end(monkeypatch: pytest
     link.close()
     assert owner.links == {link}
     await asyncio.to_thread(wait_until, lambda: pipe.aborted, what="cut")
-    assert owner.links == {link}, "the broker may stand still, and begin with it yet"
+    assert owner.links == {link}, "a frozen broker may still begin it"
     link.forget()
 
 
-async def test_what_was_cut_is_owed_until_it_is_forgotten() -> None:
+async def test_requests_of_a_cut_link_stay_owed_until_released() -> None:
     link, owner, pipe = linked()
     link.send(b"", awaited(owner.taken.append, allowed=False))
     link.flush()
@@ -192,7 +194,7 @@ async def test_what_was_cut_is_owed_until_it_is_forgotten() -> None:
     assert owner.links == set()
 
 
-async def test_what_may_lie_unread_at_the_broker_is_not_cut() -> None:
+async def test_a_link_with_bytes_unread_by_the_broker_is_not_cut() -> None:
     link, owner, pipe = linked()
     link.throttle(None)
     link.send(b"", awaited(owner.taken.append, allowed=False))
@@ -210,7 +212,7 @@ async def test_what_may_lie_unread_at_the_broker_is_not_cut() -> None:
 @pytest.mark.parametrize(
     ("error", "is_known"), [(None, True), (ConnectionResetError(), True), (TimeoutError(), False)]
 )
-async def test_a_connection_that_the_broker_ended_is_done_with(
+async def test_a_connection_closed_by_the_broker_owes_nothing(
     error: Exception | None, is_known: bool
 ) -> None:
     link, owner, _ = linked()
@@ -221,14 +223,14 @@ async def test_a_connection_that_the_broker_ended_is_done_with(
     link.forget()
 
 
-async def test_only_what_would_be_denied_now_is_waited_for() -> None:
+async def test_only_requests_that_would_now_be_denied_are_awaited() -> None:
     link, owner, _ = linked()
     link.send(b"one", awaited(owner.taken.append))
     link.flush()
     assert link.until_answered() is None
     link.send(b"two", awaited(owner.taken.append, allowed=False))
     link.flush()
-    assert link.until_answered() is None, "the broker has not the whole of it"
+    assert link.until_answered() is None, "the broker has only a part of it"
     other, _, _ = linked()
     other.send(b"one", awaited(owner.taken.append, allowed=False))
     other.flush()
@@ -239,7 +241,7 @@ async def test_only_what_would_be_denied_now_is_waited_for() -> None:
     assert done.done()
 
 
-async def test_an_answer_to_what_the_broker_has_a_part_of_is_none() -> None:
+async def test_an_answer_to_a_partially_sent_request_is_invalid() -> None:
     link, owner, pipe = linked()
 
     def take(frame: bytes) -> None:
@@ -254,7 +256,7 @@ async def test_an_answer_to_what_the_broker_has_a_part_of_is_none() -> None:
     assert pipe.aborted
 
 
-async def test_a_third_frame_is_never_sent_into_the_second() -> None:
+async def test_a_third_frame_is_never_sent_inside_the_second() -> None:
     link, owner, pipe = linked()
     for _ in range(2):
         link.send(b"abc", awaited(owner.taken.append))
@@ -266,7 +268,7 @@ async def test_a_third_frame_is_never_sent_into_the_second() -> None:
 
 @dataclass
 class Stream:
-    """Keeps what a link passes to it; `begins` False declines, `fails_at` is how many bytes it takes."""
+    """Keeps the bytes of a link; `begins` False declines, `fails_at` is the number of accepted bytes."""
 
     begins: bool = True
     fails_at: int = 1000
@@ -293,7 +295,7 @@ def stream_of(owner: Owner, stream: Stream) -> Awaited:
 
 
 @pytest.mark.parametrize("piece", [1, 5, 9, 23])
-async def test_an_answer_that_is_not_whole_goes_to_its_stream_and_the_next_does_not(piece: int) -> None:
+async def test_an_incomplete_answer_is_streamed_and_the_next_is_not(piece: int) -> None:
     link, owner, _ = linked()
     stream = Stream()
     link.send(b"one", stream_of(owner, stream))
@@ -310,7 +312,7 @@ async def test_an_answer_that_is_not_whole_goes_to_its_stream_and_the_next_does_
     assert (owner.lost, owner.links) == ([], set())
 
 
-async def test_an_answer_in_one_piece_is_not_streamed_and_one_that_is_declined_is_gathered() -> None:
+async def test_complete_and_declined_answers_are_not_streamed() -> None:
     for begins, cut in ((True, len(LONG)), (False, 12)):
         link, owner, _ = linked()
         stream = Stream(begins=begins)
@@ -322,7 +324,7 @@ async def test_an_answer_in_one_piece_is_not_streamed_and_one_that_is_declined_i
         assert (owner.taken, stream.passed) == ([LONG[4:]], b"")
 
 
-async def test_what_a_stream_refuses_cuts_the_link() -> None:
+async def test_bytes_that_a_stream_rejects_cut_the_link() -> None:
     link, owner, pipe = linked()
     link.send(b"one", stream_of(owner, Stream(fails_at=10)))
     link.flush()
@@ -345,7 +347,7 @@ async def test_an_answer_out_of_order_is_not_streamed() -> None:
     assert "out of order" in owner.lost[0]
 
 
-async def test_a_streamed_answer_is_owed_until_its_last_byte_and_nobody_gets_more_after_a_close() -> None:
+async def test_a_streamed_answer_is_owed_until_its_last_byte_and_stops_at_a_close() -> None:
     link, owner, pipe = linked()
     stream = Stream()
     link.send(b"one", Awaited(7, owner.taken.append, lambda: False, stream=stream))

@@ -218,7 +218,7 @@ def test_every_transition_of_a_link_happens(row: tuple[LinkState, LinkEvent], ta
     played(story)
 
 
-def test_an_error_of_ours_after_a_login_ends_the_link(taken: Counter[Row]) -> None:
+def test_an_internal_error_after_a_login_ends_the_link(taken: Counter[Row]) -> None:
     async def story(scene: LinkScene) -> None:
         await be_renewing(scene, is_owed=False)
         scene.fails_next = True
@@ -288,7 +288,7 @@ def test_every_transition_of_a_request_happens(
     played(story)
 
 
-def test_a_link_that_ends_takes_no_request() -> None:
+def test_an_ending_link_accepts_no_request() -> None:
     async def story(scene: LinkScene) -> None:
         scene.leave()
         assert not scene.link.is_writable
@@ -319,7 +319,7 @@ def test_a_second_throttle_time_outlasts_the_first() -> None:
     played(story)
 
 
-def test_frames_that_were_not_handed_over_are_dropped_by_a_cut() -> None:
+def test_a_cut_drops_frames_that_were_not_sent() -> None:
     async def story(scene: LinkScene) -> None:
         scene.send(flushed=False)
         scene.link.revoke()
@@ -329,7 +329,7 @@ def test_frames_that_were_not_handed_over_are_dropped_by_a_cut() -> None:
     played(story)
 
 
-def test_a_client_that_leaves_with_an_answer_leaves_a_link_that_knows_the_throttle_time() -> None:
+def test_a_link_keeps_the_throttle_time_when_its_client_disconnects() -> None:
     async def story(scene: LinkScene) -> None:
         for _ in range(2):
             scene.send(at_once=True)
@@ -341,6 +341,6 @@ def test_a_client_that_leaves_with_an_answer_leaves_a_link_that_knows_the_thrott
         await scene.skip(link_module.DRAIN_S)
         states.append(scene.link.state)
         assert states == [LinkState.DRAINING, LinkState.LOST]
-        assert not scene.link.is_provable, "the broker may begin with the second request yet"
+        assert not scene.link.is_provable, "the broker may still begin the second request"
 
     played(story)

@@ -1,4 +1,4 @@
-"""A link whose session is due logs in between two requests; none passes before that, or beside it."""
+"""A link whose session is due logs in between two requests; no request is sent before or during the login."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from kustos.client.session import Exchange
 from testkit.gateway.renewing_broker import RenewingBroker, numbers
 
 
-async def test_a_request_that_finds_the_session_due_goes_behind_a_login() -> None:
+async def test_a_request_on_a_link_due_for_renewal_follows_the_login() -> None:
     broker = RenewingBroker()
     await broker.fall_due()
     # an idle link does not log in
@@ -32,7 +32,7 @@ async def test_a_request_that_finds_the_session_due_goes_behind_a_login() -> Non
     assert numbers(broker.requests) == [2]
 
 
-async def test_a_login_waits_for_all_that_is_in_flight() -> None:
+async def test_a_login_waits_for_requests_in_flight() -> None:
     broker = RenewingBroker()
     broker.send(1, at_once=True)
     broker.link.throttle(0)
@@ -50,7 +50,7 @@ async def test_a_login_waits_for_all_that_is_in_flight() -> None:
     assert numbers(broker.requests) == [3]
 
 
-async def test_a_request_that_was_sent_in_part_is_sent_before_the_login() -> None:
+async def test_a_partially_sent_request_is_completed_before_the_login() -> None:
     broker = RenewingBroker()
     broker.send(1)
     broker.send(2)
@@ -66,7 +66,7 @@ async def test_a_request_that_was_sent_in_part_is_sent_before_the_login() -> Non
     assert numbers(broker.requests) == [3]
 
 
-async def test_what_is_forbidden_meanwhile_is_not_sent() -> None:
+async def test_a_request_denied_during_the_login_is_not_sent() -> None:
     broker = RenewingBroker()
     await broker.fall_due()
     broker.send(1)
@@ -79,7 +79,7 @@ async def test_what_is_forbidden_meanwhile_is_not_sent() -> None:
     assert broker.pipe.aborted
 
 
-async def test_a_login_that_fails_ends_the_link_and_the_request_is_not_sent() -> None:
+async def test_a_failed_login_ends_the_link_without_sending_the_request() -> None:
     broker = RenewingBroker(password="another")
 
     async def log_in(exchange: Exchange) -> int:
@@ -94,7 +94,7 @@ async def test_a_login_that_fails_ends_the_link_and_the_request_is_not_sent() ->
 
 
 @pytest.mark.parametrize("end", ["close", "lost"])
-async def test_a_link_that_ends_amid_a_login_ends_it(end: str) -> None:
+async def test_a_link_that_ends_during_a_login_ends_the_login(end: str) -> None:
     broker = RenewingBroker(answers_logins=False)
     await broker.fall_due()
     broker.send(1)
@@ -111,7 +111,7 @@ async def test_a_link_that_ends_amid_a_login_ends_it(end: str) -> None:
     assert broker.session.due_at_s is not None
 
 
-async def test_the_login_is_read_while_the_client_reads_nothing() -> None:
+async def test_the_login_answer_is_read_while_the_client_does_not_read() -> None:
     broker = RenewingBroker()
     await broker.fall_due()
     broker.send(1)
@@ -125,7 +125,7 @@ async def test_the_login_is_read_while_the_client_reads_nothing() -> None:
 
 
 @pytest.mark.parametrize("wrong", [b"\0\0\0\4\0\0\0\1", b"\0\0\0\0", b"\x7f\xff\xff\xff"])
-async def test_anything_but_the_answer_to_the_login_ends_the_link(wrong: bytes) -> None:
+async def test_any_other_answer_during_a_login_ends_the_link(wrong: bytes) -> None:
     broker = RenewingBroker(answers_logins=False)
     await broker.fall_due()
     broker.send(1)
@@ -137,7 +137,7 @@ async def test_anything_but_the_answer_to_the_login_ends_the_link(wrong: bytes) 
     assert (broker.requests, broker.taken, broker.pipe.aborted) == ([], [], True)
 
 
-async def test_a_second_answer_to_one_request_of_the_login_ends_the_link() -> None:
+async def test_a_duplicate_login_answer_ends_the_link() -> None:
     broker = RenewingBroker(answers_logins=False)
     await broker.fall_due()
     broker.send(1)
@@ -150,7 +150,7 @@ async def test_a_second_answer_to_one_request_of_the_login_ends_the_link() -> No
     assert broker.requests == []
 
 
-async def test_the_end_of_throttling_begins_no_second_login() -> None:
+async def test_the_end_of_throttling_starts_no_second_login() -> None:
     broker = RenewingBroker(answers_logins=False)
     broker.send(1, at_once=True)
     broker.link.throttle(0)

@@ -1,4 +1,4 @@
-"""The authorizer keeps in step with the metadata log, or decides nothing."""
+"""The authorizer follows the metadata log, or decides nothing."""
 
 import asyncio
 from pathlib import Path
@@ -47,7 +47,7 @@ def published() -> tuple[StandardAuthorizer, AuthorizerPublisher]:
     return plugin.standard, AuthorizerPublisher(plugin, loop)
 
 
-async def test_what_was_acknowledged_is_in_force(tmp_path: Path) -> None:
+async def test_acknowledged_changes_are_in_force(tmp_path: Path) -> None:
     format_directory(tmp_path / "log")
     store = MetadataStore.open(tmp_path / "log")
     loop = asyncio.get_running_loop()
@@ -65,7 +65,7 @@ async def test_what_was_acknowledged_is_in_force(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("B024")
-async def test_acls_that_cannot_be_loaded_fail_who_waits_for_them(tmp_path: Path) -> None:
+async def test_acls_that_cannot_be_loaded_fail_the_waiting_start(tmp_path: Path) -> None:
     loop = asyncio.get_running_loop()
     plugin = StandardAuthorizerPlugin(loop.create_future)
     clients = Endpoint("CLIENTS", "PLAINTEXT", "127.0.0.1", 9092)
@@ -84,7 +84,7 @@ async def test_acls_that_cannot_be_loaded_fail_who_waits_for_them(tmp_path: Path
     assert not plugin.standard.is_ready
 
 
-async def test_a_change_that_cannot_be_is_told_by_its_code(tmp_path: Path) -> None:
+async def test_a_failed_change_is_reported_with_its_error_code(tmp_path: Path) -> None:
     format_directory(tmp_path / "log")
     writer = MetadataWriter(MetadataStore.open(tmp_path / "log"))
     plugin = StandardAuthorizerPlugin(asyncio.get_running_loop().create_future, mutator=WriterMutator(writer))
@@ -102,7 +102,7 @@ async def test_a_change_that_cannot_be_is_told_by_its_code(tmp_path: Path) -> No
     assert [log["reason"] for log in logs] == ["the metadata writer has ended"] * 2
 
 
-async def test_a_login_that_cannot_be_changed_is_told(tmp_path: Path) -> None:
+async def test_a_failed_credential_change_is_reported(tmp_path: Path) -> None:
     world = World(ALL_ALLOWED)
     format_directory(tmp_path / "log")
     writer = MetadataWriter(MetadataStore.open(tmp_path / "log"))
@@ -122,7 +122,7 @@ async def test_a_login_that_cannot_be_changed_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["unknown id", "a bug"])
-async def test_a_fault_makes_the_authorizer_deny_everything_loudly(
+async def test_a_fault_makes_the_authorizer_deny_everything_and_log_it(
     fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authorizer, publisher = published()

@@ -1,4 +1,4 @@
-"""Sessions that log in again over real sockets (KIP-368): within the limits of guesses, whatever follows."""
+"""Sessions that reauthenticate over real sockets (KIP-368), within the limits of failed logins."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def bearer(correlation_id: int, text: str) -> bytes:
     return request(ApiKey.SASL_AUTHENTICATE, 1, correlation_id, auth_bytes=auth_bytes)
 
 
-async def test_one_bad_client_behind_a_shared_address_ends_no_session_by_bearer_token() -> None:
+async def test_an_invalid_client_at_a_shared_address_ends_no_bearer_session() -> None:
     async with running_gateway([await broker()], sasl=AGAIN, failed_logins=ONE_GUESS, plain=BEARER) as served:
         good, mistaken, bad = [await Caller.at(served.port) for _ in range(3)]
         for caller in (good, mistaken):
@@ -66,7 +66,7 @@ async def sessions(served: RunningGateway, count: int) -> list[Caller]:
 
 
 @pytest.mark.parametrize("password", ["b0b-s3cret", "wrong"])
-async def test_an_address_without_tries_learns_nothing_of_another_password_by_a_session(
+async def test_a_throttled_address_learns_nothing_about_other_passwords_by_reauthentication(
     password: str,
 ) -> None:
     async with running_gateway([await broker()], sasl=AGAIN, failed_logins=ONE_GUESS) as served:
@@ -79,7 +79,7 @@ async def test_an_address_without_tries_learns_nothing_of_another_password_by_a_
         assert served.counted["handshake: throttled"] == 0, "only new connections count so"
 
 
-async def test_a_session_of_an_address_without_tries_is_renewed_as_whom_it_is() -> None:
+async def test_a_session_at_a_throttled_address_may_renew_its_own_identity() -> None:
     async with running_gateway([await broker()], sasl=AGAIN, failed_logins=ONE_GUESS) as served:
         caller, mistaken = await sessions(served, 2)
         caller.send(handshake(1), token(2), heartbeat(3))
@@ -92,7 +92,7 @@ async def test_a_session_of_an_address_without_tries_is_renewed_as_whom_it_is() 
         caller.close()
 
 
-async def test_a_guess_of_another_password_by_a_session_takes_a_try_right_or_wrong() -> None:
+async def test_a_guessed_password_in_a_reauthentication_counts_whether_right_or_wrong() -> None:
     limits = FailedLoginLimits(burst=2, per_minute=1)
     async with running_gateway([await broker()], sasl=AGAIN, failed_logins=limits) as served:
         callers = [await Caller.at(served.port) for _ in range(3)]
@@ -106,7 +106,7 @@ async def test_a_guess_of_another_password_by_a_session_takes_a_try_right_or_wro
             assert await caller.is_closed()
 
 
-async def test_a_request_behind_a_login_again_waits_while_that_is_verified() -> None:
+async def test_a_request_after_a_reauthentication_waits_for_its_verification() -> None:
     async with running_gateway([await broker()], sasl=AGAIN, plain=CALLBACKS) as served:
         caller = await Caller.at(served.port)
         assert await caller.log_in() is not None
@@ -116,7 +116,7 @@ async def test_a_request_behind_a_login_again_waits_while_that_is_verified() -> 
         caller.close()
 
 
-async def test_a_request_behind_a_refused_login_again_is_never_served() -> None:
+async def test_a_request_after_a_failed_reauthentication_is_never_served() -> None:
     async with running_gateway([await broker()], sasl=AGAIN, plain=CALLBACKS) as served:
         caller = await Caller.at(served.port)
         assert await caller.log_in() is not None

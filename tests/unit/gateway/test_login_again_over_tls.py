@@ -1,4 +1,4 @@
-"""Sessions that log in again over TLS: a Java client finds the answer that lies behind others."""
+"""Sessions that reauthenticate over TLS: a Java client finds the answer that follows others."""
 
 import asyncio
 import ssl
@@ -98,7 +98,7 @@ class RecordCaller:
         self._writer.close()
 
 
-async def test_the_first_answer_to_a_login_again_comes_in_pieces_behind_those_of_requests_in_flight(
+async def test_the_first_reauthentication_answer_is_split_after_answers_in_flight(
     served: RunningGateway,
 ) -> None:
     caller = await RecordCaller.at(served.port)
@@ -116,7 +116,7 @@ async def test_the_first_answer_to_a_login_again_comes_in_pieces_behind_those_of
     caller.close()
 
 
-async def test_what_follows_a_login_again_at_once_waits_for_its_pieces(served: RunningGateway) -> None:
+async def test_requests_after_a_reauthentication_wait_for_its_split_answer(served: RunningGateway) -> None:
     caller = await Caller.at(served.port, CLIENT)
     assert await caller.log_in() is not None
     caller.send(handshake(1), token(2), heartbeat(3), versions(4))
@@ -125,7 +125,7 @@ async def test_what_follows_a_login_again_at_once_waits_for_its_pieces(served: R
     caller.close()
 
 
-async def test_a_client_that_leaves_amid_the_pieces_leaves_nothing_behind(served: RunningGateway) -> None:
+async def test_a_client_that_disconnects_during_a_split_answer_leaks_nothing(served: RunningGateway) -> None:
     caller = await Caller.at(served.port, CLIENT)
     assert await caller.log_in() is not None
     caller.send(handshake(1), token(2))

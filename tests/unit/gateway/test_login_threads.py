@@ -1,4 +1,4 @@
-"""Steps of logins that block run off the event loop, and hold up nobody but their own kind."""
+"""Blocking login steps run off the event loop and block only their own group."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ async def outcomes_of(threads: LoginThreads, *steps: LoginStep) -> list[LoginSte
     return ended
 
 
-async def test_what_a_step_returns_or_raises_comes_back_on_the_loop() -> None:
+async def test_results_and_exceptions_of_a_step_arrive_on_the_loop() -> None:
     def refuse() -> MechanismStep:
         raise SaslMechanismError("no")
 
@@ -44,7 +44,7 @@ async def test_what_a_step_returns_or_raises_comes_back_on_the_loop() -> None:
     threads.close()
 
 
-async def test_the_loop_turns_while_every_thread_is_held_and_all_steps_end() -> None:
+async def test_the_loop_runs_while_all_threads_are_busy_and_all_steps_end() -> None:
     release = threading.Event()
     held = threading.Barrier(LOGIN_THREADS + 1)
 
@@ -64,7 +64,7 @@ async def test_the_loop_turns_while_every_thread_is_held_and_all_steps_end() -> 
     threads.close()
 
 
-async def test_what_hashes_takes_one_thread_and_none_of_the_others() -> None:
+async def test_hashing_uses_one_thread_of_its_own() -> None:
     release, at_once, most = threading.Event(), 0, 0
 
     def hash_for_long() -> MechanismStep:
@@ -95,7 +95,7 @@ async def test_what_hashes_takes_one_thread_and_none_of_the_others() -> None:
     threads.close()
 
 
-async def test_steps_that_wait_at_the_end_are_not_started() -> None:
+async def test_queued_steps_are_not_started_after_close() -> None:
     release, begun = threading.Event(), threading.Barrier(LOGIN_THREADS + 1)
     resumed: list[LoginStep] = []
 
@@ -125,7 +125,7 @@ async def test_steps_that_wait_at_the_end_are_not_started() -> None:
     ("group", "timeout_ms", "busy"),
     [("", None, LOGIN_THREADS), (HASHING, None, 1), ("own", 1_000_000, CALLBACK_THREADS)],
 )
-async def test_a_step_that_waits_is_cancelled_and_one_that_runs_is_not(
+async def test_a_queued_step_is_canceled_and_a_running_one_is_not(
     group: str, timeout_ms: int | None, busy: int
 ) -> None:
     release, begun = threading.Event(), threading.Barrier(busy + 1)
@@ -168,7 +168,7 @@ async def ended(threads: LoginThreads, step: LoginStep, group: str, timeout_ms: 
     return await asyncio.wait_for(outcome, PATIENCE_S)
 
 
-async def test_a_step_of_others_that_hangs_is_refused_at_its_limit_and_its_late_end_is_nothing() -> None:
+async def test_a_hanging_callback_times_out_and_its_late_result_is_ignored() -> None:
     release, late = threading.Event(), threading.Event()
 
     def hang() -> MechanismStep:
@@ -182,13 +182,13 @@ async def test_a_step_of_others_that_hangs_is_refused_at_its_limit_and_its_late_
         outcome()
     release.set()
     await asyncio.to_thread(late.wait, PATIENCE_S)
-    # the end of the step comes to the loop, and to nobody
+    # the result of the step reaches the loop and is ignored
     proven = (await ended(threads, lambda: Proven(b"", "y"), "a", 60_000))()
     assert isinstance(proven, Proven)
     threads.close()
 
 
-async def test_steps_that_hang_hold_up_their_own_group_only() -> None:
+async def test_hanging_steps_block_only_their_own_group() -> None:
     release = threading.Event()
 
     def hang() -> MechanismStep:
@@ -210,7 +210,7 @@ async def test_steps_that_hang_hold_up_their_own_group_only() -> None:
     threads.close()
 
 
-async def test_even_an_exit_ends_a_login_rather_than_leave_it_waiting() -> None:
+async def test_a_system_exit_in_a_step_ends_the_login() -> None:
     def leave() -> MechanismStep:
         raise SystemExit("secret")
 

@@ -1,4 +1,4 @@
-"""Failed logins of an address have a rate, and nobody else pays for them."""
+"""Failed logins are limited by address, without effect on other addresses."""
 
 import ipaddress
 
@@ -15,7 +15,7 @@ def fail(throttle: LoginThrottle, host: str, times: int, at_s: float = 0.0) -> N
         throttle.failed(host, at_s)
 
 
-def test_so_many_fail_at_once_and_then_one_for_each_try_that_time_gives_back() -> None:
+def test_failures_are_limited_to_a_burst_and_then_to_a_rate() -> None:
     throttle = LoginThrottle(LIMITS)
     fail(throttle, "10.0.0.1", 4)
     assert not throttle.is_throttled("10.0.0.1", 0.0)
@@ -27,14 +27,14 @@ def test_so_many_fail_at_once_and_then_one_for_each_try_that_time_gives_back() -
     assert not throttle.is_throttled("10.0.0.2", 0.0)
 
 
-def test_failures_of_logins_under_way_cost_no_more_than_the_whole_burst() -> None:
+def test_failures_of_pending_logins_use_at_most_the_burst() -> None:
     throttle = LoginThrottle(LIMITS)
     fail(throttle, "10.0.0.1", 5_000)
     assert throttle.is_throttled("10.0.0.1", 0.9)
     assert not throttle.is_throttled("10.0.0.1", 1.1)
 
 
-def test_addresses_of_one_ipv6_network_are_one() -> None:
+def test_addresses_of_one_ipv6_network_share_a_limit() -> None:
     throttle = LoginThrottle(LIMITS)
     for number in range(5):
         throttle.failed(f"2001:db8:0:7:{number}:0:0:1", 0.0)
@@ -58,7 +58,7 @@ def test_limits_can_be_lifted_for_all_or_for_some(limits: FailedLoginLimits) -> 
     assert len(throttle) == 0
 
 
-def test_who_fills_the_table_locks_nobody_out_and_frees_nobody_who_is_worse() -> None:
+def test_a_full_table_locks_out_no_new_address_and_keeps_throttled_ones() -> None:
     throttle = LoginThrottle(LIMITS)
     fail(throttle, "10.0.0.1", 5)
     for number in range(4 * NETWORKS_MAX):
@@ -67,10 +67,10 @@ def test_who_fills_the_table_locks_nobody_out_and_frees_nobody_who_is_worse() ->
     assert throttle.is_throttled("10.0.0.1", 0.0)
     assert not throttle.is_throttled("192.0.2.1", 0.0)
     fail(throttle, "192.0.2.1", 4)
-    assert not throttle.is_throttled("192.0.2.1", 0.0), "others do not use up its tries"
+    assert not throttle.is_throttled("192.0.2.1", 0.0), "other addresses do not use up its limit"
 
 
-def test_other_limits_take_over_what_a_network_has_used_up() -> None:
+def test_new_limits_keep_the_used_budget_of_a_network() -> None:
     throttle = LoginThrottle(FailedLoginLimits(burst=10, per_minute=60))
     fail(throttle, "10.0.0.1", 4)
     fail(throttle, "10.0.0.2", 1)
@@ -83,7 +83,7 @@ def test_other_limits_take_over_what_a_network_has_used_up() -> None:
     assert throttle.is_throttled("10.0.0.2", 0.0)
 
 
-def test_wider_limits_let_a_network_in_at_once() -> None:
+def test_wider_limits_admit_a_network_immediately() -> None:
     throttle = LoginThrottle(LIMITS)
     fail(throttle, "10.0.0.1", 5)
     assert throttle.is_throttled("10.0.0.1", 0.0)

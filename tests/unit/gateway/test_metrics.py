@@ -47,7 +47,7 @@ def get(port: int, path: str) -> tuple[int, str, str]:
             return error.code, error.headers["content-type"], error.read().decode()
 
 
-def test_what_happens_is_counted() -> None:
+def test_events_are_counted() -> None:
     metrics = GatewayMetrics()
     metrics.decided(ApiKey.METADATA, [decided("a"), decided("b"), decided("c", DENIED)])
     metrics.answered(ApiKey.METADATA, 0.003, 0.002)
@@ -82,7 +82,7 @@ def test_what_happens_is_counted() -> None:
     assert value(found, "kustos_upstream_connection_errors_total") == 1
 
 
-def test_a_probe_is_no_refusal_but_for_kafkas_own_rates() -> None:
+def test_a_probe_counts_as_a_denial_only_in_kafkas_rates() -> None:
     metrics, now_ms = GatewayMetrics(), 0
     rates = AuthorizerMetrics(lambda: now_ms)
     metrics.watch_authorizer(lambda: 0, lambda: 0, rates)
@@ -102,7 +102,7 @@ def test_a_probe_is_no_refusal_but_for_kafkas_own_rates() -> None:
     assert rates.denied.measure(now_ms) == 4 * rates.allowed.measure(now_ms) > 0
 
 
-def test_no_client_can_make_series() -> None:
+def test_clients_cannot_create_time_series() -> None:
     metrics = GatewayMetrics()
     for number in range(1000):
         metrics.decided(10_000 + number, [decided("a")])
@@ -116,13 +116,13 @@ def test_no_client_can_make_series() -> None:
     assert len(listeners) == LISTENERS_MAX + 1
 
 
-def test_gateways_of_one_process_count_apart() -> None:
+def test_gateways_of_one_process_have_separate_counters() -> None:
     first, second = GatewayMetrics(), GatewayMetrics()
     first.upstream_failed()
     assert value(samples(second.text().decode()), "kustos_upstream_connection_errors_total") == 0
 
 
-def test_time_is_split_into_here_and_elsewhere_by_request() -> None:
+def test_request_time_is_split_into_local_and_remote() -> None:
     metrics = GatewayMetrics()
     metrics.answered(ApiKey.CREATE_ACLS, 0.5, None, 0.25)
     metrics.answered(ApiKey.CREATE_ACLS, 0.5)
@@ -138,7 +138,7 @@ def test_time_is_split_into_here_and_elsewhere_by_request() -> None:
 
 
 @pytest.mark.behaviour("B028")
-def test_the_figures_of_the_standard_authorizer_bear_kafkas_names() -> None:
+def test_the_standard_authorizer_metrics_have_kafkas_names() -> None:
     now_ms = 0
     metrics = GatewayMetrics()
     metrics.watch_authorizer(lambda: 12, lambda: 0, AuthorizerMetrics(lambda: now_ms))
@@ -153,7 +153,7 @@ def test_the_figures_of_the_standard_authorizer_bear_kafkas_names() -> None:
     assert value(found, plugins + "authorization_request_rate_per_minute", **tags) == 6
 
 
-async def test_what_waits_in_the_purgatory_shows() -> None:
+async def test_operations_in_the_purgatory_are_exported() -> None:
     metrics = GatewayMetrics()
     purgatory = DelayedFuturePurgatory(ALTER_ACLS, 60_000)
     metrics.watch_purgatory(purgatory)
@@ -172,7 +172,7 @@ async def test_what_waits_in_the_purgatory_shows() -> None:
         await asyncio.sleep(0)
 
 
-async def test_the_observer_tells_log_and_metrics_which_show_the_state_of_the_log() -> None:
+async def test_the_observer_reports_to_the_log_and_the_metrics() -> None:
     sink = refusing("json")
     audit = AuditLog(EVENTS, [sink], on_full=OnFull.DROP)
     metrics = GatewayMetrics()
@@ -203,7 +203,7 @@ def taken_port() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-def test_what_is_held_of_answers_is_shown() -> None:
+def test_bytes_held_for_answers_are_exported() -> None:
     metrics, answers = GatewayMetrics(), AnswerBudget(8 * 2**20)
     metrics.watch_answers(answers)
     share = answers.share()
@@ -241,7 +241,7 @@ async def test_metrics_health_and_readiness_are_served_over_http() -> None:
         await asyncio.to_thread(get, port, "/health")
 
 
-async def test_a_port_that_is_taken_is_an_error_of_ours_to_handle(taken_port: int) -> None:
+async def test_a_port_in_use_raises_a_startup_error(taken_port: int) -> None:
     endpoint = HttpEndpoint(NodeAddress("127.0.0.1", taken_port), GatewayMetrics(), dict)
     with pytest.raises(OSError, match="in use"):
         await endpoint.start()

@@ -35,7 +35,7 @@ def addresses() -> list[tuple[bytes, int]]:
 
 
 def peer(address: bytes, scope_id: int) -> Any:
-    """Return what a socket says of a peer with this address."""
+    """Return the peer name of a socket with this address."""
     if len(address) == 4:
         return socket.inet_ntop(socket.AF_INET, address), 1234
     return socket.inet_ntop(socket.AF_INET6, address), 1234, 0, scope_id
@@ -43,12 +43,12 @@ def peer(address: bytes, scope_id: int) -> Any:
 
 def test_three_thousand_addresses_are_written_as_java_writes_them() -> None:
     asked = addresses()
-    told = subprocess.run(
+    output = subprocess.run(
         java_program(Path(__file__).with_name("PeerProbe.java")),
         input="".join(f"{address.hex()} {scope_id}\n" for address, scope_id in asked),
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
-    theirs = told.stdout.splitlines()
+    theirs = output.stdout.splitlines()
     pairs = [
         (address.hex(), scope_id, java_host_address(peer(address, scope_id)), answer)
         for (address, scope_id), answer in zip(asked, theirs, strict=True)
@@ -57,7 +57,7 @@ def test_three_thousand_addresses_are_written_as_java_writes_them() -> None:
     assert sum("%" in answer for answer in theirs) > 100
 
 
-def test_a_zone_that_the_system_wrote_into_the_text_is_its_number() -> None:
+def test_a_zone_name_in_the_address_is_replaced_by_its_number() -> None:
     assert java_host_address(("fe80::1%eth0", 9, 0, 2)) == "fe80:0:0:0:0:0:0:1%2"
     assert java_host_address(("::1", 9, 0, 0)) == "0:0:0:0:0:0:0:1"
     assert java_host_address(("::ffff:10.0.0.1", 9, 0, 0)) == "10.0.0.1"

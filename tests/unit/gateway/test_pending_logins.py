@@ -48,7 +48,7 @@ class World:
         self.pending.remove(client)
 
 
-def test_each_client_is_late_at_its_own_time() -> None:
+def test_each_client_expires_at_its_own_deadline() -> None:
     world = World()
     for client, at_s in (("a", 100.0), ("b", 101.0), ("c", 101.0), ("d", 129.0), ("e", 140.0)):
         world.clock.go_to(at_s)
@@ -61,7 +61,7 @@ def test_each_client_is_late_at_its_own_time() -> None:
 
 
 @pytest.mark.parametrize("leaves", ["remove", "excuse"])
-def test_who_has_left_is_not_late_and_a_newcomer_has_its_whole_time(leaves: str) -> None:
+def test_a_removed_client_does_not_expire_and_a_new_one_has_its_full_time(leaves: str) -> None:
     world = World()
     world.pending.add("a", "10.0.0.1")
     getattr(world.pending, leaves)("a")
@@ -74,7 +74,7 @@ def test_who_has_left_is_not_late_and_a_newcomer_has_its_whole_time(leaves: str)
     assert world.figures.unauthenticated == (1 if leaves == "excuse" else 0)
 
 
-def test_who_makes_room_is_counted_out_once() -> None:
+def test_an_evicted_client_is_removed_from_the_count_once() -> None:
     world = World(max_unauthenticated_connections=2)
     assert world.pending.add("a", "10.0.0.1") is None
     assert world.pending.add("b", "10.0.0.1") is None

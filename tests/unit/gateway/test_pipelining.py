@@ -12,7 +12,7 @@ WAITS = -1
 """`acks` of a Produce that waits for replicas."""
 
 
-async def test_produce_is_handed_over_whole_behind_what_the_leader_answers_by_itself() -> None:
+async def test_produce_is_sent_complete_after_requests_that_the_leader_answers_alone() -> None:
     world = World(ALL_ALLOWED, sees_all_changes=False)
     frames = [
         *(produce(number) for number in range(6)),
@@ -41,7 +41,7 @@ async def test_a_burst_takes_one_system_call_each_way() -> None:
     assert (world.correlation_ids(), world.writes) == (list(range(PIPELINED_MAX)), [PIPELINED_MAX])
 
 
-async def test_what_was_answered_before_upstream_broke_off_reaches_the_client() -> None:
+async def test_answers_before_an_upstream_disconnect_reach_the_client() -> None:
     world = World(ALL_ALLOWED, sees_all_changes=False)
     world.session.take([produce(1), produce(2)])
     answers = [world.world.answer(produce(number)) or b"" for number in (1, 7)]
@@ -49,7 +49,7 @@ async def test_what_was_answered_before_upstream_broke_off_reaches_the_client() 
     assert (world.correlation_ids(), len(world.closed)) == ([1], 1)
 
 
-async def test_replicas_that_keep_up_are_waited_for_by_nobody() -> None:
+async def test_produce_does_not_wait_for_replicas_in_sync() -> None:
     world = World(ALL_ALLOWED)
     frames = [produce(number, WAITS) for number in range(5)]
     world.session.take(frames)
@@ -63,7 +63,7 @@ async def test_replicas_that_keep_up_are_waited_for_by_nobody() -> None:
 
 
 @pytest.mark.parametrize("why", ["throttled", "the session ends soon", "changes are made elsewhere"])
-async def test_nothing_is_handed_over_whole_behind_what_may_take_long(why: str) -> None:
+async def test_no_request_is_sent_complete_after_one_that_may_take_long(why: str) -> None:
     world = World(ALL_ALLOWED, sees_all_changes=why != "changes are made elsewhere")
     acks = WAITS if why == "changes are made elsewhere" else 1
     world.session.take([produce(1, acks)])
@@ -77,7 +77,7 @@ async def test_nothing_is_handed_over_whole_behind_what_may_take_long(why: str) 
     assert (list(world.forwarded), world.part[4:]) == ([produce(2, acks)], produce(3, acks)[:-1])
 
 
-async def test_one_produce_is_handed_over_behind_another_but_for_a_byte() -> None:
+async def test_a_produce_after_another_is_sent_except_for_its_last_byte() -> None:
     world = World(ALL_ALLOWED, sees_all_changes=False)
     frames = [*(produce(i, WAITS) for i in range(4)), heartbeat(4), produce(5)]
     world.session.take(frames)
@@ -86,14 +86,14 @@ async def test_one_produce_is_handed_over_behind_another_but_for_a_byte() -> Non
         following = frames[number + 1] if number < 3 else b""
         assert world.part[4:] == following[:-1]
         world.answer_one()
-    assert [frame[:2] for frame in world.forwarded] == [b"\0\x0c"], "nothing else is behind it or before"
+    assert [frame[:2] for frame in world.forwarded] == [b"\0\x0c"], "no other frame precedes or follows it"
     assert world.part == b""
     await world.finish()
     assert world.correlation_ids() == list(range(6))
 
 
 @pytest.mark.parametrize("why", ["a right is gone", "the session has ended"])
-async def test_what_is_pipelined_is_looked_at_again_before_the_broker_has_it(why: str) -> None:
+async def test_a_pipelined_request_is_decided_again_before_its_last_byte_is_sent(why: str) -> None:
     world = World(ALL_ALLOWED)
     world.session.take([produce(1, WAITS), produce(2)])
     if why == "a right is gone":
@@ -109,7 +109,7 @@ async def test_what_is_pipelined_is_looked_at_again_before_the_broker_has_it(why
     await world.in_flight.drain()
 
 
-async def test_a_denied_produce_waits_for_the_answers_before_it_and_lets_others_pass() -> None:
+async def test_a_denied_produce_waits_for_earlier_answers_and_does_not_block_later_requests() -> None:
     world = World([allow(ResourceType.TOPIC, "alpha-topic", AclOperation.WRITE)])
     world.session.take([produce(1), produce(2, 1, "bravo-topic"), produce(3)])
     assert list(world.forwarded) == [produce(1), produce(3)]

@@ -68,7 +68,7 @@ def test_a_header_gives_the_client(header: bytes, source: tuple[str, int] | None
 
 
 @pytest.mark.parametrize("header", HEADERS)
-def test_the_header_ends_where_the_client_begins_and_no_part_of_it_is_enough(header: bytes) -> None:
+def test_a_header_ends_before_the_client_bytes_and_no_prefix_suffices(header: bytes) -> None:
     for more in (b"", b"\r\n", b"PROXY TCP4 1.1.1.1 1.1.1.1 1 1\r\n", bytes(300)):
         found = read_header(header + more)
         assert found is not None
@@ -88,11 +88,11 @@ BEGINNINGS = st.sampled_from(
 
 
 @given(st.tuples(BEGINNINGS, st.binary(max_size=300)).map(b"".join))
-def test_whatever_comes_is_a_header_a_part_of_one_or_refused(data: bytes) -> None:
+def test_any_bytes_are_a_header_a_prefix_or_rejected(data: bytes) -> None:
     try:
         found = read_header(data)
     except ProxyHeaderError:
-        # what is refused stays refused, whatever follows
+        # a rejected prefix stays rejected, whatever follows
         with pytest.raises(ProxyHeaderError):
             read_header(data + b"\r\n")
         return

@@ -1,4 +1,4 @@
-"""Changes that an authorizer has not finished: waited for, but not for ever, and counted."""
+"""Pending changes of an authorizer: awaited with a timeout, and counted."""
 
 import asyncio
 import gc
@@ -29,7 +29,7 @@ async def turn() -> None:
 
 
 @pytest.mark.behaviour("B213")
-async def test_what_is_done_at_once_is_answered_before_anything_else_happens() -> None:
+async def test_a_completed_operation_is_answered_immediately() -> None:
     made = purgatory()
     done = futures(2)
     done[0].set_result("a")
@@ -60,7 +60,7 @@ async def test_operations_are_counted_while_they_wait() -> None:
     assert (made.num_delayed_operations, made.purgatory_size) == (0, 0)
 
 
-async def test_what_is_late_is_timed_out_in_kafkas_words_and_the_rest_is_kept() -> None:
+async def test_late_operations_time_out_with_kafkas_message_and_others_keep_their_result() -> None:
     made = purgatory(SOON_MS)
     late, done = futures(2)
     done.set_result("done")
@@ -72,7 +72,7 @@ async def test_what_is_late_is_timed_out_in_kafkas_words_and_the_rest_is_kept() 
     assert late.cancelled()
 
 
-async def test_who_goes_away_does_not_end_the_change() -> None:
+async def test_a_client_disconnect_does_not_cancel_the_change() -> None:
     made = purgatory()
     [change] = futures(1)
     asked = asyncio.ensure_future(made.outcomes([change]))
@@ -91,7 +91,7 @@ async def test_who_goes_away_does_not_end_the_change() -> None:
     assert unseen == []
 
 
-async def test_more_than_can_wait_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_operations_beyond_the_limit_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DELAYED_OPERATIONS_MAX", 1)
     made = purgatory()
     [waiting] = futures(1)
@@ -103,7 +103,7 @@ async def test_more_than_can_wait_are_turned_away(monkeypatch: pytest.MonkeyPatc
     assert await asked == [1]
 
 
-async def test_closing_ends_what_waits() -> None:
+async def test_close_cancels_waiting_operations() -> None:
     made = purgatory()
     [change] = futures(1)
     asked = asyncio.ensure_future(made.outcomes([change]))

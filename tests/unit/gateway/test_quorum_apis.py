@@ -1,4 +1,4 @@
-"""Requests answered in cluster mode where the quorum does not play along."""
+"""Requests in cluster mode while the quorum fails or is away."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +30,7 @@ TIMED_OUT, NOT_AUTHORIZED = 7, 31
 
 
 class Forwarder:
-    """Answers what it was given, or raises it."""
+    """Returns or raises the given outcome."""
 
     def __init__(self, answer: Message | Exception) -> None:
         self.answer = answer
@@ -81,29 +81,29 @@ DELETION = {"name": "ann", "mechanism": 1}
 
 
 @pytest.mark.parametrize(("error", "code"), [(AWAY, TIMED_OUT), (UNWILLING, NOT_AUTHORIZED)])
-async def test_scram_users_are_told_one_by_one_why_nothing_was_changed(error: Exception, code: int) -> None:
+async def test_a_failed_scram_change_reports_the_reason_for_each_user(error: Exception, code: int) -> None:
     asked = opened(51, 0, deletions=[DELETION], upsertions=[])
-    told = await answer(apis(Forwarder(error)).serve(asked))
-    assert told["results"] == [{"user": "ann", "error_code": code, "error_message": str(error)}]
+    answered = await answer(apis(Forwarder(error)).serve(asked))
+    assert answered["results"] == [{"user": "ann", "error_code": code, "error_message": str(error)}]
     assert asked.exchange.response_codec.encode(await apis(Forwarder(error))._changed(asked))
 
 
-async def test_a_token_that_was_not_made_names_who_asked() -> None:
-    told = await answer(apis(Forwarder(AWAY)).serve(opened(38, 3, renewers=[], max_lifetime=-1)))
-    assert (told["error_code"], told["principal_name"]) == (TIMED_OUT, "alice")
-    assert told["token_requester_principal_name"] == "alice"
+async def test_a_failed_token_creation_names_the_requester() -> None:
+    answered = await answer(apis(Forwarder(AWAY)).serve(opened(38, 3, renewers=[], max_lifetime=-1)))
+    assert (answered["error_code"], answered["principal_name"]) == (TIMED_OUT, "alice")
+    assert answered["token_requester_principal_name"] == "alice"
 
 
 @pytest.mark.parametrize(
     ("api_key", "fields"),
     [(39, {"hmac": b"h", "renew_period": 1}), (40, {"hmac": b"h", "expiry_time_period": 1})],
 )
-async def test_a_token_that_was_not_changed_says_so(api_key: int, fields: dict[str, Any]) -> None:
-    told = await answer(apis(Forwarder(AWAY)).serve(opened(api_key, 2, **fields)))
-    assert (told["error_code"], told["expiry_timestamp"]) == (TIMED_OUT, -1)
+async def test_a_failed_token_change_reports_the_error(api_key: int, fields: dict[str, Any]) -> None:
+    answered = await answer(apis(Forwarder(AWAY)).serve(opened(api_key, 2, **fields)))
+    assert (answered["error_code"], answered["expiry_timestamp"]) == (TIMED_OUT, -1)
 
 
-async def test_what_goes_on_is_the_request_in_the_version_and_name_of_who_asked() -> None:
+async def test_a_request_is_forwarded_with_the_version_and_principal_of_its_client() -> None:
     made = response_codec(39, 1).new(expiry_timestamp=5)
     forwarder = Forwarder(made)
     asked = opened(39, 1, hmac=b"h", renew_period=9)
@@ -112,17 +112,17 @@ async def test_what_goes_on_is_the_request_in_the_version_and_name_of_who_asked(
 
 
 async def test_tokens_are_described_only_with_a_secret() -> None:
-    told = await answer(apis(Forwarder(AWAY)).serve(opened(41, 3, owners=None)))
-    assert told["error_code"] == 61
+    answered = await answer(apis(Forwarder(AWAY)).serve(opened(41, 3, owners=None)))
+    assert answered["error_code"] == 61
 
 
-def test_a_request_that_is_upstreams_is_refused() -> None:
+def test_a_request_for_upstream_is_rejected() -> None:
     with pytest.raises(RefusedFrameError):
         apis(Forwarder(AWAY)).serve(opened(3, 12, topics=[]))
 
 
 @pytest.mark.parametrize(("error", "code"), [(AWAY, TIMED_OUT), (UNWILLING, NOT_AUTHORIZED)])
-async def test_acls_that_were_not_changed_say_why(error: Exception, code: int) -> None:
+async def test_a_failed_acl_change_reports_the_reason(error: Exception, code: int) -> None:
     forwarder: Any = Forwarder(error)
     mutator = mutator_of(forwarder)
     for change in (mutator.create_acls(CONTEXT, []), mutator.delete_acls(CONTEXT, [])):
@@ -131,7 +131,7 @@ async def test_acls_that_were_not_changed_say_why(error: Exception, code: int) -
         assert (raised.value.code.value, raised.value.message) == (code, str(error))
 
 
-async def test_results_of_acls_come_one_by_one() -> None:
+async def test_each_acl_has_its_own_result() -> None:
     codec = response_codec(30, 3)
     result = codec.struct("AclCreationResult")
     results = [result(error_code=0), result(error_code=42, error_message="no"), result(error_code=9999)]
@@ -147,7 +147,7 @@ async def test_results_of_acls_come_one_by_one() -> None:
         await mutator_of(forwarder).create_acls(CONTEXT, bindings[:2])
 
 
-async def test_deletions_tell_what_is_gone() -> None:
+async def test_deletions_report_the_deleted_acls() -> None:
     codec = response_codec(31, 3)
     result, matching = codec.struct("DeleteAclsFilterResult"), codec.struct("DeleteAclsMatchingAcl")
     gone = matching(

@@ -17,14 +17,14 @@ from testkit.protocol.random_requests import ALL_ALLOWED, allow, numbered
 TOPIC = "alpha-topic"
 
 
-def told(world: World, frame: bytes) -> bytes:
+def answer_to(world: World, frame: bytes) -> bytes:
     """Send a request, and return what the client gets behind the correlation id."""
     world.session.take([frame])
     assert world.answer_one()
     return world.answers[-1][4:]
 
 
-async def test_each_is_recorded_before_it_is_sent() -> None:
+async def test_each_repetition_is_recorded_before_it_is_sent() -> None:
     world = World(ALL_ALLOWED)
     sent: list[tuple[int, int]] = []
     take = world.take_request
@@ -35,26 +35,26 @@ async def test_each_is_recorded_before_it_is_sent() -> None:
 
     world.take_request = take_request  # type: ignore[method-assign]
     for number in range(3):
-        told(world, metadata(number, TOPIC))
+        answer_to(world, metadata(number, TOPIC))
     assert sent == [(0, 0), (1, 1), (2, 2)]
     assert world.decided_by == [0, 1, 2]
     assert world.repeated == 2
 
 
-async def test_an_answer_that_changed_is_read_and_its_decisions_are_not_recorded_twice() -> None:
+async def test_a_changed_answer_is_parsed_and_its_decisions_are_recorded_once() -> None:
     world = World(ALL_ALLOWED)
-    before = told(world, metadata(1, TOPIC))
-    assert told(world, metadata(2, TOPIC)) == before
+    before = answer_to(world, metadata(1, TOPIC))
+    assert answer_to(world, metadata(2, TOPIC)) == before
     del world.world.topics[TOPIC]
-    assert told(world, metadata(3, TOPIC)) != before
+    assert answer_to(world, metadata(3, TOPIC)) != before
     world.world.create(TOPIC)
-    assert told(world, metadata(4, TOPIC)) == before
+    assert answer_to(world, metadata(4, TOPIC)) == before
     assert world.decided_by == [1, 2, 3, 4]
 
 
-async def test_a_change_ends_the_client_whose_repetition_it_forbids() -> None:
+async def test_a_revocation_disconnects_the_client_of_a_pending_repetition() -> None:
     world = World(ALL_ALLOWED)
-    told(world, heartbeat(1))
+    answer_to(world, heartbeat(1))
     world.session.take([heartbeat(2)])
     assert world.repeated == 1
     world.replace_acls([allow(ResourceType.TOPIC, "*", AclOperation.ALL)])
@@ -62,32 +62,32 @@ async def test_a_change_ends_the_client_whose_repetition_it_forbids() -> None:
     assert world.closed == ["a request in flight is no longer allowed"]
 
 
-async def test_after_a_change_it_is_decided_anew() -> None:
+async def test_a_repetition_is_decided_again_after_a_change() -> None:
     world = World(ALL_ALLOWED)
-    told(world, heartbeat(1))
+    answer_to(world, heartbeat(1))
     world.replace_acls([])
     world.session.take([heartbeat(2)])
     assert (len(world.forwarded), world.repeated) == (0, 0)
     assert world.answers[-1][-2:] == (30).to_bytes(2, "big"), "GROUP_AUTHORIZATION_FAILED"
 
 
-async def test_a_repetition_that_is_not_recorded_is_opened_like_a_new_request() -> None:
+async def test_an_unrecorded_repetition_is_parsed_like_a_new_request() -> None:
     world = World(ALL_ALLOWED)
-    told(world, metadata(1, TOPIC))
+    answer_to(world, metadata(1, TOPIC))
     world.refuses = True
-    told(world, metadata(2, TOPIC))
+    answer_to(world, metadata(2, TOPIC))
     assert (world.decided_by, world.repeated) == ([1, 2], 0)
     world.refuses = False
-    told(world, metadata(3, TOPIC))
+    answer_to(world, metadata(3, TOPIC))
     assert (world.decided_by, world.repeated) == ([1, 2, 3], 1)
 
 
-async def test_a_bug_where_an_answer_is_read_denies(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_exception_while_parsing_an_answer_denies(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_guard: Guard, _repetition: Any) -> Any:
         raise ZeroDivisionError
 
     world = World(ALL_ALLOWED)
-    told(world, metadata(1, TOPIC))
+    answer_to(world, metadata(1, TOPIC))
     del world.world.topics[TOPIC]
     monkeypatch.setattr(Guard, "reopen", broken)
     world.session.take([numbered(metadata(1, TOPIC), 2)])
@@ -96,7 +96,7 @@ async def test_a_bug_where_an_answer_is_read_denies(monkeypatch: pytest.MonkeyPa
     assert world.correlation_ids() == [1]
 
 
-async def test_a_broker_that_a_repeated_answer_names_is_reachable_again() -> None:
+async def test_a_broker_in_a_repeated_answer_is_reachable_again() -> None:
     first, second = ScriptedBroker(1), ScriptedBroker(2)
     await cluster_of(first, second)
     async with running_gateway([first, second]) as running:
@@ -104,7 +104,7 @@ async def test_a_broker_that_a_repeated_answer_names_is_reachable_again() -> Non
         for number in range(3):
             client.send(metadata(number, TOPIC))
         assert await client.correlation_ids(3) == [0, 1, 2]
-        # a refresh amid a restart of the second broker
+        # a refresh during a restart of the second broker
         first.peers, second.peers = [first], [first]
         await running.cluster.refresh()
         assert running.cluster.brokers.keys() == {1}
@@ -126,16 +126,16 @@ async def test_a_broker_that_a_repeated_answer_names_is_reachable_again() -> Non
     ],
     ids=["Metadata", "FindCoordinator v2", "FindCoordinator v4"],
 )
-async def test_every_repeated_answer_that_names_brokers_teaches_them(asked: bytes) -> None:
+async def test_brokers_are_learned_from_every_repeated_answer(asked: bytes) -> None:
     world = World(ALL_ALLOWED)
     addresses = world.guard.addresses
     assert isinstance(addresses, GatewayAddresses)
-    told(world, asked)
+    answer_to(world, asked)
     learned = addresses.known
     assert learned
-    told(world, numbered(asked, 2))
+    answer_to(world, numbered(asked, 2))
     assert addresses.known is learned
     addresses.known = {}
-    told(world, numbered(asked, 3))
+    answer_to(world, numbered(asked, 3))
     assert addresses.known == learned
     assert world.repeated == 2

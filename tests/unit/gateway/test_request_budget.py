@@ -1,4 +1,4 @@
-"""Requests that are not whole, on real sockets: what a gateway holds of all of them together."""
+"""Incomplete requests on real sockets: the memory that a gateway holds for all of them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -48,7 +48,7 @@ def beginning(api_key: int, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("crumbs", [False, True])
-async def test_a_frame_beyond_the_limit_of_its_api_ends_the_connection_at_its_first_bytes(
+async def test_a_frame_over_the_limit_of_its_api_closes_the_connection_at_its_first_bytes(
     crumbs: bool,
 ) -> None:
     limit = frame_bytes_max(ApiKey.LIST_GROUPS)
@@ -68,7 +68,7 @@ async def test_a_frame_beyond_the_limit_of_its_api_ends_the_connection_at_its_fi
         caller.close()
 
 
-async def test_requests_beyond_the_budget_wait_and_all_of_them_are_answered() -> None:
+async def test_requests_over_the_budget_wait_and_are_all_answered() -> None:
     async with served() as (made, budget):
         callers = [await Caller.at(made.port) for _ in range(4)]
         frames = [large(number) for number in range(4)]
@@ -77,7 +77,7 @@ async def test_requests_beyond_the_budget_wait_and_all_of_them_are_answered() ->
         await until(lambda: budget.waiting >= 2, "some wait")
         caller = await Caller.at(made.port)
         caller.send(heartbeat(7))
-        assert await caller.correlation_ids(1) == [7], "what is small never waits"
+        assert await caller.correlation_ids(1) == [7], "small requests never wait"
         for caller, frame in zip(callers, frames, strict=True):
             caller.writer.write(frame[PART_BYTES:])
         for number, caller in enumerate(callers):
@@ -85,26 +85,28 @@ async def test_requests_beyond_the_budget_wait_and_all_of_them_are_answered() ->
         assert (budget.used_bytes, budget.waiting) == (0, 0)
 
 
-async def test_who_does_not_finish_ends_while_others_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_with_an_unfinished_request_is_closed_while_others_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(request_budget, "FINISH_S", 0.05)
     async with served() as (made, budget):
         slow = [await Caller.at(made.port) for _ in range(3)]
         for caller in slow:
             caller.writer.write(large(1)[:PART_BYTES])
-        await until(lambda: budget.ended >= 2, "those that hold up others end")
+        await until(lambda: budget.ended >= 2, "clients that block others are closed")
         for _ in range(ATTEMPTS):
             caller = await Caller.at(made.port)
             caller.writer.write(large(9))
             if await caller.correlation_ids(1) == [9]:
                 break
         else:
-            raise AssertionError("who sends all at once is ended, too")
+            raise AssertionError("a client that sends its whole request is closed, too")
         for each in slow:
             each.close()
         await until(lambda: budget.used_bytes == 0, "all is given back")
 
 
-async def test_many_connections_of_one_principal_do_not_make_another_wait_for_each(
+async def test_many_connections_of_one_principal_take_one_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(request_budget, "FINISH_S", 0.5)
@@ -126,14 +128,14 @@ async def test_many_connections_of_one_principal_do_not_make_another_wait_for_ea
 
 
 @pytest.fixture
-def nobody_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So no connection is ended, however long a test takes."""
+def no_client_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no connection be closed as slow, however long a test takes."""
     monkeypatch.setattr(request_budget, "FINISH_S", 3600.0)
 
 
 @asynccontextmanager
 async def hostile_users(count: int) -> AsyncIterator[tuple[RunningGateway, RequestBudget]]:
-    """A gateway and as many users who begin a large request each, send no more, and use up all room."""
+    """A gateway whose budget is used up by users who each send a part of a large request."""
     names = [f"mallory-{number}" for number in range(count)]
     users = PlainUsers({"bob": "b0b-s3cret"} | dict.fromkeys(names, "m-s3cret"), SystemEntropy())
     async with served(sasl=SASL, plain=PlainServer.factory(users)) as (made, budget):
@@ -154,8 +156,8 @@ async def logged_in_as_bob(made: RunningGateway) -> Caller:
     return caller
 
 
-@pytest.mark.usefixtures("nobody_is_slow")
-async def test_a_user_with_no_more_than_a_part_does_not_wait_for_others_who_use_up_all() -> None:
+@pytest.mark.usefixtures("no_client_is_slow")
+async def test_a_user_within_its_share_does_not_wait_for_users_of_the_whole_budget() -> None:
     async with hostile_users(5) as (made, budget):
         part_bytes = ROOM_BYTES // 6 - FLOOR_BYTES
         frame = heartbeat(9, "g" * 30_000) + bytes(part_bytes - 31_000)
@@ -169,8 +171,8 @@ async def test_a_user_with_no_more_than_a_part_does_not_wait_for_others_who_use_
         assert budget.waiting > 0, "others still wait"
 
 
-@pytest.mark.usefixtures("nobody_is_slow")
-async def test_a_turn_passes_from_users_who_send_nothing_long_before_they_are_ended() -> None:
+@pytest.mark.usefixtures("no_client_is_slow")
+async def test_an_idle_user_loses_its_turn_long_before_it_is_closed() -> None:
     async with hostile_users(5) as (made, budget):
         honest = await logged_in_as_bob(made)
         for number in range(3):
@@ -179,8 +181,8 @@ async def test_a_turn_passes_from_users_who_send_nothing_long_before_they_are_en
         assert budget.waiting > 0, "others still wait"
 
 
-def test_requests_that_wait_for_answers_do_not_use_more_than_a_part_beyond_the_limit() -> None:
-    """They are whole, so nothing ends them as slow; other principals have their turn nevertheless."""
+def test_requests_waiting_for_answers_exceed_the_limit_by_one_share_at_most() -> None:
+    """They are complete, so they are not slow; other principals still have their turn."""
     budget = RequestBudget(ROOM_BYTES, lambda: 0.0, lambda _delay, _callback: None)
     flood = [budget.share(lambda: None, lambda: None) for _ in range(50)]
     honest = budget.share(lambda: None, lambda: None)
@@ -198,10 +200,10 @@ def test_requests_that_wait_for_answers_do_not_use_more_than_a_part_beyond_the_l
     assert not honest.waits
     for share in flood:
         share.hold(0)
-    assert budget.waiting == 0, "whoever waited goes on once there is room"
+    assert budget.waiting == 0, "a waiting frame continues once there is space"
 
 
-def test_who_finishes_one_frame_and_begins_another_comes_behind_and_is_not_slow() -> None:
+def test_a_client_that_starts_its_next_frame_queues_again_and_is_not_slow() -> None:
     now_s, timers, ended = [0.0], list[Callable[[], None]](), list[str]()
     budget = RequestBudget(ROOM_BYTES, lambda: now_s[0], lambda _delay, callback: timers.append(callback))
     busy = budget.share(lambda: None, lambda: ended.append("busy"))
@@ -213,7 +215,7 @@ def test_who_finishes_one_frame_and_begins_another_comes_behind_and_is_not_slow(
         share.hold(20 * FLOOR_BYTES, is_unfinished=True)
     now_s[0] = request_budget.FINISH_S
     busy.hold(20 * FLOOR_BYTES + 1, is_unfinished=True, has_finished=True)
-    assert busy.waits is False, "nobody else needs room"
+    assert busy.waits is False, "no other frame needs space"
     other.hold(ROOM_BYTES // OWNERS_PART + 1, is_unfinished=True)
     busy.hold(20 * FLOOR_BYTES, is_unfinished=True, has_finished=True)
     assert (other.waits, busy.waits) == (False, True), "the next has its turn"
@@ -222,7 +224,7 @@ def test_who_finishes_one_frame_and_begins_another_comes_behind_and_is_not_slow(
     assert ended == ["slow"]
 
 
-def test_frames_go_on_when_an_unauthenticated_client_gives_room_back() -> None:
+def test_frames_continue_when_an_unauthenticated_client_releases_its_share() -> None:
     budget = RequestBudget(ROOM_BYTES, lambda: 0.0, lambda _delay, _callback: None)
     unauthenticated, *shares = [budget.share(lambda: None, lambda: None) for _ in range(4)]
     assert unauthenticated.hold(5 * FLOOR_BYTES)
@@ -235,7 +237,7 @@ def test_frames_go_on_when_an_unauthenticated_client_gives_room_back() -> None:
     assert budget.waiting == 0
 
 
-async def test_an_unauthenticated_client_holds_nothing_once_its_token_was_taken() -> None:
+async def test_an_unauthenticated_client_holds_nothing_after_its_token_is_read() -> None:
     async with served(sasl=SASL) as (made, budget):
         caller = await Caller.at(made.port)
         # the client id makes it large; it leaves the login where it was
@@ -250,7 +252,7 @@ async def test_an_unauthenticated_client_holds_nothing_once_its_token_was_taken(
         caller.close()
 
 
-async def test_unauthenticated_clients_share_a_part_and_end_if_they_need_more() -> None:
+async def test_unauthenticated_clients_share_one_part_and_are_closed_beyond_it() -> None:
     async with served(sasl=SASL) as (made, budget):
         frame = (12 * FLOOR_BYTES).to_bytes(4, "big") + bytes(6 * FLOOR_BYTES)
         first, second = await Caller.at(made.port), await Caller.at(made.port)

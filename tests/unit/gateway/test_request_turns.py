@@ -1,4 +1,4 @@
-"""The turns of large requests, on a clock of their own: when they pass, to whom, and what time counts."""
+"""The turns of large requests, on a clock of their own: their order, their end, and the time that counts."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ LARGE_BYTES = 30 * FLOOR_BYTES
 
 
 class Turns:
-    """A budget whose clock moves when it is told to."""
+    """A budget whose clock is advanced by the test."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -62,9 +62,7 @@ def used_up() -> Turns:
     return turns
 
 
-def test_a_frame_that_progresses_keeps_its_turn_for_its_time_and_then_goes_on_before_its_owners_others() -> (
-    None
-):
+def test_a_progressing_frame_keeps_its_turn_and_precedes_other_frames_of_its_owner() -> None:
     turns = used_up()
     a, a2 = turns.frame("a", "alice"), turns.frame("a2", "alice")
     b = turns.frame("b", "bob")
@@ -78,8 +76,8 @@ def test_a_frame_that_progresses_keeps_its_turn_for_its_time_and_then_goes_on_be
     assert (a.waits, a2.waits, b.waits) == (True, True, False)
 
 
-def test_a_frame_that_does_not_progress_loses_its_turn_at_once_and_no_other_of_its_owner_is_begun() -> None:
-    """Else an owner with many connections would have many frames held in part."""
+def test_a_stalled_frame_loses_its_turn_and_its_owner_starts_no_other() -> None:
+    """Otherwise an owner with many connections would have many incomplete frames."""
     turns = used_up()
     a, a2 = turns.frame("a", "alice"), turns.frame("a2", "alice")
     b = turns.frame("b", "bob")
@@ -93,7 +91,7 @@ def test_a_frame_that_does_not_progress_loses_its_turn_at_once_and_no_other_of_i
 
 
 def test_a_turn_does_not_pass_between_the_frames_of_one_owner() -> None:
-    """Each would be held in part, for nobody's good."""
+    """Otherwise each frame would be held in part, and none would be complete."""
     turns = used_up()
     a, a2 = turns.frame("a", "alice"), turns.frame("a2", "alice")
     for sending in ([a, a2], []):
@@ -102,7 +100,7 @@ def test_a_turn_does_not_pass_between_the_frames_of_one_owner() -> None:
             assert (turns.first(a=a, a2=a2), a2.waits) == ("a", True)
 
 
-def test_time_in_which_a_frame_waits_does_not_count_and_its_turns_count_together() -> None:
+def test_only_the_turns_of_a_frame_count_toward_its_time() -> None:
     turns = used_up()
     a, b = turns.frame("a", "alice"), turns.frame("b", "bob")
     read_s = 0.0
@@ -114,7 +112,7 @@ def test_time_in_which_a_frame_waits_does_not_count_and_its_turns_count_together
     assert turns.now_s > 1.5 * FINISH_S, "it waited for nearly as long"
 
 
-def test_the_next_frame_of_an_owner_goes_on_once_the_owner_has_room_again() -> None:
+def test_the_next_frame_of_an_owner_continues_once_its_share_has_space() -> None:
     turns = used_up()
     turns.frame("first", "carol")
     part_bytes = turns.budget.part_bytes
@@ -128,7 +126,7 @@ def test_the_next_frame_of_an_owner_goes_on_once_the_owner_has_room_again() -> N
     assert turns.budget.waiting == 0
 
 
-def test_a_part_that_grows_lets_go_on_who_waited() -> None:
+def test_a_growing_share_resumes_waiting_frames() -> None:
     turns = used_up()
     others = [turns.frame("other", f"other-{number}", FLOOR_BYTES + 1) for number in range(8)]
     part_bytes = turns.budget.part_bytes
@@ -140,8 +138,8 @@ def test_a_part_that_grows_lets_go_on_who_waited() -> None:
     assert not any(share.waits for share in waiting)
 
 
-def test_an_owner_whose_part_grows_has_a_turn_at_the_next_check() -> None:
-    """Although nothing else happens: its own requests may wait for their answers for a long time."""
+def test_an_owner_whose_share_grows_has_a_turn_at_the_next_check() -> None:
+    """This needs no other event: its own requests may wait for their answers for a long time."""
     turns = Turns()
     for name in ("bob", "carol", "dave"):
         turns.frame(name, name, 2 * FLOOR_BYTES).hold(12 * FLOOR_BYTES)
@@ -157,7 +155,7 @@ def test_an_owner_whose_part_grows_has_a_turn_at_the_next_check() -> None:
     assert not a.waits
 
 
-def test_who_finishes_one_frame_after_another_is_not_slow() -> None:
+def test_an_owner_that_finishes_frames_is_not_slow() -> None:
     turns = used_up()
     a, b = turns.frame("a", "alice"), turns.frame("b", "bob")
     while turns.now_s < 3 * FINISH_S:

@@ -1,4 +1,4 @@
-"""What a gateway reads of many connections once its budget is used up: real sockets, both event loops."""
+"""Reads from many connections after the budget is used up, on real sockets and both event loops."""
 
 import asyncio
 from collections.abc import Callable
@@ -59,7 +59,7 @@ async def held_beyond_the_limit(certificates: Certificates | None) -> int:
         held_bytes = max(each._incoming.share.held_bytes for each in late)
         small = await came()
         small.send(heartbeat(7))
-        assert await small.correlation_ids(1) == [7], "what is small never waits"
+        assert await small.correlation_ids(1) == [7], "small requests never wait"
         for each in (*hoarders, *crowd, small):
             each.writer.transport.abort()
         await until(lambda: budget.used_bytes == 0, "all is given back")
@@ -71,7 +71,7 @@ async def held_beyond_the_limit(certificates: Certificates | None) -> int:
 def test_connections_hold_little_beyond_the_limit(
     run: Any, protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # nobody is ended meanwhile
+    # no client is closed meanwhile
     monkeypatch.setattr(request_budget, "FINISH_S", 3600.0)
     certificates = Certificates(tmp_path) if protocol == "SSL" else None
     most_bytes = FLOOR_BYTES + SCARCE_READ_BYTES + (RECORD_BYTES if certificates else 0)

@@ -1,4 +1,4 @@
-"""One client's session: order, holding back, and the end of everything."""
+"""One client's session: order, held requests, and the end."""
 
 import asyncio
 import gc
@@ -30,7 +30,7 @@ from testkit.tap.frames import read_request
 from testkit.waiting import wait_until
 
 
-async def test_the_next_request_is_begun_when_the_one_before_is_answered() -> None:
+async def test_the_next_request_starts_after_the_previous_answer() -> None:
     world = World(ALL_ALLOWED)
     world.session.take([heartbeat(1), versions(2), heartbeat(3), versions(4)])
     assert (len(world.forwarded), world.decided_by, world.answers) == (1, [1], [])
@@ -81,7 +81,7 @@ async def test_nothing_is_sent_while_the_broker_throttles() -> None:
 
 
 @pytest.mark.parametrize("block", ["upstream", "client", "audit", "no link"])
-async def test_nothing_is_decided_while_it_could_not_be_handed_over(block: str) -> None:
+async def test_no_request_is_decided_while_it_cannot_be_sent(block: str) -> None:
     world = World(ALL_ALLOWED, linked=block != "no link")
     if block == "upstream":
         world.link.pause_writing()
@@ -108,7 +108,7 @@ async def test_nothing_is_decided_while_it_could_not_be_handed_over(block: str) 
     assert [frame[:2] for frame in world.all_forwarded] == [b"\0\x14"], "the heartbeat was denied"
 
 
-async def test_a_full_audit_log_is_asked_again_by_one_timer_a_session(
+async def test_each_session_retries_a_full_audit_log_with_one_timer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World(ALL_ALLOWED)
@@ -144,7 +144,7 @@ async def test_a_held_request_holds_back_those_behind_it(holding: Any) -> None:
     assert world.correlation_ids() == [1, 2, 3, 4]
 
 
-async def test_a_held_request_is_decided_after_it_was_held() -> None:
+async def test_a_held_request_is_decided_after_its_query_is_answered() -> None:
     world = World(ALL_ALLOWED)
     world.session.take([delete_topic(1)])
     await world.settle()
@@ -154,7 +154,7 @@ async def test_a_held_request_is_decided_after_it_was_held() -> None:
     assert world.correlation_ids() == [1]
 
 
-async def test_what_was_learnt_waits_for_upstream_to_read() -> None:
+async def test_a_resolved_request_waits_for_upstream_to_read() -> None:
     world = World(ALL_ALLOWED)
     world.session.take([delete_topic(1), heartbeat(2)])
     await world.settle()
@@ -167,7 +167,7 @@ async def test_what_was_learnt_waits_for_upstream_to_read() -> None:
     assert world.correlation_ids() == [1, 2]
 
 
-async def test_a_request_without_answer_gets_none_but_upstream_says_when_it_is_done() -> None:
+async def test_produce_without_acks_is_forwarded_with_acks_and_not_answered() -> None:
     world = World(ALL_ALLOWED)
     world.session.take([produce(1, acks=0), produce(2, acks=1), produce(3, acks=0), heartbeat(4)])
     await world.finish()
@@ -217,7 +217,7 @@ async def test_a_refused_partition_without_answer_ends_it_after_the_allowed_are_
 @pytest.mark.parametrize(
     "frame", [b"", b"\0", b"\0\x03\0\x7f\0\0\0\1\xff\xff", b"\x7f\0\0\0\0\0\0\1\xff\xff"]
 )
-async def test_what_is_no_request_of_ours_ends_the_connection(frame: bytes) -> None:
+async def test_an_unknown_request_closes_the_connection(frame: bytes) -> None:
     world = World(ALL_ALLOWED)
     world.session.take([heartbeat(1), frame, heartbeat(2)])
     assert not world.closed
@@ -229,7 +229,7 @@ async def test_what_is_no_request_of_ours_ends_the_connection(frame: bytes) -> N
 
 
 @pytest.mark.parametrize("client_id", [b"\xff\xff", b"\x7f\xff" + b"x" * 32767, b"\0\1\xff", b"\x80\0"])
-async def test_a_client_id_is_text_or_nothing(client_id: bytes) -> None:
+async def test_a_client_id_is_utf8_or_null(client_id: bytes) -> None:
     world = World(ALL_ALLOWED)
     world.session.take([b"\0\x0c\0\0" + (7).to_bytes(4, "big") + client_id + b"\0\1g\0\0\0\0\0\1m"])
     assert bool(world.closed) == (client_id[-1:] != b"x" and client_id != b"\xff\xff")
@@ -252,7 +252,7 @@ async def test_a_failure_while_serving_ends_the_connection(failure: Exception) -
 
 
 @pytest.mark.parametrize("failure", [RuntimeError("a bug"), UpstreamUnavailableError("gone")])
-async def test_a_failure_of_what_is_waited_for_ends_the_connection(failure: Exception) -> None:
+async def test_a_failed_query_closes_the_connection(failure: Exception) -> None:
     world = World(ALL_ALLOWED)
     world.session.take([delete_topic(1), heartbeat(2)])
     await world.settle()
@@ -264,7 +264,7 @@ async def test_a_failure_of_what_is_waited_for_ends_the_connection(failure: Exce
     assert bool(logs) == isinstance(failure, RuntimeError)
 
 
-async def test_a_question_that_is_called_off_ends_the_connection() -> None:
+async def test_a_canceled_query_closes_the_connection() -> None:
     world = World(ALL_ALLOWED)
     world.session.take([delete_topic(1), heartbeat(2)])
     await world.settle()
@@ -312,7 +312,7 @@ async def test_an_answer_that_cannot_be_read_ends_the_connection() -> None:
 
 
 @pytest.mark.parametrize("moment", ["before the task began", "while it waits"])
-async def test_the_end_takes_what_is_held_with_it(
+async def test_the_end_of_a_session_drops_held_requests(
     moment: str, recwarn: pytest.WarningsRecorder, caplog: pytest.LogCaptureFixture
 ) -> None:
     world = World(ALL_ALLOWED)
@@ -332,7 +332,7 @@ async def test_the_end_takes_what_is_held_with_it(
     assert [r.message for r in caplog.records if "never" in r.message] == []
 
 
-async def test_what_ends_twice_ends_once() -> None:
+async def test_a_second_close_has_no_effect() -> None:
     world = World(ALL_ALLOWED)
     world.session.take([heartbeat(1)])
     world.close("the client is gone")
@@ -342,7 +342,7 @@ async def test_what_ends_twice_ends_once() -> None:
     assert world.closed == ["the client is gone"]
 
 
-async def test_frames_of_a_login_wait_until_nothing_else_is_under_way() -> None:
+async def test_login_frames_wait_for_requests_in_flight() -> None:
     world = World(ALL_ALLOWED)
     world.wanted = lambda frame: frame[:2] == b"\0\x11"
     world.session.take([heartbeat(1), delete_topic(2), b"\0\x11 login", heartbeat(3)])

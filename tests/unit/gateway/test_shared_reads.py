@@ -1,4 +1,4 @@
-"""All reads of a process arrive in one buffer: a broker gets what its client sent, and nothing of others."""
+"""All reads of a process share one buffer: a broker gets only the bytes of its own client."""
 
 import asyncio
 import random
@@ -26,7 +26,7 @@ CHANCE = random.Random(20261127)
 
 
 class ListeningBroker(ScriptedBroker):
-    """Keeps what came, by connection."""
+    """Keeps the received bytes of each connection."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -39,7 +39,7 @@ class ListeningBroker(ScriptedBroker):
 
 
 def frames_of(number: int) -> list[bytes]:
-    """Return requests of a client, small and large, that bear its number all over."""
+    """Return small and large requests of a client, filled with its number."""
     sizes = [CHANCE.choice((1, 100, 30_000)) for _ in range(FRAMES)]
     return [heartbeat(at, chr(ord("a") + number) * size) for at, size in enumerate(sizes)]
 
@@ -54,7 +54,7 @@ def pieces_of(frames: list[bytes]) -> Iterator[bytes]:
 
 
 async def mixed_up(certificates: Certificates | None, *, behind_proxy: bool) -> list[str]:
-    """Return which clients' requests did not come to a broker as they were sent."""
+    """Return the clients whose requests did not reach a broker unchanged."""
     broker = ListeningBroker(1)
     await broker.start()
     proxies = AddressRanges((ip_network("127.0.0.1"),)) if behind_proxy else None
@@ -86,7 +86,7 @@ async def mixed_up(certificates: Certificates | None, *, behind_proxy: bool) -> 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
 @pytest.mark.parametrize("behind_proxy", [False, True], ids=["direct", "proxy"])
-def test_brokers_get_of_each_client_what_it_sent(
+def test_each_broker_connection_gets_the_bytes_of_its_client(
     run: Any, protocol: str, behind_proxy: bool, tmp_path: Path
 ) -> None:
     certificates = Certificates(tmp_path) if protocol == "SSL" else None

@@ -1,4 +1,4 @@
-"""Snapshots beside the writer: taken while changes go on, given up at the end, and told of when they fail."""
+"""Snapshots are taken while changes continue, abandoned at close, and reported if they fail."""
 
 import asyncio
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ LIMIT_S = 30.0
 
 
 class SlowStorage(FileSystemStorage):
-    """Waits amid each snapshot until it is told to go on, or to fail."""
+    """Waits during each snapshot until the test lets it continue or fail."""
 
     def __init__(self) -> None:
         self.begun, self.go_on, self.written = Event(), Event(), Event()
@@ -56,7 +56,7 @@ async def happened(event: Event) -> None:
     assert await asyncio.get_running_loop().run_in_executor(None, event.wait, LIMIT_S)
 
 
-async def test_changes_go_on_while_a_snapshot_is_written(tmp_path: Path) -> None:
+async def test_changes_continue_while_a_snapshot_is_written(tmp_path: Path) -> None:
     storage = SlowStorage()
     writer = opened(tmp_path / "log", storage)
     taker = SnapshotTaker(writer, look_every_ms=1)
@@ -75,7 +75,7 @@ async def test_changes_go_on_while_a_snapshot_is_written(tmp_path: Path) -> None
     assert len(builder.view().acls) == 11
 
 
-async def test_a_snapshot_that_is_being_written_does_not_hold_up_the_end(tmp_path: Path) -> None:
+async def test_a_snapshot_in_progress_does_not_delay_close(tmp_path: Path) -> None:
     storage = SlowStorage()
     writer = opened(tmp_path / "log", storage)
     taker = SnapshotTaker(writer, look_every_ms=1)

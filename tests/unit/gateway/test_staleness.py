@@ -1,4 +1,4 @@
-"""The gate that closes when the metadata is too old, on a clock that the test turns."""
+"""The gate that closes when the metadata is too old, on a clock that the test advances."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ ALICE, ROOT = KafkaPrincipal("User", "alice"), KafkaPrincipal("User", "root")
 
 
 class Loop:
-    """What a gate uses of an event loop, and its clock."""
+    """The part of an event loop that a gate uses, and its clock."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -56,13 +56,13 @@ def gate_on(loop: Loop, max_staleness_ms: int = 10_000) -> StalenessGate:
     return StalenessGate(max_staleness_ms, made, loop)
 
 
-def test_it_is_closed_until_something_was_current() -> None:
+def test_the_gate_is_closed_until_the_metadata_is_current() -> None:
     gate = gate_on(Loop())
     assert not gate.is_open
     assert gate.staleness_ms is None
 
 
-def test_it_is_open_while_the_metadata_is_young_and_counts_from_the_question() -> None:
+def test_the_gate_is_open_while_the_metadata_is_recent_measured_from_the_request() -> None:
     loop = Loop()
     gate = gate_on(loop)
     gate.fresh(loop.now_ms - 4_000)
@@ -74,14 +74,14 @@ def test_it_is_open_while_the_metadata_is_young_and_counts_from_the_question() -
     assert not gate.is_open
 
 
-def test_an_answer_that_is_older_than_allowed_opens_nothing() -> None:
+def test_a_stale_answer_does_not_open_the_gate() -> None:
     loop = Loop()
     gate = gate_on(loop)
     gate.fresh(loop.now_ms - 10_000)
     assert not gate.is_open
 
 
-def test_it_says_that_the_quorum_is_away_then_that_it_denies_then_that_all_is_well() -> None:
+def test_the_gate_logs_a_lost_quorum_then_denial_then_recovery() -> None:
     loop = Loop()
     gate = gate_on(loop)
     with capture_logs() as logs:
@@ -100,7 +100,7 @@ def test_it_says_that_the_quorum_is_away_then_that_it_denies_then_that_all_is_we
     assert not gate.is_open
 
 
-def test_what_failed_is_closed_for_good() -> None:
+def test_a_failed_gate_stays_closed() -> None:
     loop = Loop()
     gate = gate_on(loop)
     gate.fresh(loop.now_ms)
@@ -131,8 +131,8 @@ def test_a_closed_gate_decides_for_super_users_only() -> None:
         loop.now_s += 10
 
 
-def test_a_node_that_was_suspended_wakes_with_a_closed_gate() -> None:
-    """The timers of an event loop may stand still meanwhile, and so may its clock."""
+def test_a_suspended_node_resumes_with_a_closed_gate() -> None:
+    """The timers and the clock of an event loop may stop during suspension."""
     loop = Loop()
     gate = gate_on(loop)
     gate.fresh(loop.now_ms)
@@ -141,7 +141,7 @@ def test_a_node_that_was_suspended_wakes_with_a_closed_gate() -> None:
     assert gate.staleness_ms == 86_400_000
 
 
-def test_the_clock_of_the_system_counts_suspension() -> None:
+def test_the_system_clock_includes_suspension() -> None:
     assert getattr(time, "CLOCK_BOOTTIME", SINCE_BOOT) == SINCE_BOOT
     before_ms = time.clock_gettime_ns(SINCE_BOOT) // 1_000_000
     now_ms = SystemClock().monotonic_ms()

@@ -80,7 +80,7 @@ def test_a_receiver_is_named_by_transport_and_address(
     "text",
     ["", "log:514", "tcp://log", "tcp://:514", "tcp://log:0", "tcp://log:65536", "unix://dev/log", "x://a:1"],
 )
-def test_what_names_no_receiver_is_refused(text: str) -> None:
+def test_an_invalid_receiver_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="is not a valid"):
         parse_receiver(text)
 

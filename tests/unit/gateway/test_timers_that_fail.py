@@ -1,4 +1,4 @@
-"""Timers that set themselves again do so although what they do fails: each fails once here, and goes on."""
+"""Periodic timers continue after a failure: each fails once here."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ class InjectedError(Exception):
 
 
 class Timers:
-    """Callbacks that wait, called one after another; their errors are kept, as the event loop does."""
+    """Pending callbacks, called one after another; their errors are kept, as the event loop does."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []
@@ -52,7 +52,7 @@ def fails_once(work: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def test_unauthenticated_clients_are_ended_after_one_that_cannot_be() -> None:
+def test_unauthenticated_clients_are_closed_after_one_fails_to_close() -> None:
     timers, ended, clock = Timers(), list[Any](), SimpleNamespace(now_s=0.0)
     pending: Any = PendingLogins(
         ConnectionSettings(login_timeout_ms=1_000),
@@ -69,7 +69,7 @@ def test_unauthenticated_clients_are_ended_after_one_that_cannot_be() -> None:
     assert (len(timers.errors), ended, timers.waiting) == (1, ["b", "c"], [])
 
 
-def test_the_next_large_request_has_its_turn_after_one_that_breaks() -> None:
+def test_the_next_large_request_has_its_turn_after_a_failure() -> None:
     timers, turns_taken = Timers(), list[int]()
     turns = LargeTurns(lambda: 0.0, timers.call_later)
     go_on = fails_once(lambda: turns_taken.append(1))
@@ -80,7 +80,7 @@ def test_the_next_large_request_has_its_turn_after_one_that_breaks() -> None:
     assert (len(timers.errors), turns_taken, timers.waiting) == (1, [1], [])
 
 
-def test_the_budget_of_requests_goes_on_to_check_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_request_budget_keeps_checking_waiting_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = used_up()
     for owner in ("alice", "bob"):
         turns.frame(owner, owner)
@@ -104,7 +104,9 @@ async def errors() -> list[Any]:
     return found
 
 
-async def test_the_lag_of_the_loop_is_sampled_on(monkeypatch: pytest.MonkeyPatch, errors: list[Any]) -> None:
+async def test_the_event_loop_lag_sampler_continues_after_a_failure(
+    monkeypatch: pytest.MonkeyPatch, errors: list[Any]
+) -> None:
     monkeypatch.setattr(loop_lag, "SAMPLE_EVERY_S", 0.001)
     lag, samples = LoopLag(asyncio.get_running_loop().time), list[float]()
     monkeypatch.setattr(lag, "late", fails_once(samples.append))
@@ -114,7 +116,7 @@ async def test_the_lag_of_the_loop_is_sampled_on(monkeypatch: pytest.MonkeyPatch
     assert len(errors) == 1
 
 
-async def test_a_window_of_failed_logins_ends_after_one_that_could_not(
+async def test_a_window_of_failed_logins_ends_after_a_failed_window(
     monkeypatch: pytest.MonkeyPatch, errors: list[Any]
 ) -> None:
     monkeypatch.setattr(security_module, "WINDOW_S", 0.001)

@@ -1,4 +1,4 @@
-"""TLS before a client connection, on real sockets: who comes in, who does not, and what is held meanwhile."""
+"""TLS of client connections on real sockets: admission, rejection, and memory."""
 
 import asyncio
 import re
@@ -36,7 +36,7 @@ CLIENT_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(190)
 
 
 class Certificates:
-    """Everybody who connects, and the listener."""
+    """The certificates of the clients and of the listener."""
 
     def __init__(self, directory: Path) -> None:
         now = datetime.now(UTC)
@@ -59,7 +59,7 @@ class Certificates:
         self.revocations.write_text(self.authority.revoke(*gone) + between.revoke() + revoked.revoke())
 
     def listener(self, timeout_ms: int = PATIENT_MS, *, logs_in: bool = False, **keys: str) -> ListenerTls:
-        """Return the TLS of a listener; `_` in the names of keys stands for a dot."""
+        """Return the TLS of a listener; `_` in the names of keys replaces a dot."""
         given = {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.key": self.node.key_pem,
@@ -132,7 +132,7 @@ async def test_a_certificate_names_the_principal(
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-async def test_a_rotated_authority_and_odd_names_give_the_principal_that_kafka_gives(
+async def test_a_rotated_ca_and_unusual_names_give_kafkas_principal(
     certificates: Certificates, order: tuple[int, int], tmp_path: Path
 ) -> None:
     generations = [Authority("rotated"), Authority("rotated")]
@@ -154,7 +154,7 @@ async def test_a_rotated_authority_and_odd_names_give_the_principal_that_kafka_g
 
 
 async def first_answer(port: int, context: ssl.SSLContext) -> bytes:
-    """Return the begin of the first answer: a client of TLS 1.3 hears of a refusal no earlier."""
+    """Return the start of the first answer: a TLS 1.3 client learns of a rejection no earlier."""
     caller = await Caller.at(port, context)
     caller.send(heartbeat(1))
     try:
@@ -176,17 +176,17 @@ async def first_answer(port: int, context: ssl.SSLContext) -> bytes:
     ],
 )
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_a_certificate_that_does_not_verify_is_refused_counted_and_told(
+async def test_an_unverifiable_certificate_is_rejected_counted_and_reported(
     certificates: Certificates, version: ssl.TLSVersion, name: str | None, kind: str, words: str
 ) -> None:
     revocations = str(certificates.revocations)
     tls = certificates.listener(ssl_client_auth="required", kustos_ssl_crl_location=revocations)
     async with running_gateway([await broker()], tls=tls) as served:
         context = certificates.client(name, minimum_version=version, maximum_version=version)
-        with capture_logs() as logs, pytest.raises((ssl.SSLError, ConnectionError)) as told:
+        with capture_logs() as logs, pytest.raises((ssl.SSLError, ConnectionError)) as raised:
             await first_answer(served.port, context)
-        if isinstance(told.value, ssl.SSLError):
-            assert "ALERT" in (told.value.reason or "")
+        if isinstance(raised.value, ssl.SSLError):
+            assert "ALERT" in (raised.value.reason or "")
         await until(lambda: served.counted[f"handshake: {kind}"] > 0, "it is counted")
         await until(lambda: served.counted["connections"] == 0, "the connection is counted out")
         assert [(each["kind"], each["host"]) for each in logs if each["event"].endswith("a login")] == [
@@ -196,7 +196,7 @@ async def test_a_certificate_that_does_not_verify_is_refused_counted_and_told(
         assert served.contexts == []
 
 
-async def test_a_certificate_is_admitted_if_none_above_it_is_revoked(certificates: Certificates) -> None:
+async def test_a_certificate_is_admitted_if_its_issuers_are_not_revoked(certificates: Certificates) -> None:
     revocations = str(certificates.revocations)
     tls = certificates.listener(ssl_client_auth="required", kustos_ssl_crl_location=revocations)
     async with running_gateway([await broker()], tls=tls) as served:
@@ -204,7 +204,7 @@ async def test_a_certificate_is_admitted_if_none_above_it_is_revoked(certificate
 
 
 async def raw(port: int, *pieces: bytes) -> bytes:
-    """Send bytes and nothing more; return all that is answered."""
+    """Send bytes and nothing more; return the whole answer."""
     reader, writer = await asyncio.open_connection(LOOPBACK, port)
     for piece in pieces:
         writer.write(piece)
@@ -258,7 +258,7 @@ async def test_other_protocols_on_a_port_without_tls_are_closed_and_counted(
 
 
 @pytest.mark.behaviour("B269")
-async def test_a_handshake_that_breaks_off_is_counted_and_a_probe_is_not(certificates: Certificates) -> None:
+async def test_an_aborted_handshake_is_counted_and_a_probe_is_not(certificates: Certificates) -> None:
     async with running_gateway([await broker()], tls=certificates.listener()) as served:
         for sent in (b"", CLIENT_HELLO[:40]):
             _, writer = await asyncio.open_connection(LOOPBACK, served.port)
@@ -279,8 +279,8 @@ def s_client(certificates: Certificates, port: int, session: Path, *options: str
         *(("-sess_in", str(session)) if session.exists() else ()),
         *options,
     ]
-    told = subprocess.run(line, input="Q\n", capture_output=True, text=True, timeout=60, check=True).stdout
-    (kind,) = re.findall("^(New|Reused), (?:TLS|SSL)", told, re.MULTILINE)
+    output = subprocess.run(line, input="Q\n", capture_output=True, text=True, timeout=60, check=True).stdout
+    (kind,) = re.findall("^(New|Reused), (?:TLS|SSL)", output, re.MULTILINE)
     return str(kind)
 
 
@@ -297,15 +297,15 @@ OLD, OLD_WITHOUT_TICKETS, NEW = ("-tls1_2",), ("-tls1_2", "-no_ticket"), ("-tls1
         ("none", OLD_WITHOUT_TICKETS, "New"),
     ],
 )
-async def test_a_listener_keeps_no_session_and_resumes_none_of_a_verified_client(
+async def test_a_listener_caches_no_session_and_resumes_no_verified_client(
     certificates: Certificates, auth: str, options: tuple[str, ...], second: str, tmp_path: Path
 ) -> None:
     tls = certificates.listener(ssl_client_auth=auth)
     async with running_gateway([await broker()], tls=tls) as served:
         session = tmp_path / "session.pem"
         for expected in ("New", second):
-            told = await asyncio.to_thread(s_client, certificates, served.port, session, *options)
-            assert told == expected
+            output = await asyncio.to_thread(s_client, certificates, served.port, session, *options)
+            assert output == expected
         assert tls.contexts.context.session_stats()["number"] == 0
 
 
@@ -321,7 +321,7 @@ SUITE = {"ssl_enabled_protocols": "TLSv1.2", "ssl_cipher_suites": "TLS_ECDHE_ECD
         (SUITE, "AES256-GCM-SHA384", True),
     ],
 )
-async def test_a_version_or_cipher_that_is_not_enabled_is_refused(
+async def test_a_disabled_version_or_cipher_is_rejected(
     certificates: Certificates, enabled: dict[str, Any], cipher: str, is_served: bool
 ) -> None:
     async with running_gateway([await broker()], tls=certificates.listener(**enabled)) as served:
@@ -340,7 +340,7 @@ def shake_hands(port: int, context: ssl.SSLContext) -> None:
         context.wrap_socket(plain, server_hostname=LOOPBACK).close()
 
 
-async def test_a_client_that_refuses_the_listener_is_counted(certificates: Certificates) -> None:
+async def test_a_client_that_rejects_the_listener_certificate_is_counted(certificates: Certificates) -> None:
     async with running_gateway([await broker()], tls=certificates.listener()) as served:
         # asyncio's client ends without a word
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -348,7 +348,7 @@ async def test_a_client_that_refuses_the_listener_is_counted(certificates: Certi
         await until(lambda: served.counted["handshake: refused_by_client"] == 1, "it is counted")
 
 
-async def test_a_principal_that_no_rule_names_is_refused(certificates: Certificates) -> None:
+async def test_a_principal_without_a_matching_rule_is_rejected(certificates: Certificates) -> None:
     builder = DefaultKafkaPrincipalBuilder(ssl_principal_mapper("RULE:^O=(nobody)$/$1/"), str)
     principals = ListenerPrincipals(listener_name="CLIENTS", security_protocol="SSL", builder=builder)
     tls = certificates.listener(ssl_client_auth="required")
@@ -369,7 +369,7 @@ async def test_a_certificate_is_not_admitted_while_the_audit_log_is_full(certifi
 
 
 @pytest.mark.behaviour("B216")
-async def test_a_login_inside_tls_names_the_principal_and_no_certificate_does(
+async def test_the_sasl_login_inside_tls_names_the_principal(
     certificates: Certificates,
 ) -> None:
     tls = certificates.listener(ssl_client_auth="required", logs_in=True)
@@ -393,7 +393,9 @@ async def test_requests_may_come_in_any_pieces(certificates: Certificates, piece
         assert served.counted["received"] == len(stream)
 
 
-async def test_what_a_client_does_not_read_is_known_and_comes_whole(certificates: Certificates) -> None:
+async def test_bytes_that_a_client_does_not_read_are_counted_and_delivered(
+    certificates: Certificates,
+) -> None:
     large = bytes(range(256)) * 2**16
     answer = (len(large) + 4).to_bytes(4, "big") + (5).to_bytes(4, "big") + large
     upstream = ScriptedBroker(1)
@@ -414,17 +416,17 @@ async def test_what_a_client_does_not_read_is_known_and_comes_whole(certificates
         await until(lambda: served.answers.used_bytes == 0, "it is given back")
 
 
-async def test_the_end_of_a_connection_is_said(certificates: Certificates) -> None:
+async def test_the_end_of_a_connection_sends_close_notify(certificates: Certificates) -> None:
     async with running_gateway([await broker()], tls=certificates.listener()) as served:
         caller = await Caller.at(served.port, certificates.client())
         assert await metadata_answered(caller)
         (connection,) = served.connections
         connection.close("a test ends it")
-        # without the goodbye of TLS this would be an error of the stream
+        # without close_notify this would be an error of the stream
         assert await caller.reader.read() == b""
 
 
-async def test_the_goodbye_of_a_client_ends_the_connection(certificates: Certificates) -> None:
+async def test_a_close_notify_of_a_client_closes_the_connection(certificates: Certificates) -> None:
     async with running_gateway([await broker()], tls=certificates.listener()) as served:
         caller = await Caller.at(served.port, certificates.client())
         assert await metadata_answered(caller)
@@ -432,7 +434,7 @@ async def test_the_goodbye_of_a_client_ends_the_connection(certificates: Certifi
         await until(lambda: served.counted["connections"] == 0, "the connection is counted out")
 
 
-async def test_a_closed_connection_is_let_go_without_the_help_of_the_collector(
+async def test_a_closed_connection_is_freed_without_the_garbage_collector(
     certificates: Certificates,
 ) -> None:
     async with running_gateway([await broker()], tls=certificates.listener()) as served:

@@ -32,7 +32,7 @@ NO_TIMES = {"issue_timestamp": -1, "expiry_timestamp": -1, "max_timestamp": -1}
 
 
 class Node:
-    """A metadata log, and requests of whoever is named; the ACLs are those of `User:alice`."""
+    """A metadata log, and requests of any principal; the ACLs belong to `User:alice`."""
 
     def __init__(self, directory: Path, rules: TokenRules) -> None:
         format_directory(directory)
@@ -99,7 +99,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 @pytest.mark.behaviour("B199")
 @pytest.mark.parametrize("version", [1, 2, 3])
-async def test_a_token_is_made_renewed_described_and_ended(node: Node, version: int) -> None:
+async def test_a_token_is_created_renewed_described_and_expired(node: Node, version: int) -> None:
     renewers = [{"principal_type": "User", "principal_name": "bob"}]
     made = await node.ask(CREATE, version, renewers=renewers, max_lifetime=-1)
     ((token_id, token),) = node.store.image.delegation_tokens.items()
@@ -143,7 +143,7 @@ async def test_a_token_is_made_renewed_described_and_ended(node: Node, version: 
         (KafkaPrincipal("User", "alice", token_authenticated=True), "SASL_PLAINTEXT"),
     ],
 )
-async def test_tokens_are_not_spoken_of_where_nobody_is_known_or_by_a_token(
+async def test_token_requests_need_an_identity_that_is_not_a_token(
     node: Node, who: KafkaPrincipal, protocol: str
 ) -> None:
     made = await node.create()
@@ -167,12 +167,14 @@ async def test_tokens_are_not_spoken_of_where_nobody_is_known_or_by_a_token(
 
 
 @pytest.mark.parametrize(("who", "protocol"), [(ALICE, "SSL"), (ALICE, "SASL_SSL"), (ANONYMOUS, "SASL_SSL")])
-async def test_who_is_known_may_ask(node: Node, who: KafkaPrincipal, protocol: str) -> None:
+async def test_authenticated_clients_may_send_token_requests(
+    node: Node, who: KafkaPrincipal, protocol: str
+) -> None:
     assert (await node.ask(CREATE, 3, who, protocol, renewers=[], max_lifetime=0))["error_code"] == 0
 
 
 @pytest.mark.behaviour("B201")
-async def test_without_a_secret_every_request_says_so(tmp_path: Path) -> None:
+async def test_requests_report_a_missing_secret_key(tmp_path: Path) -> None:
     node = Node(tmp_path / "log", TokenRules())
     assert (await node.create()).items() >= {"error_code": DISABLED, "issue_timestamp": 0}.items()
     assert (await node.ask(RENEW, 2, hmac=b"x", renew_period=-1))["error_code"] == DISABLED
@@ -207,7 +209,7 @@ async def test_a_token_for_another_needs_create_tokens_on_the_owner(node: Node) 
     assert node.decided == []
 
 
-async def test_the_kind_of_renewers_is_looked_at_after_the_right_to_ask(node: Node) -> None:
+async def test_the_renewer_type_is_validated_after_authorization(node: Node) -> None:
     renewers = [{"principal_type": "Group", "principal_name": "g"}]
     assert (await node.create(owner=BOB, renewers=renewers))["error_code"] == DENIED
     assert (await node.create(renewers=renewers)).items() >= {"error_code": BAD_TYPE, **NO_TIMES}.items()
@@ -225,7 +227,7 @@ async def test_an_owner_without_a_type_fails_as_in_a_broker(node: Node) -> None:
     assert refused.items() >= {"error_code": UNKNOWN, **NO_TIMES, **names}.items()
     node.ready = False
     assert (await node.create(owner=BOB)).items() >= {"error_code": UNKNOWN, **NO_TIMES, **names}.items()
-    assert (await node.create())["error_code"] == 0, "for oneself nobody has to be asked"
+    assert (await node.create())["error_code"] == 0, "a token for oneself needs no right"
 
 
 @pytest.mark.behaviour("B204")
@@ -240,7 +242,7 @@ async def test_an_owner_without_a_type_fails_as_in_a_broker(node: Node) -> None:
         ((ResourceType.DELEGATION_TOKEN, "other"), AclOperation.DESCRIBE, False),
     ],
 )
-async def test_anothers_token_is_shown_to_who_may_see_it_or_its_owners(
+async def test_a_token_is_shown_to_principals_with_describe_on_it_or_its_owner(
     node: Node, resource: tuple[ResourceType, str] | None, operation: AclOperation | None, sees: bool
 ) -> None:
     made = await node.create(BOB)
@@ -256,7 +258,7 @@ async def test_anothers_token_is_shown_to_who_may_see_it_or_its_owners(
     assert node.decided[1:] == ([] if of_a_token[2] else [("DESCRIBE_TOKENS", "User:bob", sees)])
 
 
-async def test_only_the_tokens_asked_for_are_looked_at(node: Node) -> None:
+async def test_only_requested_tokens_are_examined(node: Node) -> None:
     node.acls = (allow(ResourceType.USER, "*", AclOperation.ALL),)
     await node.create(BOB)
     await node.create(CAROL)
@@ -269,7 +271,7 @@ async def test_only_the_tokens_asked_for_are_looked_at(node: Node) -> None:
     assert node.listings == {True}
 
 
-async def test_what_cannot_be_written_down_is_told(node: Node) -> None:
+async def test_a_failed_write_is_reported(node: Node) -> None:
     await node.writer.close()
     created = await node.create()
     assert (created["error_code"], created["hmac"]) == (UNKNOWN, b"")

@@ -1,4 +1,4 @@
-"""Expired delegation tokens are removed by themselves; and logins see the tokens of this moment."""
+"""Expired delegation tokens are removed periodically, and logins use the current tokens."""
 
 import asyncio
 from pathlib import Path
@@ -26,7 +26,7 @@ WAIT_S = 60
 
 
 class Removals:
-    """Says when so many tokens are gone."""
+    """Signals when the given number of tokens is removed."""
 
     def __init__(self, count: int) -> None:
         self.left = count
@@ -42,7 +42,7 @@ class Removals:
             self.loop.call_soon_threadsafe(self.done.set)
 
 
-async def test_expired_tokens_are_swept_in_passes_and_again(tmp_path: Path) -> None:
+async def test_expired_tokens_are_removed_in_batches_and_periodically(tmp_path: Path) -> None:
     format_directory(tmp_path / "log")
     clock = ManualClock(1000)
     rules = TokenRules(SECRET, 1000, 100)
@@ -63,7 +63,7 @@ async def test_expired_tokens_are_swept_in_passes_and_again(tmp_path: Path) -> N
     await sweeper.stop()
 
 
-async def test_a_writer_that_cannot_is_told_and_asked_again(
+async def test_a_failed_removal_is_logged_and_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     format_directory(tmp_path / "log")
@@ -102,7 +102,7 @@ async def test_a_sweeper_ends_with_its_writer(tmp_path: Path) -> None:
     assert logs == []
 
 
-def test_ids_that_no_token_has_push_out_no_credential_of_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_token_ids_evict_no_cached_credential(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kustos.metadata.control.token_secrets.CREDENTIALS_KEPT_MAX", 2)
     image = image_of([DelegationTokenRecord("User:a", "User:a", (), 1, 30, 20, "t")])
     lookup = token_lookup(SECRET, lambda: image)
@@ -116,7 +116,7 @@ def test_ids_that_no_token_has_push_out_no_credential_of_a_token(monkeypatch: py
 
 
 @pytest.mark.behaviour("B222")
-def test_logins_see_the_tokens_of_this_moment() -> None:
+def test_logins_use_the_current_tokens() -> None:
     token = DelegationTokenRecord("Group:a:b", "User:c", (), 1, 30, 20, "t")
     image = image_of([token])
     lookup = token_lookup(SECRET, lambda: image)
@@ -130,7 +130,7 @@ def test_logins_see_the_tokens_of_this_moment() -> None:
         assert login.compute() == made
         assert lookup("t", each).known == made
     image = image_of([DelegationTokenRecord("User:a", "User:c", (), 1, 10, 20, "t")])
-    assert login.find() == ("a", 10), "also one that has begun"
+    assert login.find() == ("a", 10), "this includes a started one"
     image = image_of([])
     assert login.find() is None
     assert token_lookup(None, lambda: image) is None

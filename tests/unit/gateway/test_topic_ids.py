@@ -1,4 +1,4 @@
-"""Resolving topic ids: small questions, in turns, and names that do not outlive their topics."""
+"""Resolving topic ids: small queries, in turns, and names that expire with their topics."""
 
 import asyncio
 from collections.abc import Collection
@@ -21,7 +21,7 @@ def topic_id(number: int) -> bytes:
 
 
 class Upstream:
-    """Answers a question when it is let; `topics` is what there is."""
+    """Answers a query when the test allows it; `topics` are the existing ones."""
 
     def __init__(self, topics: dict[bytes, str]) -> None:
         self.topics = topics
@@ -50,7 +50,7 @@ TOPICS = {topic_id(number): f"topic-{number}" for number in range(0, 60, 2)}
     st.lists(st.frozensets(st.integers(0, 120).map(topic_id)), min_size=1, max_size=8),
     st.frozensets(st.integers(0, 120).map(topic_id)),
 )
-def test_everybody_learns_what_there_is_of_what_they_asked(
+def test_each_caller_gets_the_known_names_of_its_ids(
     wanted: list[frozenset[bytes]], known_before: frozenset[bytes]
 ) -> None:
     async def scene() -> None:
@@ -70,8 +70,8 @@ def test_everybody_learns_what_there_is_of_what_they_asked(
 
 
 @given(st.integers(1, 40), st.integers(1, IDS_PER_TURN))
-def test_who_asks_for_few_waits_for_no_flood(floods: int, few: int) -> None:
-    """However many ids others ask for: it is one's turn after each of them has had one."""
+def test_a_small_query_does_not_wait_for_a_flood(floods: int, few: int) -> None:
+    """A caller has its turn after one turn of each other caller, however many ids they request."""
 
     async def scene() -> None:
         upstream = Upstream({})
@@ -95,7 +95,7 @@ def test_who_asks_for_few_waits_for_no_flood(floods: int, few: int) -> None:
     asyncio.run(scene())
 
 
-async def test_the_name_of_a_deleted_topic_is_forgotten_and_used_until_then(
+async def test_the_name_of_a_deleted_topic_is_used_until_it_expires(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # the shortest of times, which a busy machine spends between two lines
@@ -117,7 +117,7 @@ async def test_the_name_of_a_deleted_topic_is_forgotten_and_used_until_then(
     assert ids.known([kept]) == {kept: "topic-4"}
 
 
-async def test_upstream_that_does_not_answer_fails_who_waits_and_nobody_later() -> None:
+async def test_an_unanswered_query_fails_its_waiters_and_no_later_caller() -> None:
     upstream = Upstream(TOPICS)
     upstream.is_down = True
     ids = TopicIds(upstream.ask)
@@ -128,7 +128,7 @@ async def test_upstream_that_does_not_answer_fails_who_waits_and_nobody_later() 
     assert await ids.resolve(TOPICS) == TOPICS
 
 
-async def test_a_name_in_use_outlives_upstreams_absence(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_in_use_survives_an_upstream_outage(monkeypatch: pytest.MonkeyPatch) -> None:
     upstream = Upstream(TOPICS)
     ids = TopicIds(upstream.ask)
     await ids.resolve(TOPICS)
@@ -141,7 +141,7 @@ async def test_a_name_in_use_outlives_upstreams_absence(monkeypatch: pytest.Monk
         await upstream.is_asked.wait()
 
 
-async def test_nobody_asks_for_one_who_has_gone() -> None:
+async def test_ids_of_a_canceled_caller_are_not_queried() -> None:
     upstream = Upstream(TOPICS)
     upstream.may_answer = asyncio.Semaphore(0)
     ids = TopicIds(upstream.ask)
@@ -154,8 +154,8 @@ async def test_nobody_asks_for_one_who_has_gone() -> None:
     assert len(upstream.questions) == 2
 
 
-async def test_what_is_remembered_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They cost questions, never answers."""
+async def test_the_caches_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limits cost queries, never answers."""
     monkeypatch.setattr(topic_ids, "TOPIC_IDS_MAX", 7)
     monkeypatch.setattr(topic_ids, "UNKNOWN_TOPIC_IDS_MAX", 5)
     monkeypatch.setattr(topic_ids, "IDS_PER_QUERY", 3)

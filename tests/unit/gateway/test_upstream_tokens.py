@@ -1,4 +1,4 @@
-"""Delegation tokens for clients: one for each, in time, within limits, and never of somebody else."""
+"""Delegation tokens for clients: one for each, in time, within limits, and never another client's."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ def _first_logins_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Upstream:
-    """Creates tokens as it is told."""
+    """Creates tokens as the test configures it."""
 
     clock: ManualClock = field(default_factory=lambda: ManualClock(1_000_000))
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -80,14 +80,14 @@ class Upstream:
         return response_codec(api_key, 3).root.fit(**(values | self.changed))
 
     async def next_token(self, owner: str) -> None:
-        """Do what the timer does when the next token of this client is to be created."""
+        """Do what the timer does when the next token of this client is due."""
         refreshed = self.tokens._holders[owner].refreshed
         refreshed._begin_unless_idle()
         if refreshed._fetching is not None:
             await asyncio.wait((refreshed._fetching,))
 
 
-async def test_a_token_is_asked_for_in_the_clients_name_and_is_no_text() -> None:
+async def test_a_token_is_requested_for_the_client_and_has_no_text_form() -> None:
     upstream = Upstream()
     token = await upstream.tokens.current("alice")
     assert upstream.requests == [
@@ -104,7 +104,7 @@ async def test_a_token_is_asked_for_in_the_clients_name_and_is_no_text() -> None
     assert upstream.outcomes == ["created"]
 
 
-async def test_all_connections_of_a_client_share_a_token_and_clients_do_not() -> None:
+async def test_connections_of_one_client_share_a_token_and_different_clients_do_not() -> None:
     upstream = Upstream()
     upstream.may_answer.clear()
     waiting = asyncio.gather(*(upstream.tokens.current(owner) for owner in ("alice", "bob") * 10))
@@ -114,7 +114,7 @@ async def test_all_connections_of_a_client_share_a_token_and_clients_do_not() ->
     assert len(upstream.requests) == 2
 
 
-async def test_how_many_are_created_at_once_and_kept_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_creations_and_kept_tokens_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens_module, "TOKENS_MAX", 30)
     upstream = Upstream()
     await upstream.tokens.current("first")
@@ -135,7 +135,7 @@ async def test_how_many_are_created_at_once_and_kept_is_limited(monkeypatch: pyt
     assert dropped.timer.cancelled()
 
 
-async def test_the_next_token_is_used_once_brokers_know_it() -> None:
+async def test_a_new_token_is_used_once_brokers_have_read_it() -> None:
     upstream = Upstream()
     first = await upstream.tokens.current("alice")
     upstream.clock.now_ms += 75_000
@@ -151,7 +151,7 @@ async def test_the_next_token_is_used_once_brokers_know_it() -> None:
     assert (await upstream.tokens.current("alice")).token_id == "id-3"
 
 
-async def test_a_token_that_nobody_uses_has_no_successor() -> None:
+async def test_an_unused_token_is_not_replaced() -> None:
     upstream = Upstream()
     await upstream.tokens.current("alice")
     await upstream.next_token("alice")
@@ -161,7 +161,7 @@ async def test_a_token_that_nobody_uses_has_no_successor() -> None:
     assert len(upstream.requests) == 3
 
 
-async def test_a_token_that_could_not_be_replaced_is_used_until_its_end() -> None:
+async def test_a_token_without_replacement_is_used_until_it_expires() -> None:
     upstream = Upstream()
     first = await upstream.tokens.current("alice")
     upstream.error = UpstreamUnavailableError("away")
@@ -186,7 +186,7 @@ async def test_a_token_that_could_not_be_replaced_is_used_until_its_end() -> Non
         ({"hmac": b""}, "cannot be used"),
     ],
 )
-async def test_without_a_token_of_the_client_there_is_none(changed: dict[str, Any], said: str) -> None:
+async def test_a_failed_token_creation_is_an_identity_error(changed: dict[str, Any], said: str) -> None:
     upstream = Upstream(changed=changed)
     for _ in range(2):
         with pytest.raises(IdentityError, match=f"no delegation token for `User:alice`: .*{said}"):
@@ -203,7 +203,7 @@ async def test_without_a_token_of_the_client_there_is_none(changed: dict[str, An
         (ANONYMOUS, "has not logged in"),
     ],
 )
-async def test_who_can_have_no_token_is_turned_away_before_anything_is_asked(
+async def test_a_client_that_cannot_have_a_token_is_rejected_before_any_query(
     principal: KafkaPrincipal, said: str
 ) -> None:
     upstream = Upstream()
@@ -214,7 +214,7 @@ async def test_who_can_have_no_token_is_turned_away_before_anything_is_asked(
 
 
 class Links:
-    """Connects as clients to a broker that knows some tokens."""
+    """Connects as clients to a broker that has read some of the tokens."""
 
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
@@ -246,14 +246,14 @@ async def test_a_link_logs_in_with_the_token_of_its_client() -> None:
     assert "dGhl" not in repr(login)
 
 
-async def test_a_broker_that_has_not_read_the_token_yet_is_tried_again() -> None:
+async def test_a_broker_that_has_not_read_the_token_is_retried() -> None:
     links = Links(Upstream())
     links.knows_after_ms = 1_000
     await links.connect()
     assert [login.username for login in links.logins] == ["id-1"] * 3
 
 
-async def test_a_token_that_somebody_ended_is_replaced_once() -> None:
+async def test_a_token_unknown_to_the_broker_is_replaced_once() -> None:
     links = Links(Upstream())
     await links.connect()
     links.upstream.clock.now_ms += SETTLED_MS

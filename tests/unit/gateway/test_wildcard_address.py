@@ -17,7 +17,7 @@ from tests.unit.gateway.test_client import broker
         ("::1", {"::1": "0:0:0:0:0:0:0:1"}),
     ],
 )
-async def test_a_client_has_the_address_that_it_came_from(bind_host: str, hosts: dict[str, str]) -> None:
+async def test_a_client_has_its_source_address(bind_host: str, hosts: dict[str, str]) -> None:
     async with running_gateway([await broker()], bind_host=bind_host) as served:
         for address in ("127.0.0.1", "::1"):
             if address not in hosts:

@@ -1,4 +1,4 @@
-"""Metrics of work that is saved, of sessions that end, and of an event loop that comes late."""
+"""Metrics of repeated requests, of expired sessions, and of the event loop's lag."""
 
 import asyncio
 from uuid import UUID
@@ -31,7 +31,7 @@ def figure(metrics: GatewayMetrics, name: str, **labels: str) -> float | None:
     return value(samples(metrics.text().decode()), name, **labels)
 
 
-async def test_a_repeated_request_counts_beside_its_decisions() -> None:
+async def test_a_repeated_request_is_counted_in_addition_to_its_decisions() -> None:
     metrics = GatewayMetrics()
     observer = GatewayObserver(AuditLog(EVENTS, []), metrics, FixedPosition(1))
     assert figure(metrics, "kustos_repeated_requests_total") == 0
@@ -48,7 +48,7 @@ async def test_a_repeated_request_counts_beside_its_decisions() -> None:
 
 
 @pytest.mark.parametrize("on_full", [OnFull.BLOCK, OnFull.DENY])
-async def test_a_full_log_takes_no_repetition_in_mode_deny(on_full: OnFull) -> None:
+async def test_a_full_log_in_mode_deny_rejects_repetitions(on_full: OnFull) -> None:
     sink = ControlledSink()
     log = AuditLog(EVENTS, [sink], queue_max_events=2, on_full=on_full)
     observer = GatewayObserver(log, GatewayMetrics(), FixedPosition(1))
@@ -57,7 +57,7 @@ async def test_a_full_log_takes_no_repetition_in_mode_deny(on_full: OnFull) -> N
     assert recorder.record(2, 5)
     assert observer.is_full is (on_full is OnFull.BLOCK)
     assert (observer.refusal() is not None) is (on_full is OnFull.DENY)
-    assert recorder.record(3, 5) is (on_full is OnFull.BLOCK), "decided before anybody could ask"
+    assert recorder.record(3, 5) is (on_full is OnFull.BLOCK), "decided before the check for space"
     sink.may_write.set()
     await log.close()
     assert len(sink.names) == 2 + (on_full is OnFull.BLOCK)
@@ -115,7 +115,7 @@ async def test_topic_ids_count_as_known_or_as_queried() -> None:
     assert figure(metrics, "kustos_topic_ids_total", outcome="QUERIED") == 3
 
 
-def test_a_name_is_searched_once_for_each_connection_and_state_of_the_acls() -> None:
+def test_a_name_is_searched_once_per_connection_and_acl_version() -> None:
     standard = StandardAuthorizer.of([allow(TOPIC, "orders", READ), allow(TOPIC, "*", READ)])
     metrics = GatewayMetrics()
     metrics.watch_authorizer(lambda: 2, lambda: standard.searches, AuthorizerMetrics())
@@ -129,7 +129,7 @@ def test_a_name_is_searched_once_for_each_connection_and_state_of_the_acls() -> 
     assert figure(metrics, "kustos_authorizer_searches_total") == 3
 
 
-def test_the_highest_lag_is_shown_for_a_minute_at_least_and_for_two_at_most() -> None:
+def test_the_highest_lag_is_exported_for_one_to_two_minutes() -> None:
     now_s = 1000.0
     metrics, lag = GatewayMetrics(), LoopLag(lambda: now_s)
     metrics.watch_loop(lag)
@@ -148,7 +148,7 @@ def test_the_highest_lag_is_shown_for_a_minute_at_least_and_for_two_at_most() ->
     assert figure(metrics, "kustos_event_loop_lag_seconds_count") == 3
 
 
-async def test_a_loop_that_is_held_up_comes_late() -> None:
+async def test_a_blocked_loop_has_a_lag() -> None:
     loop = asyncio.get_running_loop()
     lag = LoopLag(loop.time)
     lag.start()
@@ -163,7 +163,7 @@ async def test_a_loop_that_is_held_up_comes_late() -> None:
     lag.stop()
 
 
-def test_of_several_processes_the_highest_lag_is_the_nodes() -> None:
+def test_the_lag_of_a_node_is_the_highest_lag_of_its_processes() -> None:
     pages = []
     for lag_s in (0.25, 0.5, 0.125):
         metrics, lag = GatewayMetrics(), LoopLag(lambda: 0.0)

@@ -1,4 +1,4 @@
-"""A worker's link to its writer: large batches are applied beside everything else, and in order."""
+"""A worker's link to its writer: large batches are applied in order, without blocking other work."""
 
 import asyncio
 import threading
@@ -48,7 +48,7 @@ LARGE_BYTES = 150
 
 
 class Writer(asyncio.Transport):
-    """The writer's end: reads what the worker says."""
+    """The writer's end: reads the worker's messages."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Writer(asyncio.Transport):
         """It is gone."""
 
     async def heard(self, *messages: object) -> None:
-        """Return when the worker has said all of these."""
+        """Return when the worker has sent all of these messages."""
         async with asyncio.timeout(WAIT_S):
             while not all(each in self.said for each in messages):
                 self.news.clear()
@@ -75,7 +75,7 @@ class Writer(asyncio.Transport):
 
 
 class HeldStore(WorkerStore):
-    """Works a large batch through when the test says so."""
+    """Applies a large batch when the test allows it."""
 
     def __init__(self) -> None:
         super().__init__(MetaProperties("cluster", 1), TokenRules())
@@ -102,7 +102,7 @@ class Worker:
     def begin(self) -> None:
         """Take the settings and an empty snapshot."""
         pieces = snapshot_pieces((), epoch=1, timestamp_ms=0)
-        self.told(Welcome(1, "cluster", 1, None, {}), *(SnapshotBatch(0, 1, each) for each in pieces))
+        self.receive(Welcome(1, "cluster", 1, None, {}), *(SnapshotBatch(0, 1, each) for each in pieces))
         self.link.begin_reporting()
 
     def welcomed(self, _: Welcome) -> WorkerStore:
@@ -132,14 +132,14 @@ class Worker:
 
     def quorum_lost(self) -> None: ...
 
-    def told(self, *messages: object) -> None:
+    def receive(self, *messages: object) -> None:
         self.link._channel.data_received(b"".join(map(encode, messages)))
 
     async def preparing(self) -> None:
         assert await asyncio.to_thread(self.store.begun.wait, WAIT_S)
 
     async def idle(self) -> None:
-        """Return when nothing is worked on any more."""
+        """Return when the worker is idle."""
         while (work := self.link._channel._working) is not None:
             await asyncio.wait([work])
 
@@ -168,9 +168,9 @@ def batch(offset: int, *numbers: int) -> LogBatch:
 async def test_a_worker_reports_its_status_and_its_progress_while_it_applies_a_large_batch(
     worker: Worker,
 ) -> None:
-    worker.told(batch(1, 1, 2), batch(2, 3))
+    worker.receive(batch(1, 1, 2), batch(2, 3))
     await worker.preparing()
-    worker.told(Look(7, wants_metrics=True))
+    worker.receive(Look(7, wants_metrics=True))
     await worker.writer.heard(WorkerStatus(7, {}, b"page"), Progress(0))
     # none of it is in force, nor what came behind it
     assert worker.store.last_offset == -1
@@ -180,12 +180,12 @@ async def test_a_worker_reports_its_status_and_its_progress_while_it_applies_a_l
     assert sorted(worker.store.image.acls) == [UUID(int=number) for number in (1, 2, 3)]
 
 
-async def test_a_worker_that_is_fenced_meanwhile_denies_at_once_and_reports_nothing_more(
+async def test_a_worker_fenced_during_a_batch_denies_immediately_and_reports_nothing(
     worker: Worker,
 ) -> None:
-    worker.told(batch(1, 1, 2))
+    worker.receive(batch(1, 1, 2))
     await worker.preparing()
-    worker.told(Fence("late"), batch(2, 3))
+    worker.receive(Fence("late"), batch(2, 3))
     assert (worker.denied, worker.writer.said[-1]) == (1, Fenced())
     worker.store.go_on.set()
     await worker.idle()
@@ -195,7 +195,7 @@ async def test_a_worker_that_is_fenced_meanwhile_denies_at_once_and_reports_noth
 
 
 class HeldPublisher:
-    """Takes a batch when the test says so, after the authorizer has it."""
+    """Takes a batch when the test allows it, after the authorizer."""
 
     def __init__(self) -> None:
         self.begun, self.go_on = threading.Event(), threading.Event()
@@ -211,7 +211,7 @@ async def test_a_large_batch_is_not_reported_before_every_publisher_has_it(worke
     settings = HeldPublisher()
     worker.link.store.add_publisher(settings)
     worker.store.go_on.set()
-    worker.told(batch(1, 1, 2))
+    worker.receive(batch(1, 1, 2))
     assert await asyncio.to_thread(settings.begun.wait, WAIT_S)
     # the authorizer has the batch, and reports that at once
     worker.link._report_applied()
@@ -220,7 +220,7 @@ async def test_a_large_batch_is_not_reported_before_every_publisher_has_it(worke
     await worker.writer.heard(Applied(1))
 
 
-async def test_clients_have_their_turn_between_the_batches_behind_a_large_one(
+async def test_clients_are_served_between_batches_after_a_large_one(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(channel_module, "TURN_S", 0.0)
@@ -239,7 +239,7 @@ async def test_clients_have_their_turn_between_the_batches_behind_a_large_one(
             seen.append(turn)
 
     worker.link.store.add_publisher(Watching())
-    worker.told(batch(1, 1, 2), *(batch(offset, offset + 1) for offset in range(2, 10)))
+    worker.receive(batch(1, 1, 2), *(batch(offset, offset + 1) for offset in range(2, 10)))
     await worker.preparing()
     next_turn()
     worker.store.go_on.set()
@@ -249,8 +249,8 @@ async def test_clients_have_their_turn_between_the_batches_behind_a_large_one(
     assert len(set(seen[1:])) == 8
 
 
-async def test_the_listeners_open_at_a_position_of_the_log_whenever_the_order_comes(worker: Worker) -> None:
-    worker.told(OpenListeners(2), batch(1, 1, 2), batch(2, 3))
+async def test_the_listeners_open_at_the_requested_log_position(worker: Worker) -> None:
+    worker.receive(OpenListeners(2), batch(1, 1, 2), batch(2, 3))
     await worker.preparing()
     assert not worker.link.serve.done()
     worker.store.go_on.set()
@@ -259,16 +259,16 @@ async def test_the_listeners_open_at_a_position_of_the_log_whenever_the_order_co
 
 
 async def test_the_listeners_open_at_once_if_the_position_is_reached(worker: Worker) -> None:
-    worker.told(batch(0, 1))
+    worker.receive(batch(0, 1))
     await worker.writer.heard(Applied(0))
-    worker.told(OpenListeners(1))
+    worker.receive(OpenListeners(1))
     assert not worker.link.serve.done()
-    worker.told(OpenListeners(0))
+    worker.receive(OpenListeners(0))
     await worker.link.serve
 
 
 async def test_a_worker_that_is_fenced_before_the_position_never_opens_its_listeners(worker: Worker) -> None:
-    worker.told(batch(1, 1, 2), OpenListeners(1), Fence("late"))
+    worker.receive(batch(1, 1, 2), OpenListeners(1), Fence("late"))
     worker.store.go_on.set()
     await worker.idle()
     with pytest.raises(WorkerStartError, match="late"):
@@ -277,8 +277,8 @@ async def test_a_worker_that_is_fenced_before_the_position_never_opens_its_liste
     assert [each for each in worker.writer.said if isinstance(each, Fenced)] == [Fenced()]
 
 
-async def test_the_metadata_is_current_only_once_what_came_before_is_applied(worker: Worker) -> None:
-    worker.told(batch(1, 1, 2), Current(77))
+async def test_the_metadata_is_current_only_after_earlier_batches_are_applied(worker: Worker) -> None:
+    worker.receive(batch(1, 1, 2), Current(77))
     await worker.preparing()
     assert worker.currents == []
     worker.store.go_on.set()
@@ -288,7 +288,7 @@ async def test_the_metadata_is_current_only_once_what_came_before_is_applied(wor
 
 async def test_a_large_batch_that_cannot_be_applied_ends_the_worker(worker: Worker) -> None:
     worker.store.go_on.set()
-    worker.told(batch(1, 1, 1), batch(2, 3))
+    worker.receive(batch(1, 1, 1), batch(2, 3))
     await worker.writer.heard(Fenced())
     await worker.idle()
     assert worker.denied == 1
@@ -298,14 +298,14 @@ async def test_a_large_batch_that_cannot_be_applied_ends_the_worker(worker: Work
 
 async def test_a_batch_with_a_wrong_checksum_ends_the_worker(worker: Worker) -> None:
     data = batch(0, 1).payload
-    worker.told(LogBatch(data[:-1] + bytes([data[-1] ^ 1])))
+    worker.receive(LogBatch(data[:-1] + bytes([data[-1] ^ 1])))
     await worker.writer.heard(Fenced())
     assert worker.link.ended_badly
 
 
 async def test_a_batch_without_an_image_ends_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = Worker(monkeypatch)
-    worker.told(batch(0, 1))
+    worker.receive(batch(0, 1))
     await worker.writer.heard(Fenced())
     with pytest.raises(ChannelError):
         _ = worker.link.store
@@ -317,12 +317,12 @@ def creation() -> Forwarded:
     return Forwarded(ApiKey.CREATE_ACLS, 3, message, context)
 
 
-async def test_a_worker_that_stops_follows_the_log_until_its_clients_have_their_answers(
+async def test_a_stopping_worker_follows_the_log_until_its_clients_are_answered(
     worker: Worker,
 ) -> None:
     # systemd may signal all processes of a node, which is not the second `Stop`
     worker.link.ended.set()
-    worker.told(Stop(), batch(0, 1))
+    worker.receive(Stop(), batch(0, 1))
     await worker.writer.heard(Applied(0))
     assert not worker.link.hurried.is_set()
     change = asyncio.ensure_future(worker.link.submit(creation()))
@@ -330,9 +330,9 @@ async def test_a_worker_that_stops_follows_the_log_until_its_clients_have_their_
     sent = worker.writer.said[-1]
     assert isinstance(sent, Submit)
     done = Submitted(response_codec(ApiKey.CREATE_ACLS, 3).new(results=[]), 5)
-    worker.told(answer_of(sent.id, request_of(sent), done))
+    worker.receive(answer_of(sent.id, request_of(sent), done))
     assert await change == done
-    worker.told(Stop())
+    worker.receive(Stop())
     assert worker.link.hurried.is_set()
     assert worker.denied == 0
 
@@ -348,10 +348,10 @@ async def test_a_change_is_not_acknowledged_if_the_writer_is_gone(worker: Worker
 
 
 @pytest.mark.parametrize("closes", [False, True])
-async def test_a_worker_that_loses_its_writer_while_it_stops_denies_the_rest(
+async def test_a_stopping_worker_that_loses_its_writer_denies_the_remaining_requests(
     worker: Worker, closes: bool
 ) -> None:
-    worker.told(Stop())
+    worker.receive(Stop())
     if closes:
         worker.link.disconnect()
     worker.link._channel.connection_lost(None)

@@ -1,4 +1,4 @@
-"""The writer's view of one worker: what waits for it, and for how long, without a process."""
+"""The writer's view of one worker, without a process: waits for the worker, and their limits."""
 
 import asyncio
 import errno
@@ -29,7 +29,7 @@ from kustos.metadata.image import MetadataImage
 
 
 class Process:
-    """A process that ends when it is killed, if it does not have to wait for that."""
+    """A process that exits when it is killed, unless it has to wait."""
 
     pid = 4711
 
@@ -44,7 +44,7 @@ class Process:
 
 
 class Wire:
-    """Keeps what was sent."""
+    """Keeps the sent messages."""
 
     def __init__(self) -> None:
         self.said: list[object] = []
@@ -79,7 +79,7 @@ def live(offset: int = 10) -> tuple[WorkerHandle, Process, Wire]:
     return one, process, wire
 
 
-async def test_nobody_waits_for_a_worker_that_serves_nobody_yet() -> None:
+async def test_a_worker_that_does_not_serve_yet_is_not_awaited() -> None:
     one, _, wire = made()
     assert one.in_force(5) is None
     one.joined(cast("Channel", wire))
@@ -92,7 +92,7 @@ async def test_nobody_waits_for_a_worker_that_serves_nobody_yet() -> None:
     assert one.in_force(11) is not None
 
 
-async def test_who_waits_for_an_offset_goes_on_when_it_or_a_later_one_is_reached() -> None:
+async def test_a_wait_for_an_offset_ends_when_it_or_a_later_one_is_reached() -> None:
     one, _, _ = live()
     first, second = one.in_force(11), one.in_force(13)
     assert first is not None
@@ -106,7 +106,7 @@ async def test_who_waits_for_an_offset_goes_on_when_it_or_a_later_one_is_reached
     assert second.done()
 
 
-async def test_what_comes_while_the_image_is_sent_follows_it_and_what_is_in_it_does_not() -> None:
+async def test_batches_newer_than_the_image_follow_it_and_older_ones_are_skipped() -> None:
     one, _, wire = made()
     one.take_batches(9, [b"before"])
     one.joined(cast("Channel", wire))
@@ -119,7 +119,7 @@ async def test_what_comes_while_the_image_is_sent_follows_it_and_what_is_in_it_d
     assert wire.frames == [b"after", b"later"]
 
 
-async def test_a_worker_that_does_not_take_its_image_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_does_not_read_its_image_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member, "PENDING_MAX_BYTES", 20)
     monkeypatch.setattr(member, "FENCE_GRACE_S", 0)
     monkeypatch.setattr(member, "EXIT_GRACE_S", 0)
@@ -148,7 +148,7 @@ async def test_a_newer_image_follows_the_one_that_is_being_sent() -> None:
     assert wire.frames == [b"between", b"after", b"later"]
 
 
-async def test_a_fenced_worker_that_says_so_is_harmless_before_it_has_ended() -> None:
+async def test_a_worker_that_confirms_its_fence_is_not_awaited() -> None:
     one, process, wire = live()
     waiting = one.in_force(11)
     assert waiting is not None
@@ -166,7 +166,7 @@ async def test_a_fenced_worker_that_says_so_is_harmless_before_it_has_ended() ->
     assert (one.phase, wire.closed) == (WorkerPhase.GONE, "its process has ended")
 
 
-async def test_a_fenced_worker_that_says_nothing_is_killed_and_waited_for() -> None:
+async def test_a_worker_that_does_not_confirm_its_fence_is_killed_and_awaited() -> None:
     one, process, _ = live()
     waiting = one.in_force(11)
     assert waiting is not None
@@ -177,7 +177,7 @@ async def test_a_fenced_worker_that_says_nothing_is_killed_and_waited_for() -> N
     assert one.phase is WorkerPhase.GONE
 
 
-async def test_one_that_serves_nobody_yet_is_left_to_say_why_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_starting_worker_may_report_why_it_exits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member, "FENCE_GRACE_S", 0)
     one, process, wire = made()
     one.joined(cast("Channel", wire))
@@ -191,7 +191,7 @@ async def test_one_that_serves_nobody_yet_is_left_to_say_why_it_ends(monkeypatch
     assert process.exited.result() == 1
 
 
-async def test_a_look_is_answered_or_is_late_or_the_worker_is_gone() -> None:
+async def test_a_status_request_is_answered_late_or_ends_with_the_worker() -> None:
     one, process, wire = live()
     looking = asyncio.ensure_future(one.look(wants_metrics=True, timeout_s=30))
     await asyncio.sleep(0)
@@ -213,7 +213,7 @@ async def test_a_look_is_answered_or_is_late_or_the_worker_is_gone() -> None:
 
 
 class Looks:
-    """In place of time: what happens each time that somebody looks whether a worker is late."""
+    """Replaces time: what happens at each check for late workers."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *happens: Callable[[], object]) -> None:
         self.happens = list(happens)
@@ -238,7 +238,7 @@ async def everywhere(offset: int, *members: WorkerHandle, timeout_s: float) -> N
     await lateness.all_in_force(owed, lambda: members, timeout_s, "it is late")
 
 
-async def test_a_worker_that_gets_on_is_waited_for_however_long_it_takes(
+async def test_a_worker_that_makes_progress_is_awaited_without_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (slow, _, wire), (other, _, _) = serving(), serving()
@@ -255,7 +255,7 @@ async def test_a_worker_that_gets_on_is_waited_for_however_long_it_takes(
     assert slow.progressed_s > begun_s
 
 
-async def test_a_worker_that_stands_still_is_fenced_while_another_one_serves(
+async def test_a_stalled_worker_is_fenced_while_another_one_serves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (stuck, process, wire), (other, _, _) = serving(), serving()
@@ -268,7 +268,7 @@ async def test_a_worker_that_stands_still_is_fenced_while_another_one_serves(
     assert (process.kills, stuck.phase) == (1, WorkerPhase.GONE)
 
 
-async def test_of_all_workers_that_stand_still_one_is_left_until_another_one_serves(
+async def test_one_stalled_worker_is_kept_until_another_one_serves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (first, _, _), (last, process, wire), (fresh, _, _) = serving(), serving(), live(20)
@@ -288,7 +288,7 @@ async def test_of_all_workers_that_stand_still_one_is_left_until_another_one_ser
     assert (process.kills, first.phase, last.phase) == (1, WorkerPhase.GONE, WorkerPhase.GONE)
 
 
-async def test_what_came_while_the_writer_was_held_up_is_not_late() -> None:
+async def test_messages_that_arrive_while_the_writer_is_blocked_are_not_late() -> None:
     loop = asyncio.get_running_loop()
     there: asyncio.Future[None] = loop.create_future()
     missing: asyncio.Future[None] = loop.create_future()
@@ -296,7 +296,7 @@ async def test_what_came_while_the_writer_was_held_up_is_not_late() -> None:
     assert await late_of((there, missing), 0) == {missing}
 
 
-async def test_a_node_does_not_begin_while_a_worker_of_an_earlier_run_lives(
+async def test_a_node_does_not_start_while_an_old_worker_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await outlive_earlier(tmp_path / "none")
@@ -335,7 +335,7 @@ def broken(*_: object) -> Any:
     raise LookupError("a bug")
 
 
-async def test_a_channel_whose_message_breaks_it_is_closed() -> None:
+async def test_a_channel_is_closed_if_handling_a_message_fails() -> None:
     lost: list[str] = []
     channel, transport = Channel(FROM_WORKER, broken, lost.append), Connected()
     channel.connection_made(transport)
@@ -344,7 +344,7 @@ async def test_a_channel_whose_message_breaks_it_is_closed() -> None:
     assert transport.is_aborted
 
 
-async def test_a_worker_that_cannot_be_taken_in_loses_its_channel(tmp_path: Path) -> None:
+async def test_the_channel_of_a_worker_that_cannot_be_registered_is_closed(tmp_path: Path) -> None:
     listening = WorkerListener(tmp_path, broken, broken, broken)
     channel, transport = listening._incoming(), Connected()
     with pytest.raises(LookupError):
@@ -352,7 +352,7 @@ async def test_a_worker_that_cannot_be_taken_in_loses_its_channel(tmp_path: Path
     assert transport.is_aborted
 
 
-async def test_a_worker_that_cannot_be_watched_does_not_live(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_cannot_be_watched_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     pids: list[int] = []
 
     def refuse(pid: int) -> int:

@@ -1,4 +1,4 @@
-"""The changes that workers submit: which of them wait for brokers before they are answered."""
+"""Changes submitted by workers: which of them wait for brokers before they are answered."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ from kustos.wire import ApiKey, codec_versions, request_codec, response_codec
 
 
 class Node:
-    """The writer, its workers and their channel in one; it keeps what is waited for and sent."""
+    """The writer, its workers and their channel in one; it keeps awaited offsets and sent messages."""
 
     def __init__(self) -> None:
         self.events: list[str] = []

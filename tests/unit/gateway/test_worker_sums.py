@@ -1,4 +1,4 @@
-"""What the processes of a node count, each for itself, is one count for the node."""
+"""The counters of the processes of a node are merged for the node."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -28,7 +28,7 @@ def shown(text: bytes) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
-def test_what_is_counted_adds_up_and_what_is_equal_or_lowest_or_highest_does_not() -> None:
+def test_counters_are_added_and_equal_lowest_or_highest_gauges_are_not() -> None:
     figures = NodeFigures()
     figures.keep("one", page(2, 5, 40, full=True))
     figures.keep("two", page(3, 7, 39))
@@ -43,7 +43,7 @@ def test_what_is_counted_adds_up_and_what_is_equal_or_lowest_or_highest_does_not
     assert found["kafka_server_authorizer_acl_count"] == 3
 
 
-def test_what_a_worker_counted_stays_when_it_is_gone_and_what_it_held_does_not() -> None:
+def test_counters_of_a_lost_worker_stay_and_its_gauges_do_not() -> None:
     figures = NodeFigures()
     figures.keep("one", page(2, 5, 40))
     figures.forget("one")
@@ -81,7 +81,7 @@ def test_connections_of_all_workers_are_limited_together() -> None:
     assert count.total == 1
     assert count.arrived("one", 2, "10.0.0.1") is None
     count.change_limits(2, 9)
-    assert count.total == 2, "who is there stays"
+    assert count.total == 2, "existing clients stay"
     assert "`max.connections`" in (count.arrived("one", 3, "10.0.0.2") or "")
     count.left("one", 3)
     count.change_limits(9, 2)

@@ -1,4 +1,4 @@
-"""The metadata writer: one batch after the other, on a real store, and every failure reaches who waits."""
+"""The metadata writer: one batch at a time on a real store; every failure reaches the waiting callers."""
 
 import asyncio
 import gc
@@ -60,7 +60,7 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_comes_during_a_batch_shares_the_next_one_in_order(
+async def test_changes_during_a_batch_share_the_next_batch_in_order(
     store: MetadataStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer_module, "BATCH_REQUESTS_MAX", 4)
@@ -83,7 +83,7 @@ def sorted_by_offset(store: MetadataStore) -> list[Any]:
     return list(store.image.acls.items())
 
 
-async def test_a_failed_batch_reaches_each_who_waits_and_the_next_goes_on(store: MetadataStore) -> None:
+async def test_a_failed_batch_fails_each_waiter_and_the_next_batch_continues(store: MetadataStore) -> None:
     gated = GatedStore(store)
     writer = MetadataWriter(gated)  # type: ignore[arg-type]
     gated.failure = LogFailedError("the disk is full")
@@ -107,7 +107,7 @@ class BrokenPublisher:
         raise RuntimeError("a bug")
 
 
-async def test_after_a_publisher_failed_no_change_is_acknowledged(store: MetadataStore) -> None:
+async def test_no_change_is_acknowledged_after_a_publisher_fails(store: MetadataStore) -> None:
     store.add_publisher(BrokenPublisher())
     writer = MetadataWriter(store)
     for number in range(2):
@@ -116,7 +116,7 @@ async def test_after_a_publisher_failed_no_change_is_acknowledged(store: Metadat
     await writer.close()
 
 
-async def test_who_stops_waiting_loses_nothing_and_warns_nobody(
+async def test_a_canceled_wait_keeps_the_change_and_logs_no_warning(
     store: MetadataStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     gated = GatedStore(store)
@@ -139,7 +139,9 @@ async def test_who_stops_waiting_loses_nothing_and_warns_nobody(
     assert [record.message for record in caplog.records if "never" in record.message] == []
 
 
-async def test_only_so_many_wait(store: MetadataStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_waiting_changes_is_limited(
+    store: MetadataStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(writer_module, "QUEUED_REQUESTS_MAX", 2)
     gated = GatedStore(store)
     writer = MetadataWriter(gated)  # type: ignore[arg-type]
@@ -154,7 +156,7 @@ async def test_only_so_many_wait(store: MetadataStore, monkeypatch: pytest.Monke
     await writer.close()
 
 
-async def test_close_finishes_what_waits_and_takes_nothing_more(store: MetadataStore) -> None:
+async def test_close_finishes_waiting_changes_and_rejects_new_ones(store: MetadataStore) -> None:
     gated = GatedStore(store)
     writer = MetadataWriter(gated)  # type: ignore[arg-type]
     waiting = started(writer, 300)
