@@ -82,7 +82,7 @@ def test_fields_are_those_of_the_table() -> None:
     assert own == top
 
 
-def test_event_says_who_what_and_why() -> None:
+def test_an_event_has_principal_action_and_reason() -> None:
     tree = json.loads(line())
     written = [field.name.partition(".")[0] for field in AUDIT_FIELDS if field.scope != "shadow"]
     assert list(tree) == list(dict.fromkeys(written))
@@ -163,12 +163,12 @@ def changed(**fields: object) -> str:
         (changed(rule={"kind": "SuperUser"}), "rule.resource_type"),
     ],
 )
-def test_what_is_no_event_is_refused(wrong: str, named: str) -> None:
+def test_an_invalid_event_is_rejected(wrong: str, named: str) -> None:
     with pytest.raises(AuditFormatError, match=named):
         AuditEvent.from_json(wrong)
 
 
-def test_a_field_that_came_later_is_null_in_older_lines() -> None:
+def test_a_newer_field_is_null_in_older_lines() -> None:
     later = [field.name for field in AUDIT_FIELDS if field.came_later]
     assert later[:5] == ["cluster_id", "change_offset", "latency_us", "distinct_names", "decision_count"]
     assert all(field.came_later for field in AUDIT_FIELDS if field.scope == "shadow")
@@ -177,7 +177,7 @@ def test_a_field_that_came_later_is_null_in_older_lines() -> None:
     assert accepts(audit_json_schema(), older)
 
 
-def test_an_event_tells_where_its_change_is() -> None:
+def test_an_event_has_the_offset_of_its_change() -> None:
     written = line(SUPER_USER, change_offset=2**50)
     assert json.loads(written)["change_offset"] == 2**50
     assert AuditEvent.from_json(written).change_offset == 2**50
@@ -185,7 +185,7 @@ def test_an_event_tells_where_its_change_is() -> None:
         AuditEvent.from_json(changed(change_offset="9"))
 
 
-def test_what_would_be_denied_has_the_level_of_a_denial() -> None:
+def test_a_shadow_denial_has_the_level_of_a_denial() -> None:
     quiet = dataclasses.replace(ACTION, log_if_denied=False)
     levels = [audit_level(action, decision) for decision in (DENIED, PASSED) for action in (ACTION, quiet)]
     assert levels == [AuditLevel.INFO, AuditLevel.TRACE] * 2
@@ -196,7 +196,7 @@ def test_fields_of_later_versions_are_ignored() -> None:
 
 
 def accepts(schema: dict[str, Any], value: object) -> bool:
-    """Judge by the keywords that our schema uses."""
+    """Validate by the keywords that our schema uses."""
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     types = {"object": dict, "string": str, "integer": int, "boolean": bool, "null": type(None)}
     if type(value) not in [types[kind] for kind in kinds]:
@@ -225,8 +225,8 @@ def test_schema_accepts_every_event_and_nothing_else() -> None:
     assert not accepts(schema, missing)
 
 
-def test_a_long_name_is_cut_and_told_from_others() -> None:
-    """A group id may have 32,767 bytes, and an audit log is not for whoever makes one up to fill."""
+def test_a_long_name_is_truncated_and_stays_unique() -> None:
+    """A group id may have 32,767 bytes; a client must not fill the audit log with it."""
     longest = "g" * AUDITED_NAME_CHARACTERS_MAX
     assert audited_name(longest) == longest
     one, other = audited_name(longest + "a" * 30_000), audited_name(longest + "b" * 30_000)

@@ -1,4 +1,4 @@
-"""At which level Kafka's own log tells of a decision."""
+"""The level of a decision in Kafka's own log."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def level(text: str, *, log_if_allowed: bool, log_if_denied: bool) -> AuditLevel
 
 @pytest.mark.behaviour("B020")
 @pytest.mark.parametrize("log_if_allowed", [True, False])
-def test_a_denial_worth_a_line_is_told_at_info_any_other_at_trace(log_if_allowed: bool) -> None:
+def test_a_logged_denial_has_level_info_and_others_trace(log_if_allowed: bool) -> None:
     denied = "User:bob READ TOPIC t"
     assert level(denied, log_if_allowed=log_if_allowed, log_if_denied=True) is AuditLevel.INFO
     assert level(denied, log_if_allowed=log_if_allowed, log_if_denied=False) is AuditLevel.TRACE
@@ -23,7 +23,7 @@ def test_a_denial_worth_a_line_is_told_at_info_any_other_at_trace(log_if_allowed
 
 @pytest.mark.behaviour("B021")
 @pytest.mark.parametrize("log_if_denied", [True, False])
-def test_an_approval_worth_a_line_is_told_at_debug_any_other_at_trace(log_if_denied: bool) -> None:
+def test_a_logged_approval_has_level_debug_and_others_trace(log_if_denied: bool) -> None:
     allowed = "User:alice READ TOPIC t"
     assert level(allowed, log_if_allowed=True, log_if_denied=log_if_denied) is AuditLevel.DEBUG
     assert level(allowed, log_if_allowed=False, log_if_denied=log_if_denied) is AuditLevel.TRACE

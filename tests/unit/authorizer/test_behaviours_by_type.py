@@ -1,4 +1,4 @@
-"""What Kafka's own tests hold of questions by resource type, each behaviour in a test of its own."""
+"""The behaviours of decisions by resource type in Kafka's own tests, each in a test of its own."""
 
 from uuid import UUID
 
@@ -17,20 +17,20 @@ ASKED = "User:alice READ TOPIC"
 def both(
     *texts: str, default_allow: bool = False, super_users: str = "", asked: str = ASKED, host: str = HOST
 ) -> bool:
-    """Return what the index says and the default of every authorizer says, which must be the same."""
+    """Return the decision of the index, which must equal the default of every authorizer."""
     authorizer = authorizer_of(*texts, default_allow=default_allow, super_users=super_users)
     custom = SpecAuthorizer(map(acl, texts), frozenset(super_users.split()))
     custom.default_allow = default_allow
     principal, operation, kind = asked.split(" ")
     context = AuthorizableRequestContext(KafkaPrincipal.parse(principal), host)
-    told = authorize_by_resource_type(custom, context, AclOperation[operation], ResourceType[kind])
+    result = authorize_by_resource_type(custom, context, AclOperation[operation], ResourceType[kind])
     mine = allows(authorizer, asked, host)
-    assert mine is (told is AuthorizationResult.ALLOWED)
+    assert mine is (result is AuthorizationResult.ALLOWED)
     return mine
 
 
 @pytest.mark.behaviour("B092")
-def test_default_allow_allows_where_there_is_no_acl() -> None:
+def test_default_allow_applies_without_acls() -> None:
     assert both(default_allow=True)
     assert not both(default_allow=False)
     assert both("DENY READ User:alice TOPIC t", default_allow=True)
@@ -38,7 +38,7 @@ def test_default_allow_allows_where_there_is_no_acl() -> None:
 
 
 @pytest.mark.behaviour("B093")
-def test_the_answer_follows_as_acls_come_and_go() -> None:
+def test_the_decision_follows_added_and_removed_acls() -> None:
     authorizer = authorizer_of()
     session = authorizer.session(KafkaPrincipal("User", "alice"), HOST)
 
@@ -80,12 +80,12 @@ def test_the_answer_follows_as_acls_come_and_go() -> None:
 @pytest.mark.parametrize(
     "allow", ["ALLOW READ User:alice TOPIC orders", "ALLOW READ User:alice TOPIC prefix orders"]
 )
-def test_a_deny_of_something_else_takes_nothing_away(allow: str, deny: str) -> None:
+def test_an_unrelated_deny_has_no_effect(allow: str, deny: str) -> None:
     assert both(allow, deny)
 
 
 @pytest.mark.behaviour("B095")
-def test_a_deny_on_the_same_name_takes_its_allow_away() -> None:
+def test_a_deny_on_the_same_name_overrides_its_allow() -> None:
     assert not both("ALLOW READ User:alice TOPIC orders", "DENY READ User:alice TOPIC orders")
     assert not both("ALLOW READ User:alice TOPIC prefix o", "DENY READ User:alice TOPIC prefix o")
     assert both("ALLOW READ User:alice TOPIC prefix o", "DENY READ User:alice TOPIC o")
@@ -93,7 +93,7 @@ def test_a_deny_on_the_same_name_takes_its_allow_away() -> None:
 
 @pytest.mark.behaviour("B096")
 @pytest.mark.parametrize("allow", ["prefix orders", "orders", "prefix or"])
-def test_a_deny_on_a_shorter_prefix_takes_narrower_allows_away(allow: str) -> None:
+def test_a_deny_on_a_shorter_prefix_overrides_narrower_allows(allow: str) -> None:
     assert not both(f"ALLOW READ User:alice TOPIC {allow}", "DENY READ User:* TOPIC prefix or")
     assert both(
         f"ALLOW READ User:alice TOPIC {allow}",
@@ -103,7 +103,7 @@ def test_a_deny_on_a_shorter_prefix_takes_narrower_allows_away(allow: str) -> No
 
 
 @pytest.mark.behaviour("B097")
-def test_a_deny_on_every_resource_takes_everything_away() -> None:
+def test_a_deny_on_every_resource_overrides_all_allows() -> None:
     allowed = (
         "ALLOW READ User:alice TOPIC orders",
         "ALLOW READ User:alice TOPIC prefix o",
@@ -114,7 +114,7 @@ def test_a_deny_on_every_resource_takes_everything_away() -> None:
 
 
 @pytest.mark.behaviour("B098")
-def test_acls_of_every_operation_count() -> None:
+def test_acls_with_operation_all_apply() -> None:
     assert both("ALLOW ALL User:alice TOPIC orders")
     assert not both("ALLOW READ User:alice TOPIC orders", "DENY ALL User:alice TOPIC orders")
     assert not both("ALLOW READ User:alice TOPIC prefix o", "DENY ALL User:alice TOPIC *")
@@ -123,7 +123,7 @@ def test_acls_of_every_operation_count() -> None:
 
 
 @pytest.mark.behaviour("B099")
-def test_acls_of_every_host_count() -> None:
+def test_acls_with_any_host_apply() -> None:
     here = f"ALLOW READ User:alice TOPIC orders from {HOST}"
     assert both("ALLOW READ User:alice TOPIC orders")
     assert both(here)
@@ -132,14 +132,14 @@ def test_acls_of_every_host_count() -> None:
 
 
 @pytest.mark.behaviour("B100")
-def test_acls_of_everybody_count() -> None:
+def test_acls_for_all_principals_apply() -> None:
     assert both("ALLOW READ User:* TOPIC orders")
     assert both("ALLOW READ User:* TOPIC orders", asked="Group:ops READ TOPIC")
     assert not both("ALLOW READ User:alice TOPIC orders", "DENY READ User:* TOPIC orders")
 
 
 @pytest.mark.behaviour("B101")
-def test_a_super_user_is_let_through_whatever_denies() -> None:
+def test_a_super_user_is_allowed_despite_denies() -> None:
     texts = ("DENY READ User:* TOPIC *", "DENY ALL User:alice TOPIC *")
     assert both(*texts, super_users="User:alice")
     assert not both(*texts)

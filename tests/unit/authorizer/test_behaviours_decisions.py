@@ -1,4 +1,4 @@
-"""What Kafka's own tests hold of decisions on one resource, each behaviour in a test of its own."""
+"""The behaviours of decisions on one resource in Kafka's own tests, each in a test of its own."""
 
 import random
 from itertools import product
@@ -12,7 +12,7 @@ from testkit.acls.one_line import ELSEWHERE, HOST, acl, acls, allows, authorizer
 from testkit.differential.specification import Spec
 
 OPERATIONS = [operation.name for operation in AclOperation if operation > AclOperation.ALL]
-BESIDE: list[tuple[str, ...]] = [
+UNRELATED: list[tuple[str, ...]] = [
     (),
     ("ALLOW READ User:alice GROUP *",),
     (
@@ -25,9 +25,11 @@ BESIDE: list[tuple[str, ...]] = [
         f"DENY DELETE User:alice TOPIC foo from {ELSEWHERE}",
     ),
 ]
-"""ACLs that decide nothing of what is asked, yet send the question along other ways through the index."""
+"""Unrelated ACLs that make the index take other code paths."""
 
-beside = pytest.mark.parametrize("beside", BESIDE, ids=["alone", "another type", "other patterns", "hosts"])
+unrelated = pytest.mark.parametrize(
+    "unrelated", UNRELATED, ids=["alone", "another type", "other patterns", "hosts"]
+)
 
 IMPLIED = {
     "READ": {"DESCRIBE"}, "WRITE": {"DESCRIBE"}, "DELETE": {"DESCRIBE"}, "ALTER": {"DESCRIBE"},
@@ -36,54 +38,54 @@ IMPLIED = {
 
 
 @pytest.mark.behaviour("B004")
-def test_an_acl_speaks_of_the_one_it_names_or_of_everybody() -> None:
+def test_an_acl_applies_to_its_principal_or_to_all() -> None:
     asked = "User:alice READ TOPIC t"
     for other in ("User:alic", "User:alicea", "user:alice", "Group:alice", "Group:*", "User:bob"):
         assert not allows(authorizer_of(f"ALLOW READ {other} TOPIC t"), asked), other
     assert allows(authorizer_of("ALLOW READ User:alice TOPIC t"), asked)
-    everybody = authorizer_of("ALLOW READ User:* TOPIC t")
-    assert allows(everybody, asked)
-    assert allows(everybody, "Group:alice READ TOPIC t")
+    for_all = authorizer_of("ALLOW READ User:* TOPIC t")
+    assert allows(for_all, asked)
+    assert allows(for_all, "Group:alice READ TOPIC t")
 
 
 @pytest.mark.behaviour("B006")
 @pytest.mark.parametrize("operation", ["READ", "WRITE", "DELETE", "ALTER"])
-def test_who_may_use_a_resource_may_describe_it(operation: str) -> None:
+def test_rights_to_use_a_resource_imply_describe(operation: str) -> None:
     assert allows(authorizer_of(f"ALLOW {operation} User:alice TOPIC t"), "User:alice DESCRIBE TOPIC t")
 
 
 @pytest.mark.behaviour("B007")
-def test_who_may_alter_configurations_may_describe_them() -> None:
+def test_alter_configs_implies_describe_configs() -> None:
     authorizer = authorizer_of("ALLOW ALTER_CONFIGS User:alice TOPIC t")
     assert allows(authorizer, "User:alice DESCRIBE_CONFIGS TOPIC t")
     assert not allows(authorizer, "User:alice DESCRIBE TOPIC t")
 
 
 @pytest.mark.behaviour("B008")
-def test_who_may_create_may_not_therefore_describe() -> None:
+def test_create_does_not_imply_describe() -> None:
     assert not allows(authorizer_of("ALLOW CREATE User:alice TOPIC t"), "User:alice DESCRIBE TOPIC t")
 
 
 @pytest.mark.behaviour("B009")
-def test_forbidding_to_read_leaves_describing() -> None:
+def test_a_denied_read_leaves_describe() -> None:
     authorizer = authorizer_of("ALLOW WRITE User:alice TOPIC t", "DENY READ User:alice TOPIC t")
     assert allows(authorizer, "User:alice DESCRIBE TOPIC t")
 
 
 @pytest.mark.behaviour("B010")
-@beside
-def test_forbidding_to_describe_forbids_it_whatever_is_allowed(beside: tuple[str, ...]) -> None:
+@unrelated
+def test_a_denied_describe_overrides_implied_describe(unrelated: tuple[str, ...]) -> None:
     texts = ("ALLOW READ User:alice TOPIC foo", "DENY DESCRIBE User:alice TOPIC foo")
     for more in ((), ("ALLOW ALL User:* TOPIC foo",)):
-        authorizer = authorizer_of(*texts, *more, *beside)
+        authorizer = authorizer_of(*texts, *more, *unrelated)
         assert not allows(authorizer, "User:alice DESCRIBE TOPIC foo")
         assert allows(authorizer, "User:alice READ TOPIC foo")
 
 
 @pytest.mark.behaviour("B012")
-@beside
-def test_a_literal_is_for_its_own_name_and_type(beside: tuple[str, ...]) -> None:
-    authorizer = authorizer_of("ALLOW READ User:alice TOPIC foo", *beside)
+@unrelated
+def test_a_literal_acl_applies_to_its_own_name_and_type(unrelated: tuple[str, ...]) -> None:
+    authorizer = authorizer_of("ALLOW READ User:alice TOPIC foo", *unrelated)
     assert allows(authorizer, "User:alice READ TOPIC foo")
     for other in ("foob", "fo", "Foo", "bar"):
         assert not allows(authorizer, f"User:alice READ TOPIC {other}"), other
@@ -92,40 +94,40 @@ def test_a_literal_is_for_its_own_name_and_type(beside: tuple[str, ...]) -> None
 
 @pytest.mark.behaviour("B013")
 @pytest.mark.parametrize("order", [1, -1])
-@beside
-def test_on_one_resource_deny_wins(order: int, beside: tuple[str, ...]) -> None:
+@unrelated
+def test_deny_wins_on_one_resource(order: int, unrelated: tuple[str, ...]) -> None:
     both = ("ALLOW READ User:alice TOPIC foo", "DENY READ User:alice TOPIC foo")[::order]
-    denied = decision(authorizer_of(*both, *beside), "User:alice READ TOPIC foo")
+    denied = decision(authorizer_of(*both, *unrelated), "User:alice READ TOPIC foo")
     assert denied.rule.binding == acl("DENY READ User:alice TOPIC foo")
     assert not denied.allowed
 
 
 @pytest.mark.behaviour("B031")
-@beside
-def test_where_nothing_denies_an_allow_on_a_prefix_wins(beside: tuple[str, ...]) -> None:
+@unrelated
+def test_an_allow_on_a_prefix_wins_without_denies(unrelated: tuple[str, ...]) -> None:
     for prefix in ("f", "fo", "foo"):
-        authorizer = authorizer_of(f"ALLOW READ User:alice TOPIC prefix {prefix}", *beside)
+        authorizer = authorizer_of(f"ALLOW READ User:alice TOPIC prefix {prefix}", *unrelated)
         assert allows(authorizer, "User:alice READ TOPIC foo"), prefix
 
 
 @pytest.mark.behaviour("B032")
-@beside
-def test_where_nothing_denies_an_allow_on_the_name_wins(beside: tuple[str, ...]) -> None:
-    assert allows(authorizer_of("ALLOW READ User:alice TOPIC foo", *beside), "User:alice READ TOPIC foo")
+@unrelated
+def test_an_allow_on_the_name_wins_without_denies(unrelated: tuple[str, ...]) -> None:
+    assert allows(authorizer_of("ALLOW READ User:alice TOPIC foo", *unrelated), "User:alice READ TOPIC foo")
 
 
 @pytest.mark.behaviour("B014")
-@beside
-def test_a_denied_longer_prefix_takes_its_part_of_an_allowed_one(beside: tuple[str, ...]) -> None:
+@unrelated
+def test_a_denied_longer_prefix_overrides_its_part_of_an_allowed_prefix(unrelated: tuple[str, ...]) -> None:
     texts = ("ALLOW READ User:alice TOPIC prefix foo", "DENY READ User:alice TOPIC prefix foobar")
-    authorizer = authorizer_of(*texts, *beside)
+    authorizer = authorizer_of(*texts, *unrelated)
     names = ("fo", "foo", "fooa", "foobar", "foobarbaz")
     may = {name for name in names if allows(authorizer, f"User:alice READ TOPIC {name}")}
     assert may == {"foo", "fooa"}
 
 
 @pytest.mark.behaviour("B015")
-def test_the_prefix_of_one_is_nothing_to_another() -> None:
+def test_a_prefix_of_one_principal_does_not_apply_to_another() -> None:
     authorizer = authorizer_of("ALLOW READ User:bob TOPIC prefix foo", "DENY READ User:bob TOPIC prefix foob")
     assert not allows(authorizer, "User:alice READ TOPIC foo")
     authorizer.add_acl(UUID(int=9), acl("ALLOW READ User:alice TOPIC foobar"))
@@ -133,7 +135,7 @@ def test_the_prefix_of_one_is_nothing_to_another() -> None:
 
 
 @pytest.mark.behaviour("B016")
-def test_an_acl_of_an_address_is_for_that_address() -> None:
+def test_an_acl_with_a_host_applies_to_that_host() -> None:
     authorizer = authorizer_of(
         f"ALLOW READ User:alice TOPIC t from {HOST}",
         f"DENY WRITE User:alice TOPIC t from {HOST}",
@@ -147,7 +149,7 @@ def test_an_acl_of_an_address_is_for_that_address() -> None:
 
 @pytest.mark.behaviour("B017")
 @pytest.mark.parametrize("seed", range(8))
-def test_many_literals_and_prefixes_decide_as_a_plain_reading_does(seed: int) -> None:
+def test_many_literals_and_prefixes_decide_as_the_plain_specification(seed: int) -> None:
     chance = random.Random(seed)
     names = ["f", "fo", "foo", "foobar", "foobarbaz", "bar", "b", "*"]
     texts = {
@@ -179,7 +181,7 @@ def test_an_allow_of_all_allows_each_operation(operation: str) -> None:
 
 
 @pytest.mark.behaviour("B026", "B079")
-def test_default_allow_opens_what_no_acl_names() -> None:
+def test_default_allow_allows_resources_without_acls() -> None:
     authorizer = authorizer_of("ALLOW READ User:bob TOPIC prefix or", default_allow=True)
     opened = decision(authorizer, "User:alice READ TOPIC free")
     assert opened.rule.kind is RuleKind.DEFAULT_ALLOW
@@ -191,15 +193,15 @@ def test_default_allow_opens_what_no_acl_names() -> None:
 
 
 @pytest.mark.behaviour("B027", "B079")
-def test_without_default_allow_what_no_acl_names_is_closed() -> None:
+def test_resources_without_acls_are_denied_without_default_allow() -> None:
     closed = decision(authorizer_of(), "User:alice READ TOPIC free")
     assert closed.rule.kind is RuleKind.DEFAULT_DENY
     assert not closed.allowed
 
 
 @pytest.mark.behaviour("B033")
-def test_of_several_that_match_the_one_is_named_that_kafka_comes_to_first_or_last() -> None:
-    """Kafka walks by name downwards, then pattern, operation, principal, host, permission; `*` at last."""
+def test_the_reported_acl_of_several_matches_is_kafkas() -> None:
+    """Kafka iterates by descending name, then pattern, operation, principal, host, permission; `*` last."""
     upwards = [
         "READ User:alice TOPIC *", "READ User:alice TOPIC prefix o", "READ User:alice TOPIC prefix or",
         "READ User:alice TOPIC prefix orders", "READ User:alice TOPIC orders from 10.0.0.1",
@@ -215,7 +217,7 @@ def test_of_several_that_match_the_one_is_named_that_kafka_comes_to_first_or_las
 
 
 @pytest.mark.behaviour("B072")
-def test_an_empty_name_can_be_asked_about() -> None:
+def test_an_empty_name_can_be_decided() -> None:
     asked = "User:alice READ GROUP ''"
     assert not allows(authorizer_of(), asked)
     assert not allows(authorizer_of("ALLOW READ User:alice GROUP g"), asked)
@@ -225,7 +227,7 @@ def test_an_empty_name_can_be_asked_about() -> None:
 
 @pytest.mark.behaviour("B074")
 def test_users_hosts_and_operations_of_a_topic_each_have_their_own_acls() -> None:
-    """The matrix of Kafka's `testTopicAcl`: who may do what from where, all decided side by side."""
+    """The matrix of Kafka's `testTopicAcl`: principals, operations and hosts."""
     authorizer = authorizer_of(
         f"ALLOW READ User:alice TOPIC t from {HOST}", f"ALLOW READ User:alice TOPIC t from {ELSEWHERE}",
         f"DENY READ User:alice TOPIC t from {HOST}", f"ALLOW WRITE User:alice TOPIC t from {HOST}",
@@ -254,7 +256,7 @@ def test_users_hosts_and_operations_of_a_topic_each_have_their_own_acls() -> Non
 
 
 @pytest.mark.behaviour("B075")
-def test_a_type_of_ones_own_is_compared_exactly() -> None:
+def test_a_custom_principal_type_is_compared_exactly() -> None:
     authorizer = authorizer_of("ALLOW READ Robot:alice TOPIC t")
     assert allows(authorizer, "Robot:alice READ TOPIC t")
     assert not allows(authorizer, "User:alice READ TOPIC t")
@@ -262,7 +264,7 @@ def test_a_type_of_ones_own_is_compared_exactly() -> None:
 
 
 class Certified(KafkaPrincipal):
-    """A principal of a class of one's own, with more in it."""
+    """A principal of a custom class with another field."""
 
     __slots__ = ("fingerprint",)
 
@@ -281,7 +283,7 @@ def test_the_class_of_a_principal_does_not_matter() -> None:
 
 
 @pytest.mark.behaviour("B076")
-def test_a_super_user_may_do_everything_whatever_denies() -> None:
+def test_a_super_user_may_do_everything_despite_denies() -> None:
     authorizer = authorizer_of(
         "DENY ALL User:* TOPIC *", "DENY ALL User:root TOPIC t", super_users="User:root"
     )
@@ -300,7 +302,7 @@ def test_an_acl_on_every_resource_allows_and_a_literal_deny_still_denies() -> No
 
 @pytest.mark.behaviour("B082")
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_each_allowed_operation_allows_just_what_it_implies(operation: str) -> None:
+def test_each_allowed_operation_allows_exactly_the_implied_operations(operation: str) -> None:
     authorizer = authorizer_of(f"ALLOW {operation} User:alice TOPIC t")
     allowed = {asked for asked in OPERATIONS if allows(authorizer, f"User:alice {asked} TOPIC t")}
     assert allowed == {operation} | IMPLIED.get(operation, set())
@@ -308,14 +310,14 @@ def test_each_allowed_operation_allows_just_what_it_implies(operation: str) -> N
 
 @pytest.mark.behaviour("B009")
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_each_denied_operation_denies_itself_alone(operation: str) -> None:
+def test_each_denied_operation_denies_only_itself(operation: str) -> None:
     authorizer = authorizer_of("ALLOW ALL User:alice TOPIC t", f"DENY {operation} User:alice TOPIC t")
     denied = {asked for asked in OPERATIONS if not allows(authorizer, f"User:alice {asked} TOPIC t")}
     assert denied == {operation}
 
 
 @pytest.mark.behaviour("B083")
-def test_an_acl_on_every_resource_is_for_each_of_its_type() -> None:
+def test_an_acl_on_every_resource_applies_to_all_of_its_type() -> None:
     authorizer = authorizer_of("ALLOW READ User:alice GROUP *")
     assert allows(authorizer, "User:alice READ GROUP any")
     assert not allows(authorizer, "User:alice READ TOPIC any")
@@ -323,7 +325,7 @@ def test_an_acl_on_every_resource_is_for_each_of_its_type() -> None:
 
 
 @pytest.mark.behaviour("B084")
-def test_an_acl_on_a_prefix_is_for_each_name_that_it_begins() -> None:
+def test_an_acl_on_a_prefix_applies_to_every_name_with_it() -> None:
     authorizer = authorizer_of("ALLOW READ User:alice GROUP prefix app")
     may = {
         name: allows(authorizer, f"User:alice READ GROUP {name}") for name in ("app", "apple", "ap", "xapp")
@@ -332,7 +334,7 @@ def test_an_acl_on_a_prefix_is_for_each_name_that_it_begins() -> None:
 
 
 @pytest.mark.behaviour("B089")
-def test_prefixes_of_one_character_beside_each_other_do_not_mix() -> None:
+def test_adjacent_prefixes_of_one_character_do_not_mix() -> None:
     authorizer = authorizer_of(
         *(f"ALLOW READ User:alice TOPIC prefix {letter}" for letter in "fy"),
         "DENY READ User:alice TOPIC prefix g",

@@ -1,4 +1,4 @@
-"""By type: what custom authorizers inherit, and an index that remembers no longer than it may."""
+"""Decisions by type: the default of custom authorizers, and the cache of the index."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -50,7 +50,7 @@ def acl(
 
 
 def answers(authorizer: SpecAuthorizer) -> tuple[bool, bool]:
-    """Return what the default says and what is specified."""
+    """Return the default's decision and the specified one."""
     inherited = authorizer.authorize_by_resource_type(CONTEXT, READ, TOPIC)
     specified = Spec(authorizer.bindings).by_resource_type("User:alice", "10.0.0.1", READ, TOPIC)
     return inherited is AuthorizationResult.ALLOWED, specified
@@ -117,7 +117,7 @@ def test_both_ways_decide_as_specified(bindings: list[AclBinding], expected: boo
     assert authorizer.authorize_by_resource_type(CONTEXT, READ, TOPIC).allowed is expected
 
 
-def test_implied_operations_do_not_count_but_for_the_probed_name() -> None:
+def test_implied_operations_apply_only_to_the_probed_name() -> None:
     authorizer = SpecAuthorizer([acl("a", operation=WRITE)])
     assert authorizer.authorize_by_resource_type(CONTEXT, AclOperation.DESCRIBE, TOPIC).value == "DENIED"
     authorizer.bindings.append(acl("hard", ALLOW, PREFIXED, operation=WRITE))
@@ -134,7 +134,7 @@ def test_the_probe_is_kafkas() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_what_is_none_in_particular_is_refused_by_name(number: int) -> None:
+def test_unspecific_arguments_are_rejected_by_name(number: int) -> None:
     authorizer, operation, kind = SpecAuthorizer(), AclOperation(number), ResourceType(number)
     for asked, of in ((operation, TOPIC), (READ, kind)):
         with pytest.raises(InvalidActionError) as raised:
@@ -142,7 +142,7 @@ def test_what_is_none_in_particular_is_refused_by_name(number: int) -> None:
         assert str(raised.value) == f"cannot decide `{asked}` on `{of}`, name both"
 
 
-def test_an_answer_is_kept_no_longer_than_the_acls() -> None:
+def test_a_cached_decision_is_dropped_when_the_acls_change() -> None:
     authorizer = StandardAuthorizer()
     authorizer.complete_initial_load()
     session = authorizer.session(ALICE, "10.0.0.1")
@@ -170,7 +170,7 @@ def test_an_answer_is_kept_no_longer_than_the_acls() -> None:
     assert allowed()
 
 
-def test_answers_of_many_hosts_are_all_right_though_few_are_kept() -> None:
+def test_decisions_of_many_hosts_are_right_with_a_small_cache() -> None:
     authorizer = StandardAuthorizer()
     authorizer.load_snapshot([(UUID(int=1), acl("a", host="10.0.0.0/31"))])
     authorizer.complete_initial_load()

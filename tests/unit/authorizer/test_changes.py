@@ -1,4 +1,4 @@
-"""Changes of one cell, one by one, and of everything at once: what is left decides."""
+"""Changes of one cell and of the whole set: the remaining ACLs decide."""
 
 from itertools import permutations
 from uuid import UUID
@@ -42,7 +42,7 @@ def ready() -> StandardAuthorizer:
 
 @pytest.mark.parametrize("host", ["*", "10.0.0.0/8"])
 @pytest.mark.parametrize(("name", "pattern_type"), [("ab", LITERAL), ("*", LITERAL), ("a", PREFIXED)])
-def test_what_is_left_of_a_cell_decides(name: str, pattern_type: PatternType, host: str) -> None:
+def test_the_remaining_acls_of_a_cell_decide(name: str, pattern_type: PatternType, host: str) -> None:
     for order in permutations(range(len(OPERATIONS))):
         authorizer = ready()
         session = authorizer.session(ALICE, "10.0.0.1")
@@ -56,7 +56,7 @@ def test_what_is_left_of_a_cell_decides(name: str, pattern_type: PatternType, ho
         assert not any(session.decide(each, TOPIC, "ab").allowed for each in OPERATIONS)
 
 
-def test_a_set_prepared_aside_is_in_force_as_one_step() -> None:
+def test_a_prepared_set_takes_effect_atomically() -> None:
     authorizer = ready()
     authorizer.add_acl(UUID(int=1), acl("old"))
     session = authorizer.session(ALICE, "10.0.0.1")
@@ -78,7 +78,7 @@ def test_a_set_prepared_aside_is_in_force_as_one_step() -> None:
     assert list(fresh.acls()) == []
 
 
-def test_what_was_prepared_for_another_default_is_not_put_in_force() -> None:
+def test_a_set_prepared_for_another_default_does_not_take_effect() -> None:
     authorizer = ready()
     fresh = prepared(authorizer, [(UUID(int=1), acl("new"))])
     authorizer.reconfigure(super_users=frozenset(), allow_everyone_if_no_acl_found=True)

@@ -1,4 +1,4 @@
-"""Entries by host: each client host finds exactly what speaks of it, whatever came and went."""
+"""Entries by host: each client host finds exactly the entries that match it, after any changes."""
 
 import random
 
@@ -54,7 +54,7 @@ def test_ranges_of_one_size_outlive_each_other() -> None:
     assert hosts_for(views, "12.0.0.1") == {"12.0.0.0/8"}
 
 
-def test_entries_of_one_host_come_and_go_one_by_one() -> None:
+def test_entries_of_one_host_are_added_and_removed_separately() -> None:
     views: HostViews[str] = HostViews([])
     read, write = acl("10.0.0.0/8"), acl("10.0.0.0/8", AclOperation.WRITE)
     views.add(read)
@@ -66,7 +66,7 @@ def test_entries_of_one_host_come_and_go_one_by_one() -> None:
     assert views.matching("10.0.0.1") == []
 
 
-def test_nothing_is_left_of_what_went() -> None:
+def test_removed_entries_leave_nothing() -> None:
     texts = HostTexts(random.Random(7))
     bindings = [acl(host) for host in dict.fromkeys(texts.pattern() for _ in range(300))]
     views: HostViews[str] = HostViews(bindings)

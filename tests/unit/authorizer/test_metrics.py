@@ -25,7 +25,7 @@ def story() -> list[tuple[int, int]]:
 
 def test_two_thousand_steps_are_measured_as_kafka_measures_them() -> None:
     steps = story()
-    told = subprocess.run(
+    process = subprocess.run(
         java_program(Path(__file__).with_name("RateProbe.java")),
         input="".join(f"{now_ms} {count}\n" for now_ms, count in steps),
         capture_output=True, text=True, timeout=120, check=True,
@@ -37,12 +37,12 @@ def test_two_thousand_steps_are_measured_as_kafka_measures_them() -> None:
             ours.append(rate.measure(now_ms))
         else:
             rate.record(count, now_ms)
-    assert ours == pytest.approx([float(line) for line in told.stdout.split()], rel=1e-12)
+    assert ours == pytest.approx([float(line) for line in process.stdout.split()], rel=1e-12)
     assert len({round(each) for each in ours}) > 50
 
 
 @pytest.mark.behaviour("B028")
-def test_rates_bear_kafkas_names() -> None:
+def test_rates_have_kafkas_names() -> None:
     now_ms = 1_000
     metrics = AuthorizerMetrics(lambda: now_ms)
     metrics.record(allowed=3, denied=1)

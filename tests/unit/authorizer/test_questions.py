@@ -1,4 +1,4 @@
-"""Questions in words: every text has an answer, and what is no question is an ERROR with its reason."""
+"""Questions as text: every text has an answer, and an invalid one is an ERROR with its reason."""
 
 from uuid import UUID
 
@@ -41,7 +41,7 @@ def answer(questioner: Questioner, *texts: str | None) -> tuple[str, str]:
     return questioner.write(questioner.ask(principal, host, operation, kind, name))
 
 
-def test_a_question_has_the_decision_and_its_rule(questioner: Questioner) -> None:
+def test_a_question_gets_the_decision_and_its_rule(questioner: Questioner) -> None:
     rule = f"MatchingAcl(acl={READ_ORDERS.audit_text()})"
     for _ in range(2):
         assert answer(questioner, *ALICE, "READ", "TOPIC", "orders") == ("ALLOWED", rule)
@@ -71,7 +71,7 @@ def test_a_question_has_the_decision_and_its_rule(questioner: Questioner) -> Non
         (("alice", None, None, None, "a"), "host"),
     ],
 )
-def test_what_is_no_question_is_an_error_that_names_the_field(
+def test_an_invalid_question_is_an_error_that_names_the_field(
     questioner: Questioner, texts: Texts, field: str
 ) -> None:
     fault = questioner.ask(*texts)
@@ -80,19 +80,19 @@ def test_what_is_no_question_is_an_error_that_names_the_field(
     assert questioner.write(fault) == ("ERROR", f"Error({field} {fault.rule})")
 
 
-def test_before_the_acls_are_loaded_only_super_users_have_an_answer() -> None:
+def test_only_super_users_have_an_answer_before_the_acls_are_loaded() -> None:
     questioner = Questioner(StandardAuthorizer(super_users=frozenset({"User:root"})))
     assert answer(questioner, *ALICE, "READ", "TOPIC", "a")[0] == "ERROR"
     assert answer(questioner, "User:root", "10.0.0.1", "READ", "TOPIC", "a") == ("ALLOWED", "SuperUser")
 
 
-def test_answers_are_of_the_newest_acls(authorizer: StandardAuthorizer, questioner: Questioner) -> None:
+def test_answers_use_the_newest_acls(authorizer: StandardAuthorizer, questioner: Questioner) -> None:
     assert answer(questioner, *ALICE, "READ", "TOPIC", "orders")[0] == "ALLOWED"
     authorizer.remove_acl(UUID(int=1))
     assert answer(questioner, *ALICE, "READ", "TOPIC", "orders") == ("DENIED", "DefaultDeny")
 
 
-def test_memories_keep_their_limits(questioner: Questioner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caches_keep_their_limits(questioner: Questioner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(questions, "QUESTIONER_SESSIONS_MAX", 3)
     monkeypatch.setattr(questions, "KEPT_TEXTS_MAX", 2)
     for number in range(6):

@@ -1,4 +1,4 @@
-"""Rates per minute by hand; that they are Kafka's is held against its own class elsewhere."""
+"""Rates per minute, computed by hand; another test compares them with Kafka's own class."""
 
 import pytest
 
@@ -32,21 +32,21 @@ Story = list[tuple[int, int]]
         ),
     ],
 )
-def test_a_rate_is_what_happened_in_its_samples(story: Story, now_ms: int, expected: float) -> None:
+def test_a_rate_is_the_sum_of_its_samples(story: Story, now_ms: int, expected: float) -> None:
     rate = RatePerMinute()
     for at_ms, count in story:
         rate.record(count, at_ms)
     assert rate.measure(now_ms) == pytest.approx(expected, rel=1e-12)
 
 
-def test_a_rate_that_was_measured_first_begins_there() -> None:
+def test_the_first_measurement_starts_a_rate() -> None:
     rate = RatePerMinute()
     assert rate.measure(1_000) == 0.0
     rate.record(1, 31_000)
     assert rate.measure(31_000) == 2.0
 
 
-def test_what_was_forgotten_stays_forgotten() -> None:
+def test_expired_samples_stay_expired() -> None:
     rate = RatePerMinute()
     rate.record(7, 0)
     assert rate.measure(60_000) == 0.0
@@ -55,7 +55,7 @@ def test_what_was_forgotten_stays_forgotten() -> None:
     assert rate.measure(90_000) == 2.0
 
 
-def test_only_what_happened_is_counted() -> None:
+def test_only_recorded_events_are_counted() -> None:
     now_ms = 0
     metrics = AuthorizerMetrics(lambda: now_ms)
     metrics.record(allowed=2, denied=0)

@@ -1,4 +1,4 @@
-"""Security events as lines: the table's fields in its order, texts cut, no character that plays tricks."""
+"""Security events as lines: fields in table order, truncated texts, no control characters."""
 
 import json
 from typing import Any
@@ -57,13 +57,13 @@ def test_a_line_has_the_fields_of_the_table_in_its_order() -> None:
     assert (tree["node_id"], tree["cluster_id"]) == (3, "east")
 
 
-def test_long_texts_are_cut_and_half_characters_do_not_stop_the_log() -> None:
+def test_long_texts_are_truncated_and_lone_surrogates_do_not_stop_the_log() -> None:
     tree = written(login(claimed_name="n" * 300, failure="\ud800\u202e\n"))
     assert tree["claimed_name"] == "n" * 254 + "…"
     assert tree["failure"] == "\ud800\u202e\n"
 
 
-def test_a_reader_of_decisions_takes_none_for_a_decision() -> None:
+def test_a_reader_of_decisions_skips_security_events() -> None:
     line = login().to_json(event_id="1", node_id=3)
     with pytest.raises(AuditFormatError, match="schema_version"):
         AuditEvent.from_json(line)

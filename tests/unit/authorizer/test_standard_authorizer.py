@@ -89,19 +89,19 @@ def test_super_users_are_separated_by_semicolons_and_blanks_are_skipped() -> Non
 
 
 @pytest.mark.parametrize("text", ["alice", "User:a;bob", "User:*", "User:a; User:*"])
-def test_what_is_no_super_user_is_refused(text: str) -> None:
+def test_an_invalid_super_user_is_rejected(text: str) -> None:
     with pytest.raises(AclValueError, match="`"):
         parse_super_users(text)
 
 
-def test_everybody_is_never_a_super_user() -> None:
+def test_the_wildcard_is_never_a_super_user() -> None:
     with pytest.raises(AclValueError):
         StandardAuthorizer(super_users=frozenset({"User:*"}))
     with pytest.raises(AclValueError):
         ready().reconfigure(super_users=frozenset({"User:*"}), allow_everyone_if_no_acl_found=True)
 
 
-def test_a_principal_named_everybody_is_refused() -> None:
+def test_a_wildcard_principal_is_rejected() -> None:
     authorizer = ready(acl("orders", principal="User:*"), default_allow=True)
     with pytest.raises(InvalidActionError, match=r"User:\*"):
         authorizer.session(KafkaPrincipal("User", "*"), "10.0.0.1")
@@ -113,7 +113,7 @@ def test_a_principal_named_everybody_is_refused() -> None:
 
 
 @pytest.mark.behaviour("B003")
-def test_reconfiguration_is_in_force_at_once_and_keeps_the_acls() -> None:
+def test_reconfiguration_takes_effect_immediately_and_keeps_the_acls() -> None:
     authorizer = ready(acl("orders"))
     bob = authorizer.session(KafkaPrincipal("User", "bob"), "10.0.0.1")
     assert not bob.decide(READ, TOPIC, "free").allowed
@@ -127,7 +127,7 @@ def test_reconfiguration_is_in_force_at_once_and_keeps_the_acls() -> None:
 
 
 @pytest.mark.behaviour("B022")
-def test_nobody_but_super_users_gets_an_answer_before_the_acls_are_loaded() -> None:
+def test_only_super_users_get_a_decision_before_the_acls_are_loaded() -> None:
     authorizer = StandardAuthorizer(super_users=frozenset({"User:root"}), allow_everyone_if_no_acl_found=True)
     authorizer.add_acl(number(1), acl("orders"))
     session = authorizer.session(ALICE, "10.0.0.1")
@@ -144,7 +144,7 @@ def test_nobody_but_super_users_gets_an_answer_before_the_acls_are_loaded() -> N
 
 @pytest.mark.parametrize("operation", [AclOperation.ANY, AclOperation.UNKNOWN])
 @pytest.mark.parametrize("principal", [ALICE, ROOT])
-def test_no_operation_in_particular_has_no_answer(operation: AclOperation, principal: KafkaPrincipal) -> None:
+def test_an_unspecific_operation_has_no_decision(operation: AclOperation, principal: KafkaPrincipal) -> None:
     session = ready(acl("orders", operation=AclOperation.ALL), default_allow=True).session(principal, "h")
     with pytest.raises(InvalidActionError, match="operation"):
         session.decide(operation, TOPIC, "orders")
@@ -154,7 +154,7 @@ def test_no_operation_in_particular_has_no_answer(operation: AclOperation, princ
 
 @pytest.mark.parametrize("resource_type", [ResourceType.ANY, ResourceType.UNKNOWN])
 @pytest.mark.parametrize("principal", [ALICE, ROOT])
-def test_no_type_in_particular_has_no_answer(resource_type: ResourceType, principal: KafkaPrincipal) -> None:
+def test_an_unspecific_type_has_no_decision(resource_type: ResourceType, principal: KafkaPrincipal) -> None:
     session = ready(default_allow=True).session(principal, "h")
     with pytest.raises(InvalidActionError, match="resource type"):
         session.decide(READ, resource_type, "orders")
@@ -227,7 +227,7 @@ def test_an_open_session_answers_from_the_newest_acls() -> None:
     assert session.decide(READ, TOPIC, "orders").allowed
 
 
-def test_acls_are_those_that_the_filter_asks_for() -> None:
+def test_listed_acls_match_the_filter() -> None:
     prefixed = acl("ord", pattern_type=PatternType.PREFIXED)
     others = acl("orders", principal="User:bob")
     authorizer = ready(acl("orders"), prefixed, others, acl("*"))
@@ -239,7 +239,7 @@ def test_acls_are_those_that_the_filter_asks_for() -> None:
     assert list(authorizer.acls(of_bob)) == [others]
 
 
-def test_listing_is_of_one_moment() -> None:
+def test_a_listing_is_consistent() -> None:
     authorizer = ready(acl("a"), acl("b"))
     listing = iter(authorizer.acls())
     first = next(listing)
@@ -247,7 +247,7 @@ def test_listing_is_of_one_moment() -> None:
     assert {first, *listing} == {acl("a"), acl("b")}
 
 
-def test_patterns_of_one_name_are_kept_apart() -> None:
+def test_patterns_of_one_name_are_distinct() -> None:
     star = acl("*")
     prefixed_star = acl("*", pattern_type=PatternType.PREFIXED)
     authorizer = ready(star, prefixed_star)
@@ -260,7 +260,7 @@ def test_patterns_of_one_name_are_kept_apart() -> None:
     assert authorizer.acl_count == 0
 
 
-def test_thousands_of_nested_prefixes_are_no_recursion() -> None:
+def test_thousands_of_nested_prefixes_do_not_recurse() -> None:
     depth = 5000
     hosts = ("*", "10.0.0.0/8")
     bindings = [
@@ -277,7 +277,7 @@ def test_thousands_of_nested_prefixes_are_no_recursion() -> None:
     assert allows(authorizer, "a" * 6)
 
 
-def test_memories_keep_their_limits() -> None:
+def test_caches_keep_their_limits() -> None:
     authorizer = ready(acl("", pattern_type=PatternType.PREFIXED, host="10.0.0.0/8"))
     session = authorizer.session(ALICE, "10.0.0.1")
     for index in range(SESSION_NAMES_MAX + 10):
@@ -308,7 +308,7 @@ def test_entries_of_a_newer_kafka_never_grant() -> None:
     assert not allows(authorizer, "x")
 
 
-def test_a_type_with_a_colon_is_no_other_principal() -> None:
+def test_a_type_with_a_colon_is_a_different_principal() -> None:
     authorizer = ready(acl("orders", principal="User:a:b"))
     assert allows(authorizer, "orders", KafkaPrincipal("User", "a:b"))
     assert not allows(authorizer, "orders", KafkaPrincipal("User:a", "b"))

@@ -76,7 +76,7 @@ def info(*early: str) -> AuthorizerServerInfo:
 
 
 @pytest.mark.behaviour("B001")
-async def test_super_users_stand_between_semicolons_and_blanks_are_nobody() -> None:
+async def test_super_users_are_split_at_semicolons_and_blank_ones_are_ignored() -> None:
     plugin = ready({"super.users": " ;User:root; ; User:a,b ;"})
     assert plugin.standard.super_users == {"User:root", "User:a,b"}
     assert ready({}).standard.super_users == frozenset()
@@ -95,12 +95,12 @@ async def test_the_default_result_is_read_from_a_trimmed_word(text: str, allowed
 
 
 @pytest.mark.behaviour("B002")
-async def test_without_a_default_result_nothing_is_allowed() -> None:
+async def test_nothing_is_allowed_without_a_default_result() -> None:
     assert asks(ready({}), ALICE, "orders") == [DENIED]
 
 
 @pytest.mark.behaviour("B003")
-async def test_other_settings_come_in_force_and_the_acls_stay() -> None:
+async def test_new_settings_take_effect_and_the_acls_stay() -> None:
     plugin = ready({"super.users": "User:root"}, allow(TOPIC, "orders", READ))
     plugin.configure({"super.users": "User:other", "allow.everyone.if.no.acl.found": "true"})
     assert plugin.acl_count == 1
@@ -112,7 +112,7 @@ async def test_other_settings_come_in_force_and_the_acls_stay() -> None:
     assert asks(plugin, ALICE, "orders", "pay") == [ALLOWED, DENIED]
 
 
-async def test_settings_that_are_wrong_change_nothing() -> None:
+async def test_invalid_settings_change_nothing() -> None:
     plugin = ready({"super.users": "User:root"})
     wrong = {"super.users": "nobody", "allow.everyone.if.no.acl.found": "true"}
     assert plugin.reconfigurable_configs() == {"super.users", "allow.everyone.if.no.acl.found"}
@@ -125,7 +125,7 @@ async def test_settings_that_are_wrong_change_nothing() -> None:
 
 
 @pytest.mark.behaviour("B022")
-async def test_before_the_acls_are_loaded_only_super_users_get_answers() -> None:
+async def test_only_super_users_get_answers_before_the_acls_are_loaded() -> None:
     plugin = made(None, ORDERS)
     assert asks(plugin, ROOT, "orders", "pay") == [ALLOWED, ALLOWED]
     with pytest.raises(AuthorizerNotReadyError):
@@ -135,7 +135,7 @@ async def test_before_the_acls_are_loaded_only_super_users_get_answers() -> None
 
 
 @pytest.mark.behaviour("B023", "B025")
-async def test_early_start_listeners_begin_at_once_and_the_others_when_all_is_loaded() -> None:
+async def test_early_start_listeners_start_immediately_and_others_after_the_load() -> None:
     plugin = made()
     futures = plugin.start(info("CONTROLLER"))
     assert set(futures) == {CLIENTS, CONTROLLER}
@@ -152,7 +152,7 @@ async def test_early_start_listeners_begin_at_once_and_the_others_when_all_is_lo
 
 
 @pytest.mark.behaviour("B024")
-async def test_a_load_that_failed_fails_those_who_wait_for_it() -> None:
+async def test_a_failed_load_fails_the_waiting_starts() -> None:
     plugin = made(None, ORDERS)
     futures = plugin.start(info("CONTROLLER"))
     plugin.complete_initial_load(OSError("the disk is gone"))
@@ -164,7 +164,7 @@ async def test_a_load_that_failed_fails_those_who_wait_for_it() -> None:
 
 
 @pytest.mark.parametrize("ends", ["closed", "failed"])
-async def test_an_end_before_the_load_for_which_nobody_waits_is_no_lost_error(ends: str) -> None:
+async def test_a_close_before_the_load_leaves_no_unretrieved_exception(ends: str) -> None:
     lost: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
     plugin = made()
@@ -177,7 +177,7 @@ async def test_an_end_before_the_load_for_which_nobody_waits_is_no_lost_error(en
     assert lost == []
 
 
-async def test_an_authorizer_closed_before_the_load_fails_those_who_wait_as_kafkas_does() -> None:
+async def test_a_close_before_the_load_fails_the_waiting_starts_as_in_kafka() -> None:
     plugin = made()
     waiting = plugin.start(info())[CLIENTS]
     plugin.close()
@@ -248,7 +248,7 @@ FAILURES = [
 
 @pytest.mark.behaviour("B039", "B041")
 @pytest.mark.parametrize(("error", "code", "message"), FAILURES)
-async def test_what_fails_a_change_is_the_result_of_every_item(
+async def test_a_failed_change_is_the_result_of_every_item(
     error: Exception, code: ErrorCode, message: str | None
 ) -> None:
     plugin = with_mutator(Mutator(error))
@@ -260,7 +260,7 @@ async def test_what_fails_a_change_is_the_result_of_every_item(
         assert (exception.code, exception.message) == (code, message)
 
 
-async def test_results_that_are_too_few_are_no_results() -> None:
+async def test_too_few_results_are_an_error() -> None:
     plugin = with_mutator(Mutator(missing=1))
     created = await plugin.create_acls(ALICE, [ORDERS, ORDERS])
     deleted = await plugin.delete_acls(ALICE, [EVERY_BINDING, EVERY_BINDING])
@@ -269,7 +269,7 @@ async def test_results_that_are_too_few_are_no_results() -> None:
     assert codes == [ErrorCode.unknown_server_error] * 4
 
 
-async def test_without_a_log_nothing_can_be_changed() -> None:
+async def test_changes_need_a_log() -> None:
     [result] = await ready().create_acls(ALICE, [ORDERS])
     assert result.exception is not None
     assert result.exception.code is ErrorCode.not_controller
@@ -291,5 +291,5 @@ async def test_decisions_and_acls_are_counted() -> None:
     assert plugin.acl_count == 1
 
 
-def test_whoever_does_not_count_acls_has_minus_one() -> None:
+def test_an_authorizer_without_an_acl_count_returns_minus_one() -> None:
     assert SpecAuthorizer().acl_count == -1

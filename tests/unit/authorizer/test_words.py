@@ -1,4 +1,4 @@
-"""What the authorizer says to people: lines of the audit log, errors that name the fault."""
+"""The authorizer's texts: lines of the audit log, and errors that name the fault."""
 
 import json
 import uuid
@@ -82,7 +82,7 @@ def ready() -> StandardAuthorizer:
         (Action(TOPIC, "orders", READ, log_if_denied=False), None, AuditLevel.DEBUG),
     ],
 )
-def test_lines_are_those_that_kafka_prints(action: Action, line: str | None, level: AuditLevel) -> None:
+def test_lines_equal_kafkas_lines(action: Action, line: str | None, level: AuditLevel) -> None:
     [decision] = ready().authorize(CONTEXT, [action])
     assert audit_level(action, decision) is level
     if line is not None:
@@ -145,11 +145,11 @@ def test_faults_name_the_acl_and_its_id() -> None:
     assert str(malformed.value) == "principal `bob` of an ACL has no type, write it as `User:name`"
 
 
-def test_questions_without_an_answer_are_told_why() -> None:
+def test_questions_without_an_answer_get_a_reason() -> None:
     authorizer = ready()
-    with pytest.raises(InvalidActionError) as everybody:
+    with pytest.raises(InvalidActionError) as wildcard:
         authorizer.session(KafkaPrincipal("User", "*"), "10.0.0.1")
-    assert str(everybody.value) == "principal `User:*` means everybody and is not a single client"
+    assert str(wildcard.value) == "principal `User:*` means everybody and is not a single client"
     session = authorizer.session(ALICE, "10.0.0.1")
     with pytest.raises(InvalidActionError) as no_type:
         session.decide(READ, ResourceType.ANY, "a")
@@ -162,7 +162,7 @@ def test_questions_without_an_answer_are_told_why() -> None:
     assert str(not_ready.value) == "the ACLs are not loaded yet, ask again when they are"
 
 
-def test_an_error_for_clients_has_kafkas_code_and_a_text_unless_nobody_may_see_it() -> None:
+def test_an_error_for_clients_has_kafkas_code_and_only_public_text() -> None:
     refused = KafkaApiError(ErrorCode.policy_violation, "too many")
     assert (refused.code, refused.message, str(refused)) == (
         ErrorCode.policy_violation,

@@ -1,4 +1,4 @@
-"""Requests written as plain dicts, and their answers read as such."""
+"""Requests as plain dicts, and their answers as dicts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -41,7 +41,7 @@ def frame(api_key: int, version: int, **fields: Any) -> bytes:
 
 
 def ask(driver: Driver, api_key: int, version: int, **fields: Any) -> tuple[Outcome, dict[str, Any]]:
-    """Return what became of a request, and its answer as a dict ({} for none)."""
+    """Return the outcome of a request, and its answer as a dict ({} for none)."""
     outcome = driver.run(frame(api_key, version, **fields))
     return outcome, answer_of(outcome, api_key, version)
 
@@ -64,13 +64,13 @@ def forwarded(outcome: Outcome, which: int = 0) -> dict[str, Any]:
 
 
 def may(operation: str, kind: str = "TOPIC", name: str | None = None) -> AclBinding:
-    """Return the ACL of an operation, by default on the resource of the kind that these tests are about."""
+    """Return the ACL of an operation, by default on the test resource of its kind."""
     names = {"TOPIC": ALPHA, "GROUP": GROUP_NAME, "CLUSTER": CLUSTER_NAME, "TRANSACTIONAL_ID": TRANSACTION}
     return allow(ResourceType[kind], name or names[kind], AclOperation[operation])
 
 
 def codes(value: Any) -> set[int]:
-    """Return every error code of an answer that is none of success."""
+    """Return every error code of an answer other than success."""
     if isinstance(value, dict):
         own = {value[name] for name in ("error_code", "partition_error_code") if name in value} - {0}
         return own.union(*map(codes, value.values()))
@@ -78,7 +78,7 @@ def codes(value: Any) -> set[int]:
 
 
 def refusals(acls: Sequence[AclBinding], api_key: int, version: int, fields: dict[str, Any]) -> set[int]:
-    """Return the codes of the answer; a request that is refused is not forwarded, one that passes is."""
+    """Return the error codes of the answer; check that the request is forwarded exactly if there are none."""
     outcome, answer = ask(connection(*acls), api_key, version, **fields)
     assert bool(outcome.forwarded) is not bool(codes(answer) & {29, 30, 31, 53})
     return codes(answer)
@@ -92,7 +92,7 @@ def needs(
     code: int,
     *others: AclBinding,
 ) -> None:
-    """Check that these ACLs pass, all but one of them do not, and no other ACL stands in for them."""
+    """Check that exactly these ACLs suffice, and that no other ACL replaces one of them."""
     assert refusals(acls, api_key, version, fields) == set()
     for missing in range(len(acls)):
         fewer = [*acls[:missing], *acls[missing + 1 :]]

@@ -1,4 +1,4 @@
-"""What administrators ask for from day to day: what each request needs, and how a refusal looks.
+"""Requests of administrators: the rights that each needs, and the form of denials.
 
 Expected values: `KafkaApis`, `ControllerApis` and `ConfigAdminManager`, Kafka 4.3.1.
 """
@@ -42,7 +42,7 @@ def test_deleting_records_needs_delete(version: int) -> None:
 @pytest.mark.behaviour("B118")
 @pytest.mark.parametrize("version", [2, 4])
 @pytest.mark.parametrize("acl", [may("DESCRIBE"), may("CLUSTER_ACTION", "CLUSTER")])
-def test_epochs_are_told_to_replicas_and_to_who_may_describe(acl: AclBinding, version: int) -> None:
+def test_epochs_are_returned_to_replicas_and_with_describe(acl: AclBinding, version: int) -> None:
     topics = [{"topic": ALPHA, "partitions": [{"partition": 0}]}]
     others = [may("CREATE"), may("DESCRIBE", "CLUSTER"), may("DESCRIBE", name=BRAVO)]
     needs(23, version, {"topics": topics}, [acl], TOPIC_DENIED, *others)
@@ -56,12 +56,12 @@ def test_deleting_a_group_needs_delete_on_it(version: int) -> None:
     needs(42, version, fields, [may("DELETE", "GROUP")], GROUP_DENIED, *others)
 
 
-def test_a_group_named_twice_is_deleted_once() -> None:
+def test_a_duplicate_group_is_deleted_once() -> None:
     names = ["group-two", GROUP_NAME, "group-two", GROUP_NAME]
     outcome, answer = ask(connection(may("DELETE", "GROUP")), 42, 2, groups_names=names)
     assert forwarded(outcome)["groups_names"] == [GROUP_NAME]
-    told = {each["group_id"]: each["error_code"] for each in answer["results"]}
-    assert (told, len(answer["results"])) == ({"group-two": GROUP_DENIED, GROUP_NAME: 0}, 2)
+    results = {each["group_id"]: each["error_code"] for each in answer["results"]}
+    assert (results, len(answer["results"])) == ({"group-two": GROUP_DENIED, GROUP_NAME: 0}, 2)
     assert outcome.opened is not None
     counted = [each.action.reference_count for each in outcome.opened.exchange.granted]
     assert counted == [1]
@@ -106,12 +106,12 @@ class TestCreatePartitions:
 
     @pytest.mark.behaviour("B183")
     @pytest.mark.parametrize("version", [0, 3])
-    def test_refused_and_repeated_topics_are_told_apart(self, version: int) -> None:
+    def test_denied_and_duplicate_topics_have_different_errors(self, version: int) -> None:
         names = (HIDDEN, BRAVO, ALPHA, BRAVO)
         topics = [{"name": name, "count": 9} for name in names]
         outcome, answer = ask(connection(may("ALTER"), may("ALTER", name=BRAVO)), 37, version, topics=topics)
-        told = [(each["name"], each["error_code"], each["error_message"]) for each in answer["results"]]
-        assert told == [
+        results = [(each["name"], each["error_code"], each["error_message"]) for each in answer["results"]]
+        assert results == [
             (HIDDEN, TOPIC_DENIED, None),
             (BRAVO, INVALID_REQUEST, "Duplicate topic name."),
             (ALPHA, 0, None),
@@ -157,7 +157,7 @@ class TestAlterConfigs:
 
     @pytest.mark.behaviour("B181")
     @pytest.mark.parametrize("api_key", [33, 44])
-    def test_each_resource_is_told_its_own_error(self, api_key: int) -> None:
+    def test_each_resource_has_its_own_error(self, api_key: int) -> None:
         resources = [
             altered(api_key, TOPIC, "a"),
             altered(api_key, GROUP, "a"),
@@ -168,9 +168,9 @@ class TestAlterConfigs:
         ]
         driver = connection(RIGHTS[TOPIC], RIGHTS[METRICS])
         outcome, answer = ask(driver, api_key, 1, resources=resources)
-        told = [(each["error_code"], each["error_message"] or None) for each in answer["responses"]]
+        results = [(each["error_code"], each["error_message"] or None) for each in answer["responses"]]
         twice = (INVALID_REQUEST, "Each resource must appear at most once.")
-        assert told == [
+        assert results == [
             (0, None),
             (GROUP_DENIED, "Group authorization failed."),
             (0, None),
@@ -197,18 +197,18 @@ class TestAlterConfigs:
             ),
         ],
     )
-    def test_what_no_right_allows_is_told_without_a_question(
+    def test_invalid_alterations_fail_without_a_decision(
         self, api_key: int, resource: tuple[Any, ...], reason: str
     ) -> None:
         fields = {"resources": [altered(api_key, *resource)]}
         outcome, answer = ask(connection(*ALL_ALLOWED), api_key, 1, **fields)
-        [told] = answer["responses"]
-        assert (told["error_code"], told["error_message"]) == (INVALID_REQUEST, reason)
+        [result] = answer["responses"]
+        assert (result["error_code"], result["error_message"]) == (INVALID_REQUEST, reason)
         assert outcome.forwarded == []
         assert outcome.opened is not None
         assert outcome.opened.exchange.decided == []
 
-    def test_only_a_setting_that_is_removed_has_no_value(self) -> None:
+    def test_only_a_removed_setting_has_no_value(self) -> None:
         driver = connection(*ALL_ALLOWED)
         for operation, reason in ((DELETE, None), (SET, "Null value not supported for : a")):
             resource = altered(44, TOPIC, "a", value=None, config_operation=operation)
@@ -216,12 +216,12 @@ class TestAlterConfigs:
             assert (answer["responses"][0]["error_message"] or None) == reason
 
     @pytest.mark.parametrize("name", ["one", "1x", " 1"])
-    def test_a_broker_has_a_number(self, name: str) -> None:
+    def test_a_broker_id_is_a_number(self, name: str) -> None:
         resource = altered(44, BROKER, "a") | {"resource_name": name}
         _, answer = ask(connection(), 44, 1, resources=[resource])
         assert answer["responses"][0]["error_message"] == f"Node id must be an integer, but it is: {name}"
 
-    def test_an_operation_that_is_none_reaches_no_controller(self) -> None:
+    def test_an_unknown_operation_reaches_no_controller(self) -> None:
         resources = [
             altered(44, GROUP, "a"),
             altered(44, TOPIC, "a", config_operation=UNKNOWN_OPERATION),
@@ -254,7 +254,7 @@ IMPLIED = {"DESCRIBE": {"ALTER", "DELETE"}, "DESCRIBE_CONFIGS": {"ALTER_CONFIGS"
 
 @pytest.mark.behaviour("B177", "B178", "B179")
 @pytest.mark.parametrize("which", OF_THE_CLUSTER)
-def test_the_cluster_is_administered_by_who_may(which: str) -> None:
+def test_cluster_administration_needs_the_right_on_the_cluster(which: str) -> None:
     api_key, version, fields, operation = OF_THE_CLUSTER[which]
     others = EVERY_RIGHT - {operation} - IMPLIED.get(operation, set())
     elsewhere = [may("ALL"), may("ALL", "GROUP")]
@@ -282,7 +282,7 @@ def test_a_refused_quota_names_its_entity() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_logs_are_shown_to_nobody_in_versions_without_a_code(version: int) -> None:
+def test_logs_are_hidden_in_versions_without_an_error_code(version: int) -> None:
     outcome, answer = ask(connection(), 35, version, topics=None)
     assert (answer["results"], outcome.forwarded) == ([], [])
 
@@ -295,17 +295,17 @@ class TestAddresses:
         assert b"upstream" not in outcome.response
 
     @pytest.mark.parametrize("keys", [None, ["advertised.listeners", "num.partitions"]])
-    def test_settings_that_tell_addresses_are_shown_without_a_value(
+    def test_settings_with_addresses_have_no_value(
         self, keys: list[str] | None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def described(_model: object, request: Any, made: Any) -> Any:
             result = made.root.ELEMENTS["results"]
             config = result.ELEMENTS["configs"]
             synonym = config.ELEMENTS["synonyms"]
-            told = {"advertised.listeners": "PLAINTEXT://upstream:9092", "num.partitions": "7"}
+            settings = {"advertised.listeners": "PLAINTEXT://upstream:9092", "num.partitions": "7"}
             configs = [
                 config(name=name, value=value, synonyms=[synonym(name=name, value=value)])
-                for name, value in told.items()
+                for name, value in settings.items()
             ]
             return made.root(
                 results=[
@@ -328,7 +328,7 @@ class TestAddresses:
 
 
 @pytest.mark.parametrize("api_key", [52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82, 94, 999, 10_000, -1])
-def test_requests_of_controllers_and_of_nobody_close(api_key: int) -> None:
+def test_controller_and_unknown_requests_close_the_connection(api_key: int) -> None:
     start = frame(18, 0)[4:]
     outcome = connection(*ALL_ALLOWED).run(api_key.to_bytes(2, "big", signed=True) + b"\0\0" + start)
     assert outcome.closed is not None

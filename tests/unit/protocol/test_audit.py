@@ -1,4 +1,4 @@
-"""What the guard decides is what Kafka's handlers decide: each question once, with its count and flags.
+"""The guard takes the decisions of Kafka's handlers: each once, with its count and flags.
 
 Counts and flags: `AuthHelper` and the handlers of Kafka 4.3.1. An entry is (operation, resource type,
 name, reference count, flags); flags: `a` logged if allowed, `d` logged if denied, `l` a listing.
@@ -230,7 +230,7 @@ CASES: dict[str, tuple[int, int, dict[str, Any], list[AclBinding], Sequence[Entr
 
 @pytest.mark.behaviour("B102", "B103", "B142", "B169", "B173")
 @pytest.mark.parametrize("case", CASES)
-def test_each_question_is_asked_as_kafka_asks_it(case: str) -> None:
+def test_each_decision_is_requested_as_in_kafka(case: str) -> None:
     api_key, version, fields, acls, expected = CASES[case]
     outcome, _ = ask(connection(*acls), api_key, version, **fields)
     assert outcome.opened is not None
@@ -257,7 +257,7 @@ PROBES: dict[str, list[tuple[AclOperation, ResourceType]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_only_what_another_question_decides_is_a_probe(case: str) -> None:
+def test_only_a_decision_implied_by_another_is_a_probe(case: str) -> None:
     api_key, version, fields, acls, _ = CASES[case]
     outcome, _ = ask(connection(*acls), api_key, version, **fields)
     assert outcome.opened is not None

@@ -1,6 +1,6 @@
-"""Every API in every version: refused with its own error without ACLs, passed with just those that it needs.
+"""Every API in every version: denied with its own error without ACLs, forwarded with exactly the needed ones.
 
-What Kafka's `AuthorizerIntegrationTest` holds of the requests that it lists, here of the whole table.
+Applies the checks of Kafka's `AuthorizerIntegrationTest` to the whole table of requests.
 """
 
 from collections.abc import Mapping, Sequence
@@ -285,12 +285,12 @@ WITHOUT_ERROR: dict[ApiKey, str] = {
     ApiKey.DESCRIBE_DELEGATION_TOKEN: "lists one's own tokens and those that may be described",
     ApiKey.RENEW_DELEGATION_TOKEN: "for owners and renewers, whatever the ACLs say",
     ApiKey.EXPIRE_DELEGATION_TOKEN: "for owners and renewers, whatever the ACLs say",
-    ApiKey.DESCRIBE_CLUSTER: "answered to everybody",
-    ApiKey.API_VERSIONS: "answered to everybody",
-    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "answered to everybody",
-    ApiKey.PUSH_TELEMETRY: "answered to everybody",
-    ApiKey.SASL_HANDSHAKE: "refused to everybody behind a login",
-    ApiKey.SASL_AUTHENTICATE: "refused to everybody behind a login",
+    ApiKey.DESCRIBE_CLUSTER: "answered to every client",
+    ApiKey.API_VERSIONS: "answered to every client",
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "answered to every client",
+    ApiKey.PUSH_TELEMETRY: "answered to every client",
+    ApiKey.SASL_HANDSHAKE: "refused to every client after a login",
+    ApiKey.SASL_AUTHENTICATE: "refused to every client after a login",
 }
 """The APIs whose answer has no error for a lack of ACLs, or that no ACL lets pass."""
 
@@ -327,7 +327,7 @@ def refusals(acls: Sequence[AclBinding], api_key: int, version: int, case: Case)
 
 @pytest.mark.behaviour("B110")
 @pytest.mark.parametrize(("api_key", "version", "case"), EVERY_CASE)
-def test_a_request_fails_with_its_own_error_and_passes_with_just_what_it_needs(
+def test_a_request_fails_with_its_own_error_and_passes_with_exactly_the_needed_acls(
     api_key: int, version: int, case: Case
 ) -> None:
     assert refusals([], api_key, version, case) == {case.code}
@@ -342,9 +342,9 @@ def test_a_request_fails_with_its_own_error_and_passes_with_just_what_it_needs(
 
 
 @pytest.mark.behaviour("B110")
-def test_no_api_and_no_version_is_left_out() -> None:
-    told = {(api_key, version) for api_key, version, _ in (case.values for case in EVERY_CASE)}
+def test_every_api_and_version_is_covered() -> None:
+    covered = {(api_key, version) for api_key, version, _ in (case.values for case in EVERY_CASE)}
     assert CASES.keys() | WITHOUT_ERROR.keys() == TABLE.keys()
     assert not CASES.keys() & WITHOUT_ERROR.keys()
-    left_out = {(key, version) for key, version in EVERY_VERSION if (key, version) not in told}
+    left_out = {(key, version) for key, version in EVERY_VERSION if (key, version) not in covered}
     assert {pair for pair in left_out if pair[0] not in WITHOUT_ERROR} == OTHERS

@@ -1,4 +1,4 @@
-"""What each request needs: with just these ACLs it passes, and without any one of them it is refused."""
+"""The ACLs that each request needs: it passes with exactly these, and is denied without any one of them."""
 
 from dataclasses import replace
 from typing import Any
@@ -37,7 +37,7 @@ def fetched(version: int = 12, replica: int = -1, **topic: Any) -> dict[str, Any
 
 
 @pytest.mark.behaviour("B112")
-def test_an_unknown_id_is_told_so_and_a_known_one_is_refused() -> None:
+def test_an_unknown_id_is_reported_as_unknown_and_a_known_one_is_denied() -> None:
     for name, code in (("nobody", UNKNOWN_TOPIC_ID), (ALPHA, TOPIC_DENIED)):
         topic_id = IDS.get(name, UNKNOWN_ID)
         for api_key, fields in ((0, produced(13, name)), (1, fetched(13, topic_id=topic_id))):
@@ -45,7 +45,7 @@ def test_an_unknown_id_is_told_so_and_a_known_one_is_refused() -> None:
 
 
 @pytest.mark.behaviour("B113")
-def test_the_id_of_zeros_is_an_unknown_one() -> None:
+def test_the_zero_id_is_unknown() -> None:
     zeros = {"topic_id": bytes(16), "partition_data": [{"index": 0, "records": batch()}]}
     for api_key, fields in (
         (0, produced(13) | {"topic_data": [zeros]}),
@@ -57,7 +57,7 @@ def test_the_id_of_zeros_is_an_unknown_one() -> None:
 
 
 @pytest.mark.behaviour("B114")
-def test_an_empty_topic_name_is_refused_unless_it_is_allowed() -> None:
+def test_an_empty_topic_name_is_denied_unless_it_is_allowed() -> None:
     every = [
         allow(ResourceType.TOPIC, "*", operation) for operation in (AclOperation.READ, AclOperation.WRITE)
     ]
@@ -89,7 +89,7 @@ def test_fetching_as_a_consumer_needs_read(version: int) -> None:
 
 @pytest.mark.behaviour("B119")
 @pytest.mark.parametrize("version", [3, 9, 13])
-def test_producing_needs_write_and_neither_describe_nor_read_will_do(version: int) -> None:
+def test_producing_needs_write_and_neither_describe_nor_read_suffices(version: int) -> None:
     needs(
         0,
         version,
@@ -106,7 +106,7 @@ def test_producing_needs_write_and_neither_describe_nor_read_will_do(version: in
 @pytest.mark.parametrize(
     "acl", [may("CREATE", "CLUSTER"), may("CREATE", name="fresh-topic"), may("CREATE", name="*")]
 )
-def test_a_topic_is_created_by_who_may_on_the_cluster_or_that_topic(acl: AclBinding) -> None:
+def test_creating_a_topic_needs_create_on_the_cluster_or_the_topic(acl: AclBinding) -> None:
     topic = {"name": "fresh-topic", "num_partitions": 1, "replication_factor": 1}
     describes = [may("DESCRIBE_CONFIGS", name="fresh-topic")]
     for others in ([], [may("CREATE")], [may("WRITE", name="fresh-topic")], [may("ALTER", "CLUSTER")]):
@@ -171,7 +171,7 @@ def test_finding_the_coordinator_of_a_transaction_needs_describe() -> None:
 
 
 @pytest.mark.behaviour("B146", "B148")
-def test_idempotent_producing_is_allowed_by_the_cluster_or_refused_for_it() -> None:
+def test_idempotent_producing_needs_idempotent_write_on_the_cluster() -> None:
     fields = {"transactional_id": None}
     others = [may("ALTER", "CLUSTER"), may("READ"), may("CREATE", "CLUSTER")]
     needs(22, 4, fields, [may("IDEMPOTENT_WRITE", "CLUSTER")], CLUSTER_DENIED, *others)
@@ -229,7 +229,7 @@ def test_requests_of_groups_need_read_and_are_refused_as_groups(
         (may("DESCRIBE_CONFIGS", "CLUSTER"), False),
     ],
 )
-def test_configurations_of_a_group_are_described_by_who_may_on_it(acl: AclBinding, passes: bool) -> None:
+def test_describing_configurations_of_a_group_needs_the_right_on_it(acl: AclBinding, passes: bool) -> None:
     fields = {"resources": [{"resource_type": 32, "resource_name": GROUP_NAME}]}
     assert refusals([acl], 32, 4, fields) == (set() if passes else {GROUP_DENIED})
 
@@ -244,7 +244,7 @@ def test_a_heartbeat_of_the_new_groups_needs_read_on_the_group_and_describe_on_t
 
 @pytest.mark.behaviour("B109")
 @pytest.mark.parametrize("version", [0, 1])
-def test_describing_the_cluster_tells_nodes_cluster_and_controller(version: int) -> None:
+def test_describing_the_cluster_returns_nodes_cluster_and_controller(version: int) -> None:
     driver = connection()
     outcome, answer = ask(driver, 60, version)
     assert (answer["error_code"], answer["cluster_id"], answer["controller_id"]) == (
@@ -257,7 +257,7 @@ def test_describing_the_cluster_tells_nodes_cluster_and_controller(version: int)
 
 
 @pytest.mark.behaviour("B152")
-def test_operations_on_the_cluster_are_told_exactly_or_not_at_all() -> None:
+def test_authorized_operations_of_the_cluster_are_exact_or_absent() -> None:
     fields = {"include_cluster_authorized_operations": True}
     for needed, bits in (
         ([], 0),
@@ -284,7 +284,7 @@ ANY_FILTER |= {"principal_filter": None, "host_filter": None, "operation": 1, "p
     ],
     ids=["DescribeAcls", "CreateAcls", "DeleteAcls", "DescribeScram", "AlterScram"],
 )
-def test_administration_is_served_to_who_may_alter_or_describe_the_cluster(
+def test_administration_needs_alter_or_describe_on_the_cluster(
     api_key: int, version: int, fields: dict[str, Any], needed: str, other: str
 ) -> None:
     assert ask(connection(may(needed, "CLUSTER")), api_key, version, **fields)[0].served is not None
@@ -304,7 +304,7 @@ def test_every_operation_on_a_topic_includes_describing_it_and_its_configuration
 
 
 @pytest.mark.behaviour("B154")
-def test_an_acl_of_an_address_is_for_requests_from_there() -> None:
+def test_an_acl_with_a_host_applies_to_requests_from_it() -> None:
     for api_key, fields, operation in ((0, produced(), "WRITE"), (1, fetched(), "READ")):
         everywhere = may(operation)
         here, elsewhere = (
@@ -316,7 +316,7 @@ def test_an_acl_of_an_address_is_for_requests_from_there() -> None:
 
 
 @pytest.mark.behaviour("B155")
-def test_prefixes_of_topics_and_of_groups_count() -> None:
+def test_prefixed_acls_of_topics_and_groups_apply() -> None:
     prefixed = [may("READ", name="prefixed"), allow(ResourceType.GROUP, "prefixed", AclOperation.READ)]
     names: dict[str, set[int]] = {"prefixed-one": set(), "alpha-topic": {TOPIC_DENIED}}
     for name, refused in names.items():
@@ -339,9 +339,7 @@ def test_prefixes_of_topics_and_of_groups_count() -> None:
     ],
     ids=["Produce", "Fetch", "ListOffsets", "Metadata", "DeleteTopics", "DescribeTopicPartitions"],
 )
-def test_a_topic_that_is_not_there_is_refused_as_one_that_is(
-    api_key: int, version: int, fields_of: Any
-) -> None:
+def test_a_missing_topic_is_denied_like_an_existing_one(api_key: int, version: int, fields_of: Any) -> None:
     answers = [
         ask(connection(), api_key, version, **fields_of(name))[1] for name in (HIDDEN, "hidden-nobody")
     ]

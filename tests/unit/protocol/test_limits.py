@@ -1,4 +1,4 @@
-"""No single frame, and no long run of small ones, makes the guard hold or do more than a named limit."""
+"""Neither a single frame nor a series of small ones exceeds the guard's limits of memory and work."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -31,7 +31,7 @@ PARTITION = request_codec(1, 12).struct("FetchPartition")
 
 
 def lists_of(made: type[Message], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the way to each field, at all depths, that may be a list."""
+    """Yield the path of each field, at all depths, that may be a list."""
     for name in made.FIELDS:
         yield (*path, name)
         if name in made.ELEMENTS:
@@ -48,7 +48,7 @@ def with_list(made: type[Message], path: tuple[str, ...], element: object, count
 
 
 def filled(api_key: int, version: int, count: int) -> Iterator[Message]:
-    """Yield a request for each of its lists, at whatever depth, in which that list has so many elements."""
+    """Yield a request for each list at any depth, with the given number of elements in that list."""
     codec = request_codec(api_key, version)
     for path in lists_of(codec.root):
         for element in ("", 0, ZERO_UUID):
@@ -63,8 +63,8 @@ def filled(api_key: int, version: int, count: int) -> Iterator[Message]:
 
 
 @pytest.mark.parametrize(("api_key", "version"), EVERY_VERSION)
-def test_a_request_has_only_so_many_items(api_key: int, version: int) -> None:
-    """Whatever list it is that has them; fields that nobody knows count too."""
+def test_the_items_of_a_request_are_limited(api_key: int, version: int) -> None:
+    """The limit applies to any list; unknown fields count too."""
     guard, limit = connection().guard, items_max(api_key)
     codec = request_codec(api_key, version)
     frames = [frame_of(api_key, version, message) for message in filled(api_key, version, limit + 1)]
@@ -77,7 +77,7 @@ def test_a_request_has_only_so_many_items(api_key: int, version: int) -> None:
 
 
 @pytest.mark.parametrize(("api_key", "version"), EVERY_VERSION)
-def test_as_many_items_are_read_as_a_request_may_have(api_key: int, version: int) -> None:
+def test_a_request_at_the_item_limit_is_read(api_key: int, version: int) -> None:
     depth = 5
     limit = items_max(api_key)
     codec = request_codec(api_key, version)
@@ -85,11 +85,11 @@ def test_as_many_items_are_read_as_a_request_may_have(api_key: int, version: int
         codec.read(codec.encode(message), element_limit=limit)
 
 
-def test_an_api_that_is_not_named_holds_few_items() -> None:
+def test_an_api_without_its_own_limit_has_the_default_item_limit() -> None:
     assert {items_max(key) for key in TABLE.keys() | ADMIN_TABLE.keys() if key not in ITEMS_MAX} == {FEW}
 
 
-def test_items_count_at_all_depths() -> None:
+def test_items_are_counted_at_all_depths() -> None:
     codec = request_codec(9, 8)
     group = codec.root.ELEMENTS["groups"]
     topic = group.ELEMENTS["topics"]
@@ -121,7 +121,7 @@ def test_only_produce_may_be_large() -> None:
 
 
 @pytest.mark.parametrize(("count", "code"), [(BATCHES, 0), (BATCHES + 1, 87)])
-def test_only_so_many_record_batches_are_looked_at(count: int, code: int) -> None:
+def test_the_number_of_examined_record_batches_is_limited(count: int, code: int) -> None:
     """A payload is large, and the least batch is 61 bytes."""
     partition = {"index": 0, "records": batch() * count}
     topics = [{"name": "alpha-topic", "partition_data": [partition]}]
@@ -136,14 +136,14 @@ def session(session_id: int, count: int) -> FetchSession:
     return FetchSession(session_id, False, 1, partitions)
 
 
-def test_a_connection_has_only_so_many_fetch_sessions() -> None:
+def test_the_fetch_sessions_of_a_connection_are_limited() -> None:
     sessions = FetchSessions()
     for number in range(SESSIONS_PER_CONNECTION + 3):
         sessions.open(session(number + 1, 1))
     assert list(sessions.by_id) == list(range(4, SESSIONS_PER_CONNECTION + 4))
 
 
-def test_sessions_that_grow_make_room_at_last_of_themselves() -> None:
+def test_a_growing_session_is_evicted_last() -> None:
     sessions = FetchSessions()
     small, large = session(1, 1), session(2, PARTITIONS_PER_CONNECTION)
     sessions.open(small)
@@ -154,7 +154,7 @@ def test_sessions_that_grow_make_room_at_last_of_themselves() -> None:
     assert not sessions.by_id, "what is too large alone is not kept either"
 
 
-def test_a_session_that_outgrew_the_limit_is_not_found_and_begins_anew() -> None:
+def test_a_session_over_the_limit_is_not_found_and_starts_again() -> None:
     driver = connection(*ALL_ALLOWED)
     topics = [{"topic": "alpha-topic", "partitions": [{"partition": 0}]}]
     fields = {"replica_id": -1, "topics": topics}

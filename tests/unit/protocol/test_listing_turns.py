@@ -1,4 +1,4 @@
-"""A listing of any number of topics is read and decided in turns, and shows what may be seen."""
+"""A listing of any number of topics is read and decided in turns, and shows only visible topics."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Texts to clients quote what clients said, as Kafka's do, and always fit into a string of the protocol."""
+"""Error messages quote client input, as in Kafka, and always fit into a protocol string."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ TOPIC_DENIED, INVALID_REQUEST, INVALID_EXPRESSION = 29, 42, 128
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "\u20ac", "\U0001f600"])
-def test_a_text_of_any_letters_fits(letter: str) -> None:
+def test_a_text_of_any_characters_fits(letter: str) -> None:
     text = f"begin{letter * 40_000}end"
     short = shortened(text)
     assert len(short.encode()) < STRING_BYTES_MAX / 2
@@ -32,7 +32,7 @@ def test_a_text_that_fits_stays_as_it_is(length: int) -> None:
     assert shortened("x" * length) == "x" * length
 
 
-def test_an_expression_of_any_length_is_refused_with_a_reason() -> None:
+def test_an_invalid_expression_of_any_length_is_rejected_with_a_reason() -> None:
     member = {"group_id": GROUP_NAME, "member_id": "m", "member_epoch": 0, "topic_partitions": []}
     fields = {"subscribed_topic_names": None, "subscribed_topic_regex": LONG}
     outcome, answer = ask(connection(may("READ", "GROUP")), 68, 1, **member, **fields)
@@ -53,18 +53,18 @@ def test_an_expression_of_any_length_is_refused_with_a_reason() -> None:
         ),
     ],
 )
-def test_settings_of_any_names_are_refused_with_a_reason(
+def test_settings_with_any_name_are_rejected_with_a_reason(
     api_key: int, name: str, settings: list[tuple[str, str | None]], begins: str
 ) -> None:
     operation = {"config_operation": 0} if api_key == 44 else {}
     configs = [{"name": each, "value": value} | operation for each, value in settings]
     resource = {"resource_type": 4, "resource_name": name, "configs": configs}
     _, answer = ask(connection(*ALL_ALLOWED), api_key, 1, resources=[resource])
-    [told] = answer["responses"]
-    assert (told["error_code"], told["error_message"][: len(begins)]) == (INVALID_REQUEST, begins)
+    [result] = answer["responses"]
+    assert (result["error_code"], result["error_message"][: len(begins)]) == (INVALID_REQUEST, begins)
 
 
-def test_topics_that_may_not_be_made_are_named_while_there_is_room() -> None:
+def test_the_error_names_uncreatable_topics_up_to_its_length_limit() -> None:
     names = [f"{number}{'c' * 240}" for number in range(200)]
     topics = [{"name": name, "partitions": 0, "replication_factor": 0, "topic_configs": []} for name in names]
     part = {"subtopology_id": "0", "source_topics": [ALPHA], "state_changelog_topics": topics}
@@ -75,7 +75,7 @@ def test_topics_that_may_not_be_made_are_named_while_there_is_room() -> None:
     assert answer["error_message"].startswith(f"Unauthorized to CREATE on topics {min(names)}, ")
 
 
-def test_what_is_wrong_with_the_node_s_own_things_fits_too() -> None:
+def test_errors_about_the_node_fit() -> None:
     errors = [kind(ErrorCode.invalid_request, f"`{LONG}` is wrong") for kind in (ApiError, KafkaApiError)]
     for error in errors:
         for fields in (error_fields(error), error_fields_with_text(error)):

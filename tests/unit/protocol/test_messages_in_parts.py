@@ -1,4 +1,4 @@
-"""A message in parts is the same as in one go, and no part has more elements than it is given."""
+"""A message in parts equals the whole message, and no part exceeds its limit of elements."""
 
 from random import Random
 
@@ -23,7 +23,7 @@ APIS = sorted({api_key for api_key, _ in EVERY_VERSION})
 
 
 @pytest.mark.parametrize("api_key", APIS)
-def test_every_message_in_parts_is_the_message(api_key: int) -> None:
+def test_every_message_in_parts_equals_the_whole_message(api_key: int) -> None:
     random, world = Random(api_key), model()
     for version in (version for key, version in EVERY_VERSION if key == api_key):
         for _ in range(3):
@@ -58,7 +58,7 @@ def read_through(codec: MessageCodec, data: bytes, offset: int, elements_max: in
 
 
 def group_of(members: int, topics: int) -> tuple[MessageCodec, Message]:
-    """A description of one group: its answer is as large as the group."""
+    """A DescribeGroups of one group, whose answer grows with the group."""
     codec = response_codec(ApiKey.CONSUMER_GROUP_DESCRIBE, 1)
     group = codec.root.ELEMENTS["groups"]
     member = group.ELEMENTS["members"]
@@ -84,7 +84,7 @@ def test_a_part_has_no_more_elements_than_asked_for_however_deep_they_are(member
         assert sum(counts) == elements
 
 
-def test_large_lists_of_numbers_count_too() -> None:
+def test_large_lists_of_numbers_count() -> None:
     codec = response_codec(ApiKey.DESCRIBE_TRANSACTIONS, 0)
     state = codec.root.ELEMENTS["transaction_states"]
     topics = [state.ELEMENTS["topics"](topic="t", partitions=list(range(640))) for _ in range(10)]
@@ -105,14 +105,14 @@ def test_tags_that_no_schema_has_are_reported() -> None:
     assert reader.had_unknown_tags
 
 
-def test_a_value_that_does_not_fit_is_refused_by_the_name_of_the_message() -> None:
+def test_an_invalid_value_is_rejected_with_the_message_name() -> None:
     codec, message = group_of(1, 1)
     message.groups[0].members[0].member_id = None
     with pytest.raises(UnencodableMessageError, match="ConsumerGroupDescribeResponse"):
         PartWriter(codec, message).write(10)
 
 
-def test_what_passes_a_handler_shows_no_bytes() -> None:
+def test_messages_of_a_handler_print_no_bytes() -> None:
     """The answer to CreateDelegationToken has the token's secret, decoded or not."""
     codec = response_codec(ApiKey.CREATE_DELEGATION_TOKEN, 3)
     message = codec.root(hmac=b"the secret")
@@ -121,7 +121,7 @@ def test_what_passes_a_handler_shows_no_bytes() -> None:
         assert "secret" not in repr(value)
 
 
-def test_the_text_form_of_a_message_shows_the_length_alone_of_what_may_be_a_secret() -> None:
+def test_the_text_form_of_a_message_shows_only_the_length_of_possible_secrets() -> None:
     codec = request_codec(ApiKey.SASL_AUTHENTICATE, 2)
     assert (
         repr(codec.new(auth_bytes=b"\0alice\0secret12")) == "SaslAuthenticateRequest(auth_bytes=<15 bytes>)"

@@ -1,4 +1,4 @@
-"""What clients are offered: recreated when upstream offers something else, and only then."""
+"""The offered API versions: rebuilt when the offer of upstream changes, and only then."""
 
 import pytest
 
@@ -16,8 +16,8 @@ def features(epoch: int) -> Message:
 
 
 def test_versions_and_bodies_follow_upstream() -> None:
-    upstream, told = {METADATA: (0, 8)}, features(7)
-    offered = OfferedApis(lambda: upstream, lambda: told)
+    upstream, upstream_features = {METADATA: (0, 8)}, features(7)
+    offered = OfferedApis(lambda: upstream, lambda: upstream_features)
     first, body = offered.versions, offered.body(4)
     assert first[METADATA] == (0, 8)
     assert offered.versions is first
@@ -26,19 +26,19 @@ def test_versions_and_bodies_follow_upstream() -> None:
     def decoded(version: int) -> Message:
         return response_codec(ApiKey.API_VERSIONS, version).decode(offered.body(version)).message
 
-    def told_of_metadata(version: int) -> int:
+    def metadata_version(version: int) -> int:
         return next(int(each.max_version) for each in decoded(version).api_keys if each.api_key == METADATA)
 
     upstream = {METADATA: (0, 9)}
-    assert [told_of_metadata(version) for version in range(5)] == [9] * 5
+    assert [metadata_version(version) for version in range(5)] == [9] * 5
     assert offered.versions[METADATA] == (0, 9)
     assert first[METADATA] == (0, 8), "who was offered something keeps what was said"
     assert decoded(4).finalized_features_epoch == 7
-    told = features(8)
+    upstream_features = features(8)
     assert decoded(4).finalized_features_epoch == 8
 
 
-def test_each_body_is_that_of_its_version() -> None:
+def test_each_body_has_its_version() -> None:
     offered = OfferedApis(lambda: {METADATA: (0, 12)})
     bodies = [offered.body(version) for version in range(5)]
     for version, body in enumerate(bodies):
@@ -48,7 +48,7 @@ def test_each_body_is_that_of_its_version() -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_an_api_versions_in_order_is_answered_with_the_body_of_its_version(version: int) -> None:
+def test_api_versions_is_answered_with_the_body_of_its_version(version: int) -> None:
     upstream = {METADATA: (0, 12)}
     offered = OfferedApis(lambda: upstream)
     for correlation_id in (1, 2**31 - 1, -5):

@@ -1,4 +1,4 @@
-"""How a refusal looks in each API, on both sides of every version that changes its shape.
+"""The form of denials in each API, before and after every version that changes it.
 
 Expected values: `getErrorResponse` of each request class, and the handlers, of Kafka 4.3.1.
 """
@@ -45,31 +45,31 @@ class TestProduce:
         assert partition["log_append_time"] == -1
         assert partition.get("log_start_offset", -1) == -1
 
-    def test_ids_are_named_and_unknown_ones_are_not_authorized(self) -> None:
+    def test_known_ids_have_names_and_unknown_ids_are_not_authorized(self) -> None:
         outcome, answer = ask(connection(WRITE_ALPHA), 0, 13, **produced(13, ALPHA, "nobody", HIDDEN))
         codes = [topic["partition_responses"][0]["error_code"] for topic in answer["responses"]]
         assert codes == [0, 100, 29]
         assert outcome.opened is not None
         assert "nobody" not in [decided.name for decided in outcome.opened.exchange.decided]
 
-    def test_without_acknowledgement_a_refusal_closes_after_what_is_allowed_went(self) -> None:
+    def test_a_denied_produce_without_acks_closes_after_the_allowed_part_is_sent(self) -> None:
         outcome, _ = ask(connection(WRITE_ALPHA), 0, 9, **produced(9, ALPHA, HIDDEN, acks=0))
         assert outcome.closed is not None
         assert outcome.response is None
         assert [topic["name"] for topic in forwarded(outcome)["topic_data"]] == [ALPHA]
 
-    def test_without_acknowledgement_nothing_is_answered(self) -> None:
+    def test_produce_without_acks_is_not_answered(self) -> None:
         outcome, _ = ask(connection(WRITE_ALPHA), 0, 9, **produced(9, ALPHA, acks=0))
         assert (outcome.closed, outcome.response, len(outcome.forwarded)) == (None, None, 1)
 
     @pytest.mark.parametrize("ready", [True, False])
-    def test_without_acknowledgement_a_refusal_of_all_is_not_answered_either(self, ready: bool) -> None:
+    def test_a_fully_denied_produce_without_acks_is_not_answered(self, ready: bool) -> None:
         outcome, _ = ask(connection(ready=ready), 0, 9, **produced(9, HIDDEN, acks=0))
         assert outcome.closed is not None
         assert (outcome.response, outcome.forwarded) == (None, [])
 
     @pytest.mark.parametrize("records", [b"junk", batch(length=48), batch(length=90), batch(magic=3), None])
-    def test_records_that_cannot_be_walked_go_nowhere(self, records: bytes | None) -> None:
+    def test_malformed_records_are_not_forwarded(self, records: bytes | None) -> None:
         fields = produced(9, ALPHA)
         fields["topic_data"][0]["partition_data"][0]["records"] = records
         outcome, answer = ask(connection(WRITE_ALPHA), 0, 9, **fields)
@@ -80,7 +80,7 @@ class TestProduce:
 class TestMetadata:
     @pytest.mark.behaviour("B133", "B170")
     @pytest.mark.parametrize("version", [1, 4, 9, 12, 13])
-    def test_a_name_that_may_not_be_described_is_refused_with_nothing_beside_it(self, version: int) -> None:
+    def test_a_hidden_topic_name_is_denied_without_details(self, version: int) -> None:
         _, answer = ask(connection(READ_ALPHA), 3, version, topics=[{"name": HIDDEN}, {"name": ALPHA}])
         denied, kept = answer["topics"]
         assert (denied["name"], denied["error_code"], denied["partitions"]) == (HIDDEN, 29, [])
@@ -88,7 +88,7 @@ class TestMetadata:
         assert (kept["name"], kept["error_code"]) == (ALPHA, 0)
 
     @pytest.mark.behaviour("B112", "B170")
-    def test_an_id_that_may_not_be_described_keeps_its_name_secret(self) -> None:
+    def test_a_hidden_topic_id_does_not_reveal_its_name(self) -> None:
         asked = [{"topic_id": topic_id, "name": None} for topic_id in (IDS[HIDDEN], UNKNOWN_ID, IDS[ALPHA])]
         _, answer = ask(connection(READ_ALPHA), 3, 12, topics=asked)
         assert [(t["name"], t["error_code"]) for t in answer["topics"]] == [
@@ -97,24 +97,24 @@ class TestMetadata:
             (ALPHA, 0),
         ]
 
-    def test_beside_ids_entries_without_one_do_not_count(self) -> None:
+    def test_entries_without_an_id_are_ignored_in_requests_with_ids(self) -> None:
         asked = [{"topic_id": IDS[ALPHA], "name": None}, {"name": HIDDEN}, {"name": None}]
         _, answer = ask(connection(READ_ALPHA), 3, 12, topics=asked)
         assert [topic["name"] for topic in answer["topics"]] == [ALPHA]
 
     @pytest.mark.behaviour("B128", "B133")
     @pytest.mark.parametrize(("version", "all_topics"), [(0, []), (1, None), (12, None)])
-    def test_all_topics_are_those_that_may_be_described(self, version: int, all_topics: Any) -> None:
+    def test_all_topics_are_limited_to_describable_topics(self, version: int, all_topics: Any) -> None:
         _, answer = ask(connection(READ_ALPHA), 3, version, topics=all_topics)
         assert [topic["name"] for topic in answer["topics"]] == [ALPHA]
 
-    def test_an_empty_list_is_no_topics_since_version_1(self) -> None:
+    def test_an_empty_list_means_no_topics_since_version_1(self) -> None:
         _, answer = ask(connection(*ALL_ALLOWED), 3, 1, topics=[])
         assert answer["topics"] == []
 
     @pytest.mark.behaviour("B123")
     @pytest.mark.parametrize("version", [0, 3, 4, 13])
-    def test_looking_creates_nothing_without_the_right_to(self, version: int) -> None:
+    def test_metadata_creates_no_topic_without_the_right(self, version: int) -> None:
         driver = connection(allow(TOPIC, "fresh-topic", AclOperation.DESCRIBE))
         outcome, answer = ask(driver, 3, version, topics=[{"name": "fresh-topic"}])
         assert [(t["name"], t["error_code"]) for t in answer["topics"]] == [("fresh-topic", 29)]
@@ -124,7 +124,9 @@ class TestMetadata:
     @pytest.mark.behaviour("B121", "B122")
     @pytest.mark.parametrize("version", [0, 3, 4, 13])
     @pytest.mark.parametrize("on", [(CLUSTER, CLUSTER_NAME), (TOPIC, "fresh-topic")])
-    def test_who_may_create_does_by_looking(self, version: int, on: tuple[ResourceType, str]) -> None:
+    def test_metadata_creates_a_topic_with_the_right(
+        self, version: int, on: tuple[ResourceType, str]
+    ) -> None:
         driver = connection(
             allow(TOPIC, "fresh-topic", AclOperation.DESCRIBE), allow(*on, AclOperation.CREATE)
         )
@@ -134,7 +136,7 @@ class TestMetadata:
         assert "fresh-topic" in driver.model.topics
 
     @pytest.mark.parametrize("version", [3, 12])
-    def test_of_two_missing_topics_only_the_one_that_may_be_is_created(self, version: int) -> None:
+    def test_only_the_allowed_one_of_two_missing_topics_is_created(self, version: int) -> None:
         driver = connection(
             allow(TOPIC, "*", AclOperation.DESCRIBE), allow(TOPIC, "fresh-topic", AclOperation.CREATE)
         )
@@ -144,26 +146,26 @@ class TestMetadata:
         assert [t["error_code"] for t in answer["topics"]] == [29, 3]
         assert "other-topic" not in driver.model.topics
 
-    def test_a_client_that_says_so_creates_nothing(self) -> None:
+    def test_a_client_that_disables_auto_creation_creates_no_topic(self) -> None:
         driver = connection(*ALL_ALLOWED)
         _, answer = ask(driver, 3, 4, topics=[{"name": "fresh-topic"}], allow_auto_topic_creation=False)
         assert answer["topics"][0]["error_code"] == 3
         assert "fresh-topic" not in driver.model.topics
 
-    def test_brokers_are_found_at_the_gateway(self) -> None:
+    def test_brokers_have_the_address_of_the_gateway(self) -> None:
         _, answer = ask(connection(), 3, 1, topics=[])
         assert [(b["host"], b["port"]) for b in answer["brokers"]] == [("gateway", 9001)]
 
     @pytest.mark.behaviour("B152")
     @pytest.mark.parametrize("version", [8, 10])
-    def test_cluster_operations_are_none_without_describe(self, version: int) -> None:
+    def test_authorized_cluster_operations_are_absent_without_describe(self, version: int) -> None:
         fields = {"topics": [], "include_cluster_authorized_operations": True}
         assert ask(connection(), 3, version, **fields)[1]["cluster_authorized_operations"] == 0
         create = allow(CLUSTER, CLUSTER_NAME, AclOperation.ALTER)
         _, answer = ask(connection(create), 3, version, **fields)
         assert answer["cluster_authorized_operations"] == 1 << AclOperation.ALTER | 1 << AclOperation.DESCRIBE
 
-    def test_before_the_acls_are_loaded_version_13_says_so_at_the_top_too(self) -> None:
+    def test_version_13_has_a_top_level_error_before_the_acls_are_loaded(self) -> None:
         _, answer = ask(connection(ready=False), 3, 13, topics=[{"name": ALPHA}])
         assert answer["error_code"] == -1
         assert [(t["name"], t["error_code"]) for t in answer["topics"]] == [(ALPHA, -1)]
@@ -171,21 +173,21 @@ class TestMetadata:
 
 class TestFetch:
     @pytest.mark.parametrize("version", [4, 7, 12])
-    def test_before_the_acls_are_loaded_partitions_say_so_and_the_top_since_7(self, version: int) -> None:
+    def test_partitions_fail_before_the_acls_are_loaded_and_since_7_the_top_level(self, version: int) -> None:
         topics = [{"topic": ALPHA, "partitions": [{"partition": 2}]}]
         outcome, answer = ask(connection(ready=False), 1, version, replica_id=-1, topics=topics)
         assert outcome.forwarded == []
         assert answer["responses"][0]["partitions"][0]["error_code"] == -1
         assert answer.get("error_code", -1) == -1
 
-    def test_since_13_only_the_top_says_so(self) -> None:
+    def test_only_the_top_level_fails_since_13(self) -> None:
         topics = [{"topic_id": IDS[ALPHA], "partitions": [{"partition": 2}]}]
         _, answer = ask(connection(ready=False), 1, 13, replica_id=-1, topics=topics)
         assert (answer["error_code"], answer["responses"]) == (-1, [])
 
     @pytest.mark.behaviour("B115")
     @pytest.mark.parametrize("version", [4, 12])
-    def test_a_follower_needs_the_cluster_not_the_topic(self, version: int) -> None:
+    def test_a_follower_needs_the_right_on_the_cluster_not_the_topic(self, version: int) -> None:
         topics = [{"topic": ALPHA, "partitions": [{"partition": 0}]}]
         outcome, answer = ask(connection(READ_ALPHA), 1, version, replica_id=1, topics=topics)
         assert outcome.forwarded == []
@@ -194,7 +196,7 @@ class TestFetch:
         outcome, _ = ask(connection(action), 1, version, replica_id=1, topics=topics)
         assert len(outcome.forwarded) == 1
 
-    def test_a_tagged_replica_state_is_a_follower_as_well(self) -> None:
+    def test_a_tagged_replica_state_marks_a_follower(self) -> None:
         topics = [{"topic_id": IDS[ALPHA], "partitions": [{"partition": 0}]}]
         fields = {"replica_state": {"replica_id": 1}, "topics": topics}
         outcome, answer = ask(connection(READ_ALPHA), 1, 15, **fields)
@@ -216,7 +218,7 @@ class TestGroups:
             assert [(p["error_code"], p["committed_offset"]) for p in partitions] == [(30, -1)] * 2
 
     @pytest.mark.behaviour("B132")
-    def test_offset_fetch_of_many_groups_judges_each_for_itself(self) -> None:
+    def test_offset_fetch_decides_each_group_separately(self) -> None:
         describe = allow(GROUP, "group-one", AclOperation.DESCRIBE)
         topics = [{"name": HIDDEN, "partition_indexes": [3]}, {"name": ALPHA, "partition_indexes": [0]}]
         groups = [{"group_id": g, "topics": topics} for g in ("group-two", "group-one")]
@@ -229,7 +231,7 @@ class TestGroups:
 
     @pytest.mark.behaviour("B131")
     @pytest.mark.parametrize("version", [2, 8, 10])
-    def test_all_offsets_are_those_of_visible_topics(self, version: int) -> None:
+    def test_all_offsets_are_limited_to_visible_topics(self, version: int) -> None:
         driver = connection(READ_ALPHA, allow(GROUP, "group-one", AclOperation.DESCRIBE))
         one = {"group_id": "group-one", "topics": None}
         _, answer = ask(driver, 9, version, **(one if version < 8 else {"groups": [one]}))
@@ -237,7 +239,7 @@ class TestGroups:
         names = [t["name"] if version < 10 else driver.model.names[t["topic_id"]] for t in topics]
         assert names == [ALPHA]
 
-    def test_the_same_group_twice_is_answered_twice(self) -> None:
+    def test_a_duplicate_group_is_answered_twice(self) -> None:
         driver = connection(READ_ALPHA, allow(GROUP, "group-one", AclOperation.DESCRIBE))
         both = [
             [{"name": ALPHA, "partition_indexes": [0]}],
@@ -288,7 +290,7 @@ class TestGroups:
         assert HIDDEN.encode() not in outcome.response
 
     @pytest.mark.behaviour("B136")
-    def test_listed_groups_are_those_that_may_be_described(self) -> None:
+    def test_listed_groups_are_limited_to_describable_groups(self) -> None:
         _, answer = ask(connection(allow(GROUP, "group-two", AclOperation.READ)), 16, 4)
         assert [group["group_id"] for group in answer["groups"]] == ["group-two"]
         _, answer = ask(connection(allow(CLUSTER, CLUSTER_NAME, AclOperation.DESCRIBE)), 16, 4)

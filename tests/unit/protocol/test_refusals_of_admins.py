@@ -1,4 +1,4 @@
-"""How refusals look in the APIs of administrators, and of those who have no business any more.
+"""The form of denials in the APIs of administrators, and of requests that are illegal after a login.
 
 Expected values: the handlers and request classes of Kafka 4.3.1.
 """
@@ -20,7 +20,7 @@ IDS = connection().model.topics
 
 class TestTopics:
     @pytest.mark.behaviour("B120", "B211")
-    def test_creating_is_decided_topic_by_topic(self) -> None:
+    def test_creation_is_decided_for_each_topic(self) -> None:
         driver = connection(allow(TOPIC, "fresh-topic", AclOperation.CREATE))
         names = ["fresh-topic", "other-topic", "twice", "twice", "__cluster_metadata"]
         topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in names]
@@ -36,7 +36,7 @@ class TestTopics:
 
     @pytest.mark.behaviour("B139", "B182")
     @pytest.mark.parametrize("version", [1, 5])
-    def test_deleting_by_name_does_not_tell_who_may_not_describe(self, version: int) -> None:
+    def test_deletion_by_name_does_not_reveal_hidden_topics(self, version: int) -> None:
         driver = connection(
             *[allow(TOPIC, name, AclOperation.DESCRIBE) for name in (BRAVO, "nowhere")],
             allow(TOPIC, ALPHA, AclOperation.DELETE),
@@ -55,7 +55,7 @@ class TestTopics:
         }
 
     @pytest.mark.behaviour("B182")
-    def test_deleting_by_id_keeps_hidden_names_secret(self) -> None:
+    def test_deletion_by_id_does_not_reveal_hidden_names(self) -> None:
         driver = connection(
             allow(TOPIC, BRAVO, AclOperation.DESCRIBE), allow(TOPIC, ALPHA, AclOperation.DELETE)
         )
@@ -71,13 +71,13 @@ class TestTopics:
         assert outcome.response is not None
         assert HIDDEN.encode() not in outcome.response
 
-    def test_a_topic_that_no_broker_knows_yet_is_deleted_by_the_controller(self) -> None:
+    def test_a_topic_unknown_to_the_broker_is_deleted_by_the_controller(self) -> None:
         driver = connection(allow(TOPIC, "just-made", AclOperation.DELETE))
         outcome, answer = ask(driver, 20, 5, topic_names=["just-made"])
         assert forwarded(outcome)["topic_names"] == ["just-made"]
         assert [(item["name"], item["error_code"]) for item in answer["responses"]] == [("just-made", 3)]
 
-    def test_deleting_by_name_needs_describe_as_well(self) -> None:
+    def test_deletion_by_name_also_needs_describe(self) -> None:
         driver = connection(
             allow(TOPIC, ALPHA, AclOperation.DELETE), allow(TOPIC, ALPHA, AclOperation.DESCRIBE, deny=True)
         )
@@ -85,7 +85,7 @@ class TestTopics:
         assert outcome.forwarded == []
         assert [(item["name"], item["error_code"]) for item in answer["responses"]] == [(ALPHA, 29)]
 
-    def test_deleting_twice_with_both_or_with_neither_makes_no_sense(self) -> None:
+    def test_deletion_with_a_duplicate_or_with_both_or_no_identifiers_is_invalid(self) -> None:
         topics = [
             {"name": ALPHA},
             {"name": ALPHA},
@@ -105,7 +105,7 @@ class TestTopics:
         }
 
     @pytest.mark.parametrize("version", [1, 5, 6])
-    def test_deleting_before_the_acls_are_loaded(self, version: int) -> None:
+    def test_deletion_fails_before_the_acls_are_loaded(self, version: int) -> None:
         fields: dict[str, Any] = {"topics": [{"name": ALPHA}]} if version >= 6 else {"topic_names": [ALPHA]}
         outcome, answer = ask(connection(ready=False), 20, version, **fields)
         assert outcome.forwarded == []
@@ -115,7 +115,7 @@ class TestTopics:
 class TestDescribeTopicPartitions:
     VISIBLE = (allow(TOPIC, "prefixed", AclOperation.DESCRIBE), allow(TOPIC, ALPHA, AclOperation.DESCRIBE))
 
-    def test_pages_name_none_but_visible_topics(self) -> None:
+    def test_pages_contain_only_visible_topics(self) -> None:
         driver = connection(*self.VISIBLE)
         cursor: dict[str, Any] | None = None
         seen: list[str] = []
@@ -128,7 +128,7 @@ class TestDescribeTopicPartitions:
         assert seen == [ALPHA, "prefixed-one", "prefixed-two"]
         assert cursor is None
 
-    def test_a_cursor_on_a_hidden_topic_begins_behind_it_and_tells_nothing(self) -> None:
+    def test_a_cursor_at_a_hidden_topic_starts_after_it_and_does_not_reveal_it(self) -> None:
         driver = connection(*self.VISIBLE)
         answers = []
         for name in (HIDDEN, HIDDEN[:-1] + "b"):
@@ -139,7 +139,7 @@ class TestDescribeTopicPartitions:
             answers.append(answer)
         assert answers[0] == answers[1], "an existing hidden topic looks like none"
 
-    def test_named_topics_are_refused_by_name(self) -> None:
+    def test_denied_topics_are_reported_by_name(self) -> None:
         topics = [{"name": name} for name in (HIDDEN, ALPHA, "nowhere")]
         _, answer = ask(connection(*self.VISIBLE), 75, 0, topics=topics, response_partition_limit=9)
         assert {t["name"]: (t["error_code"], t["topic_id"]) for t in answer["topics"]} == {
@@ -149,7 +149,7 @@ class TestDescribeTopicPartitions:
         }
 
     @pytest.mark.parametrize("cursor", [(HIDDEN, 0), (ALPHA, -1)])
-    def test_a_cursor_that_fits_nothing_is_an_invalid_request(self, cursor: tuple[str, int]) -> None:
+    def test_an_inconsistent_cursor_is_an_invalid_request(self, cursor: tuple[str, int]) -> None:
         fields = {"cursor": dict(zip(("topic_name", "partition_index"), cursor, strict=True))}
         outcome, answer = ask(connection(*ALL_ALLOWED), 75, 0, topics=[{"name": ALPHA}], **fields)
         assert outcome.forwarded == []
@@ -162,7 +162,7 @@ CONFIG_CODES = {2: 29, 4: 31, 8: 31, 16: 31, 32: 30}
 class TestConfigs:
     @pytest.mark.behaviour("B167")
     @pytest.mark.parametrize("version", [1, 4])
-    def test_each_type_has_its_own_question(self, version: int) -> None:
+    def test_each_type_needs_its_own_right(self, version: int) -> None:
         resources = [{"resource_type": kind, "resource_name": "1"} for kind in CONFIG_CODES]
         outcome, answer = ask(connection(), 32, version, resources=resources)
         assert outcome.forwarded == []
@@ -177,7 +177,7 @@ class TestConfigs:
         assert [r["resource_type"] for r in forwarded(outcome)["resources"]] == [4, 8, 16]
         assert [item["error_code"] for item in answer["results"]] == [29, 0, 0, 0, 30]
 
-    def test_the_authorizer_of_a_broker_is_that_of_the_gateway(self) -> None:
+    def test_broker_configs_show_the_authorizer_of_the_gateway(self) -> None:
         driver = connection(*ALL_ALLOWED)
         resources = [{"resource_type": 4, "resource_name": "1"}, {"resource_type": 2, "resource_name": ALPHA}]
         outcome, answer = ask(driver, 32, 4, resources=resources)
@@ -186,7 +186,7 @@ class TestConfigs:
         assert broker["super.users"] == OWN_SUPER_USERS
         assert "super.users" not in topic
 
-    def test_only_what_others_than_the_authorizer_have_is_asked_of_upstream(self) -> None:
+    def test_authorizer_settings_are_not_requested_from_upstream(self) -> None:
         keys = [["super.users"], ["super.users", "log.dirs"], ["log.dirs"]]
         resources = [
             {"resource_type": 4, "resource_name": str(number), "configuration_keys": each}
@@ -201,7 +201,7 @@ class TestConfigs:
         assert own == [[OWN_SUPER_USERS], [OWN_SUPER_USERS], []]
 
     @pytest.mark.parametrize("kind", [0, 1, 3, 64, -1])
-    def test_an_unknown_type_refuses_the_whole_request(self, kind: int) -> None:
+    def test_an_unknown_type_rejects_the_whole_request(self, kind: int) -> None:
         resources = [{"resource_type": each, "resource_name": ALPHA} for each in (2, kind)]
         outcome, answer = ask(connection(*ALL_ALLOWED), 32, 4, resources=resources)
         assert outcome.forwarded == []
@@ -239,7 +239,7 @@ class TestAclsAndScram:
     @pytest.mark.parametrize(
         "field", ["resource_type", "resource_pattern_type", "operation", "permission_type"]
     )
-    def test_an_unknown_code_in_a_creation_closes(self, field: str) -> None:
+    def test_an_unknown_code_in_a_creation_closes_the_connection(self, field: str) -> None:
         outcome, _ = ask(connection(*ALL_ALLOWED), 30, 3, creations=[ACL, ACL | {field: 0}])
         assert outcome.closed is not None
         assert outcome.served is None
@@ -249,7 +249,7 @@ class TestAclsAndScram:
     @pytest.mark.parametrize(
         "field", ["resource_type_filter", "pattern_type_filter", "operation", "permission_type"]
     )
-    def test_an_unknown_code_in_a_filter_closes(self, api_key: int, field: str) -> None:
+    def test_an_unknown_code_in_a_filter_closes_the_connection(self, api_key: int, field: str) -> None:
         wrong = FILTER | {field: 0}
         fields = wrong if api_key == 29 else {"filters": [FILTER, wrong]}
         outcome, _ = ask(connection(*ALL_ALLOWED), api_key, 3, **fields)
@@ -257,14 +257,14 @@ class TestAclsAndScram:
 
     @pytest.mark.behaviour("B193")
     @pytest.mark.parametrize(("ready", "code"), [(True, 31), (False, -1)])
-    def test_scram_changes_name_each_user_once_and_sorted(self, ready: bool, code: int) -> None:
+    def test_scram_results_name_each_user_once_and_sorted(self, ready: bool, code: int) -> None:
         fields = {"deletions": [DELETION, DELETION], "upsertions": [UPSERTION]}
         outcome, answer = ask(connection(ready=ready), 51, 0, **fields)
         assert outcome.served is None
         assert [(r["user"], r["error_code"]) for r in answer["results"]] == [("adam", code), ("zoe", code)]
 
     @pytest.mark.behaviour("B198")
-    def test_describing_scram_users_needs_the_cluster(self) -> None:
+    def test_describing_scram_users_needs_the_right_on_the_cluster(self) -> None:
         outcome, answer = ask(connection(), 50, 0, users=None)
         assert (outcome.served, answer["error_code"], answer["results"]) == (None, 31, [])
 
@@ -278,7 +278,7 @@ class TestProducerIds:
             allow(TOPIC, "wherever", AclOperation.WRITE),
         ],
     )
-    def test_without_transaction_any_right_to_write_will_do(self, acl: Any) -> None:
+    def test_any_write_right_suffices_without_a_transaction(self, acl: Any) -> None:
         _, answer = ask(connection(), 22, 0, transactional_id=None)
         assert (answer["error_code"], answer["producer_id"], answer["producer_epoch"]) == (31, -1, -1)
         assert ask(connection(acl), 22, 0, transactional_id=None)[1]["error_code"] == 0
@@ -286,7 +286,7 @@ class TestProducerIds:
 
 class TestTheRest:
     @pytest.mark.parametrize("api_key", [17, 36])
-    def test_authentication_has_no_place_after_authentication(self, api_key: int) -> None:
+    def test_sasl_requests_are_illegal_after_authentication(self, api_key: int) -> None:
         fields: dict[str, Any] = {"mechanism": "PLAIN"} if api_key == 17 else {"auth_bytes": b"token"}
         outcome, answer = ask(connection(*ALL_ALLOWED), api_key, 1, **fields)
         assert answer["error_code"] == 34
@@ -304,7 +304,7 @@ class TestTheRest:
         assert outcome.response[6:] == b"\0\0\0\1" + (18).to_bytes(2, "big") + b"\0\0\0\4"
 
     @pytest.mark.parametrize("name", ["", "-a", "a-", "a b", "ä", "a\n"])
-    def test_software_without_a_proper_name_is_an_invalid_request(self, name: str) -> None:
+    def test_an_invalid_software_name_is_an_invalid_request(self, name: str) -> None:
         for fields in ((name, "1"), ("a", name)):
             _, answer = ask(
                 connection(), 18, 3, client_software_name=fields[0], client_software_version=fields[1]
@@ -315,12 +315,12 @@ class TestTheRest:
     @pytest.mark.parametrize(
         ("api_key", "version"), [(4, 0), (58, 0), (21, 2), (78, 1), (0, 2), (1, 19), (999, 0)]
     )
-    def test_what_is_not_offered_closes(self, api_key: int, version: int) -> None:
+    def test_an_unsupported_request_closes_the_connection(self, api_key: int, version: int) -> None:
         start = api_key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff"
         with pytest.raises(RefusedFrameError):
             connection(*ALL_ALLOWED).guard.open(start + bytes(40))
 
-    def test_a_heartbeat_with_a_hidden_topic_is_refused_without_detail(self) -> None:
+    def test_a_heartbeat_with_a_hidden_topic_is_denied_without_details(self) -> None:
         driver = connection(
             allow(GROUP, "group-one", AclOperation.READ), allow(TOPIC, ALPHA, AclOperation.READ)
         )
@@ -330,7 +330,7 @@ class TestTheRest:
             assert answer["error_code"] == code
             assert bool(outcome.forwarded) == (code == 0)
 
-    def test_cluster_operations_are_not_told_with_an_error(self) -> None:
+    def test_an_error_contains_no_cluster_operations(self) -> None:
         driver = connection(*ALL_ALLOWED)
         _, answer = ask(driver, 60, 1, include_cluster_authorized_operations=True)
         assert answer["cluster_authorized_operations"] > 0

@@ -1,4 +1,4 @@
-"""AlterConfigs of a broker unsets what it does not name, but no setting that clients may not change.
+"""AlterConfigs of a broker unsets the omitted settings, except those that clients may not change.
 
 Expected values: `ConfigurationControlManager.legacyAlterConfigs` and `DynamicBrokerConfig` of Kafka 4.3.1.
 """
@@ -31,7 +31,7 @@ def replaced(kind: int, name: str) -> dict[str, Any]:
 
 
 def upstream_has(monkeypatch: pytest.MonkeyPatch, *settings: tuple[str, int, int], code: int = 0) -> None:
-    """Let upstream's brokers have settings, each from its sources: what is in force, and another."""
+    """Give upstream's brokers settings: the source of the value in force, and another source."""
 
     def described(_model: object, request: Any, made: Any) -> Any:
         result = made.root.ELEMENTS["results"]
@@ -57,7 +57,7 @@ def upstream_has(monkeypatch: pytest.MonkeyPatch, *settings: tuple[str, int, int
 
 
 def replace(driver: Driver, *resources: tuple[int, str]) -> tuple[Outcome, list[tuple[int, str | None]]]:
-    """Return what became of an AlterConfigs, and what it was told of each resource."""
+    """Return the outcome of an AlterConfigs, and the code and message of each resource."""
     outcome, answer = ask(driver, REPLACE, 2, resources=[replaced(*each) for each in resources])
     return outcome, [(each["error_code"], each["error_message"] or None) for each in answer["responses"]]
 
@@ -71,48 +71,48 @@ def sent(outcome: Outcome) -> list[int]:
 @pytest.mark.parametrize(
     "sources", [(OF_A_BROKER, OF_A_BROKER), (OF_ALL_BROKERS, OF_ALL_BROKERS), (OF_A_FILE, OF_A_BROKER)]
 )
-def test_a_dynamic_setting_that_stays_is_not_unset(
+def test_a_protected_dynamic_setting_is_not_unset(
     monkeypatch: pytest.MonkeyPatch, name: str, setting: str, sources: tuple[int, int]
 ) -> None:
     upstream_has(monkeypatch, (setting, *sources), ("background.threads", OF_A_BROKER, OF_A_BROKER))
-    outcome, told = replace(connection(ALTERS), (BROKER, name))
+    outcome, results = replace(connection(ALTERS), (BROKER, name))
     text = (
         f"Cannot unset these configs here: {setting}. AlterConfigs unsets what it does not name, "
         "use IncrementalAlterConfigs"
     )
-    assert (told, sent(outcome)) == ([(INVALID_REQUEST, text)], [DESCRIBE])
+    assert (results, sent(outcome)) == ([(INVALID_REQUEST, text)], [DESCRIBE])
 
 
-def test_a_setting_in_the_broker_s_own_file_stays_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_static_broker_setting_does_not_block_a_replacement(monkeypatch: pytest.MonkeyPatch) -> None:
     upstream_has(monkeypatch, (LISTENERS, OF_A_FILE, OF_A_FILE), (PROTOCOLS, BY_DEFAULT, BY_DEFAULT))
-    outcome, told = replace(connection(ALTERS), (BROKER, "1"))
-    assert (told, sent(outcome)) == ([(0, None)], [DESCRIBE, REPLACE])
+    outcome, results = replace(connection(ALTERS), (BROKER, "1"))
+    assert (results, sent(outcome)) == ([(0, None)], [DESCRIBE, REPLACE])
 
 
-def test_other_resources_are_altered_and_told_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_resources_are_altered_and_answered_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     upstream_has(monkeypatch, (LISTENERS, OF_A_BROKER, OF_A_BROKER))
     resources = ((TOPIC, "hidden-gamma"), (BROKER, "1"), (TOPIC, ALPHA))
-    outcome, told = replace(connection(ALTERS, may("ALTER_CONFIGS")), *resources)
-    assert [code for code, _ in told] == [TOPIC_DENIED, INVALID_REQUEST, 0]
+    outcome, results = replace(connection(ALTERS, may("ALTER_CONFIGS")), *resources)
+    assert [code for code, _ in results] == [TOPIC_DENIED, INVALID_REQUEST, 0]
     assert [each["resource_name"] for each in forwarded(outcome, 1)["resources"]] == [ALPHA]
 
 
 def test_a_broker_that_cannot_be_described_is_not_altered(monkeypatch: pytest.MonkeyPatch) -> None:
     upstream_has(monkeypatch, code=INVALID_REQUEST)
-    outcome, told = replace(connection(ALTERS), (BROKER, "17"))
-    assert (told, sent(outcome)) == ([(INVALID_REQUEST, "why not")], [DESCRIBE])
+    outcome, results = replace(connection(ALTERS), (BROKER, "17"))
+    assert (results, sent(outcome)) == ([(INVALID_REQUEST, "why not")], [DESCRIBE])
     monkeypatch.setitem(cluster_model.ANSWERS, DESCRIBE, lambda _model, _request, made: made.root())
-    outcome, told = replace(connection(ALTERS), (BROKER, "1"))
-    assert ([code for code, _ in told], sent(outcome)) == ([FAILED], [DESCRIBE])
+    outcome, results = replace(connection(ALTERS), (BROKER, "1"))
+    assert ([code for code, _ in results], sent(outcome)) == ([FAILED], [DESCRIBE])
 
 
-def test_who_may_not_alter_a_broker_asks_nothing_of_it() -> None:
-    outcome, told = replace(connection(), (BROKER, "1"))
-    assert ([code for code, _ in told], outcome.forwarded) == ([CLUSTER_DENIED], [])
+def test_a_denied_alteration_does_not_query_the_broker() -> None:
+    outcome, results = replace(connection(), (BROKER, "1"))
+    assert ([code for code, _ in results], outcome.forwarded) == ([CLUSTER_DENIED], [])
 
 
 @pytest.mark.parametrize("granted", [[], [may("ALTER_CONFIGS")]])
-def test_rights_that_change_while_upstream_is_asked_count(
+def test_rights_that_change_during_the_query_apply(
     monkeypatch: pytest.MonkeyPatch, granted: list[AclBinding]
 ) -> None:
     driver = connection(ALTERS)
@@ -124,16 +124,16 @@ def test_rights_that_change_while_upstream_is_asked_count(
         return made.root(results=[result(resource_type=each.resource_type, resource_name=each.resource_name)])
 
     monkeypatch.setitem(cluster_model.ANSWERS, DESCRIBE, described)
-    outcome, told = replace(driver, (TOPIC, ALPHA), (BROKER, "1"))
-    assert ([code for code, _ in told], sent(outcome)) == ([TOPIC_DENIED, CLUSTER_DENIED], [DESCRIBE])
+    outcome, results = replace(driver, (TOPIC, ALPHA), (BROKER, "1"))
+    assert ([code for code, _ in results], sent(outcome)) == ([TOPIC_DENIED, CLUSTER_DENIED], [DESCRIBE])
 
 
-def test_topics_are_altered_without_a_question() -> None:
-    outcome, told = replace(connection(may("ALTER_CONFIGS")), (TOPIC, ALPHA))
-    assert (told, sent(outcome)) == ([(0, None)], [REPLACE])
+def test_topics_are_altered_without_a_query() -> None:
+    outcome, results = replace(connection(may("ALTER_CONFIGS")), (TOPIC, ALPHA))
+    assert (results, sent(outcome)) == ([(0, None)], [REPLACE])
 
 
-def test_what_changes_only_what_it_names_is_no_danger(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incremental_alteration_needs_no_query(monkeypatch: pytest.MonkeyPatch) -> None:
     upstream_has(monkeypatch, (LISTENERS, OF_A_BROKER, OF_A_BROKER))
     change = {"name": "background.threads", "value": "11", "config_operation": 0}
     resource = {"resource_type": BROKER, "resource_name": "1", "configs": [change]}
@@ -141,7 +141,7 @@ def test_what_changes_only_what_it_names_is_no_danger(monkeypatch: pytest.Monkey
     assert sent(outcome) == [CHANGE]
 
 
-def test_more_brokers_than_anybody_has_are_refused() -> None:
+def test_too_many_brokers_are_rejected() -> None:
     brokers = [(BROKER, str(number)) for number in range(DESCRIBED_RESOURCES_MAX + 1)]
-    outcome, told = replace(connection(*ALL_ALLOWED), *brokers)
-    assert ({code for code, _ in told}, outcome.forwarded) == ({INVALID_REQUEST}, [])
+    outcome, results = replace(connection(*ALL_ALLOWED), *brokers)
+    assert ({code for code, _ in results}, outcome.forwarded) == ({INVALID_REQUEST}, [])

@@ -1,4 +1,4 @@
-"""Only what a row's steps let pass is served, and a row cannot say otherwise."""
+"""Only items that the steps of a row allow are served, and a row cannot be built otherwise."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ REFUSAL = TABLE[ApiKey.DESCRIBE_GROUPS].refusal
         (STRIP, STRIP),
     ],
 )
-def test_a_row_whose_steps_would_not_all_take_effect_cannot_be_made(steps: tuple[Step, ...]) -> None:
+def test_a_row_with_ineffective_steps_is_rejected(steps: tuple[Step, ...]) -> None:
     with pytest.raises(ValueError, match="a row"):
         Row(ApiKey.DESCRIBE_GROUPS, REFUSAL, steps)
 
@@ -51,15 +51,15 @@ def opened() -> Any:
     return driver.guard.open(request(ApiKey.DESCRIBE_GROUPS, 5, 1, groups=["mine", "other"]))
 
 
-def test_the_interpreter_serves_what_the_steps_kept() -> None:
-    """No row can say so, but if one could, denied items would not be served."""
+def test_the_interpreter_serves_only_items_that_the_steps_kept() -> None:
+    """No valid row has these steps; even with such a row denied items are not served."""
     exchange = opened().exchange
     handler = handle(exchange, made_nevertheless(STRIP, ServeLocally()))
     handler.send(None)
     assert exchange.request.groups == ["mine"]
 
 
-def test_the_interpreter_sends_nothing_that_an_earlier_strip_denied() -> None:
+def test_the_interpreter_forwards_no_item_that_an_earlier_strip_denied() -> None:
     none_denied = Strip(STRIP.items, DESCRIBE_GROUP, "", unless_cluster=AclOperation.DESCRIBE)
     exchange = opened().exchange
     handler = handle(exchange, made_nevertheless(STRIP, none_denied))
@@ -67,7 +67,7 @@ def test_the_interpreter_sends_nothing_that_an_earlier_strip_denied() -> None:
     assert effect.message.groups == ["mine"]
 
 
-def test_the_whole_request_is_there_again_once_a_part_was_served() -> None:
+def test_the_whole_request_is_restored_after_a_part_is_served() -> None:
     exchange = opened().exchange
     whole = exchange.request
     part = whole.replace(groups=["mine"])

@@ -1,4 +1,4 @@
-"""Share groups: what each request needs, how a refusal looks, and what a session has to do with it.
+"""Share groups: the rights that each request needs, the form of denials, and sessions.
 
 Expected values: `KafkaApis` and `SharePartitionManager`, Kafka 4.3.1.
 """
@@ -45,14 +45,14 @@ def wanted(driver: Driver, *names: str, batches: list[dict[str, Any]] | None = N
 
 
 def fetch(driver: Driver, epoch: int, *names: str, **fields: Any) -> tuple[Any, dict[str, Any]]:
-    """Ask for records; return what became of it, and the answer."""
+    """Fetch records; return the outcome and the answer."""
     batches = fields.pop("batches", None)
     given = {**MEMBER, "share_session_epoch": epoch, "topics": wanted(driver, *names, batches=batches)}
     return ask(driver, FETCH, 2, **given | fields)
 
 
-def told(driver: Driver, answer: dict[str, Any], field: str = "error_code") -> dict[str, int]:
-    """Return the codes of an answer by topic."""
+def codes_by_topic(driver: Driver, answer: dict[str, Any], field: str = "error_code") -> dict[str, int]:
+    """Return the error codes of an answer by topic."""
     names = driver.model.names
     return {
         names.get(topic["topic_id"], "unknown"): each[field]
@@ -73,7 +73,7 @@ def test_a_heartbeat_needs_read_on_the_group_and_describe_on_its_topics() -> Non
 
 
 @pytest.mark.parametrize("member_id", ["", "m" * 37])
-def test_an_impossible_member_is_upstream_s_to_refuse_and_its_topics_stay_here(member_id: str) -> None:
+def test_an_invalid_member_is_rejected_by_upstream_without_its_topics(member_id: str) -> None:
     fields = {"group_id": GROUP_NAME, "member_id": member_id, "subscribed_topic_names": [HIDDEN]}
     outcome, _ = ask(connection(may("READ", "GROUP")), HEARTBEAT, 1, **fields)
     assert forwarded(outcome)["member_id"] == member_id
@@ -107,50 +107,50 @@ class TestFetching:
         assert (answer["error_code"], outcome.forwarded) == (GROUP_DENIED, [])
         driver = connection(may("READ", "GROUP"), may("DESCRIBE"), may("READ", name=BRAVO))
         outcome, answer = ask(driver, FETCH, version, **fields | {"topics": wanted(driver, ALPHA, BRAVO)})
-        assert told(driver, answer) == {ALPHA: TOPIC_DENIED, BRAVO: 0}
+        assert codes_by_topic(driver, answer) == {ALPHA: TOPIC_DENIED, BRAVO: 0}
         assert [each["partitions"][0]["records"] for each in answer["responses"]] == [RECORD, b""]
         assert forwarded(outcome)["topics"] == wanted(driver, BRAVO)
 
-    def test_shows_the_gateway_and_no_broker(self) -> None:
+    def test_the_answer_shows_the_gateway_and_no_broker(self) -> None:
         driver = connection(may("READ", "GROUP"), may("READ"))
         _, answer = fetch(driver, INITIAL, ALPHA)
         assert [(each["host"], each["port"]) for each in answer["node_endpoints"]] == [("gateway", 9001)]
 
-    def test_a_session_of_denied_partitions_counts_its_epochs_and_gets_what_is_allowed_later(self) -> None:
+    def test_a_session_of_denied_partitions_keeps_its_epoch_and_gets_later_grants(self) -> None:
         group = may("READ", "GROUP")
         driver = connection(group)
         outcome, answer = fetch(driver, INITIAL, ALPHA)
-        assert told(driver, answer) == {ALPHA: TOPIC_DENIED}
+        assert codes_by_topic(driver, answer) == {ALPHA: TOPIC_DENIED}
         assert forwarded(outcome)["topics"] == []
         outcome, answer = fetch(driver, 1)
-        assert told(driver, answer) == {ALPHA: TOPIC_DENIED}
+        assert codes_by_topic(driver, answer) == {ALPHA: TOPIC_DENIED}
         driver.replace_acls([group, may("READ")])
         outcome, answer = fetch(driver, 2)
-        assert told(driver, answer) == {ALPHA: 0}
+        assert codes_by_topic(driver, answer) == {ALPHA: 0}
         assert forwarded(outcome)["topics"] == wanted(driver, ALPHA)
         driver.replace_acls([group])
         outcome, answer = fetch(driver, 3)
-        assert told(driver, answer) == {ALPHA: TOPIC_DENIED}
+        assert codes_by_topic(driver, answer) == {ALPHA: TOPIC_DENIED}
         [gone] = forwarded(outcome)["forgotten_topics_data"]
         assert gone == {"topic_id": driver.model.topics[ALPHA], "partitions": [0]}
 
-    def test_an_unknown_topic_is_no_fault_of_the_others(self) -> None:
+    def test_an_unknown_topic_does_not_fail_the_others(self) -> None:
         driver = connection(may("READ", "GROUP"), may("READ"))
         _, answer = fetch(driver, INITIAL, ALPHA, "nowhere")
-        assert told(driver, answer) == {ALPHA: 0, "unknown": UNKNOWN_TOPIC_ID}
+        assert codes_by_topic(driver, answer) == {ALPHA: 0, "unknown": UNKNOWN_TOPIC_ID}
 
     def test_acknowledgements_of_denied_topics_never_go_upstream(self) -> None:
         driver = connection(may("READ", "GROUP"), may("READ"))
         fetch(driver, INITIAL, ALPHA)
         outcome, answer = fetch(driver, 1, ALPHA, HIDDEN, batches=ACCEPTED)
         assert forwarded(outcome)["topics"] == wanted(driver, ALPHA, batches=ACCEPTED)
-        assert told(driver, answer, "acknowledge_error_code") == {ALPHA: 0, HIDDEN: TOPIC_DENIED}
+        assert codes_by_topic(driver, answer, "acknowledge_error_code") == {ALPHA: 0, HIDDEN: TOPIC_DENIED}
         outcome, answer = fetch(driver, FINAL, HIDDEN, batches=ACCEPTED)
-        assert told(driver, answer) == {HIDDEN: 0}
-        assert told(driver, answer, "acknowledge_error_code") == {HIDDEN: TOPIC_DENIED}
+        assert codes_by_topic(driver, answer) == {HIDDEN: 0}
+        assert codes_by_topic(driver, answer, "acknowledge_error_code") == {HIDDEN: TOPIC_DENIED}
 
     @pytest.mark.parametrize("epoch", [FINAL, 1, 4])
-    def test_nobody_goes_on_with_a_session_of_another_connection(self, epoch: int) -> None:
+    def test_a_session_of_another_connection_cannot_be_continued(self, epoch: int) -> None:
         driver = connection(may("READ", "GROUP"), may("READ"))
         fetch(driver, INITIAL, ALPHA)
         other = connection(may("READ", "GROUP"), may("READ"))
@@ -159,7 +159,7 @@ class TestFetching:
             outcome, answer = ask(other, api_key, 2, **MEMBER, share_session_epoch=epoch)
             assert (answer["error_code"], outcome.forwarded) == (NOT_FOUND, [])
 
-    def test_partitions_that_nobody_asked_for_close_the_connection(self) -> None:
+    def test_unrequested_partitions_close_the_connection(self) -> None:
         driver = connection(may("READ", "GROUP"), may("READ"))
         fetch(driver, INITIAL, ALPHA)
         # another connection of the same member begins again with what it may read
@@ -169,7 +169,7 @@ class TestFetching:
         assert answer == {}
         assert "not allowed" in (outcome.closed or "")
 
-    def test_little_room_lowers_what_may_come(self) -> None:
+    def test_a_low_budget_lowers_the_maximum_bytes(self) -> None:
         driver = connection(may("READ", "GROUP"), may("READ"))
         fields = {**MEMBER, "share_session_epoch": INITIAL, "max_bytes": 1 << 20}
         message = built(request_codec(FETCH, 2).root, fields | {"topics": wanted(driver, ALPHA)})
@@ -189,13 +189,13 @@ class TestAcknowledging:
         fetch(driver, INITIAL, ALPHA)
         topics = wanted(driver, ALPHA, HIDDEN, batches=ACCEPTED)
         outcome, answer = ask(driver, ACKNOWLEDGE, version, **MEMBER, share_session_epoch=1, topics=topics)
-        assert told(driver, answer) == {ALPHA: 0, HIDDEN: TOPIC_DENIED}
+        assert codes_by_topic(driver, answer) == {ALPHA: 0, HIDDEN: TOPIC_DENIED}
         assert forwarded(outcome)["topics"] == wanted(driver, ALPHA, batches=ACCEPTED)
         driver.replace_acls([may("READ"), may("DESCRIBE", "GROUP")])
         outcome, answer = ask(driver, ACKNOWLEDGE, version, **MEMBER, share_session_epoch=2, topics=topics)
         assert (answer["error_code"], outcome.forwarded) == (GROUP_DENIED, [])
 
-    def test_counts_the_epoch_on(self) -> None:
+    def test_acknowledging_increments_the_epoch(self) -> None:
         driver = connection(may("READ", "GROUP"), may("READ"))
         fetch(driver, INITIAL, ALPHA)
         for epoch, code in ((0, INVALID_EPOCH), (2, INVALID_EPOCH), (1, 0), (1, INVALID_EPOCH), (2, 0)):
@@ -203,19 +203,19 @@ class TestAcknowledging:
             assert answer["error_code"] == code
         assert fetch(driver, 3)[1]["error_code"] == 0
 
-    def test_what_is_wrong_with_them_is_told_before_who_may(self) -> None:
+    def test_invalid_offsets_are_reported_before_authorization(self) -> None:
         driver = connection(may("READ", "GROUP"), may("READ"))
         fetch(driver, INITIAL, ALPHA)
         wrong = [{"first_offset": 3, "last_offset": 1, "acknowledge_types": [1]}]
         topics = wanted(driver, HIDDEN, batches=wrong)
         _, answer = ask(driver, ACKNOWLEDGE, 2, **MEMBER, share_session_epoch=1, topics=topics)
-        assert told(driver, answer) == {HIDDEN: INVALID_REQUEST}
+        assert codes_by_topic(driver, answer) == {HIDDEN: INVALID_REQUEST}
 
 
 class TestOffsets:
     @pytest.mark.behaviour("B162")
     @pytest.mark.parametrize("version", [0, 1])
-    def test_are_told_to_who_may_describe_the_group_and_the_topic(self, version: int) -> None:
+    def test_describing_offsets_needs_describe_on_the_group_and_the_topic(self, version: int) -> None:
         asked: list[dict[str, Any]]
         asked = [{"group_id": GROUP_NAME, "topics": [{"topic_name": ALPHA, "partitions": [0]}]}]
         acls = [may("DESCRIBE", "GROUP"), may("DESCRIBE")]
@@ -231,18 +231,18 @@ class TestOffsets:
         assert [each["topic_name"] for each in answer["groups"][0]["topics"]] == [ALPHA]
 
     @pytest.mark.behaviour("B162")
-    def test_are_altered_by_who_reads_the_group_and_the_topic(self) -> None:
+    def test_altering_offsets_needs_read_on_the_group_and_the_topic(self) -> None:
         topics = [{"topic_name": ALPHA, "partitions": [{"partition_index": 0, "start_offset": 5}]}]
         fields = {"group_id": GROUP_NAME, "topics": topics}
         self.needs(ALTER, fields, may("READ", "GROUP"))
 
     @pytest.mark.behaviour("B162")
-    def test_are_deleted_by_who_may_delete_the_group_and_read_the_topic(self) -> None:
+    def test_deleting_offsets_needs_delete_on_the_group_and_read_on_the_topic(self) -> None:
         fields = {"group_id": GROUP_NAME, "topics": [{"topic_name": ALPHA}]}
         self.needs(DELETE, fields, may("DELETE", "GROUP"))
 
     def needs(self, api_key: int, fields: dict[str, Any], group: Any) -> None:
-        """Check that it takes the right on the group and READ on the topic, which goes upstream only so."""
+        """Check that a request needs the right on the group and READ on the topic to be forwarded."""
         outcome, answer = ask(connection(group, may("READ")), api_key, 0, **fields)
         assert codes(answer) == set()
         assert forwarded(outcome) == built(request_codec(api_key, 0).root, fields).to_dict()

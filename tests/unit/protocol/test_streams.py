@@ -1,4 +1,4 @@
-"""Streams groups: no heartbeat passes by which upstream would create what its user may not (KIP-1071).
+"""Streams groups: no forwarded heartbeat makes upstream create topics without the user's right (KIP-1071).
 
 Expected values: `KafkaApis.handleStreamsGroupHeartbeat` of Kafka 4.3.1.
 """
@@ -30,19 +30,19 @@ def topology(*sources: str, makes: tuple[str, ...] = (CHANGELOG, REPARTITION)) -
 
 
 def beat(driver: Driver, epoch: int = 1, **fields: Any) -> tuple[Outcome, dict[str, Any], bool]:
-    """Return what became of a heartbeat, the answer, and whether it went upstream."""
+    """Return the outcome of a heartbeat, its answer, and whether it was forwarded."""
     outcome, answer = ask(driver, HEARTBEAT, 0, **MEMBER, member_epoch=epoch, **fields)
     passed = any(frame[:2] == HEARTBEAT.to_bytes(2, "big") for frame in outcome.forwarded)
     return outcome, answer, passed
 
 
 def join(driver: Driver, *sources: str) -> tuple[dict[str, Any], bool]:
-    """Return the answer to a member that joins, and whether it went upstream."""
+    """Return the answer to a joining member, and whether the request was forwarded."""
     return beat(driver, 0, topology=topology(*(sources or (ALPHA,))))[1:]
 
 
 def asked_for(outcome: Outcome) -> int:
-    """Return how often upstream was asked for the group."""
+    """Return how often the group was queried from upstream."""
     return sum(frame[:2] == DESCRIBE.to_bytes(2, "big") for frame in outcome.forwarded)
 
 
@@ -50,33 +50,33 @@ class TestJoining:
     """Heartbeats with a topology."""
 
     @pytest.mark.behaviour("B163")
-    def test_the_group_and_every_topic_are_gates(self) -> None:
+    def test_the_group_and_every_topic_need_rights(self) -> None:
         assert join(connection(*SEEN[1:], *CREATES))[0]["error_code"] == GROUP_DENIED
         for hidden in SEEN[1:]:
             answer, passed = join(connection(*(acl for acl in SEEN if acl != hidden)))
             assert (answer["error_code"], passed) == (TOPIC_DENIED, False)
             assert answer["error_message"] is None
 
-    def test_who_may_create_the_missing_topics_joins(self) -> None:
+    def test_a_member_with_create_on_missing_topics_joins(self) -> None:
         for rights in (CREATES, (may("CREATE", "CLUSTER"),)):
             answer, passed = join(connection(*SEEN, *rights))
             assert (answer["error_code"], passed) == (0, True)
 
     @pytest.mark.behaviour("B163")
-    def test_who_may_not_does_not(self) -> None:
+    def test_a_member_without_create_on_missing_topics_does_not_join(self) -> None:
         for missing, name in zip(CREATES, (CHANGELOG, REPARTITION), strict=True):
             driver = connection(*SEEN, *(acl for acl in CREATES if acl != missing))
             answer, passed = join(driver)
             assert (answer["error_code"], passed) == (TOPIC_DENIED, False)
             assert answer["error_message"] == f"Unauthorized to CREATE on topics {name}."
 
-    def test_nobody_needs_a_right_to_create_what_is_there(self) -> None:
+    def test_existing_topics_need_no_create(self) -> None:
         driver = connection(*SEEN)
         driver.model.create(CHANGELOG)
         driver.model.create(REPARTITION)
         assert join(driver)[1]
 
-    def test_the_group_s_own_topology_counts(self) -> None:
+    def test_the_topology_of_the_group_applies(self) -> None:
         driver = connection(*SEEN, *CREATES)
         driver.model.made_by_streams[GROUP_NAME] = ["others-changelog"]
         answer, passed = join(driver)
@@ -84,8 +84,8 @@ class TestJoining:
         assert answer["error_message"] == "Unauthorized to CREATE on topics others-changelog."
 
     @pytest.mark.parametrize("epoch", [0, 1, -1])
-    def test_expressions_of_topics_go_nowhere(self, epoch: int) -> None:
-        """Brokers read none of them yet: kustos does not wait for the one that compiles what a user wrote."""
+    def test_topic_expressions_are_not_forwarded(self, epoch: int) -> None:
+        """Brokers do not read them yet; kustos rejects them before a broker compiles a user's expression."""
         driver = connection(*SEEN, *CREATES)
         of = topology(ALPHA)
         of["subtopologies"].append({"subtopology_id": "1", "source_topics": [], "source_topic_regex": [".*"]})
@@ -103,9 +103,7 @@ class TestJoining:
             ("", "Topic names  are not valid"),
         ],
     )
-    def test_names_that_no_topology_may_have_are_told_before_topics_are_asked_about(
-        self, name: str, why: str
-    ) -> None:
+    def test_invalid_topology_names_are_reported_before_topics_are_decided(self, name: str, why: str) -> None:
         answer, passed = join(connection(may("READ", "GROUP")), name)
         assert (answer["error_code"], passed) == (INVALID_TOPOLOGY, False)
         assert why in answer["error_message"]
@@ -114,13 +112,13 @@ class TestJoining:
 class TestLater:
     """Heartbeats without a topology, as almost all are."""
 
-    def test_upstream_is_asked_for_the_group_once(self) -> None:
+    def test_the_group_is_queried_from_upstream_once(self) -> None:
         driver = connection(*SEEN, *CREATES)
         join(driver)
         outcome, _, passed = beat(driver)
         assert (asked_for(outcome), passed) == (0, True)
 
-    def test_a_right_to_create_that_is_gone_matters_once_a_topic_is(self) -> None:
+    def test_a_revoked_create_right_applies_once_a_topic_is_missing(self) -> None:
         driver = connection(*SEEN, *CREATES)
         join(driver)
         driver.model.create(CHANGELOG)
@@ -131,13 +129,13 @@ class TestLater:
         _, answer, passed = beat(driver)
         assert (answer["error_code"], passed) == (TOPIC_DENIED, False)
 
-    def test_a_member_that_connected_again_is_looked_up(self) -> None:
+    def test_a_reconnected_member_is_looked_up(self) -> None:
         driver = connection(*SOURCE)
         driver.model.made_by_streams[GROUP_NAME] = [CHANGELOG]
         outcome, answer, passed = beat(driver)
         assert (answer["error_code"], asked_for(outcome), passed) == (TOPIC_DENIED, 1, False)
 
-    def test_members_beyond_the_limit_make_room(self) -> None:
+    def test_members_over_the_limit_are_evicted(self) -> None:
         driver = connection(*SEEN, *CREATES)
         join(driver)
         for number in range(MEMBERS_PER_CONNECTION):
@@ -145,14 +143,14 @@ class TestLater:
             ask(driver, HEARTBEAT, 0, **member)
         assert asked_for(beat(driver)[0]) == 1
 
-    def test_who_leaves_creates_nothing(self) -> None:
+    def test_a_leaving_member_creates_no_topic(self) -> None:
         driver = connection(may("READ", "GROUP"))
         driver.model.made_by_streams[GROUP_NAME] = [CHANGELOG]
         outcome, _, passed = beat(driver, -1)
         assert (asked_for(outcome), passed) == (0, True)
 
 
-def test_what_is_asked_upstream_names_the_group_alone() -> None:
+def test_the_upstream_query_names_only_the_group() -> None:
     driver = connection(*SOURCE)
     outcome, _, _ = beat(driver)
     assert forwarded(outcome)["group_ids"] == [GROUP_NAME]

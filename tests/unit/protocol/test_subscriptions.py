@@ -1,4 +1,4 @@
-"""Subscriptions by regular expression: what upstream is told in their place, and when again (KIP-848).
+"""Subscriptions by regular expression: the topics that upstream gets instead, and their updates (KIP-848).
 
 Expected values: `KafkaApis`, `TopicRegexResolver` and `GroupMetadataManager` of Kafka 4.3.1.
 """
@@ -29,13 +29,13 @@ NOTHING = {"subscribed_topic_names": None, "subscribed_topic_regex": None}
 
 
 def beat(driver: Driver, epoch: int = 1, **fields: Any) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Return what went upstream, None for nothing, and the answer."""
+    """Return the forwarded request, None for none, and the answer."""
     outcome, answer = ask(driver, HEARTBEAT, 1, **MEMBER, member_epoch=epoch, **{**NOTHING, **fields})
     return (forwarded(outcome) if outcome.forwarded else None), answer
 
 
 def joined(*acls: Any, expression: str = ".*-topic", **fields: Any) -> tuple[Driver, dict[str, Any]]:
-    """Return a connection whose member has joined, and what upstream was told."""
+    """Return a connection whose member has joined, and its request to upstream."""
     driver = connection(may("READ", "GROUP"), *acls)
     sent, answer = beat(driver, 0, subscribed_topic_regex=expression, **fields)
     assert sent is not None
@@ -44,24 +44,24 @@ def joined(*acls: Any, expression: str = ".*-topic", **fields: Any) -> tuple[Dri
 
 
 @pytest.mark.behaviour("B157")
-def test_upstream_is_told_the_topics_that_may_be_described_and_an_expression_that_matches_none() -> None:
+def test_upstream_gets_the_describable_topics_and_an_expression_without_matches() -> None:
     _, sent = joined(may("DESCRIBE"), may("READ", name=HIDDEN), expression=".*-(topic|gamma)")
     assert sent["subscribed_topic_names"] == [ALPHA, HIDDEN]
     assert sent["subscribed_topic_regex"] == r"/\Q.*-(topic|gamma)\E"
 
 
 @pytest.mark.behaviour("B158")
-def test_members_of_one_group_get_what_each_may_see() -> None:
+def test_members_of_one_group_get_their_own_visible_topics() -> None:
     assert joined(may("DESCRIBE"))[1]["subscribed_topic_names"] == [ALPHA]
     assert joined(may("DESCRIBE", name=BRAVO))[1]["subscribed_topic_names"] == [BRAVO]
 
 
-def test_an_expression_is_for_the_whole_name() -> None:
+def test_an_expression_matches_the_whole_name() -> None:
     for expression, names in (("alpha", []), ("alpha.*", [ALPHA]), ("alpha-topic|nothing", [ALPHA])):
         assert joined(may("DESCRIBE"), expression=expression)[1]["subscribed_topic_names"] == names
 
 
-def test_topics_that_are_named_beside_an_expression_are_gates() -> None:
+def test_topics_named_in_addition_to_an_expression_need_rights() -> None:
     driver, sent = joined(may("DESCRIBE"), may("DESCRIBE", name=ONE), subscribed_topic_names=[ONE])
     assert sent["subscribed_topic_names"] == [ALPHA, ONE]
     assert sent["subscribed_topic_regex"] == rf"/\Q.*-topic\E|/{ONE}"
@@ -69,15 +69,15 @@ def test_topics_that_are_named_beside_an_expression_are_gates() -> None:
     assert (sent_again, answer["error_code"]) == (None, TOPIC_DENIED)
 
 
-def test_without_the_group_no_expression_is_looked_at() -> None:
+def test_an_expression_is_not_evaluated_without_a_right_on_the_group() -> None:
     sent, answer = beat(connection(may("DESCRIBE")), 0, subscribed_topic_regex="[")
     assert (sent, answer["error_code"]) == (None, GROUP_DENIED)
 
 
 class TestLater:
-    """Heartbeats that say nothing, as almost all do."""
+    """Heartbeats without changes, as almost all are."""
 
-    def test_nothing_is_sent_along_while_nothing_changed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_no_topics_are_added_while_nothing_changed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         driver, _ = joined(may("DESCRIBE"))
         # nor is anything matched or decided
         monkeypatch.setattr(ClusterTopics, "known_matches", None)
@@ -86,7 +86,7 @@ class TestLater:
         assert (sent["subscribed_topic_names"], sent["subscribed_topic_regex"]) == (None, None)
 
     @pytest.mark.behaviour("B158")
-    def test_a_right_that_came_or_went_is_sent_along(self) -> None:
+    def test_a_granted_or_revoked_right_updates_the_topics(self) -> None:
         driver, _ = joined(may("DESCRIBE"))
         driver.replace_acls([may("READ", "GROUP"), may("DESCRIBE", name=BRAVO)])
         sent, _ = beat(driver)
@@ -97,21 +97,21 @@ class TestLater:
         assert sent is not None
         assert sent["subscribed_topic_names"] is None
 
-    def test_another_change_of_the_acls_is_not(self) -> None:
+    def test_an_unrelated_acl_change_does_not_update_the_topics(self) -> None:
         driver, _ = joined(may("DESCRIBE"))
         driver.replace_acls([may("READ", "GROUP"), may("DESCRIBE"), may("READ", name=ONE)])
         sent, _ = beat(driver)
         assert sent is not None
         assert sent["subscribed_topic_names"] is None
 
-    def test_a_new_topic_is_sent_along(self) -> None:
+    def test_a_new_topic_updates_the_topics(self) -> None:
         driver, _ = joined(may("DESCRIBE", name="*"))
         driver.model.create("charlie-topic")
         sent, _ = beat(driver)
         assert sent is not None
         assert sent["subscribed_topic_names"] == [ALPHA, BRAVO, "charlie-topic", "delta-topic"]
 
-    def test_topics_of_one_s_own_stay_with_the_expression(self) -> None:
+    def test_explicit_topics_stay_with_the_expression(self) -> None:
         driver, _ = joined(may("DESCRIBE"), may("DESCRIBE", name=ONE), subscribed_topic_names=[ONE])
         driver.replace_acls([may("READ", "GROUP")])
         sent, _ = beat(driver)
@@ -119,7 +119,7 @@ class TestLater:
         # as in Kafka, which decides on named topics when they are named
         assert sent["subscribed_topic_names"] == [ONE]
 
-    def test_without_an_expression_topics_of_one_s_own_are_left(self) -> None:
+    def test_explicit_topics_are_unchanged_without_an_expression(self) -> None:
         driver, _ = joined(may("DESCRIBE"), may("DESCRIBE", name=ONE), subscribed_topic_names=[ONE])
         sent, _ = beat(driver, subscribed_topic_regex="")
         assert sent is not None
@@ -131,7 +131,7 @@ class TestLater:
 
 
 def beats(driver: Driver, epoch: int = 1, **fields: Any) -> tuple[list[int], dict[str, Any], dict[str, Any]]:
-    """Return the API keys of what went upstream, the last of it, and the answer."""
+    """Return the API keys of the forwarded requests, the last request, and the answer."""
     outcome, answer = ask(driver, HEARTBEAT, 1, **MEMBER, member_epoch=epoch, **{**NOTHING, **fields})
     sent = [int.from_bytes(each[:2], "big") for each in outcome.forwarded]
     return sent, forwarded(outcome, -1) if sent else {}, answer
@@ -143,9 +143,9 @@ def reconnected(driver: Driver, *acls: Any) -> Driver:
 
 
 class TestUnknownMembers:
-    """Members of which a connection knows nothing: their clients connected again."""
+    """Members unknown to a connection, since their clients reconnected."""
 
-    def test_a_member_without_an_expression_goes_on_at_every_connection(self) -> None:
+    def test_a_member_without_an_expression_continues_on_every_connection(self) -> None:
         driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
         beat(driver, 0, subscribed_topic_names=[ALPHA])
         for _ in range(3):
@@ -155,7 +155,7 @@ class TestUnknownMembers:
             assert (last["subscribed_topic_names"], last["subscribed_topic_regex"]) == (None, None)
         assert beats(driver)[0] == [HEARTBEAT], "the connection knows it now"
 
-    def test_an_expression_is_learned_and_sent_along_only_where_something_changed(self) -> None:
+    def test_an_expression_is_learned_and_sent_only_after_a_change(self) -> None:
         driver, _ = joined(may("DESCRIBE"), may("DESCRIBE", name=ONE), subscribed_topic_names=[ONE])
         again = reconnected(driver, may("DESCRIBE"), may("DESCRIBE", name=ONE))
         sent, last, _ = beats(again)
@@ -168,7 +168,7 @@ class TestUnknownMembers:
         assert last["subscribed_topic_regex"] == rf"/\Q.*-topic\E|/{ONE}"
         assert beats(again)[1]["subscribed_topic_names"] is None
 
-    def test_an_expression_that_upstream_resolves_itself_is_taken_over(self) -> None:
+    def test_an_expression_resolved_by_upstream_is_replaced(self) -> None:
         driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
         driver.model.subscribed[GROUP_NAME] = {"member": ([ONE], ".*-(topic|gamma)")}
         sent, last, answer = beats(driver)
@@ -176,21 +176,21 @@ class TestUnknownMembers:
         assert last["subscribed_topic_names"] == [ALPHA, ONE]
         assert last["subscribed_topic_regex"] == rf"/\Q.*-(topic|gamma)\E|/{ONE}"
 
-    def test_such_an_expression_that_kustos_does_not_take_is_refused(self) -> None:
+    def test_an_upstream_expression_that_kustos_rejects_is_refused(self) -> None:
         driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
         driver.model.subscribed[GROUP_NAME] = {"member": ([], "(ab|cd|ef|gh){400}")}
         sent, _, answer = beats(driver)
         assert (sent, answer["error_code"]) == ([DESCRIBE], INVALID_EXPRESSION)
         assert answer["error_message"].startswith("SubscribedTopicRegex is not a valid regular expression: ")
 
-    def test_a_member_that_upstream_does_not_know_is_upstream_s_to_refuse(self) -> None:
+    def test_an_unknown_member_is_rejected_by_upstream(self) -> None:
         driver = connection(may("READ", "GROUP"))
         assert beats(driver)[0] == [DESCRIBE, HEARTBEAT]
         fields = {**MEMBER, "group_id": "no-group", "member_epoch": 1, **NOTHING}
         outcome, _ = ask(connection(may("READ", "GROUP", "no-group")), HEARTBEAT, 1, **fields)
         assert [int.from_bytes(each[:2], "big") for each in outcome.forwarded] == [DESCRIBE, HEARTBEAT]
 
-    def test_who_joins_without_a_subscription_is_upstream_s_to_refuse(self) -> None:
+    def test_a_join_without_a_subscription_is_rejected_by_upstream(self) -> None:
         driver, _ = joined(may("DESCRIBE"))
         driver.replace_acls([may("READ", "GROUP"), may("DESCRIBE", name=BRAVO)])
         for each in (driver, reconnected(driver)):
@@ -204,35 +204,35 @@ class TestUnknownMembers:
         sent, _, answer = beats(driver)
         assert (sent, answer["error_code"]) == ([DESCRIBE], code)
 
-    def test_a_member_of_a_group_that_upstream_hides_must_say_all_again(self) -> None:
+    def test_a_member_of_a_hidden_group_must_send_its_subscription_again(self) -> None:
         driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
         driver.model.described_with = TOPIC_DENIED
         assert beats(driver)[2]["error_code"] == LOADING
         assert beats(driver, subscribed_topic_names=[ALPHA])[2]["error_code"] == 0
         assert beats(driver)[2]["error_code"] == 0
 
-    def test_without_the_group_nothing_is_learned(self) -> None:
+    def test_nothing_is_learned_without_a_right_on_the_group(self) -> None:
         sent, _, answer = beats(connection(may("DESCRIBE")))
         assert (sent, answer["error_code"]) == ([], GROUP_DENIED)
 
-    def test_who_said_all_is_known(self) -> None:
+    def test_a_member_that_sent_its_subscription_is_known(self) -> None:
         driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
         beat(driver, subscribed_topic_names=[ALPHA])
         assert beats(driver)[0] == [HEARTBEAT]
 
-    def test_who_left_is_unknown(self) -> None:
+    def test_a_member_that_left_is_unknown(self) -> None:
         driver, _ = joined(may("DESCRIBE"))
         assert beat(driver, -1)[1]["error_code"] == 0
         assert beats(driver)[0] == [DESCRIBE, HEARTBEAT]
 
-    def test_members_beyond_the_limit_make_room(self) -> None:
+    def test_members_over_the_limit_are_evicted(self) -> None:
         driver, _ = joined(may("DESCRIBE"))
         for number in range(MEMBERS_PER_CONNECTION):
             fields = {**MEMBER, "member_id": f"other-{number}", "member_epoch": 0}
             ask(driver, HEARTBEAT, 1, **fields, subscribed_topic_names=[ALPHA], subscribed_topic_regex=None)
         assert beats(driver)[0] == [DESCRIBE, HEARTBEAT]
 
-    def test_names_beyond_the_limit_make_room(self) -> None:
+    def test_names_over_the_limit_are_evicted(self) -> None:
         driver, _ = joined(may("DESCRIBE"))
         names = [f"{'x' * 240}-{number}" for number in range(BYTES_PER_CONNECTION // 400)]
         driver.replace_acls([may("READ", "GROUP"), may("DESCRIBE", name="*")])
@@ -249,7 +249,7 @@ class TestUnknownMembers:
         assert outcome.forwarded
 
 
-def test_a_leaving_member_s_expression_goes_nowhere() -> None:
+def test_the_expression_of_a_leaving_member_is_not_forwarded() -> None:
     driver, _ = joined(may("DESCRIBE"))
     sent, _ = beat(driver, -1, subscribed_topic_regex=".*")
     assert sent is not None
@@ -267,7 +267,7 @@ def test_a_leaving_member_s_expression_goes_nowhere() -> None:
         ("(ab|cd|ef|gh){400}", "it repeats too much"),
     ],
 )
-def test_what_is_no_expression_is_told(expression: str, why: str) -> None:
+def test_an_invalid_expression_is_reported(expression: str, why: str) -> None:
     driver = connection(may("READ", "GROUP"), may("DESCRIBE"))
     sent, answer = beat(driver, 0, subscribed_topic_regex=expression)
     assert (sent, answer["error_code"]) == (None, INVALID_EXPRESSION)
@@ -277,7 +277,7 @@ def test_what_is_no_expression_is_told(expression: str, why: str) -> None:
     assert why in answer["error_message"]
 
 
-def test_more_topics_than_upstream_can_keep_are_refused() -> None:
+def test_more_topics_than_upstream_can_keep_are_rejected() -> None:
     driver = connection(may("READ", "GROUP"), may("DESCRIBE", name="*"))
     for number in range(MATCHED_BYTES_MAX // 240):
         driver.model.create(f"{'x' * 240}-{number}")
@@ -285,7 +285,7 @@ def test_more_topics_than_upstream_can_keep_are_refused() -> None:
     assert (sent, answer["error_code"]) == (None, INVALID_EXPRESSION)
 
 
-def test_without_re2_the_version_is_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_version_is_unsupported_without_re2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
     sent, answer = beat(connection(may("READ", "GROUP")), 0, subscribed_topic_regex=".*")
     assert (sent, answer["error_code"]) == (None, UNSUPPORTED)
@@ -308,7 +308,7 @@ def test_without_re2_the_version_is_not_supported(monkeypatch: pytest.MonkeyPatc
     ],
 )
 @pytest.mark.parametrize("names", [[], ["orders"], ["a.b", "c_d-E"], ["not a topic"]])
-def test_clients_are_shown_what_they_said(expression: str, names: list[str]) -> None:
+def test_clients_see_their_own_expression(expression: str, names: list[str]) -> None:
     pattern = TopicPattern.compile(expression)
     kept = shown_upstream(pattern.text, names)
     upstream = TopicPattern.compile(kept)
@@ -316,13 +316,13 @@ def test_clients_are_shown_what_they_said(expression: str, names: list[str]) -> 
     assert shown_to_clients(kept) == (expression, [name for name in names if " " not in name])
 
 
-def test_what_kustos_did_not_send_is_shown_as_it_is() -> None:
+def test_expressions_of_others_are_shown_unchanged() -> None:
     assert shown_to_clients("orders-.*") is None
     assert shown_to_clients(r"/\Q") is None
     assert shown_to_clients(r"/\Qa\Eb") is None
 
 
-def test_the_matches_of_so_many_expressions_are_kept() -> None:
+def test_the_cache_of_expression_matches_is_limited() -> None:
     topics = ClusterTopics((ALPHA,))
     patterns = [TopicPattern.compile(f"a{number}") for number in range(PATTERNS_KEPT_MAX + 1)]
     for pattern in patterns:

@@ -1,4 +1,4 @@
-"""Transactions: what each of their requests needs, and how a refusal of one looks.
+"""Transactions: the rights that each request needs, and the form of denials.
 
 Expected values: the handlers of `KafkaApis`, Kafka 4.3.1.
 """
@@ -53,7 +53,7 @@ class TestInitProducerId:
 
     @pytest.mark.behaviour("B169")
     @pytest.mark.parametrize(("acls", "code"), [([WRITES], TRANSACTION_DENIED), (ALL_ALLOWED, NONE)])
-    def test_two_phases_need_a_right_of_their_own(self, acls: list[AclBinding], code: int) -> None:
+    def test_two_phase_commit_needs_its_own_right(self, acls: list[AclBinding], code: int) -> None:
         outcome, answer = ask(connection(*acls), 22, 6, transactional_id=TRANSACTION, enable2_pc=True)
         assert answer["error_code"] == code
         assert len(outcome.forwarded) == (code == NONE)
@@ -80,20 +80,20 @@ class TestProduce:
             (ALL_ALLOWED, None, TRANSACTION_DENIED),
         ],
     )
-    def test_records_of_a_transaction_need_its_id_and_the_topic(
+    def test_transactional_records_need_rights_on_the_id_and_the_topic(
         self, acls: list[AclBinding], name: str | None, code: int, records: bytes, version: int
     ) -> None:
         outcome, answer = ask(connection(*acls), 0, version, **written(records, name))
         assert answer["responses"][0]["partition_responses"][0]["error_code"] == code
         assert len(outcome.forwarded) == (code == NONE)
 
-    def test_an_id_without_records_of_a_transaction_is_not_asked_about(self) -> None:
+    def test_an_id_without_transactional_records_is_not_decided(self) -> None:
         outcome, answer = ask(connection(may("WRITE")), 0, 9, **written(batch(), TRANSACTION))
         assert answer["responses"][0]["partition_responses"][0]["error_code"] == NONE
         assert outcome.opened is not None
         assert [str(each.action.resource_type.name) for each in outcome.opened.exchange.granted] == ["TOPIC"]
 
-    def test_a_refused_transaction_without_acknowledgement_closes(self) -> None:
+    def test_a_denied_transaction_without_acks_closes_the_connection(self) -> None:
         outcome, _ = ask(connection(may("WRITE")), 0, 9, **written(TRANSACTIONAL, TRANSACTION, acks=0))
         assert outcome.closed is not None
         assert (outcome.response, outcome.forwarded) == (None, [])
@@ -117,7 +117,7 @@ def codes(answer: dict[str, Any]) -> dict[str, list[int]]:
 class TestAddPartitions:
     @pytest.mark.behaviour("B166")
     @pytest.mark.parametrize("version", [0, 2, 3])
-    def test_a_denied_id_is_told_of_every_partition(self, version: int) -> None:
+    def test_a_denied_id_fails_every_partition(self, version: int) -> None:
         fields = added(version, {ALPHA: [0, 1], HIDDEN: [0]})
         outcome, answer = ask(connection(may("WRITE")), 24, version, **fields)
         assert codes(answer) == {ALPHA: [TRANSACTION_DENIED] * 2, HIDDEN: [TRANSACTION_DENIED]}
@@ -125,7 +125,7 @@ class TestAddPartitions:
 
     @pytest.mark.behaviour("B166", "B145")
     @pytest.mark.parametrize("version", [0, 3])
-    def test_one_denied_topic_has_nothing_attempted(self, version: int) -> None:
+    def test_one_denied_topic_fails_the_whole_request(self, version: int) -> None:
         asked = {ALPHA: [0, PARTITIONS, -1], HIDDEN: [0, 5], "missing-topic": [0]}
         rights = [WRITES, may("WRITE"), may("WRITE", name="missing-topic")]
         outcome, answer = ask(connection(*rights), 24, version, **added(version, asked))
@@ -139,7 +139,7 @@ class TestAddPartitions:
         assert ask(connection(*rights), 26, 3, transactional_id=TRANSACTION, **PRODUCER)[1]["error_code"] == 0
 
     @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
-    def test_internal_topics_are_nobodys_and_not_asked_about(self, name: str) -> None:
+    def test_internal_topics_are_denied_without_a_decision(self, name: str) -> None:
         outcome, answer = ask(connection(*ALL_ALLOWED), 24, 3, **added(3, {name: [0], ALPHA: [0]}))
         assert codes(answer) == {name: [TOPIC_DENIED], ALPHA: [NOT_ATTEMPTED]}
         assert outcome.forwarded == []
@@ -147,14 +147,14 @@ class TestAddPartitions:
         assert name not in [each.name for each in outcome.opened.exchange.decided]
 
     @pytest.mark.parametrize("version", [0, 3])
-    def test_what_is_allowed_goes_whole(self, version: int) -> None:
+    def test_an_allowed_request_is_forwarded_complete(self, version: int) -> None:
         fields = added(version, {ALPHA: [0, 1], HIDDEN: []})
         outcome, answer = ask(connection(WRITES, may("WRITE")), 24, version, **fields)
         assert len(outcome.forwarded) == 1
         assert codes(answer) == {ALPHA: [NONE, NONE], HIDDEN: []}
 
     @pytest.mark.parametrize("version", [4, 5])
-    def test_the_batches_of_brokers_need_the_cluster(self, version: int) -> None:
+    def test_broker_batches_need_the_right_on_the_cluster(self, version: int) -> None:
         fields = added(version, {HIDDEN: [0]})
         others = [may("ALL"), may("ALL", "TRANSACTIONAL_ID"), may("ALTER", "CLUSTER")]
         outcome, answer = ask(connection(*others), 24, version, **fields)
@@ -163,7 +163,7 @@ class TestAddPartitions:
         outcome, answer = ask(connection(may("CLUSTER_ACTION", "CLUSTER")), 24, version, **fields)
         assert (answer["error_code"], len(outcome.forwarded)) == (NONE, 1)
 
-    def test_before_the_acls_are_loaded_every_partition_fails(self) -> None:
+    def test_every_partition_fails_before_the_acls_are_loaded(self) -> None:
         _, answer = ask(connection(ready=False), 24, 3, **added(3, {ALPHA: [0], HIDDEN: [1]}))
         assert codes(answer) == {ALPHA: [FAILED], HIDDEN: [FAILED]}
 
@@ -182,7 +182,7 @@ class TestOffsets:
             ([READS_GROUP], TRANSACTION_DENIED),
         ],
     )
-    def test_adding_them_needs_the_id_and_the_group(
+    def test_adding_offsets_needs_the_id_and_the_group(
         self, acls: list[AclBinding], code: int, version: int
     ) -> None:
         fields = {"transactional_id": TRANSACTION, "group_id": GROUP_NAME, **PRODUCER}
@@ -201,15 +201,15 @@ class TestOffsets:
             ([READS_GROUP, may("READ")], {ALPHA: TRANSACTION_DENIED, HIDDEN: TRANSACTION_DENIED}),
         ],
     )
-    def test_committing_them_needs_id_group_and_topic(
+    def test_committing_offsets_needs_the_id_the_group_and_the_topic(
         self, acls: list[AclBinding], expected: dict[str, int], version: int
     ) -> None:
         partitions = [{"partition_index": 0, "committed_offset": 1}]
         topics = [{"name": name, "partitions": partitions} for name in (ALPHA, HIDDEN)]
         fields = {"transactional_id": TRANSACTION, "group_id": GROUP_NAME, "topics": topics, **PRODUCER}
         outcome, answer = ask(connection(*acls), 28, version, **fields)
-        told = {topic["name"]: topic["partitions"][0]["error_code"] for topic in answer["topics"]}
-        assert told == expected
+        reported = {topic["name"]: topic["partitions"][0]["error_code"] for topic in answer["topics"]}
+        assert reported == expected
         kept = [topic["name"] for topic in forwarded(outcome)["topics"]] if outcome.forwarded else []
         assert kept == [name for name, code in expected.items() if code == NONE]
 
@@ -234,7 +234,7 @@ class TestEnds:
             ("ALTER", ["ALTER"]),
         ],
     )
-    def test_markers_go_upstream_for_who_may_alter_the_cluster_or_act_in_it(
+    def test_markers_need_alter_or_cluster_action_on_the_cluster(
         self, right: str | None, asked: list[str], version: int
     ) -> None:
         topics = [{"name": ALPHA, "partition_indexes": [0, 1]}]
@@ -245,8 +245,8 @@ class TestEnds:
             assert outcome.forwarded == []
             [marker] = answer["markers"]
             assert marker["producer_id"] == PRODUCER["producer_id"]
-            told = [each["error_code"] for topic in marker["topics"] for each in topic["partitions"]]
-            assert told == [CLUSTER_DENIED] * 2
+            reported = [each["error_code"] for topic in marker["topics"] for each in topic["partitions"]]
+            assert reported == [CLUSTER_DENIED] * 2
         else:
             assert len(outcome.forwarded) == 1
         assert outcome.opened is not None
@@ -262,7 +262,7 @@ DESCRIBES = may("DESCRIBE", "TRANSACTIONAL_ID")
 
 class TestDescriptions:
     @pytest.mark.behaviour("B151")
-    def test_topics_that_may_not_be_described_are_left_out(self) -> None:
+    def test_hidden_topics_are_omitted(self) -> None:
         # the model's first transaction is in `delta-topic` and `hidden-gamma`
         described = may("DESCRIBE", name="delta-topic")
         outcome, answer = ask(connection(DESCRIBES, described), 65, 0, transactional_ids=[TRANSACTION])
@@ -273,38 +273,40 @@ class TestDescriptions:
         _, answer = ask(connection(*ALL_ALLOWED), 65, 0, transactional_ids=[TRANSACTION])
         assert len(answer["transaction_states"][0]["topics"]) == 2
 
-    def test_transactions_are_described_to_who_may(self) -> None:
+    def test_describing_transactions_needs_describe(self) -> None:
         asked = ["tx-two", TRANSACTION]
         outcome, answer = ask(connection(DESCRIBES), 65, 0, transactional_ids=asked)
-        told = [(state["transactional_id"], state["error_code"]) for state in answer["transaction_states"]]
-        assert told == [("tx-two", TRANSACTION_DENIED), (TRANSACTION, NONE)]
+        reported = [
+            (state["transactional_id"], state["error_code"]) for state in answer["transaction_states"]
+        ]
+        assert reported == [("tx-two", TRANSACTION_DENIED), (TRANSACTION, NONE)]
         assert forwarded(outcome)["transactional_ids"] == [TRANSACTION]
 
     @pytest.mark.behaviour("B150")
     @pytest.mark.parametrize("version", [0, 1, 2])
-    def test_transactions_are_listed_to_who_may_describe_them(self, version: int) -> None:
+    def test_listed_transactions_are_limited_to_describable_ones(self, version: int) -> None:
         for acls, names in (([DESCRIBES], [TRANSACTION]), ([], []), (ALL_ALLOWED, [TRANSACTION, "tx-two"])):
             _, answer = ask(connection(*acls), 66, version, state_filters=[], producer_id_filters=[])
             assert [state["transactional_id"] for state in answer["transaction_states"]] == names
 
-    def test_producers_are_described_to_who_may_read(self) -> None:
+    def test_describing_producers_needs_read(self) -> None:
         names = (ALPHA, HIDDEN, "no/name", "", ".", "x" * 250, "é")
         asked = [{"name": name, "partition_indexes": [0, 1]} for name in names]
         rights = [may("READ"), may("DESCRIBE", name=HIDDEN)]
         outcome, answer = ask(connection(*rights), 61, 0, topics=asked)
-        told = {
+        reported = {
             topic["name"]: {(each["error_code"], each["error_message"]) for each in topic["partitions"]}
             for topic in answer["topics"]
         }
-        assert told.pop(ALPHA) == {(NONE, None)}
-        assert told.pop(HIDDEN) == {(TOPIC_DENIED, "Topic authorization failed.")}
-        assert {code for each in told.values() for code, _ in each} == {INVALID_TOPIC}
-        assert told["."] == {(INVALID_TOPIC, "Topic name is invalid: '.' is not allowed")}
+        assert reported.pop(ALPHA) == {(NONE, None)}
+        assert reported.pop(HIDDEN) == {(TOPIC_DENIED, "Topic authorization failed.")}
+        assert {code for each in reported.values() for code, _ in each} == {INVALID_TOPIC}
+        assert reported["."] == {(INVALID_TOPIC, "Topic name is invalid: '.' is not allowed")}
         assert [topic["name"] for topic in forwarded(outcome)["topics"]] == [ALPHA]
 
 
 ENDLESS = "(?i)[a-\u212a]"
-"""On this one Kafka's RE2/J 1.8 never ends (google/re2j#168)."""
+"""Kafka's RE2/J 1.8 never terminates on this expression (google/re2j#168)."""
 UNSUPPORTED, INVALID_EXPRESSION = 35, 128
 LISTS_ALL = {"state_filters": [], "producer_id_filters": [], "duration_filter": -1}
 
@@ -312,7 +314,7 @@ LISTS_ALL = {"state_filters": [], "producer_id_filters": [], "duration_filter": 
 def listed(
     pattern: str | None, *acls: AclBinding, also: tuple[str, ...] = ()
 ) -> tuple[Outcome, list[str], int]:
-    """Return what became of a ListTransactions, the ids in its answer, and its code."""
+    """Return the outcome of a ListTransactions, the ids in its answer, and its error code."""
     driver = connection(*acls)
     driver.model.transactions |= {name: [] for name in also}
     outcome, answer = ask(driver, 66, 2, **LISTS_ALL, transactional_id_pattern=pattern)
@@ -321,7 +323,7 @@ def listed(
 
 
 class TestLists:
-    """ListTransactions by a pattern (KIP-1152), which anybody may send."""
+    """ListTransactions by a pattern (KIP-1152), which any client may send."""
 
     @pytest.mark.parametrize(
         ("pattern", "shown"),
@@ -334,7 +336,7 @@ class TestLists:
             ("a" * (PATTERN_CHARACTERS_MAX + 1), None),
         ],
     )
-    def test_upstream_reads_no_pattern(self, pattern: str, shown: list[str] | None) -> None:
+    def test_the_pattern_is_not_forwarded(self, pattern: str, shown: list[str] | None) -> None:
         outcome, ids, code = listed(pattern, *ALL_ALLOWED, also=("K",))
         if shown is None:
             assert (ids, code, outcome.forwarded) == ([], INVALID_EXPRESSION, [])
@@ -343,26 +345,26 @@ class TestLists:
             assert forwarded(outcome)["transactional_id_pattern"] == ""
 
     @pytest.mark.parametrize("pattern", [None, ""])
-    def test_without_a_pattern_the_request_passes_as_it_is(self, pattern: str | None) -> None:
+    def test_a_request_without_a_pattern_is_forwarded_unchanged(self, pattern: str | None) -> None:
         outcome, ids, code = listed(pattern, *ALL_ALLOWED)
         assert (ids, code) == (["tx-one", "tx-two"], NONE)
         assert forwarded(outcome)["transactional_id_pattern"] == pattern
 
-    def test_only_ids_that_match_are_decided_on_and_only_allowed_ones_shown(self) -> None:
+    def test_only_matching_ids_are_decided_and_only_allowed_ids_are_shown(self) -> None:
         outcome, ids, _ = listed("tx-.*", DESCRIBES, also=("other",))
         assert ids == [TRANSACTION]
         assert outcome.opened is not None
         decided = outcome.opened.exchange.decided
         assert [each.name for each in decided] == ["tx-one", "tx-two"]
 
-    def test_without_re2_a_pattern_is_not_supported(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_pattern_is_unsupported_without_re2(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "re2", None)
         outcome, _, code = listed(".*", *ALL_ALLOWED)
         assert (outcome.forwarded, code) == ([], UNSUPPORTED)
         assert listed("", *ALL_ALLOWED)[2] == NONE
 
-    def test_an_id_that_would_take_more_than_a_turn_is_left_out(self) -> None:
-        """Whoever may write in a transaction chooses its id, of 32,767 bytes at most."""
+    def test_an_id_that_would_exceed_a_turn_is_omitted(self) -> None:
+        """The writer of a transaction chooses its id, of 32,767 bytes at most."""
         long = "t" * 32_000
         assert listed("t*", *ALL_ALLOWED, also=(long,))[1] == [long]
         assert listed("t*(one|two|three|four|five|six)?", *ALL_ALLOWED, also=(long, "tt"))[1] == ["tt"]
@@ -372,7 +374,7 @@ class TestLists:
         assert TopicPattern.compile(largest).cost > ITEMS_PER_TURN
         assert listed(largest, *ALL_ALLOWED)[1] == [TRANSACTION]
 
-    def test_matching_gives_way_to_others_by_the_length_of_the_ids(self) -> None:
+    def test_matching_yields_by_the_length_of_the_ids(self) -> None:
         driver = TurnCounter(model(), ALL_ALLOWED)
         ids = [f"{'t' * 10_000}{number}" for number in range(40)]
         driver.model.transactions = {name: [] for name in ids}
