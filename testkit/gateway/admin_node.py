@@ -1,4 +1,4 @@
-"""A whole node on sockets, with a listener for clients and one for admins, before a scripted broker."""
+"""A node on real sockets, with a client listener and an admin listener, before a scripted broker."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -47,7 +47,7 @@ HERE = bytes((127, 0, 0, 1))
 
 
 def on_cluster(user: str, *operations: AclOperation, host: str = "*") -> list[AclBinding]:
-    """Return what lets a user do these on the cluster."""
+    """Return the ACLs that allow a user these operations on the cluster."""
     pattern = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL)
     return [
         AclBinding(pattern, AccessControlEntry(f"User:{user}", host, each, AclPermissionType.ALLOW))
@@ -93,7 +93,7 @@ class Talker:
     async def forward(
         self, inner: bytes, principal: bytes | None = None, address: bytes = HERE, **_: Any
     ) -> Message:
-        """Send a request in an Envelope, `inner` without its length; return what the Envelope says."""
+        """Send a request in an Envelope, `inner` without its length; return the enclosed answer."""
         data = principal_bytes(OPS) if principal is None else principal
         return await self.ask(
             ApiKey.ENVELOPE, 0, request_data=inner, request_principal=data, client_host_address=address
@@ -122,7 +122,7 @@ class AdminNode:
     admin_port: int
     client_port: int
     properties: dict[str, str]
-    """What the file of the node says."""
+    """The content of the node's configuration file."""
     talkers: list[Talker] = field(default_factory=list)
 
     async def talk(self, user: str, *, admin: bool = True) -> Talker:
@@ -145,7 +145,7 @@ async def admin_node(
     metadata_version: int = DEFAULT_LEVEL,
     **more: str,
 ) -> AsyncIterator[AdminNode]:
-    """Serve; a directory that was formatted before is taken as it is. Everything is closed at the end."""
+    """Serve; an already formatted directory is used unchanged. Everything is closed at the end."""
     broker = ScriptedBroker(1)
     await broker.start()
     metadata = directory / "metadata"

@@ -58,9 +58,9 @@ def lines_of(*requests: RequestEvents) -> bytes:
 
 @dataclass
 class ControlledSink:
-    """Writes once it is let, refuses while it is told to."""
+    """Writes once the test allows it, and fails while `refusal` is set."""
 
-    name: str = "told"
+    name: str = "controlled"
     shortened_events: int = 0
     events: list[dict[str, Any]] = field(default_factory=list)
     refusal: Exception | None = None
@@ -101,20 +101,20 @@ class ControlledSink:
         self.closed = True
 
 
-def willing(name: str = "told") -> ControlledSink:
+def willing(name: str = "controlled") -> ControlledSink:
     sink = ControlledSink(name)
     sink.may_write.set()
     return sink
 
 
-def refusing(name: str = "told") -> ControlledSink:
+def refusing(name: str = "controlled") -> ControlledSink:
     sink = willing(name)
     sink.refusal = AuditSinkError("the disk is full")
     return sink
 
 
 async def until(answered: asyncio.Event, condition: Callable[[], bool]) -> None:
-    """Wait for what a log comes to when its sink answers; `answered` is set as it does.
+    """Wait for a condition of a log whose sink answers; the sink sets `answered`.
 
     The log goes on in the same step in which the sink's `write` ends, so who waits for the event wakes
     after that.

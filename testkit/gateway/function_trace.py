@@ -1,4 +1,4 @@
-"""Which functions of kustos a request enters, on a real node before a scripted broker."""
+"""The functions of kustos that a request enters, on a real node before a scripted broker."""
 
 import asyncio
 import sys
@@ -31,7 +31,7 @@ Step = tuple[str, str]
 
 
 class Trace:
-    """Which functions of kustos were entered, in order."""
+    """The entered functions of kustos, in order."""
 
     def __init__(self) -> None:
         self.calls: list[Step] = []

@@ -65,7 +65,7 @@ class CountedFigures:
 
 @dataclass
 class RunningGateway:
-    """A gateway and what surrounds it."""
+    """A gateway and its environment."""
 
     brokers: list[ScriptedBroker]
     sasl: SaslServerSettings | None = None
@@ -233,7 +233,7 @@ class Caller:
 
     @classmethod
     async def end_all(cls) -> None:
-        """End all that this loop made: a socket left open fails whatever test the collector then runs in."""
+        """Close everything that this loop created: an open socket fails the test in which it is collected."""
         made = [caller for caller in cls._made if caller._loop is asyncio.get_running_loop()]
         cls._made.clear()
         for caller in made:
@@ -264,7 +264,7 @@ class Caller:
         return [-1 if frame is None else int.from_bytes(frame[:4], "big") for frame in frames]
 
     async def is_closed(self) -> bool:
-        """Return True once nothing but the end came."""
+        """Return whether the connection ended without another frame."""
         return await self.frame() is None
 
     async def log_in(

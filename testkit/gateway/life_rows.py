@@ -1,4 +1,4 @@
-"""Which rows of the life cycles of links and requests are taken."""
+"""The rows of the life cycles of links and requests that occur."""
 
 from collections import Counter
 from typing import Any
@@ -12,7 +12,7 @@ Row = tuple[Symbol, Symbol]
 
 
 def recorded_rows(monkeypatch: pytest.MonkeyPatch) -> Counter[Row]:
-    """Return how often each row is taken from now on."""
+    """Return a counter of the rows taken from now on."""
     rows: Counter[Row] = Counter()
 
     class Recorded(LifeCycle[Any, Any]):

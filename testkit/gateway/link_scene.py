@@ -40,7 +40,7 @@ class SkippingLoop(asyncio.SelectorEventLoop):
 
 
 class UnreliableSocket(socket):
-    """A socket whose network fails when told to."""
+    """A socket whose network fails on command."""
 
     is_cut_off = False
 
@@ -62,7 +62,7 @@ class Passed:
         return True
 
     def feed(self, data: bytes) -> None:
-        assert not self.scene.is_over, "nothing is passed on after the end"
+        assert not self.scene.is_over, "no bytes are passed on after the end"
         self.parts.append(data)
 
 
@@ -87,7 +87,7 @@ class LinkScene:
     fails_next: bool = False
     """Whether the owner has a bug."""
     failures: list[dict[str, Any]] = field(default_factory=list)
-    """What was raised in callbacks of the event loop."""
+    """The exceptions of callbacks of the event loop."""
     links: set[UpstreamLink] = field(default_factory=set)
     sees_all_changes: bool = True
     outgoing: Burst = field(default_factory=lambda: Burst(lambda _frames: None))
@@ -124,7 +124,7 @@ class LinkScene:
         return scene
 
     async def settle(self) -> None:
-        """Let everything happen that happens by itself."""
+        """Run all pending callbacks."""
         for _ in range(TURNS):
             await asyncio.sleep(0)
             self.read()
@@ -138,7 +138,7 @@ class LinkScene:
         self.far.close()
         self.near.close()
 
-    # what the client half does
+    # the client's half
 
     def send(
         self,
@@ -186,7 +186,7 @@ class LinkScene:
             raise ValueError("a bug of ours")
 
     def upstream_lost(self, reason: str) -> None:
-        assert not self.is_over, "the end is reported once, and not to a client half that has left"
+        assert not self.is_over, "the end is reported once, and not after the client's half has left"
         self.lost.append(reason)
         self.leave()
 
@@ -216,7 +216,7 @@ class LinkScene:
         renewal._schedule()
         await self.settle()
 
-    # what the broker does
+    # the broker's half
 
     def read(self) -> None:
         """Take what has arrived."""
@@ -270,6 +270,6 @@ class LinkScene:
         await self.settle()
 
     async def lose_network(self) -> None:
-        """Let the connection break without the broker's doing."""
+        """Let the network fail on the broker's connection."""
         self.near.is_cut_off = True
         await self.write(b"\0")

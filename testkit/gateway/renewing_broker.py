@@ -29,14 +29,14 @@ HANDSHAKE, AUTHENTICATE = b"\0\x11", b"\0\x24"
 
 @dataclass
 class RenewingBroker:
-    """The broker, the link, and both of what the link is told by and tells."""
+    """The broker, the link, and the link's owner."""
 
     password: str = PASSWORD
     lifetime_ms: int = NEVER_MS
     bytes_in: bytes = b""
     requests: list[bytes] = field(default_factory=list)
     arrived: list[tuple[int, int]] = field(default_factory=list)
-    """Each request that came, with how many logins had ended before."""
+    """Each received request, with the number of logins completed before it."""
     logins: list[bytes] = field(default_factory=list)
     logins_done: int = 0
     lost: list[str] = field(default_factory=list)
@@ -78,12 +78,12 @@ class RenewingBroker:
             size = int.from_bytes(self.bytes_in[:4], "big")
             frame, self.bytes_in = self.bytes_in[4 : 4 + size], self.bytes_in[4 + size :]
             if frame[:2] in {HANDSHAKE, AUTHENTICATE}:
-                assert not self.requests, "a login came amid requests"
+                assert not self.requests, "a login arrived between requests in flight"
                 self.logins.append(frame)
                 if self.answers_logins:
                     asyncio.get_running_loop().call_soon(self.answer_login)
             else:
-                assert not self.logins, "a request came amid a login"
+                assert not self.logins, "a request arrived during a login"
                 self.requests.append(frame)
                 self.arrived.append((numbers([frame])[0], self.logins_done))
 

@@ -1,4 +1,4 @@
-"""Brokers on real sockets that speak as old or as new as a test wants, and do as they are told."""
+"""Scripted brokers on real sockets, with the versions and the behavior that a test sets."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class ScriptedBroker:
     metadata_error: int = 0
     """Of every Metadata answer that has room for one."""
     answers_raw: bytes | None = None
-    """What every request other than those of the gateway itself is answered with, as it is."""
+    """The raw answer to every request except those of the gateway itself."""
 
     def __post_init__(self) -> None:
         self.server: asyncio.Server | None = None
@@ -89,8 +89,8 @@ class ScriptedBroker:
                 return self._configs(frame, version)
         if self.answers_raw is not None:
             return self.answers_raw
-        told = self.world.answer(frame)
-        return None if told is None else len(told).to_bytes(4, "big") + told
+        answered = self.world.answer(frame)
+        return None if answered is None else len(answered).to_bytes(4, "big") + answered
 
     def _with_brokers(self, frame: bytes, version: int) -> bytes:
         codec, made = request_codec(3, version), response_codec(3, version)

@@ -1,6 +1,6 @@
 """One client's session against the model cluster: real guard, authorizer and link, no socket, no clock.
 
-Nothing happens by itself: upstream answers when told to, so does whatever a request must learn first.
+Nothing happens by itself: upstream and the gateway's own queries answer on command.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ TURNS_MAX = 50
 
 
 class Pipe(asyncio.Transport):
-    """A transport that keeps what is written and never moves by itself."""
+    """A transport that keeps the written bytes and never makes progress by itself."""
 
     def __init__(self, on_write: Callable[[bytes], None]) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Pipe(asyncio.Transport):
     def writelines(self, list_of_data: Iterable[Any]) -> None:
         self.writes += 1
         for data in list_of_data:
-            assert not self.closing, "nothing is written to what was closed"
+            assert not self.closing, "no bytes are written after a close"
             self._on_write(bytes(data))
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
@@ -76,7 +76,7 @@ class Pipe(asyncio.Transport):
 
 
 def deliver(link: UpstreamLink, answer: bytes) -> None:
-    """Let a link receive an answer without its length, as a whole or in pieces: its bytes decide."""
+    """Let a link receive an answer without its length, whole or in pieces, chosen by its bytes."""
     frame = len(answer).to_bytes(4, "big") + answer
     size = crc32(frame) % PIECE_SIZES or len(frame)
     for at in range(0, len(frame), size):
@@ -84,7 +84,7 @@ def deliver(link: UpstreamLink, answer: bytes) -> None:
 
 
 class SlowCluster(UpstreamCluster):
-    """What the gateway would ask of upstream for itself, answered from the model when told to."""
+    """The gateway's own upstream queries, answered from the model on command."""
 
     def __init__(self, world: Model) -> None:
         async def nowhere(host: str, port: int) -> Any:
@@ -118,16 +118,16 @@ class World:
     acls: Sequence[AclBinding]
     linked: bool = True
     principal: str = PRINCIPAL
-    """Whose turns it takes; what is decided is always decided for the same one."""
+    """The principal whose turns it takes; decisions are always for the same principal."""
     revocation: RevocationSettings = field(
         default_factory=lambda: RevocationSettings(grace_ms=0, timeout_ms=1)
     )
     forwarded: deque[bytes] = field(default_factory=deque)
-    """What went upstream and was not answered yet, without lengths."""
+    """Forwarded and unanswered requests, without lengths."""
     all_forwarded: list[bytes] = field(default_factory=list)
     answers: list[bytes] = field(default_factory=list)
     written: FrameReader = field(default_factory=lambda: FrameReader(2**20))
-    """What the client has of an answer that is not whole yet."""
+    """The client's bytes of an incomplete answer."""
     closed: list[str] = field(default_factory=list)
     decided_by: list[int] = field(default_factory=list)
     """The correlation id of each request that something was decided for."""
@@ -136,7 +136,7 @@ class World:
     repeated: int = 0
     """How many requests took over the decisions of an earlier one."""
     part: bytes = b""
-    """What came upstream of a frame that is not whole yet."""
+    """The upstream bytes of an incomplete frame."""
     is_full: bool = False
     refuses: bool = False
     """Whether the audit log is full in mode `deny`."""
@@ -183,7 +183,7 @@ class World:
     # the client's side of the session
 
     def write(self, frame: bytes) -> None:
-        assert not self.closed, "nothing is written after the end"
+        assert not self.closed, "no bytes are written after the end"
         self.outgoing.add(frame)
 
     def _write_burst(self, frames: Sequence[bytes]) -> None:
@@ -199,7 +199,7 @@ class World:
         self.reads = wanted
 
     def needs_upstream(self, frame: bytes) -> bool:
-        """Leave it to the test when the link is there: `connect`."""
+        """Do nothing: the test connects the link by `connect`."""
         return True
 
     def context_of(self, header: RequestHeader) -> AuthorizableRequestContext:
@@ -246,7 +246,7 @@ class World:
         upstream_seconds: float | None = None,
         held_seconds: float = 0.0,
     ) -> None:
-        """Nobody counts here."""
+        """Do nothing: there are no counters."""
 
     # what kustos serves itself
 
@@ -283,7 +283,7 @@ class World:
         return False
 
     def upstream_ended(self) -> None:
-        """Nobody counts here."""
+        """Do nothing: there are no counters."""
 
     def upstream_writable(self) -> None:
         self.session.go_on()
@@ -298,7 +298,7 @@ class World:
         return self.session.link
 
     def answer_one(self) -> bool:
-        """Have upstream answer the request that it got first; return whether there was one."""
+        """Have upstream answer its oldest request; return whether there was one."""
         while self.forwarded:
             answer = self.world.answer(self.forwarded.popleft())
             if answer is not None:
@@ -307,7 +307,7 @@ class World:
         return False
 
     def answer_all(self) -> bool:
-        """Have upstream answer all requests that it has, in one read; return whether there were some."""
+        """Have upstream answer all pending requests in one read; return whether there were any."""
         answers = []
         while self.forwarded:
             answer = self.world.answer(self.forwarded.popleft())
@@ -318,7 +318,7 @@ class World:
         return bool(answers)
 
     async def learn(self, which: int = 0) -> bool:
-        """Answer one of the questions under way; return whether there was one."""
+        """Answer one of the pending queries; return whether there was one."""
         waiting = [question for question in self.cluster.questions if not question.done()]
         if not waiting:
             return False
@@ -327,12 +327,12 @@ class World:
         return True
 
     async def settle(self) -> None:
-        """Let everything happen that happens by itself."""
+        """Run all pending callbacks."""
         for _ in range(TURNS_MAX):
             await asyncio.sleep(0)
 
     async def finish(self) -> None:
-        """Let upstream and everybody else answer whatever they are asked."""
+        """Let upstream and all others answer all requests."""
         await self.settle()
         while self.answer_one() or await self.learn():
             await self.settle()
@@ -362,7 +362,7 @@ def metadata(correlation_id: int, *names: str, version: int = 9) -> bytes:
 
 
 def delete_topic(correlation_id: int, name: str = "alpha-topic") -> bytes:
-    """A request that must learn first which topics there are."""
+    """A request that first queries the existing topics."""
     return request(ApiKey.DELETE_TOPICS, 1, correlation_id, topic_names=[name], timeout=1)
 
 
@@ -382,7 +382,7 @@ def fetch(
     max_bytes: int = 2**31 - 1,
     partition_max_bytes: int = 0,
 ) -> bytes:
-    """A Fetch of one partition, without a session, of so many bytes at most; of one batch, if 0."""
+    """A Fetch of one partition, without a session, with this maximum of bytes; of one batch, if 0."""
     codec = request_codec(ApiKey.FETCH, 12)
     partition = codec.struct("FetchPartition")(partition=0, partition_max_bytes=partition_max_bytes)
     item = codec.struct("FetchTopic")(topic=topic, partitions=[partition])

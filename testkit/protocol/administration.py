@@ -1,4 +1,4 @@
-"""What the model cluster answers to administrators: that all was done, item by item."""
+"""The model cluster's answers to administrators: success for every item."""
 
 from collections.abc import Callable
 

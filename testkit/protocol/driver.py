@@ -44,7 +44,7 @@ from testkit.tap.checker import Violation, check_request, check_response
 from testkit.tap.fetch_sessions import UpstreamFetchSessions
 
 PIECE_SIZES = 40
-"""A streamed answer comes in pieces of fewer bytes than that, so that each field is cut somewhere."""
+"""Streamed answers arrive in pieces smaller than this, so that every field is cut."""
 
 OWN_REQUEST = Ask()
 PRINCIPAL, HOST = "User:alice", "10.0.0.1"
@@ -57,7 +57,7 @@ EVERY_VERSION = [
 
 
 class GatewayAddresses:
-    """Maps every broker to the gateway's address, and keeps what it learns."""
+    """Maps every broker to the gateway's address, and keeps the learned addresses."""
 
     def __init__(self) -> None:
         self.known: dict[int, NamedBroker] = {}
@@ -81,11 +81,11 @@ class Outcome:
     served: Message | None = None
     opened: Opened | None = None
     decided: tuple[Decided, ...] = ()
-    """What was decided earlier about the request that it repeats."""
+    """The earlier decisions on the repeated request."""
 
     @property
     def seen(self) -> tuple[object, ...]:
-        """What others see of the request: upstream, the client, and who reads the audit log."""
+        """The visible effects of the request: upstream, for the client, and in the audit log."""
         later = () if self.opened is None else tuple(self.opened.exchange.decided)
         return self.forwarded, self.response, self.closed, self.decided + later
 
@@ -148,7 +148,7 @@ class Driver:
         """Send a request by its plan; open it only if its answer must be read."""
         outcome.decided = plan.decided
         answer = self._forward(plan.upstream_frame(frame), outcome)
-        assert answer is not None, "an answer is awaited where there is none"
+        assert answer is not None, "an awaited answer is missing"
         if (passed := self.guard.pass_on(plan, answer)) is not None:
             outcome.response = passed.frame[4:]
             self.repeats += 1
@@ -185,11 +185,11 @@ class Driver:
         match effect:
             case Ask(message, version, api_key):
                 frame = self._forward(opened.upstream_frame(message, version, api_key), outcome)
-                assert frame is not None, "an answer is awaited where there is none"
+                assert frame is not None, "an awaited answer is missing"
                 return read_answer(opened, frame, effect)
             case AskStreamed(message):
                 frame = self._forward(opened.upstream_frame(message), outcome)
-                assert frame is not None, "an answer is awaited where there is none"
+                assert frame is not None, "an awaited answer is missing"
                 return self._stream(opened, effect, frame, outcome)
             case ResolveTopicIds(topic_ids):
                 return self._names(topic_ids)
@@ -207,7 +207,7 @@ class Driver:
                 return served(opened, outcome.served)
 
     def _stream(self, opened: Opened, ask: AskStreamed, frame: bytes, outcome: Outcome) -> Any:
-        """Let an answer pass as a whole or in pieces: which of them, its bytes decide."""
+        """Stream an answer whole or in pieces, chosen by its bytes."""
         sent: list[bytes] = []
         stream = FetchedStream(opened, ask, sent.append)
         size = crc32(frame) % PIECE_SIZES
@@ -245,14 +245,14 @@ class Driver:
                 outcome.response = opened.client_frame(content)[4:]
             case Relay(message):
                 outcome.response = self._forward(opened.upstream_frame(message), outcome)
-                assert outcome.response is not None, "an answer is awaited where there is none"
+                assert outcome.response is not None, "an awaited answer is missing"
             case Hangup(reason):
                 outcome.closed = reason
 
     def checked(
         self, frame: bytes, session_partitions: list[tuple[str | bytes, int]] | None = None
     ) -> tuple[Outcome, list[Violation]]:
-        """Run a canonical frame, and decide again about everything that passed."""
+        """Run a canonical frame, and decide on every forwarded item again."""
         names, auto = dict(self.model.names), self.model.auto_creates
         outcome = self.run(frame)
         found: list[Violation] = list(self.seen)
@@ -273,7 +273,7 @@ class Driver:
 
 
 class StreamEndedError(Exception):
-    """The connection ended while an answer passed."""
+    """The connection ended during a streamed answer."""
 
 
 def served(opened: Opened, request: Message) -> Message:

@@ -70,7 +70,7 @@ NAMES = {
 
 
 def random_acls(random: Random) -> list[AclBinding]:
-    """Return random rights on random resources, now and then a denial."""
+    """Return random rights on random resources, with occasional denials."""
     acls: dict[AclBinding, None] = {}
     for _ in range(random.randrange(1, 14)):
         kind = random.choice((ResourceType.TOPIC, ResourceType.TOPIC, *KINDS))
@@ -193,7 +193,7 @@ def random_struct(codec: MessageCodec, made: Struct, api_key: int, random: Rando
 
 @cache
 def schema(api_key: int, version: int, kind: Kind) -> Struct:
-    """Return the schema of a message that there is."""
+    """Return the schema of an existing message."""
     found = schema_of(api_key, version, kind)
     assert found is not None
     return found

@@ -1,4 +1,4 @@
-"""What the model cluster answers about share groups: it keeps their sessions as a broker does (KIP-932)."""
+"""The model cluster's answers about share groups; it keeps their sessions as a broker does (KIP-932)."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
