@@ -151,7 +151,7 @@ def test_a_growing_session_is_evicted_last() -> None:
     assert list(sessions.by_id) == [2]
     large.partitions["t", -1] = PARTITION(partition=-1)
     sessions.make_room()
-    assert not sessions.by_id, "what is too large alone is not kept either"
+    assert not sessions.by_id, "a session over the limit by itself is not kept"
 
 
 def test_a_session_over_the_limit_is_not_found_and_starts_again() -> None:

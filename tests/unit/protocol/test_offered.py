@@ -32,7 +32,7 @@ def test_versions_and_bodies_follow_upstream() -> None:
     upstream = {METADATA: (0, 9)}
     assert [metadata_version(version) for version in range(5)] == [9] * 5
     assert offered.versions[METADATA] == (0, 9)
-    assert first[METADATA] == (0, 8), "who was offered something keeps what was said"
+    assert first[METADATA] == (0, 8), "an earlier offer does not change"
     assert decoded(4).finalized_features_epoch == 7
     upstream_features = features(8)
     assert decoded(4).finalized_features_epoch == 8
@@ -57,7 +57,7 @@ def test_api_versions_is_answered_with_the_body_of_its_version(version: int) -> 
         assert answer.endswith(offered.body(version))
         assert response(answer, ApiKey.API_VERSIONS, version, correlation_id).error_code == 0
     before, upstream = offered.answer(versions_request(version)), {METADATA: (0, 9)}
-    assert offered.answer(versions_request(version)) != before, "it says what upstream offers now"
+    assert offered.answer(versions_request(version)) != before, "it contains the current offer of upstream"
 
 
 NOT_IN_ORDER = {

@@ -137,7 +137,7 @@ class TestDescribeTopicPartitions:
             assert forwarded(outcome)["cursor"] is None
             assert [topic["name"] for topic in answer["topics"]] == ["prefixed-one", "prefixed-two"]
             answers.append(answer)
-        assert answers[0] == answers[1], "an existing hidden topic looks like none"
+        assert answers[0] == answers[1], "an existing hidden topic looks like a missing one"
 
     def test_denied_topics_are_reported_by_name(self) -> None:
         topics = [{"name": name} for name in (HIDDEN, ALPHA, "nowhere")]

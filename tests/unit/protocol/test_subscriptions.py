@@ -153,7 +153,7 @@ class TestUnknownMembers:
             sent, last, answer = beats(driver)
             assert (sent, answer["error_code"]) == ([DESCRIBE, HEARTBEAT], 0)
             assert (last["subscribed_topic_names"], last["subscribed_topic_regex"]) == (None, None)
-        assert beats(driver)[0] == [HEARTBEAT], "the connection knows it now"
+        assert beats(driver)[0] == [HEARTBEAT], "the connection now knows the member"
 
     def test_an_expression_is_learned_and_sent_only_after_a_change(self) -> None:
         driver, _ = joined(may("DESCRIBE"), may("DESCRIBE", name=ONE), subscribed_topic_names=[ONE])
