@@ -1,4 +1,4 @@
-"""The event of a decision, slowly and field by field: what the compiled writer of lines must say."""
+"""The specification of a decision's event, field by field, for the compiled line writer."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ def event_of(
     change_offset: int | None = None,
     latency_us: int | None = None,
 ) -> dict[str, Any]:
-    """Return an event as the object that its line holds."""
+    """Return an event as the object of its line."""
     action, principal = decided.action, context.principal
     return {
         "schema_version": AUDIT_SCHEMA_VERSION,
@@ -71,12 +71,12 @@ def event_of(
         "latency_us": latency_us,
         "distinct_names": decided.distinct_names,
         "decision_count": decided.decision_count,
-        **beside(decided),
+        **shadow_fields(decided),
     }
 
 
-def beside(decided: Decided) -> dict[str, Any]:
-    """Return the fields of decisions in the shadow, none if there is none."""
+def shadow_fields(decided: Decided) -> dict[str, Any]:
+    """Return the fields of shadow decisions, empty without any."""
     shadow, candidate = decided.shadow, decided.candidate
     if shadow is None and candidate is None:
         return {}

@@ -1,4 +1,4 @@
-"""Decision 12 as one theorem: whoever serves decides by everything that was acknowledged.
+"""Decision 12 as one theorem: a serving process decides by every acknowledged change.
 
 The theorem is about a source of metadata and the process that follows it: at each moment, a process that
 serves decides by the log up to the last acknowledged change at least. It has three instances: a process with
@@ -81,7 +81,7 @@ Step = Callable[[], object]
 
 
 class Held:
-    """Steps that wait until the schedule takes them, in no order."""
+    """Steps that wait until the schedule takes them, in any order."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
@@ -93,7 +93,7 @@ class Held:
         await waiting
 
     def steps(self) -> list[Step]:
-        """Return what takes each of them."""
+        """Return the functions that take the steps."""
         self._waiting = [each for each in self._waiting if not each.done()]
         return [lambda each=each: each.set_result(None) for each in self._waiting]  # type: ignore[misc]
 
@@ -104,7 +104,7 @@ class Held:
 
 
 class Wire(asyncio.Transport):
-    """One end of a socket pair whose bytes arrive when the schedule says so."""
+    """One end of a socket pair whose bytes arrive at a step of the schedule."""
 
     def __init__(self, pid: int) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class Wire(asyncio.Transport):
         return 0
 
     def pause_reading(self) -> None:
-        """Let the bytes come nevertheless: the limit is not of interest here."""
+        """Keep reading: the limit is not relevant here."""
 
     def resume_reading(self) -> None:
         """Go on."""
@@ -161,7 +161,7 @@ class Process:
 
 
 class Worker:
-    """What runs in a worker process, joined as in `kustos.server.workers.process`."""
+    """The parts of a worker process, joined as in `kustos.server.workers.process`."""
 
     def __init__(self, world: "World", process: Process) -> None:
         loop = asyncio.get_running_loop()
@@ -186,7 +186,7 @@ class Worker:
         return self.publisher.offset
 
     async def drain(self) -> None:
-        """Nothing is in flight here."""
+        """Do nothing: no request is in flight."""
 
     def status(self, *, wants_metrics: bool) -> tuple[Mapping[str, bool], bytes]:
         return {}, b""
@@ -198,21 +198,21 @@ class Worker:
         """Keep the levels."""
 
     def turn_away(self, number: int, reason: str) -> None:
-        """There are no clients."""
+        """Do nothing: there are no clients."""
 
     def login_failed(self, host: str) -> None:
-        """There are no logins."""
+        """Do nothing: there are no logins."""
 
     def current(self, as_of_ms: int) -> None:
         """Check that everything committed by this time, here an offset, was taken."""
         assert self.link.store.last_offset >= as_of_ms
 
     def quorum_lost(self) -> None:
-        """There is no quorum."""
+        """Do nothing: there is no quorum."""
 
     @property
     def serves(self) -> bool:
-        """Whether a client may get a decision now."""
+        """Whether a client can get a decision now."""
         return self.is_open and not self.denies and not self.process.exited.done()
 
     async def _run(self, world: "World") -> None:
@@ -270,19 +270,19 @@ class World:
         self.started: Final = asyncio.ensure_future(self.pool.start())
 
     def worker_died(self) -> None:
-        """No broker is concerned."""
+        """Do nothing: there is no broker."""
 
     def worker_gone(self, worker: object) -> None:
-        """Nothing was counted."""
+        """Do nothing: there are no counters."""
 
     def login_failed(self, host: str) -> None:
-        """There are no logins."""
+        """Do nothing: there are no logins."""
 
     async def drain(self) -> None:
         """Nothing is in flight."""
 
     def change(self) -> None:
-        """Make or remove some ACLs: append, publish, and answer when that is in force."""
+        """Create or delete ACLs: append, publish, and answer once they are in force."""
         self.made += 1
         records: list[MetadataRecord] = [RemoveAccessControlEntryRecord(each) for each in self.image.acls]
         if not records:
@@ -315,7 +315,7 @@ class World:
         self.tasks.append(asyncio.get_running_loop().create_task(self._answer(self.image.offset)))
 
     def current(self) -> None:
-        """Tell the workers that this is everything; the offset stands for the time."""
+        """Tell the workers that their metadata is current; the offset replaces the time."""
         self.followers.current(self.followers.position)
 
     def kill(self) -> None:
@@ -331,7 +331,7 @@ class World:
         return next(each for each in self.workers if not each.process.exited.done())
 
     def steps(self) -> list[Step]:
-        """Return what can happen next without a change or a kill."""
+        """Return the possible next steps, except changes and kills."""
         return [*self.held.steps(), *(step for worker in self.workers for step in worker.steps())]
 
     async def turn(self) -> None:
@@ -341,7 +341,7 @@ class World:
             assert not worker.serves or worker.publisher.offset >= self.acknowledged
 
     async def finish(self) -> None:
-        """Take every step that is left; all workers serve then, and every change is answered."""
+        """Take every remaining step; all workers then serve, and every change is answered."""
         for _ in range(TURNS_MAX):
             for step in self.steps():
                 step()
@@ -351,7 +351,7 @@ class World:
         raise AssertionError("something waits for ever")
 
     async def close(self) -> None:
-        """End what still runs."""
+        """End everything that runs."""
         self.followers.is_stopping = True
         running = (*self.tasks, *self.pool._tasks, *self.followers._tasks, self.started)
         for task in running:

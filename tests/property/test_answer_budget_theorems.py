@@ -27,7 +27,7 @@ FETCH_VERSIONS = codec_versions(ApiKey.FETCH) or (0, -1)
 
 
 @given(total=TOTALS, steps=STEPS)
-def test_what_is_used_is_what_the_connections_hold_and_all_of_it_is_given_back(
+def test_the_used_budget_equals_the_bytes_held_by_connections_and_is_released(
     total: int, steps: list[tuple[int, tuple[str, int]]]
 ) -> None:
     budget = AnswerBudget(total)
@@ -45,7 +45,7 @@ def test_what_is_used_is_what_the_connections_hold_and_all_of_it_is_given_back(
 
 
 @given(total=TOTALS, steps=STEPS)
-def test_a_request_gets_its_share_of_what_is_free_never_more_than_it_wants_and_the_floor_at_least(
+def test_a_request_gets_its_share_between_the_floor_and_its_wanted_bytes(
     total: int, steps: list[tuple[int, tuple[str, int]]]
 ) -> None:
     budget = AnswerBudget(total)
@@ -70,9 +70,7 @@ def test_reservations_alone_exceed_the_total_by_their_floors_at_most(total: int,
 
 @pytest.mark.parametrize("version", range(FETCH_VERSIONS[0], FETCH_VERSIONS[1] + 1))
 @given(seed=st.integers(0, 2**32), granted=INT32)
-def test_a_limited_fetch_is_in_bytes_and_values_the_same_but_for_what_it_asks_for(
-    version: int, seed: int, granted: int
-) -> None:
+def test_a_limited_fetch_differs_only_in_its_maximum_bytes(version: int, seed: int, granted: int) -> None:
     request = random_request(ApiKey.FETCH, version, Random(seed), model())
     expected = request.replace(max_bytes=granted)
     opened = opened_from(frame_of(ApiKey.FETCH, version, request))
@@ -93,7 +91,7 @@ def test_a_limited_fetch_is_in_bytes_and_values_the_same_but_for_what_it_asks_fo
 
 def opened_from(frame: bytes) -> Opened:
     class NoDecider:
-        """A decider that decides nothing; no handler runs here."""
+        """A decider that is never used: no handler runs here."""
 
         version = None
 

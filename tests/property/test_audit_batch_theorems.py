@@ -41,7 +41,7 @@ def test_every_event_is_in_one_batch_in_order_and_no_batch_is_too_large(names: l
 
 
 @given(names=EVENTS, limit=st.integers(SHORTENED_MAX_BYTES, 100_000))
-def test_halving_ends_with_every_event_there_in_order(names: list[str], limit: int) -> None:
+def test_halving_a_batch_keeps_every_event_in_order(names: list[str], limit: int) -> None:
     waiting, taken = list(batches_of(records_of(names))), list[EventBatch]()
     while waiting:
         if len(waiting[0].encoded) <= limit:

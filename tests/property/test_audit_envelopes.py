@@ -1,4 +1,4 @@
-"""Events in envelopes: others' own tools accept each of them, one line stays one, and nothing is lost."""
+"""Events in envelopes: the formats' own tools accept each, each stays one line, and no field is lost."""
 
 import json
 from dataclasses import replace
@@ -61,7 +61,7 @@ HOSTILE = EVENTS.lines(
 
 
 def lines(own: bytes, name: AuditFormat) -> list[tuple[dict[str, Any], str]]:
-    """Return each event as its own line reads, and its line in a format."""
+    """Return the object of each event's own line, and its line in a format."""
     made = text_lines(formatted(own, name))
     for line in made:
         assert len(line.splitlines()) == 1
@@ -108,7 +108,7 @@ def validator() -> Draft202012Validator:
 
 @given(DECISIONS | SECURITY)
 @example(HOSTILE)
-def test_each_event_of_ocsf_is_one_by_its_schema_and_nothing_of_ours_is_missing(
+def test_each_ocsf_event_matches_the_schema_and_contains_all_fields(
     own: bytes,
 ) -> None:
     for event, line in lines(own, AuditFormat.OCSF):
@@ -126,7 +126,7 @@ def test_each_event_of_ocsf_is_one_by_its_schema_and_nothing_of_ours_is_missing(
             assert made["resources"][0].get("name") == event["resource_name"]
 
 
-def test_the_schema_refuses_what_is_wrong() -> None:
+def test_the_schema_rejects_invalid_events() -> None:
     ((_, line),) = lines(HOSTILE, AuditFormat.OCSF)
     made = json.loads(line)
     wrongs: list[dict[str, Any]] = [
@@ -144,7 +144,7 @@ def test_the_schema_refuses_what_is_wrong() -> None:
     assert validator().is_valid(made)
 
 
-def test_what_a_denial_refuses_is_told_from_what_it_does_not() -> None:
+def test_denials_observations_and_approvals_have_different_ocsf_actions() -> None:
     items = {
         "Denied": decided("t", DENIED),
         "Observed": decided("t", DENIED, log_if_denied=False),
@@ -159,7 +159,7 @@ def test_what_a_denial_refuses_is_told_from_what_it_does_not() -> None:
 @example(KafkaPrincipal("User", "a\ud800"), "b\udc00\n\ud800")
 @example(KafkaPrincipal("User", "CN=" + "a" * 300), "b" * 2000)
 def test_no_name_stops_a_sink_and_a_principal_has_one_key(principal: KafkaPrincipal, name: str) -> None:
-    """A sink that refused an event would hold up all others for ever."""
+    """A sink that rejected an event would block all others forever."""
     context = replace(CONTEXT, principal=principal, client_id=name)
     own = EVENTS.lines(RequestEvents(0, 1, context, (decided(name),), 7))
     own += EVENTS.security_line(1, replace(failure(name), principal=principal, subject=name))

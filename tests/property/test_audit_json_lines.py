@@ -1,4 +1,4 @@
-"""The compiled JSON lines are to the letter those of the specification."""
+"""The compiled JSON lines equal the specification byte for byte."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -117,7 +117,7 @@ def spec(events: AuditEvents, entry: RequestEvents) -> list[dict[str, Any]]:
 
 
 @given(st.lists(ENTRIES, max_size=4), st.integers(0, 2**31 - 1), st.integers(0, 2**64 - 1), NAMES)
-def test_compiled_lines_are_those_of_the_specification(
+def test_compiled_lines_equal_the_specification(
     entries: list[RequestEvents], node_id: int, random_half: int, cluster_id: str | None
 ) -> None:
     events = AuditEvents(node_id, random_half, cluster_id)
@@ -126,7 +126,7 @@ def test_compiled_lines_are_those_of_the_specification(
 
 
 @given(ENTRIES, ENTRIES, st.integers(0, 2**40), st.integers(0, 2**31 - 1), st.integers(0, 2**64 - 1))
-def test_lines_of_repetitions_are_those_of_the_specification(
+def test_lines_of_repetitions_equal_the_specification(
     first: RequestEvents, later: RequestEvents, latency_us: int, node_id: int, random_half: int
 ) -> None:
     events = AuditEvents(node_id, random_half, "5L6g3nShT-eMCtK--X86sw")
@@ -141,7 +141,7 @@ def test_lines_of_repetitions_are_those_of_the_specification(
 
 
 @given(st.lists(ENTRIES, min_size=1, max_size=4))
-def test_a_line_is_one_line_for_everybody_and_reads_as_the_event(entries: list[RequestEvents]) -> None:
+def test_a_line_is_one_line_in_every_reader_and_parses_as_the_event(entries: list[RequestEvents]) -> None:
     events = AuditEvents(1, 2)
     for entry in entries:
         for line, event in zip(events.json_lines(entry), spec(events, entry), strict=True):
@@ -151,8 +151,8 @@ def test_a_line_is_one_line_for_everybody_and_reads_as_the_event(entries: list[R
 
 
 @given(ENTRIES)
-def test_a_line_of_log4j_is_one_line_too_and_kafkas(entry: RequestEvents) -> None:
-    """Whatever the names are: the sink makes its lines from those of JSON."""
+def test_a_log4j_line_is_one_line_in_kafkas_format(entry: RequestEvents) -> None:
+    """This holds for any names: the sink builds its lines from the JSON lines."""
     sink = KafkaLinesSink(Path("nowhere"), "TRACE")
     name = api_name(entry.context.request_type)
     for item, own in zip(entry.decided, AuditEvents(1, 2).json_lines(entry), strict=True):
@@ -164,4 +164,4 @@ def test_a_line_of_log4j_is_one_line_too_and_kafkas(entry: RequestEvents) -> Non
         level = audit_level(item.action, item.decision).value
         assert line == f"[{log4j_time(entry.time_ms)}] {level} {text} ({LOGGER})\n"
         later = own.removesuffix("}") + ',"added_later":1}'
-        assert sink._line_of(later) == line, "a ring that a later version left is written"
+        assert sink._line_of(later) == line, "events of a later version's ring are written"

@@ -1,4 +1,4 @@
-"""However many workers a node has, and whenever it is killed, no event is lost; failed starts double none."""
+"""No event is lost for any number of workers and any kill, and failed starts duplicate none."""
 
 import asyncio
 import json
@@ -27,12 +27,12 @@ EVENTS_MAX = 2500
 """For each process: some pieces of a journal."""
 
 DOUBLED_MAX = 3 * BATCH_MAX_EVENTS
-"""By one kill amid writing: a batch that was synced and not freed, one before its fsync, a recovered one."""
+"""By one kill during writes: a synced and unreleased batch, one before its fsync, a recovered one."""
 
 
 @dataclass
 class History:
-    """A node's directory, what its processes said that they had kept, and how often they were killed."""
+    """A node's directory, the events that its processes reported as kept, and the number of kills."""
 
     directory: Path
     chance: Random
@@ -74,18 +74,18 @@ class History:
             running.append((name, how, events, end, child))
         for name, how, events, end, child in running:
             least = {"orderly": events, "held": events, "amid": self.chance.randint(0, events)}[how]
-            told = b""
-            while told.count(b"\n") < least:
-                told += os.read(end, 1 << 16)
+            output = b""
+            while output.count(b"\n") < least:
+                output += os.read(end, 1 << 16)
             if how != "orderly":
                 os.kill(child, signal.SIGKILL)
                 self.kills += how == "amid"
             status = ended(child)
             assert how != "orderly" or status == 0
             while more := os.read(end, 1 << 16):
-                told += more
+                output += more
             os.close(end)
-            self.kept |= {self.name_of(name, number) for number in range(told.count(b"\n"))}
+            self.kept |= {self.name_of(name, number) for number in range(output.count(b"\n"))}
 
     def name_of(self, process: str, number: int) -> str:
         return f"{self.life}-{process}-{number}"
@@ -116,7 +116,7 @@ class History:
 
 
 def forked(work: Coroutine[None, None, None]) -> int:
-    """Return a child that does this and ends, whatever it raises: it must not go on with pytest's tests."""
+    """Return a child process that runs the function and exits even on an exception, before pytest's code."""
     child = os.fork()
     if child == 0:
         status = 1

@@ -48,13 +48,13 @@ def numbers_in(lines: bytes) -> list[int]:
 
 
 def left_in(ring: AuditRing) -> list[int]:
-    """Return what a sink that begins now is to write."""
+    """Return the events that a new sink has to write."""
     return numbers_in(ring.read(RingCursor(ring.tail), 10**6).lines)
 
 
 @dataclass
 class Model:
-    """What a ring must hold: events in order, which sinks wrote them, and held ones."""
+    """The expected content of a ring: events in order, the sinks that wrote them, and held ones."""
 
     path: Path
     events: list[int] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Model:
         self.number += 1
 
     def settle(self, at: int, padding: int) -> None:
-        """The outcome has room however full the ring is, or the held record takes its place."""
+        """The outcome fits into any ring, or replaces the held record."""
         if at >= len(self.held):
             return
         number = list(self.held)[at]
@@ -116,7 +116,7 @@ class Model:
         self.written = [each - gone for each in self.written]
 
     def again(self) -> None:
-        """Be killed; the next process finds what was not written by both, and what had no outcome."""
+        """Simulate a kill; the next process finds events not written by both sinks, and held ones."""
         held = sorted(self.held)
         tail = self.ring.tail
         self.ring.close()
@@ -133,8 +133,8 @@ class Model:
 
 @given(steps=STEPS)
 @settings(max_examples=300, deadline=None)
-def test_what_is_not_written_is_left(steps: list[tuple[object, ...]]) -> None:
-    """Whatever two sinks wrote, whatever is held, and whenever the process is killed."""
+def test_unwritten_events_remain(steps: list[tuple[object, ...]]) -> None:
+    """This holds for any writes of two sinks, any held events, and any kill."""
     with TemporaryDirectory() as directory:
         model = Model(Path(directory) / "ring")
         for step in steps:
@@ -143,7 +143,7 @@ def test_what_is_not_written_is_left(steps: list[tuple[object, ...]]) -> None:
 
 
 @pytest.mark.parametrize("path", [None, "ring"])
-def test_space_is_free_behind_the_slowest_sink(tmp_path: Path, path: str | None) -> None:
+def test_space_is_released_after_the_slowest_sink(tmp_path: Path, path: str | None) -> None:
     ring = AuditRing(SIZE_BYTES) if path is None else ring_at(tmp_path / path)
     fast, slow = ring.cursor(), ring.cursor()
     for number in range(12):
@@ -165,8 +165,8 @@ def test_space_is_free_behind_the_slowest_sink(tmp_path: Path, path: str | None)
     ring.close()
 
 
-def test_an_outcome_has_room_in_a_full_ring() -> None:
-    """Else its held record would never be freed, nor anything behind it."""
+def test_an_outcome_fits_into_a_full_ring() -> None:
+    """Otherwise the held record and all later ones would never be released."""
     ring = AuditRing(SIZE_BYTES)
     cursor = ring.cursor()
     held = ring.hold(line(0, 100))
@@ -194,7 +194,7 @@ def test_two_processes_do_not_share_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [8, 16])
 @pytest.mark.parametrize("position", [-1, 3, 2**40, HEAD_BYTES + 1])
-def test_what_is_no_ring_is_refused(tmp_path: Path, at: int, position: int) -> None:
+def test_an_invalid_ring_is_rejected(tmp_path: Path, at: int, position: int) -> None:
     ring = ring_at(tmp_path / "ring")
     ring.put(b"\xff" * 100, 1)
     ring.close()
@@ -206,7 +206,7 @@ def test_what_is_no_ring_is_refused(tmp_path: Path, at: int, position: int) -> N
     assert (tmp_path / "ring").read_bytes() == data
 
 
-def test_a_ring_that_is_refused_is_not_locked(tmp_path: Path) -> None:
+def test_a_rejected_ring_is_not_locked(tmp_path: Path) -> None:
     ring = ring_at(tmp_path / "ring")
     ring.put(b"no event\n", 1)
     ring.close()
@@ -218,7 +218,7 @@ def test_a_ring_that_is_refused_is_not_locked(tmp_path: Path) -> None:
 
 
 def forked(work: Callable[[], object]) -> int:
-    """Return a child that does this and ends, whatever it raises: it must not go on with pytest's tests."""
+    """Return a child process that runs the function and exits even on an exception, before pytest's code."""
     child = os.fork()
     if child == 0:
         try:
@@ -228,7 +228,7 @@ def forked(work: Callable[[], object]) -> int:
     return child
 
 
-def test_a_killed_process_leaves_all_that_it_had_put(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_all_put_records(tmp_path: Path) -> None:
     """A killed process leaves every record that it reported on a pipe after putting it."""
     read, write = os.pipe()
 
@@ -268,8 +268,8 @@ STOPS = 1_000
 """Those between which the process came to put or write a record."""
 
 
-def test_a_process_stopped_at_any_instruction_leaves_a_ring(tmp_path: Path, seed: int) -> None:
-    """Whichever instruction was a process's last, its ring holds what it had put and not written."""
+def test_a_process_stopped_at_any_instruction_leaves_a_valid_ring(tmp_path: Path, seed: int) -> None:
+    """The ring holds the put and unwritten records after any last instruction of its process."""
     counts = memoryview(mmap.mmap(-1, 16)).cast("q")
     child = forked(lambda: put_and_write(ring_at(tmp_path / "ring"), Random(seed), counts))
     try:

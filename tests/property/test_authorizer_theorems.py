@@ -98,7 +98,7 @@ def test_deny_trumps_allow(acls: list[AclBinding], question: Question, length: i
 
 @pytest.mark.behaviour("B031", "B032")
 @given(acl_sets, questions, st.integers(1, 5))
-def test_allow_wins_where_nothing_denies(acls: list[AclBinding], question: Question, length: int) -> None:
+def test_allow_wins_without_denies(acls: list[AclBinding], question: Question, length: int) -> None:
     allow = matching(question, AclPermissionType.ALLOW, length)
     allowing = [acl for acl in acls if acl.entry.permission_type is AclPermissionType.ALLOW and acl != allow]
     assert ask(authorizer_of([*allowing, allow]), question).allowed
@@ -113,7 +113,7 @@ def test_nothing_is_allowed_without_an_allow(acls: list[AclBinding], question: Q
 
 
 @given(acl_sets, questions)
-def test_an_allow_never_takes_away_and_a_deny_never_gives(acls: list[AclBinding], question: Question) -> None:
+def test_an_allow_never_removes_and_a_deny_never_grants(acls: list[AclBinding], question: Question) -> None:
     assume(acls)
     fewer, more = authorizer_of(acls[1:]), authorizer_of(acls)
     if acls[0].entry.permission_type is AclPermissionType.ALLOW:
@@ -190,7 +190,7 @@ def test_super_users_may_do_everything(acls: list[AclBinding], question: Questio
 
 
 @given(acl_sets, questions, bindings)
-def test_others_acls_do_not_matter_but_to_default_allow(
+def test_acls_of_others_matter_only_for_default_allow(
     acls: list[AclBinding], question: Question, other: AclBinding
 ) -> None:
     foreign = AclBinding(
@@ -213,7 +213,7 @@ def test_the_named_rule_alone_explains_the_decision(acls: list[AclBinding], ques
 
 
 @given(acl_sets, questions)
-def test_what_is_allowed_by_name_is_allowed_by_type_unless_implied_or_dominated(
+def test_a_right_by_name_is_a_right_by_type_unless_implied_or_dominated(
     acls: list[AclBinding], question: Question
 ) -> None:
     allowing = [acl for acl in acls if acl.entry.permission_type is AclPermissionType.ALLOW]

@@ -1,4 +1,4 @@
-"""Theorems about candidate ACLs: each difference is told, nothing else is, and no answer changes."""
+"""Theorems about candidate ACLs: exactly the differences are reported, and no answer changes."""
 
 from random import Random
 
@@ -15,7 +15,7 @@ CONTEXT = context_of(None)  # type: ignore[arg-type]
 
 
 def decided_for(api_key: int, version: int, seed: int, *, shadow: bool) -> tuple[list[Decided], Random]:
-    """Return what the guard decides about a random request, and what goes on being random."""
+    """Return the guard's decisions on a random request, and the random generator."""
     random = Random(seed)
     world = model()
     driver = Driver(world, random_acls(random))
@@ -26,7 +26,9 @@ def decided_for(api_key: int, version: int, seed: int, *, shadow: bool) -> tuple
 
 @pytest.mark.parametrize("shadow", [False, True], ids=["enforced", "shadow"])
 @pytest.mark.parametrize(("api_key", "version"), EVERY_VERSION[::3])
-def test_differences_are_those_between_two_authorizers(api_key: int, version: int, shadow: bool) -> None:
+def test_reported_differences_equal_those_between_two_authorizers(
+    api_key: int, version: int, shadow: bool
+) -> None:
     for seed in range(12):
         decided, random = decided_for(api_key, version, seed, shadow=shadow)
         if not decided:
@@ -61,12 +63,12 @@ def test_differences_are_those_between_two_authorizers(api_key: int, version: in
         for (outcome, _), count in trial.counts.items():
             counted[outcome.value] += count
         assert sum(counted.values()) == len(decided)
-        told = [item.candidate.result for item in compared if item.candidate is not None]
-        assert counted.get("LOST", 0) == told.count("DENIED")
-        assert counted.get("GAINED", 0) == told.count("ALLOWED")
+        reported = [item.candidate.result for item in compared if item.candidate is not None]
+        assert counted.get("LOST", 0) == reported.count("DENIED")
+        assert counted.get("GAINED", 0) == reported.count("ALLOWED")
 
 
-def test_the_same_acls_in_any_order_are_the_same_candidate_and_differ_in_nothing() -> None:
+def test_the_same_acls_in_any_order_have_no_differences() -> None:
     for seed in range(50):
         random = Random(seed)
         acls = random_acls(random)
@@ -75,11 +77,11 @@ def test_the_same_acls_in_any_order_are_the_same_candidate_and_differ_in_nothing
         assert (first.id, first.acl_count) == (second.id, second.acl_count)
 
 
-def test_without_acls_every_decision_is_an_error_and_none_is_the_same() -> None:
+def test_every_decision_without_acls_is_an_error_and_differs() -> None:
     trial = CandidateTrial()
     decided, _ = decided_for(3, 12, 4, shadow=False)
     assert decided
-    assert trial.compare(CONTEXT, decided) is decided, "nobody wants a trial"
+    assert trial.compare(CONTEXT, decided) is decided, "no candidate is loaded"
     trial.lack("acls.yaml", "gone")
     compared = trial.compare(CONTEXT, decided)
     assert {item.candidate.result for item in compared if item.candidate is not None} == {"ERROR"}
@@ -88,7 +90,7 @@ def test_without_acls_every_decision_is_an_error_and_none_is_the_same() -> None:
     assert trial.load_failures == 1
 
 
-def test_a_fault_of_the_candidate_is_told_as_an_error_and_stays_there(
+def test_a_candidate_failure_is_reported_as_an_error_without_other_effects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def broken(*_: object) -> None:

@@ -69,7 +69,7 @@ def said(results: Sequence[Any]) -> set[int | None]:
 
 @settings(max_examples=40, deadline=None)  # each example syncs the disk several times
 @given(st.lists(st.lists(REQUESTS, max_size=5), max_size=4))
-def test_a_request_is_told_the_offset_of_the_batch_that_the_log_has_of_it(
+def test_the_reported_offset_is_the_batch_offset_in_the_log(
     groups: Sequence[Sequence[Change]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Theorems about one client connection, whatever its client, its broker and the node do, in any order.
+"""Theorems about one client connection, for any order of events of its client, its broker and the node.
 
 The gateway, the login, the session and the broker are real; only the client's socket is in memory.
 """
@@ -74,7 +74,7 @@ class ClientSocket(Pipe):
 
 
 class World:
-    """A connection, and what must be true of it after each step."""
+    """A connection, and its invariants after each step."""
 
     def __init__(self, made: RunningGateway, broker: ScriptedBroker) -> None:
         self.made = made
@@ -115,7 +115,7 @@ class World:
             self.check(*before)
 
     def receive(self, frame: bytes, pieces: int) -> None:
-        """Let the client send a frame in so many pieces; what is not read now stays with the kernel."""
+        """Let the client send a frame in pieces; unread bytes stay in the kernel."""
         self.frames += len(frame).to_bytes(4, "big") + frame
         size = -(-len(self.frames) // pieces)
         while self.frames and self.socket.reads and not self.socket.closing:
@@ -189,7 +189,7 @@ async def live(steps: list[tuple[str, int, bool]]) -> None:
     logs_in=True,
     has_unsent=False,
 )
-def test_whatever_happens_to_a_connection_its_rules_hold(
+def test_the_invariants_of_a_connection_hold_after_any_events(
     steps: list[tuple[str, int, bool]], logs_in: bool, has_unsent: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:

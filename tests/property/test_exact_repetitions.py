@@ -58,7 +58,7 @@ def toggle(driver: Driver, name: str) -> None:
 
 
 @given(st.lists(FRAMES, min_size=3, max_size=3), STEPS, st.integers(0, 9), st.booleans())
-def test_a_connection_that_remembers_behaves_like_one_that_does_not(
+def test_a_connection_with_plans_behaves_like_one_without(
     frames: list[bytes], steps: list[int | AclsChange | TopicChange], seed: int, auto_creates: bool
 ) -> None:
     remembers, forgets = drivers = [Driver(model(), random_acls(Random(seed))) for _ in range(2)]
@@ -81,7 +81,7 @@ def test_a_connection_that_remembers_behaves_like_one_that_does_not(
 
 
 @given(METADATA_VERSIONS, st.lists(st.sampled_from(EXISTING), min_size=1, max_size=3, unique=True))
-def test_what_is_repeated_is_neither_parsed_nor_its_answer_read(version: int, names: list[str]) -> None:
+def test_repeated_requests_and_their_answers_are_not_parsed(version: int, names: list[str]) -> None:
     driver = Driver(model(), [DESCRIBED])
     responses = []
     for number in range(3):
@@ -98,7 +98,7 @@ def test_what_is_repeated_is_neither_parsed_nor_its_answer_read(version: int, na
 
 
 @given(st.integers(4, OFFERED[ApiKey.METADATA][1]), st.booleans())
-def test_an_answer_that_differs_is_read_and_learnt(version: int, changes_acls: bool) -> None:
+def test_a_different_answer_is_parsed_and_kept(version: int, changes_acls: bool) -> None:
     driver = Driver(model(), [DESCRIBED])
     frame = metadata(7, TOPIC, version=version)
     driver.run(frame)
@@ -113,7 +113,7 @@ def test_an_answer_that_differs_is_read_and_learnt(version: int, changes_acls: b
     assert driver.repeats == 1
 
 
-def test_an_answer_that_differs_is_read_by_what_was_decided_then() -> None:
+def test_a_different_answer_is_parsed_with_the_decisions_of_its_request() -> None:
     """The ACLs change between a plan and its answer."""
     driver = Driver(model(), [DESCRIBED])
     frame = metadata(7, TOPIC, EXISTING[1])
@@ -135,7 +135,7 @@ def acls_of_group(*, deny: bool = False) -> list[AclBinding]:
     return [allow(ResourceType.GROUP, "group-one", AclOperation.READ, deny=deny)]
 
 
-def test_an_answer_that_passes_as_bytes_may_be_any() -> None:
+def test_an_answer_forwarded_as_bytes_may_differ() -> None:
     driver = Driver(model(), acls_of_group())
     driver.run(heartbeat(1))
     plan = driver.guard.plan_of(heartbeat(2))
@@ -158,14 +158,14 @@ def test_a_request_is_not_kept_if_nothing_is_granted(names: list[str]) -> None:
     assert not driver.guard.plans.exact
 
 
-def test_a_request_about_whose_answer_something_is_decided_is_not_kept() -> None:
-    """A listing of all topics: each of them is decided once upstream has named it."""
+def test_a_request_with_decisions_on_its_answer_is_not_kept() -> None:
+    """A listing of all topics: each topic is decided after upstream returned it."""
     driver = Driver(model(), [DESCRIBED])
     driver.run(request(ApiKey.METADATA, 9, 1, topics=None, allow_auto_topic_creation=False))
     assert not driver.guard.plans.exact
 
 
-def test_few_requests_are_kept_and_those_used_last_stay() -> None:
+def test_the_kept_plans_are_limited_to_the_last_used() -> None:
     driver = Driver(model(), [allow(ResourceType.TOPIC, "*", AclOperation.DESCRIBE)])
     first, second, third = (metadata(7, name) for name in EXISTING[:3])
     for frame in (first, second, first, third):
@@ -197,7 +197,7 @@ def test_many_decisions_are_not_kept() -> None:
         assert bool(driver.guard.plans.exact) == (len(kept) <= plans.DECISIONS_MAX)
 
 
-def test_bytes_of_clients_are_not_shown() -> None:
+def test_client_bytes_are_not_printed() -> None:
     driver = Driver(model(), acls_of_group())
     first, second = (
         request(ApiKey.HEARTBEAT, 3, number, group_id="group-one", member_id="a-member") for number in (1, 2)
@@ -208,7 +208,7 @@ def test_bytes_of_clients_are_not_shown() -> None:
     assert "a-member" not in repr((driver.guard.plans, plan))
 
 
-def test_what_never_comes_again_is_no_longer_kept() -> None:
+def test_plans_of_requests_that_never_repeat_are_dropped() -> None:
     driver = Driver(model(), [DESCRIBED])
     for number in range(2 * memory.TRIES):
         driver.run(metadata(7, TOPIC, f"missing-{number}"))
@@ -216,7 +216,7 @@ def test_what_never_comes_again_is_no_longer_kept() -> None:
     assert f"missing-{memory.TRIES - 1}".encode() in newest
 
 
-def test_who_proved_an_identity_again_repeats_nothing_from_before() -> None:
+def test_reauthentication_drops_the_kept_plans() -> None:
     driver = Driver(model(), acls_of_group())
     driver.run(heartbeat(1))
     assert driver.guard.plan_of(heartbeat(2)) is not None
@@ -224,8 +224,8 @@ def test_who_proved_an_identity_again_repeats_nothing_from_before() -> None:
     assert driver.guard.plan_of(heartbeat(2)) is None
 
 
-def test_a_request_under_way_is_freed_without_the_garbage_collector() -> None:
-    """Its handler does not hold the request that it belongs to."""
+def test_a_pending_request_is_freed_without_the_garbage_collector() -> None:
+    """The handler holds no reference to its request."""
     driver = Driver(model(), [DESCRIBED])
     opened = driver.guard.open(metadata(7, TOPIC))
     assert isinstance(opened, Opened)

@@ -34,24 +34,24 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(1, 8), st.integers(1, 4))
-def test_each_login_is_in_exactly_one_events_number(
+def test_each_login_is_counted_in_exactly_one_event(
     steps: list[SecurityEvent | str], kinds_max: int, per_host_max: int
 ) -> None:
-    logins, told, may_report = RepeatedLogins(AuditBudget(0, lambda: 0)), list[SecurityEvent](), True
+    logins, reported, may_report = RepeatedLogins(AuditBudget(0, lambda: 0)), list[SecurityEvent](), True
     with patch.multiple(repeated_logins, KINDS_MAX=kinds_max, KINDS_PER_HOST_MAX=per_host_max):
         for step in steps:
             if isinstance(step, SecurityEvent):
                 at_once = logins.add(step, may_report=may_report)
                 assert may_report or at_once is None
-                told += [] if at_once is None else [at_once]
+                reported += [] if at_once is None else [at_once]
                 assert len(logins) <= 2 * (kinds_max + 1), "failures and logins, each with a coarsest kind"
             elif step == "end":
-                told += logins.end_window()
+                reported += logins.end_window()
             else:
                 may_report = step == "free"
-        told += logins.end_window()
+        reported += logins.end_window()
     for has_failed in (True, False):
-        mine = [each for each in told if (each.failure is not None) is has_failed]
+        mine = [each for each in reported if (each.failure is not None) is has_failed]
         came = [
             each
             for each in steps

@@ -98,7 +98,7 @@ def do(queue: FairQueue[str, int], step: str, owner: str | None, item: int | Non
 
 
 @given(STEPS)
-def test_turns_come_in_the_order_that_is_stated(steps: list[tuple[str, str | None, int | None]]) -> None:
+def test_turns_follow_the_specified_order(steps: list[tuple[str, str | None, int | None]]) -> None:
     queue, model = FairQueue[str, int](), Model()
     for step in steps:
         do(queue, *step)
@@ -114,7 +114,7 @@ def test_turns_come_in_the_order_that_is_stated(steps: list[tuple[str, str | Non
 
 
 @given(st.lists(st.sampled_from(OWNERS), min_size=1, max_size=40))
-def test_between_two_items_of_an_owner_every_other_has_a_turn(arrivals: list[str]) -> None:
+def test_every_other_owner_has_a_turn_between_two_items_of_one_owner(arrivals: list[str]) -> None:
     queue = FairQueue[str, int]()
     taken: list[tuple[str, int]] = []
     for number, owner in enumerate(arrivals):

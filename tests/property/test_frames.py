@@ -13,7 +13,7 @@ FRAMES = st.lists(st.binary(max_size=50), max_size=10)
 
 
 @given(frames=FRAMES, cuts=st.lists(st.integers(1, 60), max_size=30), tail=st.binary(max_size=3))
-def test_however_a_stream_is_cut_its_frames_are_the_same(
+def test_a_stream_cut_anywhere_yields_the_same_frames(
     frames: list[bytes], cuts: list[int], tail: bytes
 ) -> None:
     stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames) + tail
@@ -29,7 +29,7 @@ def test_however_a_stream_is_cut_its_frames_are_the_same(
 
 
 @given(cuts=st.lists(st.integers(1, 9), min_size=1, max_size=4))
-def test_a_frame_that_comes_in_crumbs_takes_little_more_than_its_bytes(cuts: list[int]) -> None:
+def test_a_frame_in_tiny_pieces_takes_little_more_memory_than_its_bytes(cuts: list[int]) -> None:
     size = 40_000
     stream = struct.pack(">i", size) + bytes(size)
     reader = FrameReader(limit=size)
@@ -44,7 +44,7 @@ def test_a_frame_that_comes_in_crumbs_takes_little_more_than_its_bytes(cuts: lis
 
 
 @given(frames=FRAMES, length=st.sampled_from([-1, -(2**31), 101, 2**31 - 1]), tail=st.binary(max_size=9))
-def test_what_comes_before_a_refused_length_is_not_lost_and_what_follows_is_kept(
+def test_frames_before_an_invalid_length_are_returned_and_later_bytes_are_kept(
     frames: list[bytes], length: int, tail: bytes
 ) -> None:
     refused = struct.pack(">i", length) + tail
@@ -72,6 +72,6 @@ def test_a_reader_with_a_higher_limit_continues_with_what_another_one_left(
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 101, 2**31 - 1])
-def test_a_length_beyond_the_limit_is_refused_before_its_bytes_come(length: int) -> None:
+def test_a_length_over_the_limit_is_rejected_before_its_bytes_arrive(length: int) -> None:
     with pytest.raises(MalformedMessageError):
         FrameReader(limit=100).feed(struct.pack(">i", length))

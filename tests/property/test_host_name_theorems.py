@@ -36,7 +36,7 @@ names = st.text(max_size=300) | st.from_regex(r"\A[a-zA-Z0-9.-]{1,40}\Z")
 
 
 @given(patterns(), NODE_IDS, SPELLINGS)
-def test_a_broker_is_found_by_its_name_however_it_is_spelt(
+def test_a_broker_is_found_by_its_name_in_any_case(
     pattern: BrokerHostPattern, node_id: int, spell: object
 ) -> None:
     assert callable(spell)
@@ -78,7 +78,7 @@ def test_two_brokers_have_two_names(pattern: BrokerHostPattern, one: int, other:
 
 
 @given(st.from_regex(r"\A[a-z0-9.-]{1,60}\Z"), st.from_regex(r"\A[a-z0-9.-]{1,60}\Z"))
-def test_a_client_hello_asks_for_the_name_in_it_and_no_other(name: str, other: str) -> None:
+def test_the_requested_name_is_the_one_in_the_client_hello(name: str, other: str) -> None:
     hello = client_hello(name.encode())
     assert names_host(hello, name)
     assert names_host(hello, other) == (name == other)
@@ -89,7 +89,7 @@ def test_a_client_hello_asks_for_the_name_in_it_and_no_other(name: str, other: s
 
 @settings(max_examples=500)
 @given(st.binary(max_size=400) | st.integers(0, 600), st.binary(max_size=3), st.integers(0, 600))
-def test_a_broken_client_hello_asks_for_nothing_that_it_does_not_say(
+def test_a_malformed_client_hello_requests_no_name_that_it_does_not_contain(
     start: bytes | int, change: bytes, at: int
 ) -> None:
     hello = start if isinstance(start, bytes) else client_hello(b"broker-1.example.com")[:start]
@@ -118,6 +118,6 @@ def test_a_broken_client_hello_asks_for_nothing_that_it_does_not_say(
         "",
     ],
 )
-def test_a_pattern_whose_names_would_be_no_host_names_is_refused(text: str) -> None:
+def test_a_pattern_with_invalid_host_names_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"pattern has|not host names"):
         BrokerHostPattern.parse(text)

@@ -40,29 +40,31 @@ def is_within(inner: Network, outer: Network) -> bool:
 
 
 @given(wide, wide)
-def test_a_range_holds_another_just_where_it_is_a_network_of_it(outer: Network, inner: Network) -> None:
+def test_a_range_contains_another_exactly_if_it_is_its_supernet(outer: Network, inner: Network) -> None:
     assert host_holds(str(outer), str(inner)) is is_within(inner, outer)
 
 
 @given(wide, wide)
-def test_ranges_meet_just_where_one_is_a_network_of_the_other(one: Network, other: Network) -> None:
+def test_ranges_overlap_exactly_if_one_contains_the_other(one: Network, other: Network) -> None:
     assert hosts_meet(str(one), str(other)) is (is_within(one, other) or is_within(other, one))
 
 
 @settings(max_examples=1_000)  # few draws have something to say
 @given(hosts, hosts, networks)
-def test_what_holds_another_speaks_of_all_its_addresses(outer: str, inner: str, address: Network) -> None:
+def test_a_containing_range_matches_all_addresses_of_the_other(
+    outer: str, inner: str, address: Network
+) -> None:
     if host_holds(outer, inner) and host_matches(inner, java_text(address)):
         assert host_matches(outer, java_text(address))
 
 
 @settings(max_examples=1_000)  # few draws have something to say
 @given(hosts, hosts, networks)
-def test_hosts_that_speak_of_one_address_meet(one: str, other: str, address: Network) -> None:
+def test_hosts_that_match_one_address_overlap(one: str, other: str, address: Network) -> None:
     if host_matches(one, java_text(address)) and host_matches(other, java_text(address)):
         assert hosts_meet(one, other)
 
 
 @given(hosts, hosts)
-def test_what_holds_another_meets_it(outer: str, inner: str) -> None:
+def test_a_containing_range_overlaps_the_other(outer: str, inner: str) -> None:
     assert not host_holds(outer, inner) or hosts_meet(outer, inner)

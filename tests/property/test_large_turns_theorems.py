@@ -1,4 +1,4 @@
-"""Theorems about the queue of large requests, with a clock that only work and timers advance."""
+"""Theorems about the queue of large requests, on a clock that only work and timers advance."""
 
 import heapq
 from collections import Counter
@@ -120,12 +120,12 @@ def worked_through(connections: list[tuple[KafkaPrincipal, list[list[float]], bo
         if ends:
             loop.call_later(0.3, connection.end)
     loop.run()
-    assert not any(each.requests for each in everybody), "no request waits for ever"
+    assert not any(each.requests for each in everybody), "no request waits forever"
     return loop
 
 
 @given(CONNECTIONS)
-def test_after_a_costly_turn_others_have_the_loop_for_some_times_as_long(
+def test_a_costly_turn_is_followed_by_a_proportional_pause(
     connections: list[tuple[KafkaPrincipal, list[list[float]], bool]],
 ) -> None:
     worked = worked_through(connections).worked
@@ -144,7 +144,7 @@ def test_after_a_costly_turn_others_have_the_loop_for_some_times_as_long(
         (PRINCIPALS[1], [[0.5]], False),
     ]
 )
-def test_nobody_begins_again_and_again_while_another_principal_waits_to_begin(
+def test_no_principal_starts_repeatedly_while_another_waits_to_start(
     connections: list[tuple[KafkaPrincipal, list[list[float]], bool]],
 ) -> None:
     begun = [each for each in worked_through(connections).worked if each.is_first]
@@ -160,7 +160,7 @@ def test_nobody_begins_again_and_again_while_another_principal_waits_to_begin(
 
 
 @given(CONNECTIONS)
-def test_a_request_that_was_begun_is_finished_before_the_next_begins(
+def test_a_started_request_finishes_before_the_next_starts(
     connections: list[tuple[KafkaPrincipal, list[list[float]], bool]],
 ) -> None:
     parts = sorted(len(parts) for _, requests, ends in connections for parts in requests if not ends)

@@ -1,4 +1,4 @@
-"""Theorem: no broker begins a request after the acknowledged change that forbids it.
+"""Theorem: no broker starts a request after the acknowledged change that forbids it.
 
 A model of a broker works with the real session, link and bookkeeping. It works on one request of a connection
 at a time, delays it as long as drawn, reads the following requests even if the connection is dead, mutes
@@ -243,7 +243,7 @@ HISTORIES = st.builds(
 
 @given(seed=st.integers(0, 2**32), events=HISTORIES)
 @settings(max_examples=400, deadline=None)
-def test_no_request_is_begun_after_the_acknowledged_change_that_forbids_it(
+def test_no_request_starts_after_the_acknowledged_change_that_forbids_it(
     seed: int, events: list[str]
 ) -> None:
     assert asyncio.run(history(seed, events)).found == []
@@ -256,7 +256,7 @@ def drawn_histories(count: int) -> Iterator[Late]:
         yield asyncio.run(history(seed, events))
 
 
-def test_histories_reach_what_they_are_about() -> None:
+def test_histories_reach_the_relevant_states() -> None:
     worlds = list(drawn_histories(150))
     assert sum(world.begun for world in worlds) > 300
     assert sum(world.acknowledged for world in worlds) > 150

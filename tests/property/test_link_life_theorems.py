@@ -1,4 +1,4 @@
-"""Whatever happens to a link, requests keep their order, what is owed stays owed, and nothing is left behind.
+"""A link keeps the order of requests and their owed answers and leaks nothing, for any events.
 
 Real sockets, a scripted broker, and time that can be advanced.
 """
@@ -59,13 +59,13 @@ NOT_REACHED = {
 
 
 class LinkHistory:
-    """A link, what happens to it, and what must hold after each event."""
+    """A link, its events, and the invariants after each event."""
 
     def __init__(self, scene: LinkScene, random: Random) -> None:
         self.scene = scene
         self.random = random
         self.futures: dict[int, asyncio.Future[None]] = {}
-        """What changes of ACLs wait for, by the correlation id of the last request that they forbid."""
+        """The waits of ACL changes, by the correlation id of the last request that they forbid."""
         self.never_sent: set[int] = set()
         """Requests that were forbidden before the broker had them whole."""
         self.muted_until_s = 0.0
@@ -151,18 +151,18 @@ class LinkHistory:
                 scene.link.revoke()
 
     def check(self) -> None:
-        """Assert what holds at any time."""
+        """Assert the invariants."""
         scene, link = self.scene, self.scene.link
         unfinished = [each for each in scene.requests if each.state in UNFINISHED]
         sent = [each.correlation_id for each in unfinished if each.state is RequestState.SENT]
-        # the order is kept, and what is owed stays owed
+        # the order is kept, and owed answers stay owed
         assert list(link._awaited) == unfinished
         assert len(unfinished) - len(sent) <= 1
         assert scene.links == ({link} if unfinished else set())
         assert scene.whole == sorted(set(scene.whole))
         assert scene.taken == sorted(set(scene.taken))
         assert all(scene.requests[number].state is RequestState.ANSWERED for number in scene.taken)
-        # the broker has what counts as sent, and nothing else
+        # the broker has exactly the bytes that count as sent
         assert all(scene.requests[number].state in AT_BROKER for number in scene.whole)
         assert self.never_sent.isdisjoint(scene.whole)
         if link.state in CONNECTED and self.has_broker:
@@ -178,7 +178,7 @@ class LinkHistory:
         )
         if scene.unanswered and sent and scene.loop.time() < self.muted_until_s:
             assert not link.is_provable
-        # the state says what goes on
+        # the state is consistent
         assert (link.state in SERVING) is not scene.is_over
         assert scene.ended == (link.state in {LinkState.LOST, LinkState.CLOSED})
         if link.state in SERVING:
@@ -220,7 +220,7 @@ def played(seed: int, events: list[str]) -> None:
 
 @given(seed=st.integers(0, 2**32), events=HISTORIES)
 @settings(max_examples=200, deadline=None)
-def test_whatever_happens_to_a_link_it_comes_to_a_good_end(seed: int, events: list[str]) -> None:
+def test_a_link_ends_correctly_after_any_events(seed: int, events: list[str]) -> None:
     played(seed, events)
 
 

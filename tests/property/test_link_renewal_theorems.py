@@ -1,4 +1,4 @@
-"""Whatever happens, requests leave a link once and in order, and logins where they must be."""
+"""Requests leave a link once and in order, and logins at the required places, for any events."""
 
 import asyncio
 from enum import Enum, auto
@@ -22,7 +22,7 @@ class Step(Enum):
 
 
 @given(st.lists(st.sampled_from(Step), max_size=40))
-def test_a_request_that_finds_the_session_due_arrives_after_a_login_and_none_is_lost(
+def test_a_request_on_a_due_session_arrives_after_a_login_and_none_is_lost(
     steps: list[Step],
 ) -> None:
     asyncio.run(played(steps))

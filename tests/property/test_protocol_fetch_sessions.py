@@ -1,4 +1,4 @@
-"""Theorem about fetch sessions (KIP-227): every Fetch is decided like on a broker with an authorizer.
+"""Theorem about fetch sessions (KIP-227): every Fetch is decided as on a broker with an authorizer.
 
 Two brokers get the same requests. The reference is a model of Kafka's broker, whose session also keeps the
 denied partitions and decides about all of them on each Fetch. The other is the guard in front of a model that
@@ -232,7 +232,7 @@ class FetchSessions(RuleBasedStateMachine):
         assert sorted(answered, key=repr) == sorted(expected, key=repr), whole
 
     @invariant()
-    def upstream_holds_only_what_it_was_told_of(self) -> None:
+    def upstream_holds_only_requested_partitions(self) -> None:
         for session_id, session in self.driver.guard.fetch_sessions.by_id.items():
             if session_id in self.world.sessions:
                 assert session.upstream == set(self.world.sessions[session_id].partitions)

@@ -1,4 +1,4 @@
-"""Theorem about share sessions (KIP-932): every ShareFetch is decided like on a broker with an authorizer.
+"""Theorem about share sessions (KIP-932): every ShareFetch is decided as on a broker with an authorizer.
 
 The reference is a model of Kafka's broker, whose session also keeps the denied partitions and decides about
 all of them each time. The other is the guard in front of a model that trusts every client. Whatever happens
@@ -131,7 +131,7 @@ class ShareSessions(RuleBasedStateMachine):
             assert not outcome.forwarded
         assert self.world.shares[GROUP, "stranger"] == ShareSession({SECRET: None}, epoch=3)
 
-    # -- what a history is told with
+    # -- the steps of a history
 
     def named(self, asked: list[tuple[str, int]]) -> list[Partition]:
         return [(self.world.topics.get(name, UNKNOWN_ID), index) for name, index in dict.fromkeys(asked)]
@@ -166,7 +166,7 @@ class ShareSessions(RuleBasedStateMachine):
         for key, session in self.world.shares.items():
             if key == (GROUP, member) and outcome.forwarded:
                 denied = [p for p in session.partitions if client.topic_refusal(AclOperation.READ, p[0])]
-                assert not denied, "upstream's session has what is denied"
+                assert not denied, "upstream's session contains a denied partition"
         return answer
 
     @property
@@ -185,7 +185,7 @@ class ShareSessions(RuleBasedStateMachine):
 
 
 def ask(driver: Driver, api_key: int, version: int, **fields: Any) -> tuple[Outcome, dict[str, Any]]:
-    """Return what became of a request, and its answer as a dict."""
+    """Return the outcome of a request, and its answer as a dict."""
     message = message_of(request_codec(api_key, version).root, fields, lambda value: value)
     outcome = driver.run(frame_of(api_key, version, message))
     assert outcome.response is not None, outcome.closed

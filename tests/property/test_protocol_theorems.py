@@ -18,7 +18,7 @@ from testkit.tap.needs import NEEDS
 
 SILENT_OR_SERVED = frozenset({17, 18, 27, 29, 30, 31, 36, 38, 39, 40, 41, 50, 51})
 NEEDS_NO_ACL = frozenset({18, 38, 39, 40, 41})
-"""ApiVersions is for everybody, tokens are one's own; `check_response` checks their owner."""
+"""ApiVersions needs no right, and own tokens need none; `check_response` checks their owner."""
 IN_SESSIONS = frozenset({79})
 """APIs whose requests need the session that an earlier one has opened on the connection."""
 REWRITTEN = frozenset({3, 75})
@@ -43,7 +43,7 @@ def test_nothing_unauthorised_is_forwarded_and_answers_are_kafkas(api_key: int, 
 
 
 @pytest.mark.parametrize(("api_key", "version"), EVERY_VERSION)
-def test_what_is_allowed_reaches_upstream_byte_for_byte(api_key: int, version: int) -> None:
+def test_allowed_requests_reach_upstream_byte_for_byte(api_key: int, version: int) -> None:
     if api_key in SILENT_OR_SERVED | IN_SESSIONS:
         return
     unchanged = 0
@@ -57,14 +57,14 @@ def test_what_is_allowed_reaches_upstream_byte_for_byte(api_key: int, version: i
             # kustos asks for the group of a member that it does not know
             assert {(api_key, sent[1]) for sent in outcome.forwarded[:-1]} <= {(68, 69), (88, 89)}
             unchanged += 1
-    # what Kafka refuses to everybody (unknown ids, duplicates, junk records) is not forwarded unchanged
+    # requests that Kafka always rejects (unknown ids, duplicates, junk records) are not forwarded unchanged
     assert unchanged >= (
         1 if api_key in {0, 1, 3, 8, 9, 10, 19, 20, 32, 33, 37, 44, 61, 66, 75, 78, 88} else 8
     )
 
 
 @pytest.mark.parametrize(("api_key", "version"), EVERY_VERSION)
-def test_who_may_nothing_reaches_nothing(api_key: int, version: int) -> None:
+def test_a_principal_without_rights_reaches_nothing(api_key: int, version: int) -> None:
     for seed in range(20):
         driver, frame = drawn(api_key, version, seed, [])
         before = dict(driver.model.topics)
@@ -76,7 +76,7 @@ def test_who_may_nothing_reaches_nothing(api_key: int, version: int) -> None:
 
 
 @pytest.mark.parametrize(("api_key", "version"), EVERY_VERSION)
-def test_before_the_acls_are_loaded_every_item_is_an_unknown_server_error(api_key: int, version: int) -> None:
+def test_every_item_is_an_unknown_server_error_before_the_acls_are_loaded(api_key: int, version: int) -> None:
     for seed in range(20):
         driver, frame = drawn(api_key, version, seed, [])
         driver = Driver(driver.model, [], ready=False)
@@ -86,7 +86,7 @@ def test_before_the_acls_are_loaded_every_item_is_an_unknown_server_error(api_ke
         assert all(not NEEDS[api_key](read_request(f), subject) for f in outcome.forwarded)
         if outcome.response is None:
             assert api_key == 0
-            assert request.body.acks == 0, "only who awaits no answer gets none"
+            assert request.body.acks == 0, "only a request without acknowledgement gets no answer"
             assert outcome.closed is not None or not outcome.forwarded
             continue
         _, body = read_response(outcome.response, api_key, version)
@@ -112,7 +112,7 @@ def test_before_the_acls_are_loaded_every_item_is_an_unknown_server_error(api_ke
     tail=st.binary(max_size=8),
 )
 @settings(max_examples=1500, deadline=None)
-def test_whatever_comes_is_refused_or_forwarded_as_it_was_understood(
+def test_any_request_is_rejected_or_forwarded_as_parsed(
     which: tuple[int, int],
     seed: int,
     acls: list[AclBinding] | None,
@@ -130,7 +130,7 @@ def test_whatever_comes_is_refused_or_forwarded_as_it_was_understood(
 
 @given(noise=st.binary(max_size=80), which=st.sampled_from(EVERY_VERSION))
 @settings(max_examples=500, deadline=None)
-def test_noise_never_raises_anything_but_a_refusal(noise: bytes, which: tuple[int, int]) -> None:
+def test_noise_raises_only_a_rejection(noise: bytes, which: tuple[int, int]) -> None:
     driver = Driver(model(), ALL_ALLOWED)
     driver.run(noise)
     start = which[0].to_bytes(2, "big") + which[1].to_bytes(2, "big") + bytes(4) + b"\xff\xff"
@@ -138,7 +138,7 @@ def test_noise_never_raises_anything_but_a_refusal(noise: bytes, which: tuple[in
 
 
 def assert_understood(driver: Driver, outcome: Outcome) -> None:
-    """Check that all forwarded bytes are canonical, and that kio reads what we authorized."""
+    """Check that all forwarded bytes are canonical, and that kio reads the authorized request."""
     for forwarded in outcome.forwarded:
         request = read_request(forwarded)
         codec = request_codec(request.api_key, request.version)
@@ -186,7 +186,7 @@ def test_unknown_tags_are_stripped_in_the_header_and_in_the_body(
     which=st.sampled_from(EVERY_VERSION), seed=st.integers(0, 2**32), tail=st.binary(min_size=1, max_size=9)
 )
 @settings(max_examples=400, deadline=None)
-def test_bytes_behind_the_body_never_go_upstream(which: tuple[int, int], seed: int, tail: bytes) -> None:
+def test_bytes_after_the_body_are_never_forwarded(which: tuple[int, int], seed: int, tail: bytes) -> None:
     driver, frame = drawn(*which, seed, ALL_ALLOWED)
     plain = driver.run(frame)
     driver, _ = drawn(*which, seed, ALL_ALLOWED)
@@ -195,7 +195,7 @@ def test_bytes_behind_the_body_never_go_upstream(which: tuple[int, int], seed: i
 
 @given(which=st.sampled_from(FLEXIBLE), seed=st.integers(0, 2**32), place=st.integers(0, 400))
 @settings(max_examples=400, deadline=None)
-def test_over_long_varints_never_go_upstream(which: tuple[int, int], seed: int, place: int) -> None:
+def test_over_long_varints_are_never_forwarded(which: tuple[int, int], seed: int, place: int) -> None:
     driver, frame = drawn(*which, seed, ALL_ALLOWED)
     start = read_request_header(frame, True).body_offset - 1
     at = start + place % (len(frame) - start)

@@ -53,7 +53,7 @@ def produce(
 
 
 def records(size: int) -> bytes:
-    """Return one batch, with so many bytes behind its header."""
+    """Return one batch, with this number of bytes after its header."""
     head = batch(length=49 + size)
     return head + bytes(size)
 
@@ -94,7 +94,7 @@ def conversations(draw: st.DrawFn) -> tuple[int, list[tuple[bytes, bool]]]:
 
 
 @given(conversations(), st.sampled_from([None, *ALLOWED]))
-def test_a_connection_that_remembers_behaves_like_one_that_does_not(drawn: Any, denied: str | None) -> None:
+def test_a_connection_with_plans_behaves_like_one_without(drawn: Any, denied: str | None) -> None:
     _, frames = drawn
     remembers, forgets = (Driver(model(), acls()) for _ in range(2))
     changed = False
@@ -110,7 +110,7 @@ def test_a_connection_that_remembers_behaves_like_one_that_does_not(drawn: Any, 
 
 
 @given(VERSIONS, PARTITIONS, st.lists(SIZES, min_size=3, max_size=3))
-def test_what_is_repeated_is_neither_parsed_nor_its_answer_read(
+def test_repeated_requests_and_their_answers_are_not_parsed(
     version: int, partitions: list[tuple[str, int]], sizes: list[int]
 ) -> None:
     driver = Driver(model(), acls())
@@ -122,17 +122,17 @@ def test_what_is_repeated_is_neither_parsed_nor_its_answer_read(
         assert outcome.response is not None
         assert outcome.response[:4] == number.to_bytes(4, "big")
         assert (outcome.opened is None) == (number > 0)
-    assert driver.repeats == 2, "the first answer shows what answers are like"
+    assert driver.repeats == 2, "the first answer sets the expected form"
 
 
 @pytest.mark.parametrize("acks", [0, 1, -1])
-def test_only_what_is_acknowledged_is_remembered(acks: int) -> None:
+def test_only_acknowledged_requests_are_kept(acks: int) -> None:
     driver = Driver(model(), acls())
     driver.run(produce(9, 1, [(ALLOWED[0], 0, records(5))], acks=acks))
     assert bool(driver.guard.plans.produce) == (acks != 0)
 
 
-def test_what_never_comes_again_is_no_longer_kept() -> None:
+def test_plans_of_requests_that_never_repeat_are_dropped() -> None:
     driver = Driver(model(), acls())
     for number in range(2 * memory.TRIES):
         driver.run(produce(9, number, [(ALLOWED[0], 0, records(5))], client_id=f"client-{number}"))
@@ -140,7 +140,7 @@ def test_what_never_comes_again_is_no_longer_kept() -> None:
     assert len(driver.guard.plans.produce) == memory.SHAPES_MAX
 
 
-def test_who_proved_an_identity_again_repeats_nothing_from_before() -> None:
+def test_reauthentication_drops_the_kept_plans() -> None:
     driver = Driver(model(), acls())
     driver.run(produce(9, 1, [(ALLOWED[0], 0, records(5))]))
     frame = produce(9, 2, [(ALLOWED[0], 0, records(7))])
@@ -174,7 +174,7 @@ def test_large_requests_are_not_kept() -> None:
     st.integers(0, 2**31 - 1),
     st.sampled_from([None, "text", "other"]),
 )
-def test_answers_are_alike_if_they_differ_in_numbers_only(
+def test_answers_that_differ_only_in_numbers_are_equivalent(
     version: int, known: list[Any], other: list[Any], throttle_ms: int, text: str | None
 ) -> None:
     codec = response_codec(ApiKey.PRODUCE, version)

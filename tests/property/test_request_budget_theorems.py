@@ -1,4 +1,4 @@
-"""Theorems about the budget for requests: all is given back, nobody waits for ever, and owners take turns."""
+"""Theorems about the request budget: bytes are released, no frame waits forever, and owners take turns."""
 
 from collections.abc import Callable
 from functools import partial
@@ -85,7 +85,7 @@ class World:
             if self.is_beyond(at):
                 waiting = self.waiting()
                 beyond = {self.owner(each) for each in waiting if self.is_beyond(each)}
-                assert {self.owner(each) for each in waiting} <= beyond, "who is beyond its part comes behind"
+                assert {self.owner(each) for each in waiting} <= beyond, "an owner over its share comes later"
 
         return go_on
 
@@ -142,7 +142,7 @@ class World:
 
 @given(steps=STEPS)
 @example(steps=BEHIND)
-def test_what_is_used_is_what_is_held_and_all_of_it_is_given_back(steps: list[tuple[int, str, int]]) -> None:
+def test_the_used_budget_equals_the_held_bytes_and_is_released(steps: list[tuple[int, str, int]]) -> None:
     world = World()
     for step in steps:
         world.do(*step)
@@ -153,7 +153,7 @@ def test_what_is_used_is_what_is_held_and_all_of_it_is_given_back(steps: list[tu
 
 
 @given(steps=STEPS)
-def test_some_frame_may_always_go_on_while_others_wait_and_each_has_its_turn(
+def test_some_frame_always_progresses_and_each_has_its_turn(
     steps: list[tuple[int, str, int]],
 ) -> None:
     world = World()
@@ -168,7 +168,7 @@ def test_some_frame_may_always_go_on_while_others_wait_and_each_has_its_turn(
     waiting = [share for share in world.shares if share.waits]
     for _ in range(2 * CONNECTIONS):
         world.pass_time(FINISH_S)
-    assert not any(share.waits for share in waiting), "who does not finish makes room"
+    assert not any(share.waits for share in waiting), "an unfinished frame releases its space"
 
 
 @given(steps=STEPS, others=st.integers(2, 20), size=st.sampled_from([FLOOR_BYTES + 1, MAX_BYTES]))
@@ -210,10 +210,10 @@ PER_STEP = st.integers(0, 4 * PROGRESS_BYTES)
 )
 @example(rates=[[0]] * 6, own_steps=1)
 @example(rates=[[PROGRESS_BYTES]] * 6, own_steps=40)
-def test_a_frame_waits_for_one_turn_of_each_other_owner_however_slowly_they_send(
+def test_a_frame_waits_for_at_most_one_turn_of_each_other_owner(
     rates: list[list[int]], own_steps: int
 ) -> None:
-    """Frames that never end, by owner: so many bytes each come in a step. Then one that needs some steps."""
+    """Unfinished frames of owners grow by some bytes in each step; then one frame needs several steps."""
     world = World()
     flood: list[tuple[RequestShare, int]] = []
     for number, connections in enumerate(rates):
@@ -243,7 +243,7 @@ def test_a_frame_waits_for_one_turn_of_each_other_owner_however_slowly_they_send
 
 
 @given(owners=st.integers(1, 40), size=SIZES)
-def test_an_owner_within_its_part_never_waits(owners: int, size: int) -> None:
+def test_an_owner_within_its_share_never_waits(owners: int, size: int) -> None:
     world = World()
     for number in range(owners):
         share = world.budget.share(lambda: None, lambda: None)
@@ -259,7 +259,7 @@ def test_an_owner_within_its_part_never_waits(owners: int, size: int) -> None:
 
 @given(steps=STEPS, held=SIZES, extra=st.integers(0, MAX_BYTES))
 @example(steps=[(2, "grow", MAX_BYTES), (3, "grow", MAX_BYTES)], held=0, extra=MAX_BYTES)
-def test_a_read_beyond_the_limit_is_small_unless_its_frame_goes_on(
+def test_a_read_over_the_limit_is_small_unless_its_frame_has_the_turn(
     steps: list[tuple[int, str, int]], held: int, extra: int
 ) -> None:
     world = World()
@@ -279,7 +279,7 @@ def test_a_read_beyond_the_limit_is_small_unless_its_frame_goes_on(
 
 
 @given(sizes=st.lists(SIZES, min_size=1, max_size=CONNECTIONS))
-def test_nobody_waits_while_there_is_room(sizes: list[int]) -> None:
+def test_no_frame_waits_while_there_is_space(sizes: list[int]) -> None:
     budget = RequestBudget(sum(sizes), lambda: 0.0, lambda _delay, _callback: None)
     shares = [RequestShare(budget, lambda: None, lambda: None) for _ in sizes]
     for share, size in zip(shares, sizes, strict=True):

@@ -70,7 +70,7 @@ class HurriedGuard(Guard):
 
 @dataclass
 class Watched(World):
-    """A world that checks everything sent upstream against what is allowed.
+    """A world that checks everything sent upstream against the ACLs.
 
     `hurries`: a turn has room for so few items that even small requests give way.
     """
@@ -222,12 +222,12 @@ async def history(seed: int, events: list[str], *, hurries: bool = False) -> Wat
 
 
 def check(world: Watched, asked: list[bytes]) -> None:
-    assert world.found == [], "what is handed over is allowed at that moment"
-    assert world.blocked_writes == 0, "nothing new is handed over while it could not be"
-    assert world.waited_behind == [], "nothing whole lies behind what waits for more than replicas"
+    assert world.found == [], "a sent request is allowed at that moment"
+    assert world.blocked_writes == 0, "no new request is sent while none can be sent"
+    assert world.waited_behind == [], "no complete request follows one that waits for more than replicas"
     assert world.most_under_way <= PIPELINED_MAX
     begun = list(dict.fromkeys(int.from_bytes(frame[4:8], "big") for frame in world.all_forwarded))
-    assert begun == sorted(begun), "no request overtakes one that has to learn something first"
+    assert begun == sorted(begun), "no request overtakes one that waits for a query"
     given_answers = world.correlation_ids()
     awaited = [number for number, frame in enumerate(asked) if not is_silent(frame)]
     if world.closed:
@@ -239,20 +239,20 @@ def check(world: Watched, asked: list[bytes]) -> None:
 
 @given(seed=st.integers(0, 2**32), events=st.lists(st.sampled_from(EVENTS), max_size=40))
 @settings(max_examples=300, deadline=None)
-def test_every_history_is_in_order_decided_late_and_handed_over_at_once(seed: int, events: list[str]) -> None:
+def test_histories_are_in_order_decided_late_and_sent_immediately(seed: int, events: list[str]) -> None:
     asyncio.run(history(seed, events))
 
 
 @given(seed=st.integers(0, 2**32), events=st.lists(st.sampled_from(EVENTS), max_size=40))
 @settings(max_examples=300, deadline=None)
-def test_requests_that_give_way_are_in_order_and_handed_over_only_if_still_allowed(
+def test_yielding_requests_stay_in_order_and_are_sent_only_if_still_allowed(
     seed: int, events: list[str]
 ) -> None:
     with patch.object(turns, "ITEMS_PER_TURN", FEW_ITEMS_PER_TURN), WITHOUT_RESTS:
         asyncio.run(history(seed, events, hurries=True))
 
 
-def test_histories_that_give_way_reach_what_they_are_about() -> None:
+def test_yielding_histories_reach_the_relevant_states() -> None:
     with patch.object(turns, "ITEMS_PER_TURN", FEW_ITEMS_PER_TURN), WITHOUT_RESTS:
         worlds = [
             asyncio.run(history(seed, Random(seed).choices(EVENTS, k=30), hurries=True)) for seed in range(90)
@@ -264,7 +264,7 @@ def test_histories_that_give_way_reach_what_they_are_about() -> None:
     assert any(changed in world.closed for world in worlds)
 
 
-def test_histories_reach_what_they_are_about() -> None:
+def test_histories_reach_the_relevant_states() -> None:
     """The histories of the theorem above reach held requests, fetches, full windows and ends."""
     worlds = [asyncio.run(history(seed, Random(seed).choices(EVENTS, k=30))) for seed in range(90)]
     assert sum(len(world.cluster.questions) for world in worlds) > 30

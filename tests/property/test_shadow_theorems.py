@@ -1,4 +1,4 @@
-"""Theorems about a guard in the shadow: all that goes upstream passes, and every denial is told."""
+"""Theorems about shadow mode: every request for upstream passes, and every denial is reported."""
 
 from random import Random
 
@@ -42,7 +42,7 @@ def seen(outcome: Outcome) -> tuple[list[bytes], bytes | None, str | None]:
 
 
 @pytest.mark.parametrize(("api_key", "version"), PASSING)
-def test_upstream_and_client_see_what_they_see_if_everything_is_allowed(api_key: int, version: int) -> None:
+def test_upstream_and_client_see_the_same_as_if_everything_were_allowed(api_key: int, version: int) -> None:
     for seed in range(30):
         for ready in (True, False):
             outcome = ran(api_key, version, seed, shadow=True, ready=ready)
@@ -50,24 +50,26 @@ def test_upstream_and_client_see_what_they_see_if_everything_is_allowed(api_key:
 
 
 @pytest.mark.parametrize(("api_key", "version"), PASSING)
-def test_what_enforced_acls_refuse_is_told_in_the_shadow_with_its_rule(api_key: int, version: int) -> None:
+def test_every_shadow_denial_is_reported_with_its_rule(api_key: int, version: int) -> None:
     for seed in range(30):
         refused = {
             (item.action, item.name, item.listing, item.decision)
             for item in decided(ran(api_key, version, seed, shadow=False))
             if not item.decision.allowed and not item.is_probe
         }
-        told = {
+        reported = {
             (item.action, item.name, item.listing, item.shadow.decision)
             for item in decided(ran(api_key, version, seed, shadow=True))
             if item.shadow is not None
         }
         # a request that is refused as a whole asks nothing more, and in the shadow it goes on
-        assert refused <= told, seed
+        assert refused <= reported, seed
 
 
 @pytest.mark.parametrize(("api_key", "version"), PASSING)
-def test_no_answer_is_told_as_an_error_and_never_as_an_approval(api_key: int, version: int) -> None:
+def test_a_missing_decision_is_reported_as_an_error_and_never_as_an_approval(
+    api_key: int, version: int
+) -> None:
     for seed in range(10):
         for item in decided(ran(api_key, version, seed, shadow=True, ready=False)):
             assert item.shadow is not None
@@ -75,7 +77,7 @@ def test_no_answer_is_told_as_an_error_and_never_as_an_approval(api_key: int, ve
 
 
 @pytest.mark.parametrize(("api_key", "version"), GUARDED)
-def test_what_kustos_keeps_itself_is_guarded_in_the_shadow_too(api_key: int, version: int) -> None:
+def test_locally_served_requests_are_guarded_in_shadow_mode(api_key: int, version: int) -> None:
     for seed in range(30):
         guarded, shadow = (ran(api_key, version, seed, shadow=each) for each in (False, True))
         assert seen(guarded) == seen(shadow)

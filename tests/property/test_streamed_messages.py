@@ -73,7 +73,7 @@ CUTS = st.lists(st.integers(0, 10_000), max_size=12)
 
 
 def fed(reader: StreamedMessage, body: bytes, cuts: list[int], passed: list[bytes] | None = None) -> bytes:
-    """Feed bytes in pieces; return what passed, which is in `passed`, too, if an error comes first."""
+    """Feed bytes in pieces; return the passed bytes, also kept in `passed` in case of an error."""
     sent = [] if passed is None else passed
     for piece in pieces(body, cuts):
         sent.append(reader.feed(piece))
@@ -90,7 +90,7 @@ def without_records(message: Message) -> Message:
 
 
 @given(answers(), CUTS)
-def test_every_byte_passes_and_the_message_is_read_however_it_is_cut(answer: Any, cuts: list[int]) -> None:
+def test_every_byte_passes_and_the_message_is_read_in_any_pieces(answer: Any, cuts: list[int]) -> None:
     version, message = answer
     body = response_codec(ApiKey.FETCH, version).encode(message)
     reader = streamed(version, len(body))
@@ -101,9 +101,7 @@ def test_every_byte_passes_and_the_message_is_read_however_it_is_cut(answer: Any
 
 
 @given(answers(), CUTS, st.data())
-def test_no_byte_of_a_part_that_may_not_pass_goes_on(
-    answer: Any, cuts: list[int], data: st.DataObject
-) -> None:
+def test_no_byte_of_a_denied_part_is_forwarded(answer: Any, cuts: list[int], data: st.DataObject) -> None:
     version, message = answer
     codec = response_codec(ApiKey.FETCH, version)
     found = [(topic, part) for topic in message.responses for part in topic.partitions]
@@ -164,9 +162,7 @@ def test_no_address_of_a_broker_passes_and_the_size_stays(answer: Any, cuts: lis
 
 
 @given(st.integers(FLEXIBLE_SINCE, 18), st.integers(3, 120), st.binary(max_size=200), CUTS)
-def test_tagged_fields_that_nobody_knows_pass_as_zeros(
-    version: int, tag: int, content: bytes, cuts: list[int]
-) -> None:
+def test_unknown_tagged_fields_pass_as_zeros(version: int, tag: int, content: bytes, cuts: list[int]) -> None:
     codec = response_codec(ApiKey.FETCH, version)
     plain = codec.encode(codec.root.fit(session_id=5))
     body = plain[:-1] + b"\1" + uvarint(tag) + uvarint(len(content)) + content
@@ -179,7 +175,7 @@ def test_tagged_fields_that_nobody_knows_pass_as_zeros(
 
 
 @given(st.lists(st.integers(2, 400), min_size=1, max_size=3), st.integers(1, 500))
-def test_every_gap_but_one_byte_is_filled(sizes: list[int], size_bytes: int) -> None:
+def test_every_gap_except_one_byte_is_filled(sizes: list[int], size_bytes: int) -> None:
     tags = [b"\1" + uvarint(0) + uvarint(size) + bytes(size) for size in sizes]
     fits = [each for each in tags if size_bytes == len(each) or size_bytes >= len(each) + 2]
     if not fits:

@@ -156,7 +156,7 @@ def is_making(frame: FrameType | None) -> bool:
 
 
 class Watcher(Driver):
-    """Counts what the handlers do, turn by turn."""
+    """Counts the work of the handlers in each turn."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -201,7 +201,7 @@ class Watcher(Driver):
 def watched_run(
     is_admin: bool, api_key: int, version: int, path: tuple[str, ...], count: int, rights: str
 ) -> list[Turn]:
-    """Return the turns of the requests in which the list at the path has `count` items."""
+    """Return the turns of requests whose list at the path has `count` items."""
     turns: list[Turn] = []
     model = world(count // 2)
     for frame in frames(api_key, version, path, count, model):
@@ -223,7 +223,7 @@ def watched_run(
 )
 @example(which=(False, 3, 0, ("topics",)), count=460, rights="everything")
 @settings(max_examples=100, deadline=None)
-def test_no_turn_is_about_more_than_its_share_of_items(
+def test_no_turn_handles_more_than_its_share_of_items(
     which: tuple[bool, int, int, tuple[str, ...]], count: int, rights: str
 ) -> None:
     for turn in watched_run(*which, count, rights):
@@ -236,7 +236,7 @@ def test_no_turn_is_about_more_than_its_share_of_items(
     times=st.sampled_from([1, 5]),
 )
 @settings(max_examples=20, deadline=None)
-def test_no_turn_is_about_more_than_its_share_of_long_names(lengths: list[int], times: int) -> None:
+def test_no_turn_handles_more_than_its_share_of_long_names(lengths: list[int], times: int) -> None:
     names = [str(number).ljust(length, "n") for number, length in enumerate(lengths * times)]
     codec = request_codec(ApiKey.FIND_COORDINATOR, 4)
     watcher = Watcher(Model(), [])
@@ -260,7 +260,7 @@ DAMAGES = (
 
 
 def damaged(frame: bytes, damage: bytes | int | tuple[int, bytes]) -> bytes:
-    """Return the frame with bytes behind it, without its end, or with other bytes in it."""
+    """Return the frame with trailing bytes, truncated, or with changed bytes."""
     match damage:
         case bytes():
             return frame + damage
@@ -277,7 +277,7 @@ def damaged(frame: bytes, damage: bytes | int | tuple[int, bytes]) -> bytes:
     damage=DAMAGES,
 )
 @settings(max_examples=200, deadline=None)
-def test_a_request_that_is_read_in_turns_is_the_same(
+def test_a_request_read_in_turns_is_unchanged(
     which: tuple[bool, int, int, tuple[str, ...]],
     count: int,
     rights: str,
@@ -300,7 +300,7 @@ def test_a_request_that_is_read_in_turns_is_the_same(
 
 
 @pytest.mark.parametrize("api_key", sorted({api_key for _, api_key, _, _ in LISTS}))
-def test_requests_of_every_api_that_has_large_ones_give_way(api_key: int) -> None:
+def test_large_requests_of_every_api_yield(api_key: int) -> None:
     """The theorem above is not vacuous: some list of the newest version takes several turns."""
     lists = [which for which in LISTS if which[1] == api_key]
     newest = [which for which in lists if which[2] == max(each[2] for each in lists)]

@@ -1,4 +1,4 @@
-"""While the audit log is full and may not block, nothing is decided: nobody reaches anything unrecorded."""
+"""While the audit log is full and may not block, no request is decided: none is forwarded unrecorded."""
 
 from random import Random
 
@@ -26,7 +26,7 @@ def refusing_driver(random: Random, mode: str) -> Driver:
 
 @pytest.mark.parametrize("mode", ["enforce", "shadow", "off"])
 @pytest.mark.parametrize(("api_key", "version"), EVERY_VERSION[::2])
-def test_nothing_that_needs_a_decision_goes_anywhere(api_key: int, version: int, mode: str) -> None:
+def test_no_request_that_needs_a_decision_is_forwarded(api_key: int, version: int, mode: str) -> None:
     for seed in range(10):
         random = Random(seed)
         driver = refusing_driver(random, mode)
@@ -39,7 +39,7 @@ def test_nothing_that_needs_a_decision_goes_anywhere(api_key: int, version: int,
         assert outcome.opened is None or outcome.opened.exchange.decided == []
 
 
-def test_who_was_allowed_before_is_refused_and_then_allowed_again() -> None:
+def test_a_full_log_refuses_requests_until_it_has_space() -> None:
     random = Random(1)
     driver = refusing_driver(random, "enforce")
     refusal = driver.guard.refusal

@@ -1,4 +1,4 @@
-"""Theorems about connections that have not authenticated: never too many, and the right one ends."""
+"""Theorems about unauthenticated connections: their number is limited, and the right one is closed."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ NETWORKS = {"2001:db8:0:1:0:0:0:1": "six", "2001:db8:0:1:0:0:0:2": "six"}
 
 
 @given(STEPS, st.integers(1, 8), st.integers(1, 5))
-def test_the_newcomer_gets_in_and_the_oldest_of_the_most_crowded_network_ends(
+def test_a_new_connection_replaces_the_oldest_of_the_most_crowded_network(
     steps: list[str | int], maximum: int, maximum_per_ip: int
 ) -> None:
     found: UnauthenticatedConnections[int] = UnauthenticatedConnections(maximum, maximum_per_ip)
@@ -43,7 +43,7 @@ def test_the_newcomer_gets_in_and_the_oldest_of_the_most_crowded_network_ends(
 
 
 @given(st.lists(HOSTS, min_size=1, max_size=200))
-def test_whoever_floods_from_one_address_ends_only_his_own(flood: list[str]) -> None:
+def test_a_flood_from_one_address_closes_only_its_own_connections(flood: list[str]) -> None:
     found: UnauthenticatedConnections[int] = UnauthenticatedConnections(8, 8)
     honest = -1
     for number in range(4):

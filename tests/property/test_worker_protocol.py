@@ -1,4 +1,4 @@
-"""Theorems about the worker protocol: a message arrives as it was sent, or not at all."""
+"""Theorems about the worker protocol: a message arrives unchanged, or not at all."""
 
 import asyncio
 import gc
@@ -84,7 +84,7 @@ SIDES: Final = st.one_of(
 
 
 def received(table: Table, pieces: list[bytes]) -> tuple[list[object], list[str]]:
-    """Return the messages that a channel parses from these pieces, and why it ended, if it did."""
+    """Return the messages that a channel parses from these pieces, and the reason for its end, if any."""
     said: list[object] = []
     lost: list[str] = []
     channel = Channel(table, said.append, lost.append)
@@ -102,7 +102,7 @@ def cut(data: bytes, sizes: list[int]) -> list[bytes]:
 
 
 @given(side=SIDES, sizes=st.lists(st.integers(1, 40), max_size=20))
-def test_however_a_stream_is_cut_what_was_sent_arrives_in_order(
+def test_messages_of_a_stream_cut_anywhere_arrive_in_order(
     side: tuple[Table, list[object]], sizes: list[int]
 ) -> None:
     table, said = side
@@ -164,7 +164,7 @@ def test_neither_side_takes_a_message_that_only_the_other_side_may_send(side: Ta
     assert len(lost) == 1
 
 
-def test_a_frame_beyond_the_limit_ends_the_channel_before_its_bytes_come() -> None:
+def test_a_frame_over_the_limit_ends_the_channel_before_its_bytes_arrive() -> None:
     said, lost = received(FROM_WORKER, [struct.pack(">i", messages.FRAME_MAX_BYTES + 1)])
     assert said == []
     assert len(lost) == 1
@@ -179,7 +179,7 @@ def test_every_batch_of_a_log_or_snapshot_fits_a_frame() -> None:
     assert len(encode(messages.SnapshotBatch(1, 1, bytes(MAX_BATCH_SIZE_BYTES)))) < messages.FRAME_MAX_BYTES
 
 
-def test_every_message_of_the_tables_is_tried() -> None:
+def test_the_tests_cover_every_message_of_the_tables() -> None:
     assert OF_WRITER.keys() == set(FROM_WRITER.values())
     assert OF_WORKER.keys() == set(FROM_WORKER.values())
 
@@ -230,7 +230,7 @@ def test_the_log_keeps_its_order_and_all_other_messages_arrive(
     assert [each for each in done if isinstance(each, IN_ORDER)] == in_order
 
 
-def test_what_cannot_be_carried_out_ends_the_channel_and_nothing_behind_it_is() -> None:
+def test_a_failing_message_ends_the_channel_and_later_ones_are_dropped() -> None:
     done: list[object] = []
     lost: list[str] = []
 
@@ -287,7 +287,7 @@ def loaded(records: list[MetadataRecord], size: int = 1024) -> WorkerStore:
     size=st.integers(1, 4),
     again=st.booleans(),
 )
-def test_a_worker_begins_with_the_image_of_the_writer(
+def test_a_worker_starts_with_the_image_of_the_writer(
     log: tuple[list[MetadataRecord], State], tokens: list[DelegationTokenRecord], size: int, again: bool
 ) -> None:
     records = [*known(log), *tokens]
@@ -306,7 +306,7 @@ def test_a_worker_begins_with_the_image_of_the_writer(
     sizes=st.lists(st.integers(1, 5), min_size=1, max_size=12),
     spans=st.none() | st.tuples(st.integers(0, 20), st.integers(1, 9)),
 )
-def test_a_worker_that_takes_the_batches_of_the_log_has_its_state(
+def test_a_worker_that_applies_the_log_has_its_state(
     log: tuple[list[MetadataRecord], State], sizes: list[int], spans: tuple[int, int] | None
 ) -> None:
     records = known(log)
