@@ -125,7 +125,7 @@ def test_an_allow_never_removes_and_a_deny_never_grants(acls: list[AclBinding], 
 
 
 @given(acl_sets, bindings, st.lists(questions, min_size=1, max_size=8), st.booleans())
-def test_removing_what_was_added_restores(
+def test_removing_added_acls_restores_the_decisions(
     acls: list[AclBinding], added: AclBinding, asked: list[Question], default: bool
 ) -> None:
     assume(added not in acls)

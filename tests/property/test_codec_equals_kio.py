@@ -106,7 +106,7 @@ def test_every_api_and_version_of_kio_has_a_schema() -> None:
 
 
 @pytest.mark.parametrize(("api_key", "version", "kind"), EVERY_CODEC)
-def test_a_schema_says_what_the_class_of_kio_says(api_key: int, version: int, kind: Kind) -> None:
+def test_a_schema_equals_the_class_of_kio(api_key: int, version: int, kind: Kind) -> None:
     assert schema_of(api_key, version, kind) == struct_of(entity_of(api_key, version, kind))
 
 
@@ -115,7 +115,7 @@ def test_the_generated_schemas_are_up_to_date() -> None:
 
 
 @pytest.mark.parametrize(("api_key", "version", "kind"), EVERY_CODEC)
-def test_kio_reads_what_we_write_and_writes_it_alike(api_key: int, version: int, kind: Kind) -> None:
+def test_kio_reads_our_bytes_and_writes_the_same(api_key: int, version: int, kind: Kind) -> None:
     codec, entity = codec_of(api_key, version, kind), entity_of(api_key, version, kind)
     for seed in range(12):
         message = random_message(codec, entity, Random(seed))
@@ -128,7 +128,7 @@ def test_kio_reads_what_we_write_and_writes_it_alike(api_key: int, version: int,
 
 
 @pytest.mark.parametrize(("api_key", "version", "kind"), EVERY_CODEC)
-def test_reading_what_was_written_gives_it_back(api_key: int, version: int, kind: Kind) -> None:
+def test_reading_written_bytes_returns_the_message(api_key: int, version: int, kind: Kind) -> None:
     codec, entity = codec_of(api_key, version, kind), entity_of(api_key, version, kind)
     for seed in range(8):
         message = random_message(codec, entity, Random(seed))
@@ -168,7 +168,7 @@ def test_trailing_bytes_are_refused(index: int, seed: int, tail: bytes) -> None:
 
 @given(index=st.integers(0, len(EVERY_CODEC) - 1), seed=st.integers(0, 2**32), noise=st.binary(max_size=200))
 @settings(max_examples=500, deadline=None)
-def test_noise_is_read_to_the_letter_or_refused(index: int, seed: int, noise: bytes) -> None:
+def test_noise_is_parsed_exactly_or_rejected(index: int, seed: int, noise: bytes) -> None:
     api_key, version, kind = EVERY_CODEC[index]
     codec = codec_of(api_key, version, kind)
     data = bytearray(codec.encode(random_message(codec, entity_of(api_key, version, kind), Random(seed))))
@@ -203,7 +203,7 @@ def test_over_long_varints_are_refused(long: bytes) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 3], ids=["plain", "compact"])
-def test_a_string_is_as_long_as_kafka_reads_it_and_no_longer(version: int) -> None:
+def test_strings_have_kafkas_length_limit(version: int) -> None:
     # the compact encoding could hold more; Kafka's generated readers and writers refuse it
     codec = request_codec(30, version)
     assert codec.flexible is (version == 3)
@@ -249,9 +249,7 @@ def full_of(codec: MessageCodec, entity: Any, secret: str) -> Message:
         lambda size: st.text("KLMNOPQRSTUVWXYZ", min_size=size, max_size=size)
     ),
 )
-def test_no_bytes_and_no_value_of_a_configuration_are_shown(
-    which: tuple[int, int, Kind], secret: str
-) -> None:
+def test_no_bytes_and_no_configuration_value_are_printed(which: tuple[int, int, Kind], secret: str) -> None:
     shown = repr(full_of(codec_of(*which), entity_of(*which), secret))
     assert secret not in shown
     assert secret.encode().hex() not in shown

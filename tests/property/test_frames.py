@@ -56,7 +56,7 @@ def test_frames_before_an_invalid_length_are_returned_and_later_bytes_are_kept(
 
 
 @given(frames=FRAMES, cut=st.integers(0, 600), limit=st.integers(0, 60))
-def test_a_reader_with_a_higher_limit_continues_with_what_another_one_left(
+def test_a_reader_with_a_higher_limit_continues_with_the_remaining_bytes(
     frames: list[bytes], cut: int, limit: int
 ) -> None:
     stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)

@@ -77,7 +77,7 @@ def test_removed_entries_leave_nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_random_hosts_find_what_matches_one_by_one(seed: int) -> None:
+def test_random_hosts_find_the_entries_that_match_one_by_one(seed: int) -> None:
     rng = random.Random(seed)
     texts = HostTexts(rng)
     hosts = [*dict.fromkeys(texts.pattern() for _ in range(60)), *{texts.client() for _ in range(5)}, "*"]

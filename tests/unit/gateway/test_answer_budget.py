@@ -146,11 +146,11 @@ async def test_a_reading_client_gets_its_whole_answer_while_others_do_not_read()
         ("the client", False),
         ("the gateway", True),
         ("the gateway", False),
-        # that a broker has gone is seen when the client takes what came of it
+        # a broker's disconnect is seen when the client reads its last bytes
         ("the broker", True),
     ],
 )
-async def test_all_is_given_back_whoever_ends_it(
+async def test_the_budget_is_released_however_a_connection_ends(
     ends: str, is_silent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "LAST_ANSWERS_S", 0.05)

@@ -237,7 +237,7 @@ async def test_names_that_cannot_be_synced_do_not_pile_up(tmp_path: Path) -> Non
 
 
 async def test_a_kafka_log_with_a_failed_fsync_is_replaced(tmp_path: Path) -> None:
-    """Two workers share the file: the first moves it away, and neither goes on in it."""
+    """Two workers share the file: the first renames it, and neither continues to write to it."""
     path = tmp_path / "authorizer.log"
     first, second = KafkaLinesSink(path, "TRACE"), KafkaLinesSink(path, "TRACE")
     await first.write(lines_of(request(0, "a")))

@@ -311,7 +311,7 @@ async def test_an_api_versions_request_opens_no_upstream_connection() -> None:
         caller.send(versions(2))
         assert await caller.correlation_ids(2) == [1, 2]
         assert served.brokers[0].connections == accepted
-        # the first other request is answered behind all before it, and one connection serves them all
+        # the first other request is answered after all earlier ones, and one connection serves all
         caller.send(versions(3), heartbeat(4), versions(5), heartbeat(6))
         assert await caller.correlation_ids(4) == [3, 4, 5, 6]
         assert served.brokers[0].connections == accepted + 1

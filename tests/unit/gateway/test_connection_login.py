@@ -54,7 +54,7 @@ PIN = CustomServer.factory(Mechanism(), Surroundings("", 1000))
 
 
 class SlowProof:
-    """An exchange whose proof is hashed, in a step that a handler's step asks for."""
+    """An exchange whose handler step requests a second step that hashes the proof."""
 
     claimed_name = "alice"
 

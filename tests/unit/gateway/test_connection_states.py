@@ -186,7 +186,7 @@ async def end(scene: Scene) -> None:
 
 async def hang_up(scene: Scene) -> None:
     if scene.made.connections and scene.connection.state is S.REFUSED:
-        # nothing is read, so only a write that fails shows that the client is gone
+        # nothing is read, so only a failed write shows that the client has disconnected
         scene.connection._transport.abort()
     scene.caller.writer.transport.abort()
 

@@ -115,7 +115,7 @@ async def test_a_drain_delivers_pending_answers_and_starts_nothing_new() -> None
             await Caller.at(made.port)
         assert not stopping.done()
         while not stopping.done():
-            # a Produce behind another follows it
+            # a pipelined Produce follows
             broker.release()
             await asyncio.sleep(0)
         await stopping
@@ -228,7 +228,7 @@ async def test_an_answer_in_the_kernel_buffer_is_delivered_completely() -> None:
     async with served() as (made, broker):
         broker.padding = bytes(KERNEL_BYTES)
         caller = await Caller.at(made.port)
-        # else the client's kernel has everything at once
+        # otherwise the client's kernel receives everything immediately
         caller.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)
         caller.send(heartbeat(1))
         await until(lambda: broker.held, "it is with the broker")

@@ -31,7 +31,7 @@ OWED = {
 """Events that need an answer that the broker owes."""
 
 AFTER_LOGIN = (LinkState.OPEN, LinkEvent.LOGIN_FAILS)
-"""The row of an error of ours after a login that succeeded."""
+"""The row of an internal error after a successful login."""
 
 
 @pytest.fixture

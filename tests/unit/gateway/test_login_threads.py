@@ -86,7 +86,7 @@ async def test_hashing_uses_one_thread_of_its_own() -> None:
 
     for _ in range(left):
         threads.run(RunInThread(hash_for_long, HASHING), resume)
-    # steps of every other kind come and go meanwhile
+    # steps of all other kinds run meanwhile
     assert len(await outcomes_of(threads, *[lambda: Proven(b"", "y")] * LOGIN_THREADS)) == LOGIN_THREADS
     assert left == 2 * LOGIN_THREADS
     release.set()

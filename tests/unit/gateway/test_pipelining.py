@@ -1,4 +1,4 @@
-"""Produce behind Produce: what the broker has whole, and what it lacks a byte of."""
+"""Pipelined Produce requests: some are sent complete, others except for their last byte."""
 
 import pytest
 
@@ -69,7 +69,7 @@ async def test_no_request_is_sent_complete_after_one_that_may_take_long(why: str
     world.session.take([produce(1, acks)])
     world.answer_one()
     if why == "throttled":
-        # an answer that says nothing of it
+        # an answer without a throttle time
         world.link.throttle(None)
     elif why == "the session ends soon":
         world.has_expired = lambda in_ms=0: in_ms > 0  # type: ignore[method-assign]

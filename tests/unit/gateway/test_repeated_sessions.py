@@ -18,7 +18,7 @@ TOPIC = "alpha-topic"
 
 
 def answer_to(world: World, frame: bytes) -> bytes:
-    """Send a request, and return what the client gets behind the correlation id."""
+    """Send a request, and return the client's answer after the correlation id."""
     world.session.take([frame])
     assert world.answer_one()
     return world.answers[-1][4:]

@@ -23,7 +23,7 @@ ROOM_BYTES = 40 * FLOOR_BYTES
 PART_BYTES = 30 * FLOOR_BYTES
 LARGE_BYTES = 2 * PART_BYTES
 ATTEMPTS = 20
-"""A busy machine may take longer than the least of times for a request that comes whole."""
+"""A busy machine may exceed the minimum time even for a complete request."""
 
 
 @asynccontextmanager
@@ -245,7 +245,7 @@ async def test_an_unauthenticated_client_holds_nothing_after_its_token_is_read()
             request_codec(ApiKey.API_VERSIONS, 0), ApiKey.API_VERSIONS, 1, "c" * 30_000, b""
         )
         caller.writer.write(frame[:-1])
-        await until(lambda: budget.unauthenticated_bytes > FLOOR_BYTES, "it is held")
+        await until(lambda: budget.unauthenticated_bytes > FLOOR_BYTES, "the bytes are held")
         caller.writer.write(frame[-1:])
         assert await caller.frame() is not None
         assert budget.used_bytes == budget.unauthenticated_bytes == 0
@@ -272,15 +272,15 @@ async def test_unauthenticated_clients_share_one_part_and_are_closed_beyond_it()
 
 
 @pytest.mark.parametrize("ends", ["the client", "the gateway", "a drain", "a login", "a refusal"])
-async def test_all_is_given_back_whoever_ends_it(ends: str) -> None:
-    is_strange = ends in {"a login", "a refusal"}
-    async with served(sasl=SASL if is_strange else None) as (made, budget):
+async def test_the_budget_is_released_however_a_connection_ends(ends: str) -> None:
+    is_unauthenticated = ends in {"a login", "a refusal"}
+    async with served(sasl=SASL if is_unauthenticated else None) as (made, budget):
         caller = await Caller.at(made.port)
-        if is_strange:
+        if is_unauthenticated:
             caller.send(handshake(1))
             await caller.frame()
         caller.writer.write((20 * FLOOR_BYTES).to_bytes(4, "big") + bytes(3 * FLOOR_BYTES))
-        await until(lambda: budget.used_bytes > 2 * FLOOR_BYTES, "it is held")
+        await until(lambda: budget.used_bytes > 2 * FLOOR_BYTES, "the bytes are held")
         match ends:
             case "the client":
                 caller.writer.transport.abort()
@@ -289,6 +289,6 @@ async def test_all_is_given_back_whoever_ends_it(ends: str) -> None:
             case "a drain":
                 await made.gateway.drain()
             case "a login" | "a refusal":
-                # the rest of a token that is none, and of another frame behind it
+                # the rest of an invalid token, and of another frame after it
                 caller.writer.write(bytes(17 * FLOOR_BYTES) + (-1).to_bytes(4, "big", signed=True))
         await until(lambda: budget.used_bytes == 0, "all is given back")

@@ -92,7 +92,7 @@ async def test_no_request_is_decided_while_it_cannot_be_sent(block: str) -> None
     await world.settle()
     assert (world.decided_by, world.all_forwarded, world.answers) == ([], [], [])
     assert not world.reads
-    # what came meanwhile counts: the decision is that of the moment it can be handed over
+    # intermediate changes apply: the request is decided when it can be sent
     world.replace_acls([allow(ResourceType.TOPIC, "alpha-topic", AclOperation.ALL)])
     if block == "no link":
         world.connect()
@@ -131,7 +131,7 @@ async def test_each_session_retries_a_full_audit_log_with_one_timer(
 
 
 @pytest.mark.parametrize("holding", [delete_topic, create_acls])
-async def test_a_held_request_holds_back_those_behind_it(holding: Any) -> None:
+async def test_a_held_request_delays_later_requests(holding: Any) -> None:
     world = World(ALL_ALLOWED)
     world.session.take([heartbeat(1), holding(2), heartbeat(3), versions(4)])
     await world.settle()

@@ -103,7 +103,7 @@ async def test_a_disk_that_is_full_for_snapshots_does_not_stop_changes(tmp_path:
     await create(writer, "a")
     assert not await taker.take()
     await create(writer, "b")
-    # it is not tried again at once
+    # it is not retried immediately
     assert not writer.store.snapshot_is_due
     await taker.stop()
     await writer.close()

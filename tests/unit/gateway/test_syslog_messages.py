@@ -85,7 +85,7 @@ def test_an_invalid_receiver_is_rejected(text: str) -> None:
         parse_receiver(text)
 
 
-async def test_each_message_of_a_stream_has_its_length_before_it_and_nothing_behind_it() -> None:
+async def test_each_message_of_a_stream_has_a_length_prefix_and_no_suffix() -> None:
     received: list[bytes] = []
     ended = asyncio.Event()
 

@@ -125,7 +125,7 @@ async def test_a_certificate_names_the_principal(
         expected = ANONYMOUS if principal is None else KafkaPrincipal("User", principal)
         assert {each.principal for each in served.contexts} == {expected}
         assert {each.host for each in served.contexts} == {LOOPBACK}
-        # who shows nothing has not logged in
+        # a client without a certificate has not logged in
         assert [login.principal for login in served.logins] == ([] if principal is None else [expected])
         caller.close()
         await until(lambda: served.counted["connections"] == 0, "the connection is counted out")

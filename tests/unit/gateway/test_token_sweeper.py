@@ -109,9 +109,9 @@ def test_unknown_token_ids_evict_no_cached_credential(monkeypatch: pytest.Monkey
     assert lookup is not None
     made = lookup("t", ScramHash.SHA_256).compute()
     for number in range(5):
-        stranger = lookup(f"made up {number}", ScramHash.SHA_256)
-        computed = stranger.compute()
-        assert lookup(f"made up {number}", ScramHash.SHA_256).known == stranger.known != computed
+        unknown = lookup(f"made up {number}", ScramHash.SHA_256)
+        computed = unknown.compute()
+        assert lookup(f"made up {number}", ScramHash.SHA_256).known == unknown.known != computed
     assert lookup("t", ScramHash.SHA_256).known is made
 
 

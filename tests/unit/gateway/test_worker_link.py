@@ -64,7 +64,7 @@ class Writer(asyncio.Transport):
         return 0
 
     def abort(self) -> None:
-        """It is gone."""
+        """Abort the connection."""
 
     async def heard(self, *messages: object) -> None:
         """Return when the worker has sent all of these messages."""
@@ -89,7 +89,7 @@ class HeldStore(WorkerStore):
 
 
 class Worker:
-    """A worker that follows the log, with nothing behind it."""
+    """A worker that follows the log, without listeners."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(link_module, "LARGE_BATCH_BYTES", LARGE_BYTES)
@@ -172,7 +172,7 @@ async def test_a_worker_reports_its_status_and_its_progress_while_it_applies_a_l
     await worker.preparing()
     worker.receive(Look(7, wants_metrics=True))
     await worker.writer.heard(WorkerStatus(7, {}, b"page"), Progress(0))
-    # none of it is in force, nor what came behind it
+    # neither it nor a later batch is in force
     assert worker.store.last_offset == -1
     worker.store.go_on.set()
     await worker.writer.heard(Applied(1), Applied(2))
@@ -189,7 +189,7 @@ async def test_a_worker_fenced_during_a_batch_denies_immediately_and_reports_not
     assert (worker.denied, worker.writer.said[-1]) == (1, Fenced())
     worker.store.go_on.set()
     await worker.idle()
-    # what came behind is not even applied
+    # later batches are not applied
     assert worker.store.last_offset < 2
     assert not any(isinstance(each, Applied) for each in worker.writer.said)
 
@@ -213,7 +213,7 @@ async def test_a_large_batch_is_not_reported_before_every_publisher_has_it(worke
     worker.store.go_on.set()
     worker.receive(batch(1, 1, 2))
     assert await asyncio.to_thread(settings.begun.wait, WAIT_S)
-    # the authorizer has the batch, and reports that at once
+    # the authorizer has the batch and reports it immediately
     worker.link._report_applied()
     assert Applied(1) not in worker.writer.said
     settings.go_on.set()

@@ -70,7 +70,7 @@ def test_connections_of_all_workers_are_limited_together() -> None:
     assert count.arrived("two", 0, "10.0.0.1") is None
     assert "max.connections.per.ip" in (count.arrived("one", 1, "10.0.0.1") or "")
     assert "`max.connections`" in (count.arrived("two", 1, "10.0.0.2") or "")
-    # those that were turned away count until they are gone
+    # rejected connections count until they are closed
     count.left("one", 1)
     count.left("two", 1)
     count.left("two", 1)

@@ -20,7 +20,7 @@ from testkit.protocol.random_requests import allow
 
 
 class GatedStore:
-    """A real store behind a gate: a batch waits until it is let through."""
+    """A real store behind a gate: a batch waits until the gate opens."""
 
     last_offset = -1
 

@@ -253,7 +253,7 @@ PROBES: dict[str, list[tuple[AclOperation, ResourceType]]] = {
     "delete topics asks both questions of each name": [(DELETE, CLUSTER)],
     "any topic will do for a producer id": [(AclOperation.IDEMPOTENT_WRITE, CLUSTER)],
 }
-"""Of the cases above those in which a denial refuses nothing, and which."""
+"""The cases above in which a denial rejects nothing, with their decisions."""
 
 
 @pytest.mark.parametrize("case", CASES)
