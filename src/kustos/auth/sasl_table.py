@@ -6,18 +6,14 @@ not enabled, as in Kafka. The diagram in the documentation is generated from the
 """
 
 from dataclasses import dataclass
-from enum import Enum, auto, unique
+from enum import auto, unique
 from typing import Final
 
-
-class _Singletons(Enum):
-    """An enum whose members are hashed by identity: `Enum` itself hashes their names, in Python."""
-
-    __hash__ = object.__hash__
+from kustos.runtime import Symbol
 
 
 @unique
-class SaslState(_Singletons):
+class SaslState(Symbol):
     """The states of a session during its authentication."""
 
     INITIAL = auto()
@@ -41,7 +37,7 @@ class SaslState(_Singletons):
 
 
 @unique
-class SaslEvent(_Singletons):
+class SaslEvent(Symbol):
     """The meaning of a frame in the current state."""
 
     UNREADABLE = "not a readable request"
@@ -62,7 +58,7 @@ class SaslEvent(_Singletons):
 
 
 @unique
-class SaslAction(_Singletons):
+class SaslAction(Symbol):
     """The action for an event."""
 
     ANSWER_VERSIONS = "answer"

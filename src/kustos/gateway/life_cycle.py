@@ -5,18 +5,9 @@ states is generated from the tables.
 """
 
 from collections.abc import Iterable
-from enum import Enum
 from typing import NoReturn, TypeVar
 
-
-class Symbol(Enum):
-    """A state or an event; its value describes it in the docs.
-
-    Members are hashed by identity, because `Enum` itself hashes their names, in Python.
-    """
-
-    __hash__ = object.__hash__
-
+from kustos.runtime import Symbol
 
 StateT = TypeVar("StateT", bound=Symbol)
 EventT = TypeVar("EventT", bound=Symbol)

@@ -1,5 +1,5 @@
-"""Time, randomness and files, which tests can replace, and texts for people. No other package reads clocks or
-draws random numbers."""
+"""Time, randomness and files, which tests can replace, texts for people, and the base of the enums in tables.
+No other package reads clocks or draws random numbers."""
 
 from kustos.runtime.clock import Clock, PacedCounts, SystemClock, stopwatch_ns
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_nonce, random_text
@@ -28,6 +28,7 @@ from kustos.runtime.storage import (
     StorageLock,
     StorageLockedError,
 )
+from kustos.runtime.symbols import Symbol
 from kustos.runtime.texts import (
     LISTED_MAX,
     TextFileError,
@@ -56,6 +57,7 @@ __all__ = [
     "Storage",
     "StorageLock",
     "StorageLockedError",
+    "Symbol",
     "SystemClock",
     "SystemEntropy",
     "TextFileError",

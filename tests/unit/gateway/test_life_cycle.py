@@ -2,7 +2,8 @@
 
 import pytest
 
-from kustos.gateway.life_cycle import IllegalTransitionError, LifeCycle, Symbol
+from kustos.gateway.life_cycle import IllegalTransitionError, LifeCycle
+from kustos.runtime import Symbol
 from scripts.generate_docs import LIFE_CYCLES
 
 

@@ -3,7 +3,8 @@
 from enum import unique
 from typing import Final
 
-from kustos.gateway.life_cycle import LifeCycle, Symbol
+from kustos.gateway.life_cycle import LifeCycle
+from kustos.runtime import Symbol
 
 
 @unique
@@ -30,7 +31,7 @@ class ConnectionEvent(Symbol):
     AUTHENTICATED = "the principal is known"
     LOGIN_FAILS = "a login fails"
     NODE_STOPS_OWING = "the node stops, answers are owed"
-    NODE_STOPS_UNSENT = "the node stops, the client has not taken its last answers"
+    NODE_STOPS_UNSENT = "the node stops before the client has taken its last answers"
     ENDS = "kustos ends the connection"
     SOCKET_LOST = "the client or the network closes the socket"
 

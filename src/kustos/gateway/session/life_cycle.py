@@ -3,7 +3,8 @@
 from enum import unique
 from typing import Final
 
-from kustos.gateway.life_cycle import LifeCycle, Symbol
+from kustos.gateway.life_cycle import LifeCycle
+from kustos.runtime import Symbol
 
 
 @unique
