@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from kustos.auth import SaslServerSettings
-from kustos.gateway.life_cycle import IllegalTransitionError, LifeCycle
+from kustos.gateway.life_cycle import IllegalTransitionError
 from kustos.gateway.listener import connection as connection_module
 from kustos.gateway.listener.life_cycle import CONNECTION_LIFE, ConnectionEvent, ConnectionState
 from testkit.gateway.gateways import Caller, handshake, running_gateway, token
+from testkit.gateway.life_rows import RecordedLife
 from testkit.gateway.sessions import heartbeat, produce
 from testkit.waiting import wait_until
 from tests.unit.gateway.test_drain import PATIENT_MS, HoldingBroker
@@ -24,19 +25,6 @@ PATIENT = SaslServerSettings(
     failed_authentication_delay_ms=PATIENT_MS, connections_max_reauth_ms={"PLAIN": PATIENT_MS}
 )
 """A refusal waits until the test ends the connection."""
-
-
-class RecordedLife(LifeCycle[ConnectionState, ConnectionEvent]):
-    """The table, and the rows that were looked up."""
-
-    def __init__(self) -> None:
-        rows = [(state, event, target) for (state, event), target in CONNECTION_LIFE.items()]
-        super().__init__(CONNECTION_LIFE.initial, rows)
-        self.taken: list[Row] = []
-
-    def __getitem__(self, row: Row) -> ConnectionState:
-        self.taken.append(row)
-        return super().__getitem__(row)
 
 
 class Scene:
@@ -223,7 +211,7 @@ async def test_every_transition_happens_over_a_real_socket(
     row: Row, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state, event = row
-    life = RecordedLife()
+    life = RecordedLife(CONNECTION_LIFE)
     monkeypatch.setattr(connection_module, "CONNECTION_LIFE", life)
     async with AsyncExitStack() as stack:
         scene = Scene(stack, certificates, life)
@@ -259,7 +247,7 @@ def test_an_impossible_transition_raises(state: ConnectionState, event: Connecti
 
 async def test_bytes_after_a_failed_login_reach_nothing(certificates: Certificates) -> None:
     async with AsyncExitStack() as stack:
-        scene = Scene(stack, certificates, RecordedLife())
+        scene = Scene(stack, certificates, RecordedLife(CONNECTION_LIFE))
         await be_refused(scene, E.ENDS)
         scene.caller.send(*map(heartbeat, range(100)))
         assert not scene.connection._transport.is_reading()

@@ -16,12 +16,13 @@ from kustos.gateway.session.large_turns import (
     REST_PER_WORK,
     LargeTurns,
 )
-from kustos.gateway.session.life_cycle import SLOT_LIFE, SlotEvent, SlotState
+from kustos.gateway.session.life_cycle import SLOT_LIFE
 from kustos.gateway.upstream.addresses import AddressRanges
 from kustos.protocol.exchange import ITEMS_PER_TURN
 from kustos.wire import ItemReader, PartReader
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller, running_gateway
+from testkit.gateway.life_rows import RecordedLife
 from testkit.gateway.sessions import (
     World,
     create_acls,
@@ -256,22 +257,10 @@ async def test_clients_without_a_name_take_turns_by_address(monkeypatch: pytest.
             caller.close()
 
 
-class TakenRows(dict[tuple[SlotState, SlotEvent], SlotState]):
-    """A table that keeps which of its rows were taken."""
-
-    def __init__(self) -> None:
-        super().__init__(SLOT_LIFE)
-        self.taken = set[tuple[SlotState, SlotEvent]]()
-
-    def __getitem__(self, key: tuple[SlotState, SlotEvent]) -> SlotState:
-        self.taken.add(key)
-        return super().__getitem__(key)
-
-
 @pytest.mark.usefixtures("any_work_is_costly")
 async def test_requests_take_every_row_of_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_turns, "REST_MAX_S", 0.01)
-    rows = TakenRows()
+    rows = RecordedLife(SLOT_LIFE)
     monkeypatch.setattr(client_session, "SLOT_LIFE", rows)
     world = World(ALL_ALLOWED)
     world.session.take([create_acls(1)])
@@ -285,4 +274,4 @@ async def test_requests_take_every_row_of_their_table(monkeypatch: pytest.Monkey
     large = World(ALL_ALLOWED, large_turns=first.large_turns)
     large.session.take([request(ApiKey.DESCRIBE_GROUPS, 5, 2, groups=list(MANY))])
     await until(lambda: large.forwarded)
-    assert rows.taken == set(SLOT_LIFE)
+    assert set(rows.taken) == set(SLOT_LIFE)

@@ -1,7 +1,6 @@
 """Every transition of a link and of its requests happens, over a real socket pair."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -35,7 +34,7 @@ AFTER_LOGIN = (LinkState.OPEN, LinkEvent.LOGIN_FAILS)
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> Counter[Row]:
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[Row]:
     """The rows that links and requests take."""
     return recorded_rows(monkeypatch)
 
@@ -199,7 +198,7 @@ CAUSED: dict[LinkEvent, Step] = {
 
 
 @pytest.mark.parametrize("row", [row for row in LINK_LIFE if row != AFTER_LOGIN], ids=name_of)
-def test_every_transition_of_a_link_happens(row: tuple[LinkState, LinkEvent], taken: Counter[Row]) -> None:
+def test_every_transition_of_a_link_happens(row: tuple[LinkState, LinkEvent], taken: list[Row]) -> None:
     state, event = row
     is_owed = (
         event in OWED
@@ -218,7 +217,7 @@ def test_every_transition_of_a_link_happens(row: tuple[LinkState, LinkEvent], ta
     played(story)
 
 
-def test_an_internal_error_after_a_login_ends_the_link(taken: Counter[Row]) -> None:
+def test_an_internal_error_after_a_login_ends_the_link(taken: list[Row]) -> None:
     async def story(scene: LinkScene) -> None:
         await be_renewing(scene, is_owed=False)
         scene.fails_next = True
@@ -270,7 +269,7 @@ HAPPENS: dict[RequestEvent, Step] = {
 
 @pytest.mark.parametrize("row", REQUEST_LIFE, ids=name_of)
 def test_every_transition_of_a_request_happens(
-    row: tuple[RequestState, RequestEvent], taken: Counter[Row]
+    row: tuple[RequestState, RequestEvent], taken: list[Row]
 ) -> None:
     state, event = row
     sent_as = REQUEST_LIFE[row] if state is RequestState.NEW else state
