@@ -85,14 +85,8 @@ class KeptPlans:
 
     def drop(self, plan: Plan) -> None:
         """Forget a plan whose request now gets another answer from upstream."""
-        for shape, kept in self.produce.items():
-            if kept is plan:
-                del self.produce[shape]
-                return
-        for key, kept in self.exact.items():
-            if kept is plan:
-                del self.exact[key]
-                return
+        self.produce = {shape: kept for shape, kept in self.produce.items() if kept is not plan}
+        self.exact = {key: kept for key, kept in self.exact.items() if kept is not plan}
 
     def forget(self) -> None:
         """Forget everything, since the requester changed."""
