@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 
 from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.events import DAYS, START_MS, files_by_day
-from kustos.pipeline.findings.job import ReviewQuestion, run_review
 from kustos.pipeline.replay.job import replay_of_tables
+from kustos.pipeline.review.job import ReviewQuestion, run_review
 from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables

@@ -5,8 +5,7 @@ import shlex
 import pytest
 
 from kustos.acl import AclBinding
-from kustos.acl.forms import AclForm, read_acls
-from kustos.pipeline.review import AclAction, kafka_acls_commands
+from kustos.acl.forms import AclAction, AclForm, kafka_acls_commands, read_acls
 from testkit.cli import SETTINGS, USERS, login
 from testkit.kafka import KafkaNode, KafkaTools, NodeFactory
 from testkit.review_rows import acl

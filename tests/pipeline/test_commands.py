@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
-from kustos.pipeline.run import run_tables_report
+from kustos.pipeline.report.job import run_tables_report
 from kustos.pipeline.tables import Tables
 from kustos.runtime import SystemClock
 from tests.pipeline.events import event_line

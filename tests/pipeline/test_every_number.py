@@ -23,11 +23,12 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.anomalies import AnomalyParameters, Window
 from kustos.pipeline.anomalies.job import run_anomalies
 from kustos.pipeline.deciding import AclsInForce, read_acl_set
-from kustos.pipeline.findings.job import ReviewQuestion, run_review
 from kustos.pipeline.privilege import recommendation
 from kustos.pipeline.replay.job import replay_of_tables
+from kustos.pipeline.report.job import run_tables_report
 from kustos.pipeline.report.model import Report
-from kustos.pipeline.run import run_pipeline, run_tables_report
+from kustos.pipeline.review.job import ReviewQuestion, run_review
+from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.tables import DeclaredCluster, IngestOptions, Tables
 from testkit.seeds import seed_of_run
 from tests.pipeline.plain_anomalies import PlainAnomalies

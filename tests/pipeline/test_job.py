@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import AuditInputError, LinesLostError
-from kustos.pipeline.run import run_access_report
+from kustos.pipeline.report.access_report import run_access_report
 from kustos.pipeline.tables import line_writer
 from tests.pipeline.events import event_line, kafka_line, login_line
 

@@ -16,7 +16,7 @@ from kustos.metadata.records import (
     FeatureLevelRecord,
     RemoveAccessControlEntryRecord,
 )
-from kustos.pipeline.run import run_tables_report
+from kustos.pipeline.report.job import run_tables_report
 from kustos.pipeline.tables import Tables
 from tests.pipeline.events import event_line
 from tests.pipeline.history.worlds import T0_MS, World

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
-from kustos.pipeline.run import run_access_report, run_tables_report
+from kustos.pipeline.report.access_report import run_access_report
+from kustos.pipeline.report.job import run_tables_report
 from kustos.pipeline.schemas import LINES_SCHEMA
 from kustos.pipeline.tables import Tables, ingest
 from tests.pipeline.events import NOW, NOW_MS, event_line

@@ -18,7 +18,9 @@ from pyspark.sql import SparkSession
 from kustos.cli.failures import ExitCode
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.jvm_output import JVM_OUTPUT, KEPT_BYTES
-from kustos.pipeline.run import run_access_report, run_pipeline, run_tables_report
+from kustos.pipeline.report.access_report import run_access_report
+from kustos.pipeline.report.job import run_tables_report
+from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables
 from testkit.ports import LOOPBACK, free_port

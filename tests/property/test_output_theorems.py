@@ -29,7 +29,7 @@ from kustos.cli.output import (
     stream_rows,
     table_lines,
 )
-from kustos.pipeline.spreadsheet import BYTE_ORDER_MARK, safe_cell
+from kustos.runtime.spreadsheet import BYTE_ORDER_MARK, safe_cell
 
 NAMES = st.text(max_size=12) | st.integers(1, 40).map(lambda count: "long-name-" * count)
 """Any possible name, also with line breaks and escape sequences; and very long ones."""

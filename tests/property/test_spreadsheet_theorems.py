@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kustos.pipeline.spreadsheet import CELL_CHARACTERS_MAX, safe_cell, spreadsheet_line
+from kustos.runtime.spreadsheet import CELL_CHARACTERS_MAX, safe_cell, spreadsheet_line
 
 RUNNING = ("=", "+", "-", "@", "\t", "\r", "|", "%", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 TEXTS = st.text(st.sampled_from("=+-@\t\r\n\0'\\ab \uff1d|,\"\ufeff;"), max_size=8) | st.text(max_size=20)

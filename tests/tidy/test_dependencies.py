@@ -18,7 +18,7 @@ from kustos.acl.forms import texts_of
 from kustos.cli.failures import ExitCode
 from kustos.cli.pipeline.signoff import app as signoff
 from kustos.extras import EXTRAS
-from kustos.pipeline.review import review_document, write_review
+from kustos.signoff import review_document, write_review
 from testkit.installation import NAME, PROJECT, Installation, closure, requirements
 from testkit.paths import ROOT
 from testkit.review_documents import ACLS, WRITE_OLD, entitlement_row, keys

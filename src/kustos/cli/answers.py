@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final, Protocol
 from kustos.authorizer import ERROR, Answer, Decision
 from kustos.cli.output import OutputFormat, document_text, printable
 from kustos.cli.requests import AnswerFormat
-from kustos.pipeline.spreadsheet import BYTE_ORDER_MARK, safe_cell, spreadsheet_line
+from kustos.runtime import BYTE_ORDER_MARK, safe_cell, spreadsheet_line
 
 KEPT_LINES_MAX: Final = 65_536
 """Rendered answer lines kept in the cache, about 20 MB; one more clears it."""

@@ -114,6 +114,7 @@ def _core_failure(error: Exception) -> Failure | None:
         ("kustos.authorizer.spi.values", "AuthorizerError", "AUTHORIZER", ExitCode.FAILED),
         ("kustos.analysis.policy", "PolicyError", "POLICY", ExitCode.USAGE),
         ("kustos.analysis.kernel", "AnalysisError", "ANALYSIS", ExitCode.USAGE),
+        ("kustos.signoff.errors", "SignoffError", "SIGNOFF", ExitCode.FAILED),
         ("kustos.pipeline.errors", "ConfigurationError", "SETTINGS", ExitCode.USAGE),
         ("kustos.pipeline.errors", "SparkMissingError", "SPARK_MISSING", ExitCode.USAGE),
         ("kustos.pipeline.errors", "AuditInputError", "AUDIT_INPUT", ExitCode.USAGE),

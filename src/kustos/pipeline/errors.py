@@ -26,7 +26,7 @@ class QuestionsError(PipelineError):
 
 
 class ReviewError(PipelineError):
-    """A review, its signature, a rule of duties or a requested path is not valid."""
+    """A moment, an ACL or a history of a review, or a graph of data flows, is not valid."""
 
 
 class AnomalyInputError(PipelineError):

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kustos.pipeline.errors import PipelineError
 from kustos.runtime import did_you_mean
 
 ID_LENGTH_MIN: Final = 6
@@ -11,7 +10,7 @@ ID_LENGTH_MIN: Final = 6
 
 
 def ids_of_beginnings(
-    known: Iterable[str], beginnings: Sequence[str], what: str, error: type[PipelineError], where: str
+    known: Iterable[str], beginnings: Sequence[str], what: str, error: type[Exception], where: str
 ) -> list[str]:
     """Return the id that begins so for each beginning, in order and without repetition.
 

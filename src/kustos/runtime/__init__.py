@@ -17,6 +17,7 @@ from kustos.runtime.process import (
     release_freed_memory,
     short_switch_interval,
 )
+from kustos.runtime.spreadsheet import BYTE_ORDER_MARK, safe_cell, spreadsheet_line
 from kustos.runtime.storage import (
     DEFAULT_FILE_MODE,
     PART_SUFFIX,
@@ -44,6 +45,7 @@ from kustos.runtime.texts import (
 )
 
 __all__ = [
+    "BYTE_ORDER_MARK",
     "DEFAULT_FILE_MODE",
     "LISTED_MAX",
     "PART_SUFFIX",
@@ -82,7 +84,9 @@ __all__ = [
     "read_text_stream",
     "reason_of",
     "release_freed_memory",
+    "safe_cell",
     "short_switch_interval",
+    "spreadsheet_line",
     "stopwatch_ns",
     "text_of_bytes",
     "words_of",

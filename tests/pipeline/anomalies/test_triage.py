@@ -10,12 +10,20 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kustos.acl import PatternType, ResourcePattern, ResourceType
-from kustos.pipeline.anomalies import Suppression, suppressed_by
+from kustos.pipeline.anomalies import (
+    Suppression,
+    acknowledge,
+    merged,
+    of_cluster,
+    reopen,
+    states_of,
+    stored_states,
+    suppressed_by,
+)
 from kustos.pipeline.errors import TablesError, TriageError
 from kustos.pipeline.schemas import ANOMALIES_SCHEMA, FINDINGS_SCHEMA
 from kustos.pipeline.tables import Tables
 from kustos.pipeline.tables.clusters import Cluster
-from kustos.pipeline.triage import acknowledge, merged, of_cluster, reopen, states_of, stored_states
 
 MONDAY = date(2026, 11, 2)
 NOW = datetime(2026, 12, 1, tzinfo=UTC)

@@ -16,7 +16,8 @@ from kustos.pipeline.errors import AuditInputError, ConfigurationError
 from kustos.pipeline.lines.kafka_grammar import ParsedLine, read_line
 from kustos.pipeline.lines.layouts import USUAL_LAYOUTS, compiled
 from kustos.pipeline.lines.line_columns import read_lines
-from kustos.pipeline.run import run_access_report, run_pipeline
+from kustos.pipeline.report.access_report import run_access_report
+from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.run.files.formats import FIRST_LINES_MAX, UnknownFormatError, layout_of
 from kustos.pipeline.tables import Tables
 from tests.pipeline.events import event_line, kafka_line

@@ -7,14 +7,13 @@ from pyspark.sql import SparkSession
 
 from kustos.acl import SUPPORTED_OPERATIONS, AclBinding, AclOperation, KafkaPrincipal, ResourceType
 from kustos.acl.forms import texts_of
+from kustos.analysis.entitlements import operations_of_grant
 from kustos.authorizer import StandardAuthorizer
 from kustos.pipeline.deciding import AclsInForce, ship
-from kustos.pipeline.errors import ReviewError
-from kustos.pipeline.review import RowChoice
-from kustos.pipeline.review.access import review_questions
+from kustos.pipeline.review.access import chosen_rows, review_questions
 from kustos.pipeline.review.entitled import entitlement_rows
-from kustos.pipeline.review.entitlements import operations_of_grant
 from kustos.pipeline.schemas import ENTITLEMENTS_SCHEMA
+from kustos.signoff import RowChoice, SignoffError
 from testkit.review_rows import AS_OF, Row, acl, history, large_world, rollup, row, whole_record
 
 DELETE_PAY = acl("User:bob", "DELETE", "TOPIC", "pay.", prefixed=True)
@@ -124,7 +123,9 @@ def chosen(spark: SparkSession, **named: Any) -> dict[tuple[str, str], str]:
     recorded, shipped = rollup(spark, ROWS), ship(spark, HELD)
     questions = review_questions(recorded, shipped, AS_OF)
     rows = entitlement_rows(spark, recorded, HELD, shipped, as_of=AS_OF, questions=questions)
-    found = choice.narrowed((each.asDict(recursive=True) for each in choice.rows(rows).collect()), HELD)
+    found = choice.narrowed(
+        (each.asDict(recursive=True) for each in chosen_rows(rows, choice).collect()), HELD
+    )
     return {(each["principal"], each["resource_name"]): each["effect"] for each in found}
 
 
@@ -139,9 +140,9 @@ def test_who_may_delete_payments(spark: SparkSession) -> None:
     assert logs == {("User:*", "logs"): "WHOLE", **root}
     of_eve = chosen(spark, principal="User:eve", operation="READ")
     assert of_eve == {("User:*", "logs"): "VOID", ("User:eve", "*"): "VOID"}
-    with pytest.raises(ReviewError, match="`ALL` is not an operation"):
+    with pytest.raises(SignoffError, match="`ALL` is not an operation"):
         RowChoice.of(operation="ALL")
-    with pytest.raises(ReviewError, match="`MOON` is not a type"):
+    with pytest.raises(SignoffError, match="`MOON` is not a type"):
         RowChoice.of(resource_type="MOON")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kustos.acl.forms import binding_of_texts
 from kustos.analysis import Rules
-from kustos.pipeline.review.entitlements import entitlements
+from kustos.analysis.entitlements import entitlements
 from kustos.pipeline.review.matcher import Matcher, Question
 from tests.pipeline.plain_entitlements import ACL_NAMES, Plain, drawn_acls, holds, is_for, operations
 from tests.pipeline.rich_logs import OPERATIONS, PRINCIPALS

@@ -8,7 +8,7 @@ from kustos.acl import AclBinding
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.review.access import lost_uses
 from testkit.review_rows import AS_OF, Row, large_world, rollup
-from tests.pipeline.findings.test_supports import verdicts
+from tests.pipeline.review.test_supports import verdicts
 
 WORLDS_MAX = 20  # nearly every world has losses
 Use = tuple[str, str, str, str]
@@ -40,5 +40,5 @@ def test_lost_are_the_uses_that_the_acls_allowed_and_those_left_do_not(
     assert expected, "in a world without losses any answer would do"
     held = AclsInForce.of("t", acls, super_users="User:root")
     replay = lost_uses(spark, rollup(spark, rows), held, as_of=AS_OF)
-    assert set(replay(held.with_bindings("left", left))) == expected
-    assert set(replay(held)) == set()
+    assert set(replay(left)) == expected
+    assert set(replay(held.bindings)) == set()

@@ -6,8 +6,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from kustos.acl.forms import texts_of
-from kustos.pipeline.review.csv_form import instant_text
 from kustos.pipeline.review.revoked import with_uses_until_revoked
+from kustos.signoff.csv_form import instant_text
 from testkit.review_documents import entitlement_row
 from testkit.review_rows import AS_OF, START, acl, history, rollup, row
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kustos.pipeline.files import publish
-from kustos.pipeline.review.review_file import change_review_file
-from kustos.pipeline.review.signoff import write_review
-from kustos.pipeline.run.tables_report import _replace
-from tests.pipeline.review.test_signoff import document
+from kustos.pipeline.report.job import _replace
+from kustos.signoff.document import write_review
+from kustos.signoff.review_file import change_review_file
+from tests.unit.signoff.test_document import document
 
 
 def publish_page(out: Path) -> None:

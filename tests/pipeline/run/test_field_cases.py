@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.run import run_access_report, run_pipeline
+from kustos.pipeline.report.access_report import run_access_report
+from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.tables import RunSummary, Tables
 
 CASES = Path(__file__).parents[1] / "data" / "field_cases"

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.places import StorePath
-from kustos.pipeline.run import find_new_files, run_access_report, run_pipeline
+from kustos.pipeline.report.access_report import run_access_report
+from kustos.pipeline.run import find_new_files, run_pipeline
 from kustos.pipeline.run.files import compression, content, pieces
 from kustos.pipeline.tables import Tables
 from testkit.object_store import ObjectStore

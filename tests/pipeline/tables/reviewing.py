@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.deciding import read_acl_set
-from kustos.pipeline.findings.job import ReviewQuestion, run_review
+from kustos.pipeline.review.job import ReviewQuestion, run_review
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables, delta
 from testkit.spark_quick import INTERPRETED, PLANNED_ONCE, SETTINGS

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.run import run_access_report, run_tables_report
+from kustos.pipeline.report.access_report import run_access_report
+from kustos.pipeline.report.job import run_tables_report
 from kustos.pipeline.schemas import LINES_SCHEMA
 from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, ingest
 from tests.pipeline.events import event_line, login_line

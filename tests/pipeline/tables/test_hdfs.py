@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.places import StorePath, native_file
-from kustos.pipeline.run import find_new_files, run_pipeline, run_tables_report
+from kustos.pipeline.report.job import run_tables_report
+from kustos.pipeline.run import find_new_files, run_pipeline
 from kustos.pipeline.tables import Tables, compact_tables
 from kustos.pipeline.tables.deduplication import of_runs
 from testkit.hdfs import Hdfs, hdfs

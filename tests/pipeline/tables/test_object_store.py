@@ -17,14 +17,14 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.anomalies import Window
+from kustos.pipeline.anomalies import Window, acknowledge, reopen, stored_states
 from kustos.pipeline.anomalies.job import run_anomalies
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.places import StorePath, names_below, names_in, remove_file, size_of, source_of
 from kustos.pipeline.replay.job import replay_of_tables
+from kustos.pipeline.report.job import run_tables_report
 from kustos.pipeline.run import run_pipeline
 from kustos.pipeline.run.stream import StreamOptions, run_stream
-from kustos.pipeline.run.tables_report import run_tables_report
 from kustos.pipeline.run.topic import TopicSettings
 from kustos.pipeline.tables import (
     IngestOptions,
@@ -44,7 +44,6 @@ from kustos.pipeline.tables.layout import stored_schema
 from kustos.pipeline.tables.rollup import days
 from kustos.pipeline.tables.runs import RUN, add_rows
 from kustos.pipeline.tables.transaction import Write, transaction
-from kustos.pipeline.triage import acknowledge, reopen, stored_states
 from testkit.kafka import KafkaNode
 from testkit.object_store import KEY, ObjectStore, Store
 from testkit.paths import ROOT

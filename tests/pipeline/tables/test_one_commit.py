@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.run.tables_report import run_tables_report
+from kustos.pipeline.report.job import run_tables_report
 from kustos.pipeline.tables import Tables, ingest
 from tests.pipeline.events import event_line
 from tests.pipeline.tables.reviewing import acls_for, principals, review

@@ -11,6 +11,7 @@ back.
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from kustos.acl.forms.commands import AclAction, kafka_acls_commands
 from kustos.acl.forms.csv_form import read_csv, write_csv
 from kustos.acl.forms.detection import detect_form, form_of_name
 from kustos.acl.forms.fields import (
@@ -76,6 +77,7 @@ __all__ = [
     "FILE_BYTES_MAX",
     "LINE_CHARACTERS_MAX",
     "TEXT_CHARACTERS_MAX",
+    "AclAction",
     "AclForm",
     "AclFormatError",
     "LocatedBinding",
@@ -86,6 +88,7 @@ __all__ = [
     "detect_form",
     "fields_of",
     "form_of_name",
+    "kafka_acls_commands",
     "read_acls",
     "texts_of",
     "write_acls",

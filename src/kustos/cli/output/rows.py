@@ -141,7 +141,7 @@ def print_csv(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> None:
 
 def print_spreadsheet(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> None:
     """Print a header and the rows for a spreadsheet: no text in them is a formula."""
-    from kustos.pipeline.spreadsheet import BYTE_ORDER_MARK, spreadsheet_line
+    from kustos.runtime import BYTE_ORDER_MARK, spreadsheet_line
 
     if not is_terminal():
         sys.stdout.write(BYTE_ORDER_MARK)
@@ -152,7 +152,7 @@ def print_spreadsheet(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> No
 
 
 def _safe_field(cell: Cell) -> str:
-    from kustos.pipeline.spreadsheet import safe_cell
+    from kustos.runtime import safe_cell
 
     text = _encodable(_field(cell))
     # a negative number begins like a formula, but is none

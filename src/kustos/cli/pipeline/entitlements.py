@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kustos.pipeline.deciding import AclsInForce
-    from kustos.pipeline.review import Document, RowChoice
     from kustos.pipeline.tables import Tables
+    from kustos.signoff import Document, RowChoice
 
 SHOWN_MAX: Final = 40
 """Rows on a terminal; a file has all of them."""
@@ -63,7 +63,7 @@ class EntitlementFiles:
         as_of: datetime,
         metadata: Path | None = None,
     ) -> None:
-        from kustos.pipeline.review import Comparison, former_of
+        from kustos.signoff import Comparison, former_of
 
         self.tables = tables
         self._acls: Final = acls
@@ -89,7 +89,7 @@ class EntitlementFiles:
             self._write_document(sign_off, held, record)
             rows = iter(held)
         if csv is not None:
-            from kustos.pipeline.review import entitlements_csv
+            from kustos.signoff import entitlements_csv
 
             _write_lines(csv, entitlements_csv(rows))
         for _ in rows:
@@ -100,9 +100,10 @@ class EntitlementFiles:
 
     def write_details(self, spark: Any, path: Path) -> None:
         """Write the accesses behind the chosen entitlements."""
-        from kustos.pipeline.review import review_csv
+        from kustos.pipeline.review import chosen_rows
+        from kustos.signoff import review_csv
 
-        accesses = self._choice.rows(self.tables.read(spark, "access_review"))
+        accesses = chosen_rows(self.tables.read(spark, "access_review"), self._choice)
         ordered = accesses.orderBy("team", "principal", "resource_type", "resource_name", "operation")
         rows = (row.asDict(recursive=True) for row in ordered.toLocalIterator())
         _write_lines(path, review_csv(rows))
@@ -129,9 +130,11 @@ class EntitlementFiles:
 
         They are compared before they are narrowed: a part of a row that stayed the same has not changed.
         """
+        from kustos.pipeline.review import chosen_rows
+
         table = self.tables.read(spark, "entitlements")
         if self._former is None and not self._choice.is_everything:
-            table = self._choice.rows(table)  # to know what is gone, all must be seen
+            table = chosen_rows(table, self._choice)  # to know what is gone, all must be seen
         found = table.orderBy(*_ORDER).toLocalIterator()
         rows: Iterator[dict[str, Any]] = self._comparison.of(row.asDict(recursive=True) for row in found)
         yield from rows if self._choice.is_everything else self._choice.narrowed(rows, self._acls)
@@ -162,7 +165,7 @@ class EntitlementFiles:
             )
 
     def _write_document(self, path: Path, rows: Iterable[dict[str, Any]], record: dict[str, Any]) -> None:
-        from kustos.pipeline.review import review_document, write_review
+        from kustos.signoff import review_document, write_review
 
         since = None
         if self._former is not None:

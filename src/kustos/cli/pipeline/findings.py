@@ -107,7 +107,7 @@ def list_findings(
     configuration = configured(config)
     is_of_one = cluster is not None or configuration.cluster is not None
     tables = of_cluster(configuration, cluster)[1] if is_of_one else filled_tables(configuration)
-    from kustos.pipeline.triage import stored_states
+    from kustos.pipeline.anomalies import stored_states
 
     found = stored_states(tables)
     counts = dict(sorted(Counter(row["state"] for row in found).items()))
@@ -140,7 +140,7 @@ def acknowledge(
     from kustos.cli.pipeline.inputs import filled_tables
 
     tables = filled_tables(configured(config))
-    from kustos.pipeline.triage import acknowledge as acknowledged
+    from kustos.pipeline.anomalies import acknowledge as acknowledged
 
     _print_changed(acknowledged(tables, ids, by=by, reason=reason, at=datetime.now(UTC)), output)
 
@@ -150,7 +150,7 @@ def reopen(ids: Ids, config: Config = DEFAULT_CONFIG, output: Output = OutputFor
     from kustos.cli.pipeline.inputs import filled_tables
 
     tables = filled_tables(configured(config))
-    from kustos.pipeline.triage import reopen as reopened
+    from kustos.pipeline.anomalies import reopen as reopened
 
     _print_changed(reopened(tables, ids), output)
 

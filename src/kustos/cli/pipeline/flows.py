@@ -80,7 +80,7 @@ def flows(
     if form is not None and form not in list(GraphForm):
         raise usage_error(f"`{out}` has none of the endings .dot, .graphml and .json")
     check_writable(out)
-    from kustos.pipeline.reach import edges, flow_paths
+    from kustos.pipeline.flows import edges, flow_paths
     from kustos.pipeline.tables.parquet_reader import within_days
 
     with working("flows", configuration.spark, steps=2) as (spark, step):
@@ -122,7 +122,7 @@ def path_columns() -> "Columns[dict[str, Any]]":
 
 
 def _graph(form: GraphForm, graph: Any) -> str:
-    from kustos.pipeline.reach import collected, to_dot, to_graphml, to_json, vertices
+    from kustos.pipeline.flows import collected, to_dot, to_graphml, to_json, vertices
 
     write = {GraphForm.DOT: to_dot, GraphForm.GRAPHML: to_graphml, GraphForm.JSON: to_json}[form]
     return write(collected(vertices(graph).collect()), collected(graph.collect()))

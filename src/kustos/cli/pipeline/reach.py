@@ -10,7 +10,7 @@ from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.context import DEFAULT_CONFIG, ClusterOption, Config, configured
 
 if TYPE_CHECKING:
-    from kustos.pipeline.reach import BlastRadius
+    from kustos.analysis import BlastRadius
 
 EXAMPLES = """
 kustos pipeline reach User:billing
@@ -48,11 +48,11 @@ def reach(
     Shows exactly what the ACLs allow it, and what it can gain with these rights: ALTER on the cluster gives
     every right, delegation tokens give other identities. Needs no Spark and no tables.
     """
+    from kustos.analysis import blast_radius
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document
     from kustos.cli.pipeline.inputs import acl_set, named_cluster, names_of, todays_acls
     from kustos.cli.terminal import progress
-    from kustos.pipeline.reach import blast_radius
 
     configuration = configured(config)
     name = named_cluster(configuration, cluster)
@@ -63,7 +63,9 @@ def reach(
         else acl_set(acls, configuration.acls, Path.cwd())
     )
     with progress(f"following {principal}"):
-        radius = blast_radius(chosen, principal, known=names_of(known) or (), has_tokens=not no_tokens)
+        radius = blast_radius(
+            chosen.bindings, principal, chosen.rules, known=names_of(known) or (), has_tokens=not no_tokens
+        )
     if output.is_document:
         print_document({"cluster": name} | radius.to_json(), output)
     else:

@@ -20,7 +20,7 @@ from kustos.cli.pipeline.context import (
 )
 
 if TYPE_CHECKING:
-    from kustos.pipeline.run import ReportSummary
+    from kustos.pipeline.report.access_report import ReportSummary
 
 EXAMPLES = """
 kustos pipeline report --out report.html
@@ -116,7 +116,7 @@ def report(
     configuration = configured(config)
     first, last = period_of(since, until)
     configuration, tables = of_cluster(configuration, cluster)
-    from kustos.pipeline.run import REPORT_STEPS, run_tables_report
+    from kustos.pipeline.report.job import REPORT_STEPS, run_tables_report
 
     steps = len(REPORT_STEPS)
     with working("report", configuration.spark, steps=steps) as (spark, step):
@@ -147,7 +147,7 @@ def _report_on_folder(
     from kustos.pipeline.files import list_audit_files
     from kustos.pipeline.lines.layouts import compiled
     from kustos.pipeline.places import place_of
-    from kustos.pipeline.run import STEPS, run_access_report
+    from kustos.pipeline.report.access_report import STEPS, run_access_report
 
     try:
         folder = place_of(audit)

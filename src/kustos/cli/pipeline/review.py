@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from kustos.cli.pipeline.entitlements import EntitlementFiles
     from kustos.pipeline.configuration import PipelineConfiguration
     from kustos.pipeline.deciding import AclsInForce
-    from kustos.pipeline.findings import Existing
-    from kustos.pipeline.findings.job import ReviewQuestion
-    from kustos.pipeline.review import Document, RowChoice
+    from kustos.pipeline.review import Existing
+    from kustos.pipeline.review.job import ReviewQuestion
+    from kustos.signoff import Document, RowChoice
 
 EXAMPLES = """
 kustos pipeline review
@@ -150,7 +150,7 @@ def review(
 def _question(
     configuration: "PipelineConfiguration", acls: "AclsInForce", moment: datetime, existing: "Existing"
 ) -> "ReviewQuestion":
-    from kustos.pipeline.findings.job import ReviewQuestion
+    from kustos.pipeline.review.job import ReviewQuestion
 
     return ReviewQuestion(
         acls=acls,
@@ -173,7 +173,7 @@ def _review(
     details: Path | None,
 ) -> dict[str, Any]:
     """Fill the tables and write the files; return the sums of the review and what a comparison found."""
-    from kustos.pipeline.findings.job import REVIEW_STEPS, run_review
+    from kustos.pipeline.review.job import REVIEW_STEPS, run_review
 
     steps = len(REVIEW_STEPS) + 1
     with working("review", configuration.spark, steps=steps) as (spark, step):
@@ -185,9 +185,9 @@ def _review(
 
 
 def _choice(sign_off: Path | None, **texts: Any) -> "RowChoice":
-    """Return the chosen rows; raise `ReviewError`, and a usage error for a sign-off of a part."""
+    """Return the chosen rows; raise `SignoffError`, and a usage error for a sign-off of a part."""
     from kustos.cli.failures import usage_error
-    from kustos.pipeline.review import RowChoice
+    from kustos.signoff import RowChoice
 
     choice = RowChoice.of(**texts)
     if sign_off is not None and not choice.is_everything:
@@ -196,10 +196,10 @@ def _choice(sign_off: Path | None, **texts: Any) -> "RowChoice":
 
 
 def _former(path: Path | None, key: Path | None, cluster: str) -> "Document | None":
-    """Return the former review, checked; raise `ReviewError` and usage errors before Spark starts."""
+    """Return the former review, checked; raise `SignoffError` and usage errors before Spark starts."""
     from kustos.cli.acl_locations import read_text
     from kustos.cli.failures import usage_error
-    from kustos.pipeline.review import former_of, read_review, verify_signed_review
+    from kustos.signoff import former_of, read_review, verify_signed_review
 
     if path is None:
         if key is not None:
@@ -216,16 +216,15 @@ def _former(path: Path | None, key: Path | None, cluster: str) -> "Document | No
 
 def _existing(topics: Path | None, groups: Path | None, users: Path | None) -> "Existing":
     from kustos.cli.pipeline.inputs import names_of
-    from kustos.pipeline.findings import Existing
+    from kustos.pipeline.review import Existing
 
     return Existing.of(topics=names_of(topics), groups=names_of(groups), scram_users=names_of(users))
 
 
 def _rules(configuration: "PipelineConfiguration") -> dict[str, Any]:
     """Return the declared rules of the configuration; raise `PolicyError`."""
-    from kustos.analysis import parse_policy
+    from kustos.analysis import parse_duties, parse_policy
     from kustos.cli.acl_locations import read_text
-    from kustos.pipeline.reach import parse_duties
 
     duties, policy = configuration.duties, configuration.policy
     return {

@@ -26,7 +26,7 @@ from kustos.cli.pipeline.context import (
 
 if TYPE_CHECKING:
     from kustos.pipeline.queries.record import RecordCoverage
-    from kustos.pipeline.review import ReviewChanges, ReviewState, RowChoice
+    from kustos.signoff import ReviewChanges, ReviewState, RowChoice
 
 CHECK_EXAMPLES = """
 kustos pipeline signoff check q3.json
@@ -93,7 +93,7 @@ def check(
 
     Digests find a row, a decision or a sign-off that anything but `signoff` altered.
     """
-    from kustos.pipeline.review import verify_review, verify_signed_review
+    from kustos.signoff import verify_review, verify_signed_review
 
     contents = _read(document) if key is None else verify_signed_review(_text(document), key.read_bytes())
     state = verify_review(contents)
@@ -130,13 +130,7 @@ def decide(
     the command decides nothing.
     """
     from kustos.cli.terminal import confirm
-    from kustos.pipeline.review import (
-        ReviewDecision,
-        RowChoice,
-        change_review_file,
-        verify_review,
-        with_decisions,
-    )
+    from kustos.signoff import ReviewDecision, RowChoice, change_review_file, verify_review, with_decisions
 
     choice = RowChoice.of(
         principal=principal,
@@ -183,14 +177,14 @@ def _require_choice(*, every_row: bool, is_everything: bool) -> None:
 
 
 def _wanted(contents: Any, named: list[str], choice: "RowChoice", *, undecided: bool) -> list[dict[str, Any]]:
-    """Return the chosen rows; raise `ReviewError` for a named row that is not there or not chosen."""
+    """Return the chosen rows; raise `SignoffError` for a named row that is not there or not chosen."""
     from kustos.cli.failures import usage_error
-    from kustos.pipeline.errors import ReviewError
     from kustos.pipeline.short_ids import ids_of_beginnings
+    from kustos.signoff import SignoffError
 
     rows = contents["review"]["rows"]
     every_id = [one["row_id"] for one in rows]
-    ids = ids_of_beginnings(every_id, named, "rows", ReviewError, "the document") if named else every_id
+    ids = ids_of_beginnings(every_id, named, "rows", SignoffError, "the document") if named else every_id
     chosen = [one for one in rows if one["row_id"] in set(ids) and choice.takes(one)]
     if named and len(chosen) < len(ids):
         left = next(each for each in ids if each not in {one["row_id"] for one in chosen})
@@ -219,7 +213,7 @@ def _row_text(row: dict[str, Any]) -> str:
 
 def close(document: Document, by: By, output: DocumentOutput = OutputFormat.TABLE) -> None:
     """Sign a review off: each row must be kept or revoked."""
-    from kustos.pipeline.review import change_review_file, sign_off, verify_review
+    from kustos.signoff import change_review_file, sign_off, verify_review
 
     closed = change_review_file(document, lambda contents: sign_off(contents, by=by, at=datetime.now(UTC)))
     _print_state(verify_review(closed), output)
@@ -237,8 +231,8 @@ def sign(
 ) -> None:
     """Sign a review by a key, for auditors."""
     from kustos.cli.output import print_lines
-    from kustos.pipeline.review import sign_review
     from kustos.runtime import FileSystemStorage
+    from kustos.signoff import sign_review
 
     password = None if key_password_file is None else key_password_file.read_bytes().rstrip(b"\r\n")
     FileSystemStorage().write(out, sign_review(_read(document), key.read_bytes(), password).encode("ascii"))
@@ -270,7 +264,7 @@ def changes(
 
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_lines, printable
-    from kustos.pipeline.review import changes_of
+    from kustos.signoff import changes_of
 
     if exit_code and not replay:
         raise usage_error("`--exit-code` reports what a replay finds, add `--replay`")
@@ -301,7 +295,8 @@ def _replayed(document: Any, config: Path) -> "tuple[ReviewChanges, RecordCovera
     """Return the changes with the result of a replay of all recorded use up to now, and the record."""
     from kustos.cli.pipeline.inputs import of_cluster, todays_acls
     from kustos.pipeline.queries.record import record_of
-    from kustos.pipeline.review import changes_of, lost_uses
+    from kustos.pipeline.review import lost_uses
+    from kustos.signoff import changes_of
 
     configuration = configured(config)
     configuration, tables = of_cluster(configuration, document["review"].get("cluster"))
@@ -341,7 +336,7 @@ def _text(path: Path) -> str:
 
 
 def _read(path: Path) -> Any:
-    from kustos.pipeline.review import read_review
+    from kustos.signoff import read_review
 
     return read_review(_text(path))
 

@@ -11,9 +11,8 @@ from kustos.runtime import SystemClock
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kustos.pipeline.anomalies import Suppression, Window
+    from kustos.pipeline.anomalies import State, Suppression, Window
     from kustos.pipeline.tables import Tables
-    from kustos.pipeline.triage import State
 
 ANOMALY_STEPS: Final = ("looking for anomalies", "summing up")
 
@@ -37,11 +36,19 @@ def run_anomalies(
     (`RecordCoverage`), in which days with denials alone count. `super_users` as in `find_anomalies`. The
     tables are those of one cluster. Raises what `find_anomalies` and `Tables.update` raise.
     """
-    from kustos.pipeline.anomalies import find_anomalies, kept, suppressed_by
+    from kustos.pipeline.anomalies import (
+        KEPT_DAYS,
+        find_anomalies,
+        kept,
+        merged,
+        of_cluster,
+        states_of,
+        stored_states,
+        suppressed_by,
+    )
     from kustos.pipeline.queries.record import RecordCoverage, recorded_days
     from kustos.pipeline.schemas import CLUSTER
     from kustos.pipeline.tables.parquet_reader import within_days
-    from kustos.pipeline.triage import KEPT_DAYS, merged, of_cluster, states_of, stored_states
 
     tables = tables.rolled_up(spark)
     progress(ANOMALY_STEPS[0])

@@ -18,6 +18,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
+from kustos.analysis import Rules
 from kustos.authorizer import StandardAuthorizer, parse_super_users
 from kustos.pipeline.errors import AclSetError
 from kustos.runtime import garbage_collection_paused
@@ -80,6 +81,14 @@ class AclsInForce:
                     "write it as `User:name`"
                 )
         return cls(name, distinct, parsed, allow_everyone_if_no_acl_found)
+
+    @property
+    def rules(self) -> Rules:
+        """The settings, as the analyses take them."""
+        return Rules(
+            super_users=self.super_users,
+            allow_everyone_if_no_acl_found=self.allow_everyone_if_no_acl_found,
+        )
 
     def authorizer(self) -> StandardAuthorizer:
         """Return the authorizer that decides by this set, compiled again."""

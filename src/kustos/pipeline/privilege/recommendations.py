@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kustos.acl.forms import AclForm, binding_of_texts, write_acls
+from kustos.acl.forms import AclAction, AclForm, binding_of_texts, kafka_acls_commands, write_acls
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls, ship
 from kustos.pipeline.deciding.acl_set import parts_of_content
 from kustos.pipeline.privilege.ceiling import Ceiling
@@ -18,7 +18,6 @@ from kustos.pipeline.privilege.legitimate import EVERY_USE, Legitimate, distinct
 from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions
 from kustos.pipeline.privilege.values import RecommendedAcl
 from kustos.pipeline.queries.record import RecordCoverage
-from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
 from kustos.pipeline.schemas import RECOMMENDATIONS_SCHEMA
 
 if TYPE_CHECKING:
@@ -138,8 +137,8 @@ def recommended_commands(
 ) -> list[str]:
     """Return a `kafka-acls.sh --add` command for each ACL, quoted for a POSIX shell.
 
-    The first line is a comment with what the `record` covers. Raises `ReviewError` for a name that the tool
-    cannot take; the YAML can hold it.
+    The first line is a comment with what the `record` covers. Raises `AclFormatError` for a name that the
+    tool cannot take; the YAML can hold it.
     """
     bindings = [acl.binding for acl in acls]
     commands = kafka_acls_commands(

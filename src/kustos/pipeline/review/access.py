@@ -8,7 +8,7 @@ used. A row is
 - a super user, whom no ACL limits: everything (`ANY`, `*`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,19 +16,20 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
+from kustos.acl import EVERY_PRINCIPAL, WILDCARD, AclBinding
 from kustos.acl.forms import texts_of
 from kustos.analysis import necessity
 from kustos.authorizer import RuleKind
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls, decide, ship
 from kustos.pipeline.queries.record import RecordCoverage, record_of
-from kustos.pipeline.review.changes import Flipped, ReplayFunction
 from kustos.pipeline.review.matcher import NOBODY
 from kustos.pipeline.review.period import moment, until, with_grant_time, with_team
-from kustos.pipeline.review.recorded_questions import NUMBERED_ACL_SCHEMA, numbered, rules_of, with_matching
+from kustos.pipeline.review.recorded_questions import NUMBERED_ACL_SCHEMA, numbered, with_matching
 from kustos.pipeline.schemas import (
     ACCESS_REVIEW_SCHEMA,
     QUESTION_COLUMNS,
 )
+from kustos.signoff import Flipped, ReplayFunction, RowChoice
 
 HOSTS_MAX: Final = 100
 """Hosts that one row names, the first in order: a longer list cannot be reviewed."""
@@ -130,7 +131,7 @@ def used_questions(rollup: DataFrame, as_of: datetime) -> DataFrame:
 
 def _grants(spark: SparkSession, acls: AclsInForce, history: DataFrame | None, as_of: datetime) -> DataFrame:
     """Return the ACLs with their numbers, their time of creation, and the basis on which an ALLOW grants."""
-    rules = rules_of(acls)
+    rules = acls.rules
     bindings = numbered(acls.bindings)
     speaks = necessity(bindings, rules).effective
     rows = []
@@ -247,6 +248,33 @@ def under(review: DataFrame, resource_type: str, prefix: str) -> DataFrame:
     return review.filter((sql.col("resource_type") == resource_type) & stands_for_some)
 
 
+def chosen_rows(table: DataFrame, choice: RowChoice) -> DataFrame:
+    """Return the chosen rows of `entitlements` or `access_review`, and a few others that `takes` excludes.
+
+    Not for a choice `as_written`, which is one of documents.
+    """
+    is_beyond = sql.col("resource_type") == "ANY"
+    found: Column = sql.lit(True)
+    if choice.principal is not None:
+        found = found & sql.col("principal").isin(choice.principal, EVERY_PRINCIPAL)
+    if choice.operation is not None:
+        found = found & (is_beyond | (sql.col("operation") == choice.operation.name))
+    if choice.resource_type is not None:
+        found = found & (is_beyond | (sql.col("resource_type") == choice.resource_type.name))
+    if choice.resource_name is not None:
+        name, wanted = sql.col("resource_name"), sql.lit(choice.resource_name)
+        is_prefix = (sql.col("pattern_type") == "PREFIXED") & sql.startswith(wanted, name)
+        found = found & (is_beyond | is_prefix | (name == wanted) | (name == WILDCARD))
+    if choice.pattern_type is not None:
+        how = choice.pattern_type.name
+        found = found & sql.exists("granted_by", lambda acl: acl.getField("pattern_type") == how)
+    if choice.team is not None:
+        found = found & (sql.col("team") == choice.team)
+    if choice.is_unused:
+        found = found & (sql.col("use_count") == 0) & sql.coalesce("is_dormant", sql.lit(False))
+    return table.filter(found)
+
+
 def lost_uses(
     spark: SparkSession, rollup: DataFrame, acls: AclsInForce, *, as_of: datetime
 ) -> ReplayFunction:
@@ -259,8 +287,9 @@ def lost_uses(
         sql.col("before") == "ALLOWED"
     )
 
-    def replay(left: AclsInForce) -> list[Flipped]:
-        after = decide(allowed, ship(spark, left), with_rule=False, decision_column="after")
+    def replay(left: Sequence[AclBinding]) -> list[Flipped]:
+        remaining = ship(spark, acls.with_bindings(f"{acls.name} after the review", left))
+        after = decide(allowed, remaining, with_rule=False, decision_column="after")
         names = ("principal", "operation", "resource_type", "resource_name")
         lost = after.filter(sql.col("after") != "ALLOWED").select(*names).distinct()
         return [tuple(row) for row in lost.orderBy(*names).limit(FLIPS_MAX).collect()]

@@ -23,15 +23,15 @@ from pyspark.sql.types import (
 
 from kustos.acl import EVERY_PRINCIPAL, AclBinding, AclPermissionType, ResourcePattern, ResourceType
 from kustos.acl.forms import texts_of
+from kustos.analysis import Breadth, Effect, breadth_of, entitlements
 from kustos.authorizer import RuleKind
 from kustos.pipeline.columns.probes import LISTING
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls, evaluated_once
 from kustos.pipeline.queries.record import RecordCoverage, record_of
 from kustos.pipeline.review.access import DORMANT_DAYS, with_dormancy
-from kustos.pipeline.review.entitlements import Breadth, Effect, breadth_of, entitlements
 from kustos.pipeline.review.matcher import Naming
 from kustos.pipeline.review.period import until, with_grant_time, with_team
-from kustos.pipeline.review.recorded_questions import matcher_of, numbered, rules_of
+from kustos.pipeline.review.recorded_questions import matcher_of, numbered
 from kustos.pipeline.schemas import ACL_SCHEMA, ENTITLEMENTS_SCHEMA
 
 _ENTITLED_SCHEMA: Final = StructType(
@@ -134,7 +134,7 @@ def _entitled_rows(acls: AclsInForce) -> list[tuple[object, ...]]:
             texts[one.number],
             patterns[binding.pattern],
         )
-        for one in entitlements(bindings, rules_of(acls))
+        for one in entitlements(bindings, acls.rules)
         for binding in [bindings[one.number]]
     ]
 

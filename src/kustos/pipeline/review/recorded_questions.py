@@ -12,7 +12,7 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, S
 from kustos.acl import AclBinding
 from kustos.acl.forms import texts_of
 from kustos.analysis import Rules
-from kustos.pipeline.deciding import AclsInForce, ShippedAcls, evaluated_once
+from kustos.pipeline.deciding import ShippedAcls, evaluated_once
 from kustos.pipeline.deciding.acl_set import authorizer_of_content
 from kustos.pipeline.review.matcher import Matcher, Question
 from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
@@ -43,14 +43,6 @@ _matchers: Final[OrderedDict[str, Matcher]] = OrderedDict()
 def numbered(bindings: Iterable[AclBinding]) -> tuple[AclBinding, ...]:
     """Return distinct ACLs in the order that gives each its number, the same in driver and workers."""
     return tuple(sorted(set(bindings), key=lambda binding: tuple(texts_of(binding).values())))
-
-
-def rules_of(acls: AclsInForce) -> Rules:
-    """Return the two settings of a set."""
-    return Rules(
-        super_users=acls.super_users,
-        allow_everyone_if_no_acl_found=acls.allow_everyone_if_no_acl_found,
-    )
 
 
 def numbered_acls(spark: SparkSession, bindings: Iterable[AclBinding]) -> DataFrame:

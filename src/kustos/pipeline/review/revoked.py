@@ -16,10 +16,10 @@ from pyspark.sql.types import IntegerType, StructField, StructType, TimestampTyp
 from kustos.acl import AclBinding
 from kustos.acl.forms import Place, binding_of_fields
 from kustos.pipeline.deciding import AclsInForce, ship
-from kustos.pipeline.review.csv_form import instant_text
 from kustos.pipeline.review.entitled import sums_of_uses
 from kustos.pipeline.review.period import ACL_COLUMNS, moment, until
 from kustos.pipeline.review.recorded_questions import numbered, numbered_acls, with_matching
+from kustos.signoff import instant_text
 
 _COUNTS: Final = ("use_count", "used_by_count", "used_name_count")
 _ENDS_SCHEMA: Final = StructType([StructField("number", IntegerType()), StructField("end", TimestampType())])

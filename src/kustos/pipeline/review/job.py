@@ -1,0 +1,182 @@
+"""The review over the tables: `entitlements`, `access_review` and `findings` from one read of the roll-up.
+
+All three are replaced in one commit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kustos.pipeline.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kustos.analysis import Duty, Policy
+    from kustos.pipeline.deciding import AclsInForce
+    from kustos.pipeline.queries.record import RecordCoverage
+    from kustos.pipeline.review import Existing
+    from kustos.pipeline.tables import Tables
+
+REVIEW_STEPS: Final = (
+    "reviewing access",
+    "counting what each ACL entitles to",
+    "looking for ACLs that nobody needs",
+    "summing up",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewQuestion:
+    """The inputs of a review: ACLs, moment, and what else is known.
+
+    `metadata` is a metadata log, from which each ACL gets its time of creation; `existing` None: the existing
+    names are unknown. Broken `duties` and `policy` become findings.
+    """
+
+    acls: "AclsInForce"
+    as_of: datetime
+    dormant_days: int
+    teams: Mapping[str, str]
+    metadata: Path | None = None
+    existing: "Existing | None" = None
+    duties: "Sequence[Duty]" = ()
+    policy: "Policy | None" = None
+
+
+def run_review(
+    spark: "SparkSession", tables: "Tables", question: ReviewQuestion, progress: Progress = silent
+) -> "tuple[Tables, dict[str, Any]]":
+    """Replace what `entitlements`, `access_review` and `findings` have on the cluster of the tables, at once.
+
+    Returns the tables as of that commit, and sums of each with what the record covers of the days before as
+    `record` (`RecordCoverage.as_dict`).
+
+    Raises what `Tables` raises, `ReviewError`, `MetadataHistoryError` and `AnalysisError`.
+    """
+    from kustos.pipeline.history import history_errors
+
+    tables = tables.rolled_up(spark).of_cluster()
+    with history_errors():
+        record, answers = _review(spark, tables, question, progress)
+    tables = tables.update("review", lambda _: answers)
+    progress(REVIEW_STEPS[3])
+    return tables, {"record": record.as_dict(), **_sums(spark, tables)}
+
+
+def _review(
+    spark: "SparkSession", tables: "Tables", question: ReviewQuestion, progress: Progress
+) -> "tuple[RecordCoverage, dict[str, DataFrame]]":
+    """Return what the record covers, and the rows of each table, which are computed already."""
+    from kustos.pipeline.deciding import ship
+    from kustos.pipeline.queries.record import record_of
+    from kustos.pipeline.review import (
+        NOTHING_KNOWN,
+        access_review,
+        acl_findings,
+        entitlement_rows,
+        review_questions,
+        supports,
+    )
+
+    progress(REVIEW_STEPS[0])
+    history, scram_history = _histories(spark, question.metadata)
+    rollup = tables.read(spark, "audit_rollup")
+    record = record_of(rollup, question.as_of, question.dormant_days)
+    shipped = ship(spark, question.acls)
+    # both are read several times
+    questions = review_questions(rollup, shipped, question.as_of).persist()
+    supported = supports(rollup, shipped, question.as_of).persist()
+    try:
+        reviewed = access_review(
+            spark,
+            rollup,
+            question.acls,
+            as_of=question.as_of,
+            dormant_days=question.dormant_days,
+            teams=question.teams,
+            history=history,
+            questions=questions,
+            record=record,
+        )
+        # computed before the tables are locked, as all of these
+        answers = {"access_review": reviewed.localCheckpoint()}
+        progress(REVIEW_STEPS[1])
+        existing = question.existing or NOTHING_KNOWN
+        entitled = entitlement_rows(
+            spark,
+            rollup,
+            question.acls,
+            shipped,
+            as_of=question.as_of,
+            questions=questions,
+            dormant_days=question.dormant_days,
+            teams=question.teams,
+            history=history,
+            names={kind.name: names for kind, names in existing.listing().items()},
+            principals=existing.known_principals(),
+            record=record,
+        )
+        answers["entitlements"] = entitled.localCheckpoint()
+        progress(REVIEW_STEPS[2])
+        found = acl_findings(
+            spark,
+            rollup,
+            question.acls,
+            as_of=question.as_of,
+            unused_days=question.dormant_days,
+            existing=existing,
+            history=history,
+            scram_history=scram_history,
+            supported=supported,
+            record=record,
+        )
+        found = _with_broken_rules(spark, rollup, question, found)
+        answers["findings"] = found.localCheckpoint()
+        return record, answers
+    finally:
+        questions.unpersist()
+        supported.unpersist()
+
+
+def _with_broken_rules(
+    spark: "SparkSession", rollup: "DataFrame", question: ReviewQuestion, found: "DataFrame"
+) -> "DataFrame":
+    """Return findings on ACLs, and findings on broken rules if the question has rules."""
+    from kustos.pipeline.review import rule_findings
+
+    if not question.duties and question.policy is None:
+        return found
+    broken = rule_findings(
+        spark,
+        rollup,
+        question.acls,
+        as_of=question.as_of,
+        duties=question.duties,
+        policy=question.policy,
+    )
+    return found.unionByName(broken)
+
+
+def _histories(spark: "SparkSession", metadata: Path | None) -> tuple[Any, Any]:
+    from kustos.pipeline.history import read_history, register
+
+    if metadata is None:
+        return None, None
+    register(spark)
+    return read_history(spark, metadata), read_history(spark, metadata, "scram_credentials")
+
+
+def _sums(spark: "SparkSession", tables: "Tables") -> dict[str, Any]:
+    from kustos.pipeline.queries.answers import entitlement_sums, findings_by_safety, review_sums
+
+    review, findings = tables.read(spark, "access_review"), tables.read(spark, "findings")
+    kinds = [row.asDict() for row in findings_by_safety(findings).collect()]
+    entitlements = entitlement_sums(tables.read(spark, "entitlements"))
+    return {
+        "entitlements": [row.asDict() for row in entitlements.collect()],
+        "accesses": review_sums(review).collect()[0].asDict(),
+        "findings": kinds,
+    }
