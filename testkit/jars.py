@@ -1,7 +1,7 @@
 """Kafka's jars: downloaded by Maven once, checked against pinned digests, used offline from then on.
 
-`python -m testkit.jars` downloads all, also before there is an environment with packages. Later test runs
-work side by side, and two Mavens must not write to one local repository.
+`python -m testkit.jars [SET...]` downloads the named sets, by default all; it needs no third-party package.
+Later test runs are concurrent, and two Mavens must not write to one local repository.
 """
 
 import fcntl
@@ -9,6 +9,7 @@ import hashlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,11 +120,11 @@ KAFKA_CONNECT = JarSet(name="kafka-connect-4.3.1")
 """Kafka Connect, its file connectors and MirrorMaker 2, to be used with the jars of `KAFKA`."""
 
 
-def main() -> int:
-    """Download what is missing; return 1, and say what could not be, after the first that fails."""
+def main(names: Sequence[str]) -> int:
+    """Download the missing jars of the named sets, by default of all; return 1 after the first failure."""
     try:
-        for project in sorted(MAVEN_PROJECTS.glob("*.xml")):
-            JarSet(name=project.stem).resolve()
+        for name in names or sorted(project.stem for project in MAVEN_PROJECTS.glob("*.xml")):
+            JarSet(name=name).resolve()
     except JarsError as error:
         sys.stderr.write(f"setup: {error}\n")
         return 1
@@ -131,4 +132,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
