@@ -46,6 +46,8 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
         "version: 1\ntables: {path: tables}\ninputs:\n  - files: audit\nacls: {source: acls.txt}\n"
         "review: {dormant_days: 7, teams: {'User:b*': basics}}\n"
     )
+    with_super_users = (folder / "pipeline.yml").read_text() + "recommend: {with_super_users: true}\n"
+    (folder / "super-users.yml").write_text(with_super_users)
     day = 86_400_000
     denied = {"principal_name": "mallory", "decision": "DENIED", "rule__kind": "DefaultDeny"}
     lines = [event_line(n, time_ms=NOW_MS - n * day, **BY_BOB) for n in range(30)]
@@ -56,9 +58,9 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
-def said(capsys: pytest.CaptureFixture[str], place: Path, *words: str) -> Any:
+def said(capsys: pytest.CaptureFixture[str], place: Path, *words: str, config: str = "pipeline.yml") -> Any:
     capsys.readouterr()
-    command = ["pipeline", *words, "--config", str(place / "pipeline.yml"), "--output", "json"]
+    command = ["pipeline", *words, "--config", str(place / config), "--output", "json"]
     assert run(command) == ExitCode.OK, capsys.readouterr().err
     return json.loads(capsys.readouterr().out)
 
@@ -180,7 +182,7 @@ def test_the_recommended_acls_allow_what_was_used_and_no_more(
     assert ("User:bob", "READ") in entries
     assert not {who for who, _ in entries} & {"User:mallory", "User:eve"}
     # today's ACLs do not allow what `feed` did as a super user
-    within = said(capsys, place, "recommend", "--out", str(out), "--with-super-users")
+    within = said(capsys, place, "recommend", "--out", str(out), config="super-users.yml")
     assert (within["is_proven"], within["unserved"], within["regions_gained"]) == (True, 1, 0)
     entries = {(str(b.entry.principal), b.entry.operation.name) for b in read_acl_set(out).bindings}
     assert entries == {("User:bob", "READ")}
@@ -189,7 +191,7 @@ def test_the_recommended_acls_allow_what_was_used_and_no_more(
 def test_what_is_beyond_todays_acls_is_on_the_screen(
     spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["pipeline", "recommend", "--with-super-users", "--config", str(place / "pipeline.yml")]
+    command = ["pipeline", "recommend", "--config", str(place / "super-users.yml")]
     assert run([*command, "--beyond-today"]) == ExitCode.OK
     shown = " ".join(capsys.readouterr().out.split())
     assert "parts beyond today's ACLs 1" in shown

@@ -26,12 +26,13 @@ def test_two_days_of_log_are_too_early_to_say(
     (tmp_path / "topics.txt").write_text("orders\n")
     (tmp_path / "pipeline.yml").write_text(
         "version: 1\ntables: {path: tables}\ninputs:\n  - files: audit\nacls: {source: acls.txt}\n"
+        "existing: {topics: topics.txt}\n"
     )
     lines = [event_line(n, time_ms=NOW_MS - n * DAY_MS, **BY_BOB) for n in range(2)]
     (tmp_path / "audit" / "a.jsonl").write_text("\n".join(lines))
     assert run(["pipeline", "run", *config]) == ExitCode.OK
     sheet, document, page = (tmp_path / name for name in ("r.csv", "r.json", "page.html"))
-    asked = ["--csv", str(sheet), "--sign-off", str(document), "--topics", str(tmp_path / "topics.txt")]
+    asked = ["--csv", str(sheet), "--sign-off", str(document)]
     capsys.readouterr()
     assert run(["pipeline", "review", *asked, *config]) == ExitCode.OK
     shown = " ".join(capsys.readouterr().out.split())

@@ -28,9 +28,10 @@ Paths are relative to the file. It holds no passwords: a topic's `command_config
 of Kafka's clients.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_args
 from zoneinfo import ZoneInfo
 
 import yaml
@@ -47,7 +48,7 @@ from pydantic import (
 from kustos.pipeline.answer_settings import AnomalySettings, RecommendSettings, Section, without_bool
 from kustos.pipeline.errors import ConfigurationError
 from kustos.pipeline.places import Place, StorePath, place_of
-from kustos.runtime import TextFileError, read_text_file
+from kustos.runtime import TextFileError, did_you_mean, read_text_file
 
 CONFIGURATION_BYTES_MAX: Final = 1_048_576
 """Longest file read: thousands of teams."""
@@ -184,6 +185,17 @@ class ReviewSettings(Section):
     teams: Mapping[str, str] = Field(default_factory=dict)
 
 
+class ExistingSettings(Section):
+    """Files with the names that exist in the cluster, one name per line.
+
+    `topics` and `groups` find ACLs for names that do not exist. `scram_users` are users that can log in.
+    """
+
+    topics: LocalPath | None = None
+    groups: LocalPath | None = None
+    scram_users: LocalPath | None = None
+
+
 class SparkSettings(Section):
     """Which Spark: `master` as for spark-submit, or `remote` for Spark Connect (`sc://host:port`).
 
@@ -217,13 +229,14 @@ class ClusterSettings(Section):
     metadata: LocalPath | None = None
     duties: LocalPath | None = None
     policy: LocalPath | None = None
+    existing: ExistingSettings | None = None
 
 
 class PipelineConfiguration(Section):
     """The contents of a configuration file.
 
-    `cluster` is the one that questions are about if they do not say, and the one that `acls`, `metadata`,
-    `duties` and `policy` are of; without it they are of every cluster that has none of its own.
+    `cluster` is the default cluster of commands, and the cluster of `acls`, `metadata`, `duties`, `policy`
+    and `existing`. Without it, these apply to every cluster that has none of its own.
     """
 
     version: Annotated[Literal[1], BeforeValidator(without_bool)]
@@ -235,6 +248,7 @@ class PipelineConfiguration(Section):
     metadata: LocalPath | None = None
     duties: LocalPath | None = None
     policy: LocalPath | None = None
+    existing: ExistingSettings | None = None
     review: ReviewSettings = ReviewSettings()
     recommend: RecommendSettings = RecommendSettings()
     anomalies: AnomalySettings = AnomalySettings()
@@ -256,7 +270,7 @@ class PipelineConfiguration(Section):
     def of_cluster(self, name: str) -> Self:
         """Return the configuration for questions about this cluster."""
         own = self.clusters.get(name, ClusterSettings())
-        keys = ("acls", "metadata", "duties", "policy")
+        keys = ("acls", "metadata", "duties", "policy", "existing")
         is_other = self.cluster is not None and self.cluster != name
         stated = dict.fromkeys(keys) if is_other else {}
         stated |= {key: getattr(own, key) for key in keys if getattr(own, key) is not None}
@@ -284,7 +298,7 @@ def parse_configuration(text: str, path: Path) -> PipelineConfiguration:
             values if values is not None else {}, context={"folder": path.absolute().parent}
         )
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        first = error.errors(include_url=False)[0]
         raise ConfigurationError(_sentence(path, root, first)) from None
 
 
@@ -315,14 +329,47 @@ def _repeated_keys(node: yaml.Node | None) -> Iterator[yaml.Node]:
 
 def _sentence(path: Path, root: yaml.Node | None, error: Mapping[str, Any]) -> str:
     place = tuple(error["loc"])
+    problem = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input ")
+    if (option := getattr(error.get("ctx", {}).get("error"), "option", None)) is not None:
+        place, problem = (*place, option), problem.removeprefix(f"`{option}` ")
+    match error["type"]:
+        case "missing":
+            problem = "is missing"
+        case "extra_forbidden":
+            problem = _with_hint("is not a key of the configuration", place[-1], _keys_at(place))
+        case "model_type":
+            problem = "takes keys with values, like `path: tables`"
+        case "literal_error":
+            expected = error["ctx"]["expected"].replace("'", "`")
+            choices = re.findall("`([^`]*)`", expected)
+            problem = _with_hint(f"is `{error['input']}`, use {expected}", error["input"], choices)
     name = ".".join(str(part) for part in place)
-    problem = {
-        "missing": "is missing",
-        "extra_forbidden": "is not a key of the configuration",
-        "model_type": "takes keys with values, like `path: tables`",
-    }.get(error["type"], str(error["msg"]).removeprefix("Value error, ").removeprefix("Input "))
     where = f"{path}, line {_line_of(root, place)}"
     return f"{where}: `{name}` {problem}" if name else f"{where}: {problem}"
+
+
+def _with_hint(problem: str, name: Any, known: Iterable[str]) -> str:
+    """Return the problem with the most similar known name, if there is one."""
+    hint = did_you_mean(str(name), known)
+    return f"{problem}, {hint}" if hint else problem
+
+
+def _keys_at(place: tuple[str | int, ...]) -> Iterable[str]:
+    """Return the keys of the section that contains this place."""
+    section: type[Section] = PipelineConfiguration
+    for part in place[:-1]:
+        field = section.model_fields.get(str(part))
+        if field is not None:  # else the index of a list or the key of a mapping
+            section = next(_sections_of(field.annotation), section)
+    return section.model_fields
+
+
+def _sections_of(hint: Any) -> Iterator[type[Section]]:
+    """Yield the sections in a type hint."""
+    if isinstance(hint, type) and issubclass(hint, Section):
+        yield hint
+    for inner in get_args(hint):
+        yield from _sections_of(inner)
 
 
 def _line_of(node: yaml.Node | None, place: tuple[str | int, ...]) -> int:

@@ -1,6 +1,6 @@
 """`kustos pipeline anomalies`."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,10 +17,6 @@ from kustos.cli.pipeline.context import (
     working,
 )
 from kustos.cli.pipeline.findings import finding_columns, print_findings
-
-if TYPE_CHECKING:
-    from kustos.pipeline.anomalies import Suppression
-    from kustos.pipeline.configuration import PipelineConfiguration
 
 EXAMPLES = """
 kustos pipeline anomalies
@@ -69,7 +65,7 @@ def anomalies(
 
     configuration = configured(config)
     last = day_of("--until", until) or datetime.now(UTC).date() - timedelta(days=1)
-    suppressions = suppressions_of(configuration)
+    suppressions = [rule.suppression() for rule in configuration.anomalies.suppressions]
     configuration, tables = of_cluster(configuration, cluster)
     super_users = super_users_of(configuration)
     from kustos.pipeline.anomalies import Window
@@ -105,25 +101,6 @@ def anomalies(
     )
     is_clear = not sums["states"].get("OPEN") and record.is_enough
     return ExitCode.NO if exit_code and not is_clear else ExitCode.OK
-
-
-def suppressions_of(configuration: "PipelineConfiguration") -> "list[Suppression]":
-    """Return the suppressions of a configuration; raise `AnomalyInputError` and usage errors."""
-    from datetime import UTC, datetime, time, timedelta
-
-    from kustos.cli.pipeline.recommend_flags import resource_of
-    from kustos.pipeline.anomalies import Suppression
-
-    return [
-        Suppression(
-            reason=rule.reason,
-            kind=rule.kind,
-            principal=rule.principal,
-            resource=None if rule.resource is None else resource_of(rule.resource),
-            until=datetime.combine(rule.until + timedelta(days=1), time(), UTC),
-        )
-        for rule in configuration.anomalies.suppressions
-    ]
 
 
 def headline(period: str, sums: dict[str, Any]) -> str:

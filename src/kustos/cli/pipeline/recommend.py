@@ -7,7 +7,6 @@ import typer
 
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline import recommend_flags as flags
 from kustos.cli.pipeline.context import (
     DEFAULT_CONFIG,
     ClusterOption,
@@ -25,27 +24,20 @@ if TYPE_CHECKING:
     from kustos.pipeline.privilege import Legitimate, PrivilegeOptions, Recommendation
 
 WIDENING_SHOWN_MAX: Final = 20
-"""Parts beyond today's ACLs on a terminal; `kustos diff` has all."""
+"""Grants beyond today's ACLs on a terminal; `kustos diff` shows all of them."""
 
 EXAMPLES = """
 kustos pipeline recommend --out least.yaml
-kustos pipeline recommend --over-grant-weight 0 --beyond-today
-kustos pipeline recommend --literal --commands least.sh --uses-min 3
-kustos pipeline recommend --out less.yaml \\
-    --exclude-resource TOPIC:PREFIXED:secret.
+kustos pipeline recommend --commands least.sh --since 2026-09-01
+kustos pipeline recommend --beyond-today --dry-run
 """
 
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write the ACLs as YAML, each with its reason.")
-]
+Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the ACLs to this YAML file.")]
 Commands = Annotated[
     Path | None, typer.Option("--commands", metavar="FILE", help="Write them as kafka-acls commands.")
 ]
-Topics = Annotated[
-    Path | None,
-    typer.Option(
-        "--topics", metavar="FILE", help="The topics that exist, one a line: counted as known names."
-    ),
+BeyondToday = Annotated[
+    bool, typer.Option("--beyond-today", help="Also grant what today's ACLs do not, and show it.")
 ]
 
 
@@ -53,26 +45,7 @@ def recommend(
     config: Config = DEFAULT_CONFIG,
     out: Out = None,
     commands: Commands = None,
-    over_grant_weight: flags.Weight = None,
-    literal: flags.Literal = False,
-    future_name_count: flags.FutureNames = None,
-    separators: flags.Separators = None,
-    prefix_length_min: flags.PrefixLengthMin = None,
-    prefix_members_min: flags.PrefixMembersMin = None,
-    wildcard_share: flags.WildcardShare = None,
-    wildcard_members_min: flags.WildcardMembersMin = None,
-    all_operations_min: flags.AllOperationsMin = None,
-    hosts: flags.Hosts = None,
-    hosts_max: flags.HostsMax = None,
-    coverage: flags.Coverage = None,
-    uses_min: flags.UsesMin = None,
-    principals_excluded: flags.Exclude = None,
-    resources_excluded: flags.ExcludeResource = None,
-    keeps_hidden: flags.Hidden = None,
-    with_listing: flags.WithListing = None,
-    with_super_users: flags.WithSuperUsers = None,
-    within_today: flags.WithinToday = None,
-    topics: Topics = None,
+    beyond_today: BeyondToday = False,
     since: Since = None,
     until: Until = None,
     cluster: ClusterOption = None,
@@ -81,14 +54,13 @@ def recommend(
 ) -> int:
     """Find the smallest set of ACLs for what was used.
 
-    The ACLs allow every recorded need and nothing that was denied, with prefixes where they cost less, and
-    nothing that today's ACLs do not allow unless you say `--beyond-today`. A replay proves the set before
-    it is written: if the proof fails, the command writes no file, says for which accesses it fails, and exits
-    with 1. Flags override the section `recommend` of the configuration, which has all of them and a few more.
-    """
-    parameters = locals()
-    from dataclasses import replace
+    The ACLs allow all recorded use and nothing that was denied. Where it costs less, one prefix replaces
+    several names. Without `--beyond-today` they grant nothing that today's ACLs do not.
 
+    A replay proves the ACLs before they are written. If the proof fails, the command writes no file, shows
+    the requests for which it fails, and exits with 1. The section `recommend` of the configuration sets how
+    broad ACLs may become, which principals and resources to exclude, and how rare a use may be.
+    """
     from kustos.cli.failures import CommandError, ExitCode
     from kustos.cli.pipeline.inputs import check_writable, of_cluster, period_of, super_users_of
     from kustos.cli.pipeline.shown import print_plan
@@ -100,17 +72,17 @@ def recommend(
     from kustos.pipeline.privilege import recommendation
     from kustos.pipeline.queries.record import end_of
 
-    flag_values = flags.named(parameters) | {"from_day": first, "to_day": last}
-    options, legitimate = flags.choices(configuration.recommend, flag_values, literal=literal)
-    legitimate = replace(legitimate, super_users=super_users_of(configuration))
-    is_within = configuration.recommend.within_today if within_today is None else within_today
+    options, legitimate = configuration.recommend.options(
+        from_day=first, to_day=last, super_users=super_users_of(configuration)
+    )
+    is_within = configuration.recommend.within_today and not beyond_today
     acls = _todays_acls(configuration, config, is_within=is_within)
     if dry_run:
         print_plan(_plan(str(tables.folder), options, legitimate, is_within), output)
         return ExitCode.OK
     with working("recommend", configuration.spark, steps=4) as (spark, step):
         rollup = tables.read(spark, "audit_rollup")
-        context = {"names": _names(spark, rollup, topics), "today": acls, "within_today": is_within}
+        context = {"names": _names(spark, rollup, configuration), "today": acls, "within_today": is_within}
         window: dict[str, Any] = {"as_of": end_of(last), "window_days": configuration.review.dormant_days}
         found = recommendation(spark, rollup, options, legitimate, **context, **window, progress=step)
     files = _write(found, out, commands) if found.numbers.is_proven else []
@@ -131,7 +103,7 @@ def _todays_acls(
         return todays_acls(configuration, config.absolute().parent)
     if is_within:
         raise usage_error(
-            "the configuration has no ACLs of today to stay within, add `acls:` with `source:` or say "
+            "the configuration does not say where today's ACLs are: set `acls.source`, or use "
             "`--beyond-today`"
         )
     return None
@@ -190,12 +162,12 @@ def _value_text(value: Any) -> str:
     return "never" if value is None else str(getattr(value, "value", value))
 
 
-def _names(spark: Any, rollup: Any, topics: Path | None) -> Any:
-    """Return the known names, with these topics instead of the topics in the roll-up."""
+def _names(spark: Any, rollup: Any, configuration: "PipelineConfiguration") -> Any:
+    """Return the known names, with the existing topics instead of the topics in the roll-up."""
     from kustos.cli.pipeline.inputs import names_of
     from kustos.pipeline.privilege import known_names
 
-    listed = names_of(topics)
+    listed = None if configuration.existing is None else names_of(configuration.existing.topics)
     if listed is None:
         return None
     others = known_names(rollup).filter("resource_type <> 'TOPIC'")

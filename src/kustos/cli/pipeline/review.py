@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 EXAMPLES = """
 kustos pipeline review
 kustos pipeline review --as-of 2026-09-30 --csv q3.csv --sign-off q3.json
-kustos pipeline review --topics topics.txt --groups groups.txt
 kustos pipeline review --operation DELETE --resource-name payments
 kustos pipeline review --sign-off q4.json --csv q4.csv --former q3.json
 """
@@ -67,16 +66,6 @@ SignOff = Annotated[
     Path | None,
     typer.Option("--sign-off", metavar="FILE", help="Write the document that reviewers decide and sign off."),
 ]
-Topics = Annotated[
-    Path | None,
-    typer.Option("--topics", metavar="FILE", help="The topics that exist, one a line: finds orphaned ACLs."),
-]
-Groups = Annotated[
-    Path | None, typer.Option("--groups", metavar="FILE", help="The groups that exist, likewise.")
-]
-ScramUsers = Annotated[
-    Path | None, typer.Option("--scram-users", metavar="FILE", help="The users that can log in, likewise.")
-]
 
 
 def review(
@@ -84,9 +73,6 @@ def review(
     as_of: AsOf = None,
     csv: Csv = None,
     sign_off: SignOff = None,
-    topics: Topics = None,
-    groups: Groups = None,
-    scram_users: ScramUsers = None,
     cluster: ClusterOption = None,
     details: Details = None,
     former: Former = None,
@@ -137,7 +123,7 @@ def review(
     if dry_run:
         print_plan([f"would review the {len(acls.bindings)} ACLs of {title}"], output)
         return
-    question = _question(configuration, acls, moment, _existing(topics, groups, scram_users))
+    question = _question(configuration, acls, moment)
     written = EntitlementFiles(tables, acls, choice, before, as_of=moment, metadata=configuration.metadata)
     counts = _review(configuration, question, written, csv=csv, sign_off=sign_off, details=details)
     if output.is_document:
@@ -148,7 +134,7 @@ def review(
 
 
 def _question(
-    configuration: "PipelineConfiguration", acls: "AclsInForce", moment: datetime, existing: "Existing"
+    configuration: "PipelineConfiguration", acls: "AclsInForce", moment: datetime
 ) -> "ReviewQuestion":
     from kustos.pipeline.review.job import ReviewQuestion
 
@@ -158,7 +144,7 @@ def _question(
         dormant_days=configuration.review.dormant_days,
         teams=configuration.review.teams,
         metadata=configuration.metadata,
-        existing=existing,
+        existing=_existing(configuration),
         **_rules(configuration),
     )
 
@@ -214,11 +200,18 @@ def _former(path: Path | None, key: Path | None, cluster: str) -> "Document | No
     return document
 
 
-def _existing(topics: Path | None, groups: Path | None, users: Path | None) -> "Existing":
+def _existing(configuration: "PipelineConfiguration") -> "Existing":
+    """Return the names in the files of the configuration; raise a usage error for an unreadable file."""
     from kustos.cli.pipeline.inputs import names_of
+    from kustos.pipeline.configuration import ExistingSettings
     from kustos.pipeline.review import Existing
 
-    return Existing.of(topics=names_of(topics), groups=names_of(groups), scram_users=names_of(users))
+    files = configuration.existing or ExistingSettings()
+    return Existing.of(
+        topics=names_of(files.topics),
+        groups=names_of(files.groups),
+        scram_users=names_of(files.scram_users),
+    )
 
 
 def _rules(configuration: "PipelineConfiguration") -> dict[str, Any]:

@@ -48,9 +48,11 @@ class Legitimate:
 
     def __post_init__(self) -> None:
         if not 0 < self.coverage <= 1:
-            raise PrivilegeOptionError("`coverage` is out of range, give a share above 0 and up to 1")
+            raise PrivilegeOptionError(
+                "`coverage` is out of range, use a share above 0 and up to 1", "coverage"
+            )
         if self.uses_min < 1:
-            raise PrivilegeOptionError("`uses_min` is out of range, give 1 or more")
+            raise PrivilegeOptionError("`uses_min` is out of range, use 1 or more", "uses_min")
         if self.from_day is not None and self.to_day is not None and self.from_day > self.to_day:
             raise PrivilegeOptionError(f"`from_day` {self.from_day} is after `to_day` {self.to_day}")
         if max(len(self.principals_excluded), len(self.resources_excluded)) > EXCLUSIONS_MAX:

@@ -20,7 +20,14 @@ PREFIXABLE: Final = frozenset({ResourceType.TOPIC, ResourceType.GROUP, ResourceT
 
 
 class PrivilegeOptionError(PipelineError, ValueError):
-    """An invalid option; the text names it and its valid values."""
+    """An invalid option; the text names it and its valid values.
+
+    `option`: its name, None for a text about several options.
+    """
+
+    def __init__(self, message: str, option: str | None = None) -> None:
+        super().__init__(message)
+        self.option: Final = option
 
 
 @unique
@@ -93,7 +100,7 @@ class PrivilegeOptions:
 
 def _check(holds: bool, name: str, expected: str) -> None:
     if not holds:
-        raise PrivilegeOptionError(f"`{name}` is out of range, give {expected}")
+        raise PrivilegeOptionError(f"`{name}` is out of range, use {expected}", name)
 
 
 DEFAULT_OPTIONS: Final = PrivilegeOptions()
