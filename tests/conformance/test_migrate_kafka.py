@@ -1,4 +1,4 @@
-"""`kustos migrate kafka` from a real cluster into a directory that a node then serves, and into live ones."""
+"""`kustos migrate` from a real cluster into a directory that a node then serves, and into live ones."""
 
 import asyncio
 import random
@@ -152,7 +152,7 @@ def guard(directory: Path, upstream: KafkaNode) -> KustosNode:
 def test_without_a_snapshot_users_need_new_passwords_and_acls_come(
     broker: KafkaNode, migrate: Migrate, config: Path, directory: Path, made: list[AclBinding]
 ) -> None:
-    arguments = ("kafka", broker.bootstrap, "--source-config", config, "--metadata-dir", directory)
+    arguments = (f"kafka://{broker.bootstrap}", directory, "--source-config", config)
     dry = migrate(*arguments)
     needed = {(each["user"], each["mechanism"]) for each in dry.document["users"]["need_password"]}
     assert needed == {(user, mechanism) for user in USERS for mechanism in MECHANISMS}
@@ -180,12 +180,11 @@ def test_with_a_snapshot_everything_comes_and_a_node_then_decides_as_the_broker_
         ),
         what="the token is kept, and the broker knows it",
     )
-    arguments = ("kafka", broker.bootstrap, "--source-config", config, "--snapshot", snapshot)
-    target = ("--metadata-dir", directory, "--apply")
-    done = migrate(*arguments, *target)
+    arguments = (f"kafka://{broker.bootstrap}", directory, "--source-config", config, "--snapshot", snapshot)
+    done = migrate(*arguments, "--apply")
     assert (done.exit_code, done.document["complete"], done.stderr) == (ExitCode.OK, True, "")
     assert done.document["tokens"]["make"] == [token]
-    again = migrate(*arguments, *target)
+    again = migrate(*arguments, "--apply")
     assert (again.exit_code, again.document["acls"]["make"], again.document["users"]["make"]) == (0, [], [])
     assert again.document["tokens"] == {"present": 1, "make": []}
     with guard(directory.parent, broker) as node:
@@ -231,9 +230,7 @@ async def cluster_id(bootstrap: str, properties: dict[str, str]) -> str | None:
 def test_acls_go_into_live_clusters_and_users_there_need_new_passwords(
     broker: KafkaNode, migrate: Migrate, config: Path, directory: Path, tmp_path: Path
 ) -> None:
-    assert (
-        migrate("kafka", "--snapshot", broker.log_dir, "--metadata-dir", directory, "--apply").exit_code == 0
-    )
+    assert migrate(broker.log_dir, directory, "--apply").exit_code == 0
     other = tmp_path / "other"
     carol = scram_credential(ScramMechanism.SCRAM_SHA_256, "carol-secret", b"salt", 4096)
     fresh = [
@@ -247,16 +244,17 @@ def test_acls_go_into_live_clusters_and_users_there_need_new_passwords(
     with guard(directory.parent, broker) as node:
         for bootstrap in (broker.bootstrap, node.bootstrap):
             before = asyncio.run(acls(bootstrap))
-            live = ("--bootstrap-server", bootstrap, "--command-config", config)
-            done = migrate("kafka", "--snapshot", other, *live, "--apply")
+            live = (f"kafka://{bootstrap}", "--command-config", config)
+            done = migrate(other, *live, "--apply")
             assert (done.exit_code, done.stderr) == (ExitCode.NO, "")
             [needed] = done.document["users"]["need_password"]
             assert (needed["user"], needed["mechanism"]) == ("carol", "SCRAM-SHA-256")
             wait_for_acls(bootstrap, before | set(fresh))
-            assert run(["users", "add", "carol", *map(str, live), "--password-file", str(password)]) == 0
+            cluster = ("--bootstrap-server", bootstrap, "--command-config", config)
+            assert run(["users", "add", "carol", *map(str, cluster), "--password-file", str(password)]) == 0
             # a broker answers before it has read of the user
             again = wait_until(
-                lambda live=live: migrate("kafka", "--snapshot", other, *live, "--apply"),  # type: ignore[misc]
+                lambda live=live: migrate(other, *live, "--apply"),  # type: ignore[misc]
                 holds=lambda outcome: (
                     (outcome.exit_code, outcome.document["complete"]) == (ExitCode.OK, True)
                 ),
@@ -276,8 +274,8 @@ def test_where_a_denial_is_refused_no_allowance_is_sent(
     write_properties(file, login("bob", USERS["bob"]))
     allow = binding("TOPIC", "t", "LITERAL", "User:x", "*", "READ", "ALLOW")
     format_directory(other, acls=[allow, binding("TOPIC", "t", "LITERAL", "User:x", "*", "WRITE", "DENY")])
-    live = ("--bootstrap-server", broker.bootstrap, "--command-config", file)
-    outcome = migrate("kafka", "--snapshot", other, *live, "--apply")
+    live = (f"kafka://{broker.bootstrap}", "--command-config", file)
+    outcome = migrate(other, *live, "--apply")
     assert outcome.exit_code == ExitCode.NOT_AUTHORIZED
     assert outcome.error_code == "CLUSTER_AUTHORIZATION_FAILED"
     assert outcome.document["acls"]["make"] == []
@@ -290,7 +288,7 @@ def test_the_directory_of_a_running_kafka_is_not_written_to(
 ) -> None:
     other = tmp_path / "other"
     format_directory(other, acls=[binding("TOPIC", "new", "LITERAL", "User:x", "*", "READ", "DENY")])
-    outcome = migrate("kafka", "--snapshot", other, "--metadata-dir", broker.log_dir, "--apply")
+    outcome = migrate(other, broker.log_dir, "--apply")
     assert (outcome.exit_code, outcome.error_code) == (ExitCode.FAILED, "LOCKED")
 
 
@@ -300,8 +298,8 @@ def test_ranges_of_addresses_are_not_sent_to_a_kafka_that_takes_them_for_texts(
     other = tmp_path / "other"
     a_range = binding("TOPIC", "t", "LITERAL", "User:x", "10.0.0.0/8", "READ", "DENY")
     format_directory(other, acls=[a_range], metadata_version=CIDR_ACL_LEVEL)
-    live = ("--bootstrap-server", broker.bootstrap, "--command-config", config)
-    outcome = migrate("kafka", "--snapshot", other, *live, "--apply")
+    live = (f"kafka://{broker.bootstrap}", "--command-config", config)
+    outcome = migrate(other, *live, "--apply")
     assert (outcome.exit_code, outcome.error_code) == (ExitCode.NO, "REFUSED")
     [refused] = outcome.document["refused"]
     assert "metadata version 4.4-IV1" in refused["reason"]
@@ -312,10 +310,10 @@ def test_a_cluster_that_refuses_says_so(
 ) -> None:
     file = tmp_path / "alice.properties"
     write_properties(file, login("alice", USERS["alice"]))
-    outcome = migrate("kafka", broker.bootstrap, "--source-config", file, "--metadata-dir", directory)
+    outcome = migrate(f"kafka://{broker.bootstrap}", directory, "--source-config", file)
     assert (outcome.exit_code, outcome.error_code) == (
         ExitCode.NOT_AUTHORIZED,
         "CLUSTER_AUTHORIZATION_FAILED",
     )
-    nowhere = migrate("kafka", "--metadata-dir", directory)
+    nowhere = migrate(broker.bootstrap, directory)
     assert (nowhere.exit_code, nowhere.error_code) == (ExitCode.USAGE, "USAGE")

@@ -1,4 +1,4 @@
-"""`kustos migrate zookeeper` from a real ZooKeeper that Kafka 2.8.2's own classes wrote."""
+"""`kustos migrate` from a real ZooKeeper that Kafka 2.8.2's own classes wrote."""
 
 import asyncio
 import random
@@ -83,7 +83,7 @@ def test_after_a_migration_decisions_are_those_of_kafkas_own_authorizer(
         assert all(zookeeper.create(made))
         target = tmp_path / f"meta-{number}"
         format_directory(target)
-        arguments = ("zookeeper", zookeeper.connect(chroot), "--metadata-dir", target)
+        arguments = (f"zookeeper://{zookeeper.connect(chroot)}", target)
         outcome = migrate(*arguments, "--apply", "--skip-refused")
         ranges = {each for each in made if "/" in each.entry.host}
         assert outcome.exit_code == (ExitCode.NO if ranges else ExitCode.OK), outcome
@@ -104,7 +104,7 @@ def test_nothing_is_written_to_zookeeper_and_a_second_run_plans_nothing(
     zookeeper.create([ALICE_READS, NOBODY_WRITES])
     zookeeper.add_scram("alice", "SCRAM-SHA-256=[iterations=8192,password=alice-secret]")
     tree, zxid, untouched = zookeeper.tree(), zookeeper.zxid(), files(directory)
-    arguments = ("zookeeper", zookeeper.connect("/twice"), "--metadata-dir", directory)
+    arguments = (f"zookeeper://{zookeeper.connect('/twice')}", directory)
     dry = migrate(*arguments)
     assert (dry.exit_code, dry.stderr, files(directory)) == (ExitCode.OK, "", untouched)
     assert [acl["permission_type"] for acl in dry.document["acls"]["make"]] == ["DENY", "ALLOW"]
@@ -140,7 +140,7 @@ def test_users_come_with_the_keys_that_kafkas_tool_made(
         "--alter", "--entity-type", "users", "--entity-name", "bob", "--entity-type", "clients",
         "--entity-name", "c", "--add-config", "consumer_byte_rate=10",
     )  # fmt: skip
-    outcome = migrate("zookeeper", zookeeper.connect("/users"), "--metadata-dir", directory, "--apply")
+    outcome = migrate(f"zookeeper://{zookeeper.connect('/users')}", directory, "--apply")
     assert outcome.exit_code == ExitCode.OK, outcome
     counts = {each["what"]: each["count"] for each in outcome.document["left"]}
     assert counts == {
@@ -167,7 +167,7 @@ def test_migrated_users_log_in_with_the_passwords_that_they_have(
         user = f"z,o=e {mechanism.value}"
         zookeeper.add_scram(user, f"{mechanism.mechanism_name}=[password=pass-{mechanism.value}]")
     zookeeper.create([binding("CLUSTER", "kafka-cluster", "LITERAL", "User:*", "*", "DESCRIBE", "ALLOW")])
-    arguments = ("zookeeper", zookeeper.connect("/logins"), "--metadata-dir", node.metadata_directory)
+    arguments = (f"zookeeper://{zookeeper.connect('/logins')}", node.metadata_directory)
     assert migrate(*arguments, "--apply").exit_code == ExitCode.OK
     with node:
         for mechanism in ScramMechanism:
@@ -193,7 +193,7 @@ def test_trees_without_bounds_are_not_read(
     zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zookeeper.open("/large")
-    arguments = ("zookeeper", zookeeper.connect("/large"), "--metadata-dir", directory)
+    arguments = (f"zookeeper://{zookeeper.connect('/large')}", directory)
     assert migrate(*arguments).exit_code == ExitCode.OK
     for limit, value in (("NODES_MAX", 5), ("TREE_BYTES_MAX", 5)):
         with monkeypatch.context() as patched:
@@ -212,7 +212,7 @@ def test_what_is_refused_stops_everything_unless_it_may_be_left_out(
     zookeeper.open("/refused")
     zookeeper.create([ALICE_READS, A_RANGE])
     untouched = files(directory)
-    arguments = ("zookeeper", zookeeper.connect("/refused"), "--metadata-dir", directory, "--apply")
+    arguments = (f"zookeeper://{zookeeper.connect('/refused')}", directory, "--apply")
     stopped = migrate(*arguments)
     assert (stopped.exit_code, stopped.error_code) == (ExitCode.NO, "REFUSED")
     assert (stopped.document["applied"], files(directory)) == (False, untouched)
@@ -242,7 +242,7 @@ def test_a_name_with_a_slash_is_refused_since_kafka_itself_forgets_it(
     zookeeper.node("/kafka-acl/Group/a/b", f'{{"version":1,"acls":[{entry}]}}')
     zookeeper.open("/slash")
     assert [zookeeper.ask(*question, name) for name in ("a", "a/b")] == [True, False]
-    outcome = migrate("zookeeper", zookeeper.connect("/slash"), "--metadata-dir", directory)
+    outcome = migrate(f"zookeeper://{zookeeper.connect('/slash')}", directory)
     assert [each["where"] for each in outcome.document["refused"]] == ["/kafka-acl/Group/a/b"]
     assert [each["resource_name"] for each in outcome.document["acls"]["make"]] == ["a"]
 
@@ -258,7 +258,7 @@ def test_what_kafka_skips_is_refused_by_name(
     zookeeper.open("/odd")
     theirs = {line for line in zookeeper.acls() if " UNKNOWN " not in line}
     assert theirs == {"TOPIC a LITERAL User:alice * READ ALLOW"}
-    plan = migrate("zookeeper", zookeeper.connect("/odd"), "--metadata-dir", directory).document
+    plan = migrate(f"zookeeper://{zookeeper.connect('/odd')}", directory).document
     assert [each["resource_name"] for each in plan["acls"]["make"]] == ["a"]
     assert [(each["where"], each["what"]) for each in plan["refused"]] == [
         ("/kafka-acl/Flight/c", "the node"),
@@ -276,7 +276,7 @@ def test_the_tree_of_the_draft_counts_where_no_release_left_another(
         '"operations":["READ","WRITE"],"hosts":["host1","host2"]}'
     )
     zookeeper.node("/kafka-acls/orders", f'{{"version":1,"acls":[{entry}]}}')
-    arguments = ("zookeeper", zookeeper.connect("/draft"), "--metadata-dir", directory)
+    arguments = (f"zookeeper://{zookeeper.connect('/draft')}", directory)
     plan = migrate(*arguments).document
     assert len(plan["acls"]["make"]) == 8
     zookeeper.create([ALICE_READS])
@@ -302,16 +302,16 @@ def test_a_log_in_is_needed_where_zookeeper_asks_for_one(
         zookeeper.open(chroot)
         zookeeper.create([ALICE_READS])
         zookeeper.node("/config/users/alice", secret, scheme, reader)
-        arguments = ("zookeeper", zookeeper.connect(chroot), "--metadata-dir", directory)
+        arguments = (f"zookeeper://{zookeeper.connect(chroot)}", directory)
         refused = migrate(*arguments)
         assert (refused.exit_code, refused.error_code) == (ExitCode.NOT_AUTHORIZED, "NO_AUTH")
         assert migrate(*arguments, "--acls-only").exit_code == ExitCode.OK
         config.write_text(text + "zookeeper.connection.timeout.ms=60000\n")
-        assert migrate(*arguments, "--zookeeper-config", config).document["left"] != []
+        assert migrate(*arguments, "--source-config", config).document["left"] != []
     config.write_text(sasl % "wrong-secret" + "zookeeper.connection.timeout.ms=3000\n")
     # a server that needs longer than that to refuse it is only one that does not answer
     wrong = wait_until(
-        lambda: migrate(*arguments, "--zookeeper-config", config),
+        lambda: migrate(*arguments, "--source-config", config),
         holds=lambda outcome: outcome.error_code == "AUTHENTICATION_FAILED",
         what="the login is refused",
     )
@@ -334,7 +334,7 @@ def test_over_tls_both_sides_show_their_certificates(
         f"zookeeper.ssl.keystore.password={KEY_PASSWORD}\n"
     )
     connect = f"127.0.0.1:{zookeeper.tls_port}/tls"
-    arguments = ("zookeeper", connect, "--metadata-dir", directory, "--zookeeper-config", config)
+    arguments = (f"zookeeper://{connect}", directory, "--source-config", config)
     config.write_text(trust.format(stores.authority) + own + "zookeeper.connection.timeout.ms=60000\n")
     outcome = migrate(*arguments)
     assert (outcome.exit_code, len(outcome.document["acls"]["make"])) == (ExitCode.OK, 1)
@@ -352,7 +352,7 @@ def test_a_directory_that_is_in_use_is_left_alone(
     zookeeper.create([ALICE_READS])
     store = MetadataStore.open(directory)
     try:
-        arguments = ("zookeeper", zookeeper.connect("/locked"), "--metadata-dir", directory)
+        arguments = (f"zookeeper://{zookeeper.connect('/locked')}", directory)
         outcome = migrate(*arguments, "--apply")
         assert (outcome.exit_code, outcome.error_code) == (ExitCode.FAILED, "LOCKED")
         assert store.image.acls == {}
@@ -363,5 +363,5 @@ def test_a_directory_that_is_in_use_is_left_alone(
 def test_a_wrong_chroot_is_no_empty_kafka(
     zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path
 ) -> None:
-    outcome = migrate("zookeeper", zookeeper.connect("/nowhere"), "--metadata-dir", directory)
+    outcome = migrate(f"zookeeper://{zookeeper.connect('/nowhere')}", directory)
     assert (outcome.exit_code, outcome.error_code) == (ExitCode.FAILED, "NO_KAFKA")

@@ -136,7 +136,7 @@ def test_without_extras_all_help_is_there(base: Installation) -> None:
 
 MISSING = [
     ("arrow", "decide --acls acls.yaml --requests requests.parquet", "Parquet needs `pyarrow`"),
-    ("zookeeper", "migrate zookeeper zk1 --metadata-dir x", "reading a ZooKeeper needs `kazoo`"),
+    ("zookeeper", "migrate zookeeper://zk1 .", "reading a ZooKeeper needs `kazoo`"),
     ("gssapi", "serve gssapi.properties", "GSSAPI needs `gssapi`"),
     ("mapping", "serve mapping.properties", "a mapping rule needs `re2`"),
     ("oauth", "serve node.properties", "a login by OAUTHBEARER needs `joserfc`"),

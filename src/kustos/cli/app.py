@@ -13,7 +13,6 @@ from kustos.cli import (
     legacy,
     lint,
     metadata,
-    migrate,
     minimize,
     pipeline,
     serve,
@@ -25,6 +24,7 @@ from kustos.cli import (
     who_can,
 )
 from kustos.cli.failures import EXIT_CODE_MEANINGS
+from kustos.cli.migrate import commands as migrate_command
 from kustos.cli.options import DocumentOutput, register
 from kustos.cli.output import OutputFormat
 
@@ -87,8 +87,8 @@ register(app, "minimize", minimize.minimize, minimize.EXAMPLES)
 app.add_typer(storage.app, name="storage")
 app.add_typer(metadata.app, name="metadata")
 app.add_typer(features.app, name="features")
-app.add_typer(legacy.app, name="legacy")
-app.add_typer(migrate.app, name="migrate")
+register(app, "legacy", legacy.legacy, legacy.EXAMPLES)
+register(app, "migrate", migrate_command.migrate, migrate_command.EXAMPLES)
 app.add_typer(pipeline.app, name="pipeline")
 register(app, "serve", serve.serve, serve.EXAMPLES)
 register(app, "version", version, "kustos version")

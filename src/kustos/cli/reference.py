@@ -20,7 +20,7 @@ from kustos.cli.differences import CHANGES
 from kustos.cli.failures import EXIT_CODE_MEANINGS
 from kustos.cli.features import FEATURES
 from kustos.cli.findings import FINDINGS
-from kustos.cli.legacy.statements import STATEMENTS
+from kustos.cli.legacy_acls import STATEMENTS
 from kustos.cli.metadata.dump import record_columns
 from kustos.cli.metadata.history import event_columns
 from kustos.cli.minimize import edit_columns
@@ -82,8 +82,7 @@ DOCUMENTS: Final[dict[str, str]] = {
     "diff": "headline same changes cut acls settings",
     "lint": "source acls counts findings settings",
     "verify": "holds statements settings",
-    "migrate kafka": "source target applied complete acls users tokens refused left",
-    "migrate zookeeper": "source target applied complete acls users tokens refused left",
+    "migrate": "source target applied complete acls users tokens refused left",
     "metadata dump": "records",
     "minimize": "given left removed added target settings",
 }
@@ -95,10 +94,7 @@ ROWS: Final[dict[str, Columns[Any]]] = {
     "acls remove": ACLS,
     "diff": CHANGES,
     "features describe": FEATURES,
-    "legacy convert": ACLS,
-    "legacy grant": STATEMENTS,
-    "legacy list": STATEMENTS,
-    "legacy revoke": STATEMENTS,
+    "legacy": STATEMENTS,
     "lint": FINDINGS,
     "metadata dump": record_columns(),
     "metadata history": event_columns(with_audit=True),

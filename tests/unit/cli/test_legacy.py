@@ -113,6 +113,11 @@ def test_lists_show_sets_or_the_files_own_form(tmp_path: Path, capsys: pytest.Ca
     assert json.loads(capsys.readouterr().out).keys() == {TOPIC}
     assert legacy("list", file, "--topic", "none") == 0
     assert capsys.readouterr().out == "no ACL\n"
+    for action in ("list", "convert"):
+        assert legacy(action, file, "--allowprincipals", "a") == 2
+        assert f"`{action}` takes no principals" in capsys.readouterr().err
+        assert legacy(action, file, "--topic", "orders", "--producer") == 2
+        assert f"do not apply to `{action}`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -121,10 +126,10 @@ def test_lists_show_sets_or_the_files_own_form(tmp_path: Path, capsys: pytest.Ca
         (("--allowprincipals", "a"), "`--topic`"),
         (("--topic", "orders"), "name the principals"),
         (("--topic", " ", "--allowprincipals", "a"), "empty"),
-        (("--topic", "o", "--allowprincipals", "a,,b"), "empty place"),
+        (("--topic", "o", "--allowprincipals", "a,,b"), "empty value"),
         (("--topic", "o", "--allowprincipals", "a", "--denyhosts", "h"), "without principals"),
         (("--topic", "o", "--allowprincipals", "a", "--action", "FLY"), "`FLY`"),
-        (("--group", "g", "--allowprincipals", "a", "--action", "WRITE"), "means nothing"),
+        (("--group", "g", "--allowprincipals", "a", "--action", "WRITE"), "does not apply to"),
         (("--group", "g", "--allowprincipals", "a", "--producer"), "need `--topic`"),
         (("--topic", "o", "--allowprincipals", "a", "--consumer"), "needs `--group`"),
         (
@@ -149,7 +154,7 @@ def test_a_revocation_never_takes_more_than_it_says(
 ) -> None:
     file = tmp_path / "acls.json"
     assert legacy("revoke", file, "--topic", "orders", "--force") == 2
-    assert "there is no file" in capsys.readouterr().err
+    assert "does not exist; `kustos legacy grant` creates it" in capsys.readouterr().err
     assert legacy("grant", file, "--topic", "orders", "--allowprincipals", "a") == 0
     assert legacy("revoke", file, "--topic", "orders", "--action", "READ", "--force") == 2
     assert entries(file, TOPIC)

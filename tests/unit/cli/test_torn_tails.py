@@ -32,7 +32,7 @@ COMMANDS: dict[str, list[str]] = {
     "metadata history": ["metadata", "history", "DIR"],
     "metadata shell": ["metadata", "shell", "--directory", "DIR", "ls"],
     "metadata shell at": ["metadata", "shell", "-d", "DIR", "--at", "2100-01-01", "ls"],
-    "migrate kafka": ["migrate", "kafka", "--snapshot", "DIR", "--metadata-dir", "TARGET"],
+    "migrate": ["migrate", "DIR", "TARGET"],
     "storage info": ["storage", "info", "-d", "DIR"],
 }
 

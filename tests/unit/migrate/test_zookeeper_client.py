@@ -59,7 +59,7 @@ def test_a_server_that_has_lost_its_ensemble_is_not_asked() -> None:
 def test_without_kazoo_it_is_said_what_to_install() -> None:
     program = (
         "import sys; sys.modules['kazoo'] = None; from kustos.cli.run import run; "
-        "sys.exit(run(['migrate', 'zookeeper', 'zk1', '--metadata-dir', 'x']))"
+        "sys.exit(run(['migrate', 'zookeeper://zk1', '.']))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == ExitCode.USAGE

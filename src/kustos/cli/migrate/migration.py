@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kustos.cli.failures import CommandError, ExitCode
 from kustos.cli.migrate.output import print_plan
 from kustos.cli.migrate.plan import MigrationPlan, MigrationSource, make_plan
-from kustos.cli.migrate.targets import Target, TargetOptions
+from kustos.cli.migrate.targets import Target, TargetPlace
 from kustos.cli.output import OutputFormat
 from kustos.runtime import SystemClock, garbage_collection_paused
 
@@ -14,14 +14,10 @@ from kustos.runtime import SystemClock, garbage_collection_paused
 class Migration:
     """The target, and what the user permits there."""
 
-    target: TargetOptions
+    target: TargetPlace
     apply: bool
     skip_refused: bool
     replace_users: bool
-
-    def __post_init__(self) -> None:
-        """Raise a usage error for invalid arguments, before reading anything."""
-        self.target.check()
 
     def run(self, source: MigrationSource, output: OutputFormat) -> int:
         """Plan, show, and apply if requested; return the exit code.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 
 from kustos.acl import AclPermissionType
 from kustos.analysis.lint import acl_text
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kustos.client.admin import AdminClient
     from kustos.metadata.image import MetadataImage
     from kustos.metadata.store import MetadataStore
+
+CLUSTER_SCHEME: Final = "kafka://"
 
 BATCH_ITEMS: Final = 5_000
 """Items per write to a directory: below the 10,000 that one request may hold, a few MB of records."""
@@ -46,30 +48,38 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TargetOptions:
-    """The options `--metadata-dir`, `--bootstrap-server` and `--command-config`."""
+class TargetPlace:
+    """The target of the command line: a directory, or the servers of a cluster."""
 
-    metadata_dir: Path | None
-    bootstrap_server: str | None
+    place: Path | str
     command_config: Path | None
     with_users: bool = True
 
-    def check(self) -> None:
-        """Raise a usage error unless there is exactly one target."""
-        if (self.metadata_dir is None) == (self.bootstrap_server is None):
-            raise usage_error("say where to: `--metadata-dir` or `--bootstrap-server`, one of them")
+    @classmethod
+    def of(cls, text: str, command_config: Path | None, *, with_users: bool) -> Self:
+        """Return the target of `DIR` or `kafka://HOST:PORT`; raise a usage error for a missing directory."""
+        if text.startswith(CLUSTER_SCHEME):
+            return cls(text.removeprefix(CLUSTER_SCHEME), command_config, with_users)
+        if command_config is not None:
+            raise usage_error(f"`--command-config` does not apply to the directory `{text}`, remove it")
+        if not Path(text).is_dir():
+            raise usage_error(
+                f"directory `{text}` does not exist; create it with `kustos storage format`, or use "
+                f"`{CLUSTER_SCHEME}HOST:PORT`"
+            )
+        return cls(Path(text), None, with_users)
 
     @contextmanager
     def opened(self, *, writing: bool) -> Iterator[Target]:
         """Open the target, a directory with its lock if `writing`; raise the errors of opening."""
-        if self.bootstrap_server is not None:
-            yield ClusterTarget(self.bootstrap_server, self.command_config, self.with_users)
-        elif self.metadata_dir is not None and writing:
-            if_locked = "migrate into the running node with `--bootstrap-server`"
-            with opened_store(self.metadata_dir, if_locked) as store:
-                yield DirectoryTarget(self.metadata_dir, store)
-        elif self.metadata_dir is not None:
-            yield DirectoryTarget(self.metadata_dir)
+        if isinstance(self.place, str):
+            yield ClusterTarget(self.place, self.command_config, self.with_users)
+        elif writing:
+            if_locked = f"migrate to the running node at `{CLUSTER_SCHEME}HOST:PORT`"
+            with opened_store(self.place, if_locked) as store:
+                yield DirectoryTarget(self.place, store)
+        else:
+            yield DirectoryTarget(self.place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,14 +106,14 @@ def _connected(settings: ZookeeperSettings) -> Iterator[ReadOnlyClient]:
 def _failure_of(error: Exception, client: ReadOnlyClient, settings: ZookeeperSettings) -> CommandError:
     # a refused login also closes the connection, and either may be seen first
     if client.login_refused or isinstance(error, AuthFailedError):
-        code, text = "AUTHENTICATION_FAILED", "refused the login of `--zookeeper-config`"
+        code, text = "AUTHENTICATION_FAILED", "refused the login of `--source-config`"
         return CommandError(ExitCode.UNREACHABLE, code, f"{settings.name} {text}")
     if isinstance(error, NoAuthError):
         return CommandError(
             ExitCode.NOT_AUTHORIZED,
             "NO_AUTH",
             f"{settings.name} does not let this client read all of ACLs and users; log in with "
-            "`--zookeeper-config`, or leave users out with `--acls-only`",
+            "`--source-config`, or leave users out with `--acls-only`",
         )
     if isinstance(error, KazooTimeoutError | ConnectionClosedError | ConnectionLoss | SessionExpiredError):
         text = f"{settings.name} does not answer, or no longer: {error}".rstrip(": ")

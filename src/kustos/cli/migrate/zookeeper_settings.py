@@ -1,4 +1,4 @@
-"""How to reach a ZooKeeper: the connect string, and the properties of `--zookeeper-config`.
+"""How to reach a ZooKeeper: the connect string, and the properties of `--source-config`.
 
 Keys are those of Kafka's `server.properties` where it has them. Secrets come from this file only.
 """
@@ -57,7 +57,9 @@ class ZookeeperSettings:
         except SettingsError as error:
             raise usage_error(str(error)) from None
         if not hosts or not all(_ADDRESS.fullmatch(host) for host in hosts.split(",")):
-            raise usage_error(f"`{connect}` names no ZooKeeper, write it as `host:port[,host:port][/chroot]`")
+            raise usage_error(
+                f"`{connect}` is not the address of a ZooKeeper, use `zookeeper://host:port[,host:port][/chroot]`"
+            )
         if slash and (path.startswith("/") or path.endswith("/") or "//" in path):
             raise usage_error(f"`/{path}` is not a chroot, write it as `/kafka`")
         return cls(

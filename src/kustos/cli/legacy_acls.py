@@ -1,8 +1,7 @@
-"""Statements of KIP-11: legacy ACLs from its arguments, and as output.
+"""Legacy ACLs from the options of `kustos legacy`, and as output.
 
-Sources: KIP-11, `AclCommand` of Kafka 0.9. Commas separate a list, or the option repeats. As in 0.9, the
-bundles of producers and consumers take no operations and deny nobody. Output has KIP-11's sets in rows, the
-file's own form as a document.
+Commas separate the values of an option, or the option repeats. As in Kafka 0.9, `--producer` and `--consumer`
+take neither operations nor principals to deny. Source: `AclCommand` of Kafka 0.9.
 """
 
 import json
@@ -44,7 +43,7 @@ _ALL: Final = frozenset((AclOperation.ALL,))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyArguments:
-    """The arguments as given."""
+    """The options of the command line."""
 
     topics: Sequence[str] = ()
     groups: Sequence[str] = ()
@@ -58,12 +57,12 @@ class LegacyArguments:
     consumer: bool = False
 
     @property
-    def names_anybody(self) -> bool:
-        """Whether a principal is named."""
+    def names_principals(self) -> bool:
+        """Whether there are principals."""
         return bool(self.allow_principals or self.deny_principals)
 
     def resources(self) -> list[Resource]:
-        """Return the named resources without duplicates."""
+        """Return the resources without duplicates."""
         named = [Resource(ResourceType.TOPIC, name.strip()) for name in self.topics]
         named += [Resource(ResourceType.GROUP, name.strip()) for name in self.groups]
         for resource in named:
@@ -79,15 +78,22 @@ class LegacyArguments:
             bundled[resource] = bundled.get(resource, frozenset()) | operations
         return {resource: self._acls(resource, operations) for resource, operations in bundled.items()}
 
+    def check_only_resources(self, action: str) -> None:
+        """Raise a usage error if there are options that only grant and revoke take."""
+        if self.names_principals or self.allow_hosts or self.deny_hosts or self.operations:
+            raise usage_error(f"`{action}` takes no principals, hosts or operations: it shows all of them")
+        if self.producer or self.consumer:
+            raise usage_error(f"`--producer` and `--consumer` do not apply to `{action}`, remove them")
+
     def _check(self) -> None:
         if not self.resources():
-            raise usage_error("name the resources: give `--topic`, `--group` or `--cluster`")
+            raise usage_error("name the resources: use `--topic`, `--group` or `--cluster`")
         for hosts, principals, side in (
             (self.allow_hosts, self.allow_principals, "hosts"),
             (self.deny_hosts, self.deny_principals, "hosts to deny"),
         ):
             if hosts and not principals:
-                raise usage_error(f"{side} are given without principals, say whose they are")
+                raise usage_error(f"{side} without principals: name the principals too")
         if not (self.producer or self.consumer):
             return
         if self.operations or self.deny_principals:
@@ -97,7 +103,7 @@ class LegacyArguments:
         if self.consumer and not self.groups:
             raise usage_error("`--consumer` needs `--group`")
         if self.cluster and not self.producer:
-            raise usage_error("`--consumer` needs nothing of the cluster, leave `--cluster` out")
+            raise usage_error("`--consumer` needs no right on the cluster, remove `--cluster`")
 
     def _operations(self) -> Iterator[tuple[Resource, frozenset[AclOperation]]]:
         if not (self.producer or self.consumer):
@@ -120,7 +126,7 @@ class LegacyArguments:
         for operation in operations - _ALL:
             if operation not in supported:
                 means = ", ".join(each.name for each in supported)
-                raise usage_error(f"`{operation}` means nothing on `{resource}`, use {means}")
+                raise usage_error(f"`{operation}` does not apply to `{resource}`, use {means}")
         sides = (
             (AclPermissionType.ALLOW, self.allow_principals, self.allow_hosts),
             (AclPermissionType.DENY, self.deny_principals, self.deny_hosts),
@@ -135,7 +141,7 @@ class LegacyArguments:
 def _listed(values: Iterable[str]) -> list[str]:
     found = [part.strip() for value in values for part in value.split(",")]
     if "" in found:
-        raise usage_error("a list has an empty place between its commas")
+        raise usage_error("a list has an empty value between commas")
     return found
 
 
@@ -164,7 +170,7 @@ STATEMENTS: Final[Columns[_Statement]] = Columns(
 
 
 def print_acls(acls: Acls, output: OutputFormat, *, empty: str) -> None:
-    """Print ACLs by resource, in a fixed order."""
+    """Print ACLs by resource in a fixed order: KIP-11's sets as rows, or a document in the file's form."""
     rows = [
         (resource, acl)
         for resource, own in sorted(acls.items(), key=lambda item: str(item[0]))
