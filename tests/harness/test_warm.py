@@ -67,5 +67,5 @@ def test_jars_that_cannot_be_had_end_it(
         raise jars.JarsError("the registry does not answer")
 
     monkeypatch.setattr(jars.JarSet, "resolve", failing)
-    assert jars.main() == 1
+    assert jars.main([]) == 1
     assert capsys.readouterr().err == "setup: the registry does not answer\n"
