@@ -15,6 +15,7 @@ from kustos.extras import EXTRAS, needs_extra
 from kustos.pipeline.errors import SparkFailedError, SparkMissingError
 from kustos.pipeline.jvm_output import JVM_OUTPUT
 from kustos.pipeline.spark_failures import JAVA_MIN, is_of_spark, spark_failure, start_failure
+from kustos.pipeline.task_errors import map_in_arrow, task_failure
 from kustos.runtime import reason_of
 
 if TYPE_CHECKING:
@@ -102,14 +103,14 @@ def _readable_start() -> Iterator[None]:
 
 @contextmanager
 def _readable_failures() -> Iterator[None]:
-    """Raise `SparkFailedError` for the failures of Spark, and of disks, that have a known cause.
+    """Raise the errors of tasks, and `SparkFailedError` for known failures of Spark and of disks.
 
     What the JVM said last is shown for the others of Spark.
     """
     try:
         yield
     except Exception as error:
-        failure = spark_failure(error)
+        failure = task_failure(error) or spark_failure(error)
         if failure is None:
             if is_of_spark(error):
                 sys.stderr.write(JVM_OUTPUT.last_words())
@@ -213,7 +214,10 @@ def numbered_tasks(
     work: "Callable[[int], Iterable[pa.RecordBatch]]",
     schema: "StructType | str",
 ) -> "DataFrame":
-    """Return the rows of `count` tasks; each calls `work` once, with its number from 0 up."""
+    """Return the rows of `count` tasks; each calls `work` once, with its number from 0 up.
+
+    `task_errors` says how an error of `work` reaches the driver.
+    """
     if not count:
         return spark.createDataFrame([], schema)
 
@@ -222,4 +226,4 @@ def numbered_tasks(
             for number in batch["id"].to_pylist():
                 yield from work(number)
 
-    return spark.range(0, count, 1, count).mapInArrow(run, schema)
+    return map_in_arrow(spark.range(0, count, 1, count), run, schema)

@@ -26,6 +26,8 @@ _NO_SPACE: Final = (
     "default): free some and run again, committed rows are intact"
 )
 
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 KNOWN: Final = (
     (r"No space left on device|\[errno 28\]|Disk quota exceeded", _NO_SPACE),
     (
@@ -40,10 +42,6 @@ KNOWN: Final = (
     (
         r"file '(?P<quoted>[^'\n]+)'\. Detail: \[errno 13\]",
         "cannot use `{quoted}`: permission denied, check its permissions",
-    ),
-    (
-        r"\[Errno 13\] Permission denied: '(?P<named>[^'\n]+)'",
-        "cannot use `{named}`: permission denied, check its permissions",
     ),
     (
         r"(?P<bare>/[^\n]*?) \(Permission denied\)",
@@ -75,12 +73,23 @@ KNOWN: Final = (
         "names",
     ),
 )
-"""The first match counts: causes come before their consequences."""
+"""What the JVM says, and workers that cannot start; the errors of tasks have types (`task_errors`).
+
+The first match counts: causes come before their consequences."""
+
+
+def disk_failure(error: OSError) -> SparkFailedError | None:
+    """Return the typed error for a disk that is full, or a file without permission; None for others."""
+    if error.errno in _FULL:
+        return SparkFailedError(_NO_SPACE)
+    if isinstance(error, PermissionError) and error.filename:
+        return SparkFailedError(f"cannot use `{error.filename}`: permission denied, check its permissions")
+    return None
 
 
 def spark_failure(error: BaseException) -> SparkFailedError | None:
     """Return the typed error for an exception of Spark, or for a full disk; None for one of another kind."""
-    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
+    if isinstance(error, OSError) and error.errno in _FULL:
         return SparkFailedError(_NO_SPACE)
     if not is_of_spark(error):
         return None

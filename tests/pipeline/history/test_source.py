@@ -15,11 +15,11 @@ from kustos.pipeline.history.source import (
     TABLES,
     HistoryOptions,
     acls_as_of,
-    history_failure,
     read_history,
     register,
 )
 from kustos.pipeline.schemas import ACL_SCHEMA
+from kustos.pipeline.task_errors import task_errors
 from kustos.runtime import FileSystemStorage
 from tests.pipeline.history.test_lives import acls_of
 from tests.pipeline.history.worlds import T0_MS, World, random_world
@@ -82,11 +82,9 @@ def test_a_schema_of_ones_own_is_refused(spark: SparkSession, directory: Path) -
 
 
 def test_what_cannot_be_read_is_told_and_nothing_is_answered(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(PySparkException) as caught:
+    with pytest.raises(MetadataHistoryError) as caught, task_errors():
         read_history(spark, tmp_path).collect()
-    told = history_failure(caught.value)
-    assert str(told).startswith(f"`{tmp_path}` is neither a segment (`.log`), a snapshot")
-    assert history_failure(ValueError("another")) is None
+    assert str(caught.value).startswith(f"`{tmp_path}` is neither a segment (`.log`), a snapshot")
 
 
 def test_the_acls_of_a_past_moment_are_those_of_the_log(
@@ -122,9 +120,9 @@ def test_a_moment_before_the_history_fails_the_query(
     history = read_history(spark, cut)
     assert acls_as_of(history, world.ends[5]).count() == len(world.states()[world.ends[5]].acls) > 0
     for moment in (world.ends[5] - 1, "2023-01-01"):
-        with pytest.raises(PySparkException) as caught:
+        with pytest.raises(MetadataHistoryError) as caught, task_errors():
             acls_as_of(history, moment).collect()
-        assert str(history_failure(caught.value)) == f"the history begins after {moment}"
+        assert str(caught.value) == f"the history begins after {moment}"
 
 
 def test_a_moment_that_is_none_is_refused(spark: SparkSession, directory: Path) -> None:

@@ -142,8 +142,9 @@ class EntitlementFiles:
 
     def _gone(self, spark: Any) -> list[dict[str, Any]]:
         """Return the chosen rows that are gone, with their uses up to the end of their ACLs."""
-        from kustos.pipeline.history import history_errors, read_history, register
+        from kustos.pipeline.history import read_history
         from kustos.pipeline.review import with_uses_until_revoked
+        from kustos.pipeline.task_errors import task_errors
 
         cluster = self.tables.chosen_cluster.name
         rows = [{**row, "cluster": cluster} for row in self._comparison.gone() if self._choice.takes(row)]
@@ -151,9 +152,8 @@ class EntitlementFiles:
             return rows
         history = None
         if self._metadata is not None:
-            register(spark)
             history = read_history(spark, self._metadata)
-        with history_errors():
+        with task_errors():
             return with_uses_until_revoked(
                 spark,
                 self.tables.read(spark, "audit_rollup"),

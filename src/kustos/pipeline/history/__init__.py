@@ -4,8 +4,6 @@ from kustos.pipeline.history.findings import gravest_findings, history_findings
 from kustos.pipeline.history.judgement import judged_by_history
 from kustos.pipeline.history.source import (
     acls_as_of,
-    history_errors,
-    history_failure,
     history_reach,
     read_history,
     register,
@@ -14,8 +12,6 @@ from kustos.pipeline.history.source import (
 __all__ = [
     "acls_as_of",
     "gravest_findings",
-    "history_errors",
-    "history_failure",
     "history_findings",
     "history_reach",
     "judged_by_history",

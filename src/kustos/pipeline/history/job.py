@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.tables.parquet_reader import within_days
 from kustos.pipeline.tables.store import Tables
+from kustos.pipeline.task_errors import task_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,14 +46,13 @@ def run_judgement(
     `count` and `events`. Raises what `Tables` raises and `MetadataHistoryError`.
     """
     from kustos.pipeline.history import (
-        history_errors,
         history_findings,
         judged_by_history,
         read_history,
     )
 
     tables = tables.rolled_up(spark).of_cluster()
-    with history_errors():
+    with task_errors():
         progress(JUDGE_STEPS[0])
         reach = read_history(spark, question.metadata, "reach", end_offset=question.end_offset).persist()
         try:

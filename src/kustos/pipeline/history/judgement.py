@@ -29,6 +29,7 @@ from kustos.pipeline.history.walk import (
     Walk,
 )
 from kustos.pipeline.schemas import ACL_SCHEMA, JUDGED_SCHEMA, QUESTION_COLUMNS
+from kustos.pipeline.task_errors import map_in_arrow
 
 TOLERANCE_MS: Final = 2_000
 """How far the clocks of the deciding node and of the log may differ, and a broker may be behind its log."""
@@ -116,7 +117,7 @@ def judged_by_history(
     def walk(batches: Iterator[Any]) -> Iterator[Any]:
         yield from Walk(settings).judged(batches)
 
-    return _summed(walked.mapInArrow(walk, StructType([*kept, *ANSWER_SCHEMA.fields])))
+    return _summed(map_in_arrow(walked, walk, StructType([*kept, *ANSWER_SCHEMA.fields])))
 
 
 def _super_users(text: str | None) -> frozenset[str]:

@@ -12,9 +12,7 @@ The files must lie where the tasks run; on a cluster on a shared file system. A 
 count in their order. Secrets (salts, keys, HMACs) are in no row.
 """
 
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -35,6 +33,8 @@ from kustos.pipeline.schemas import (
     METADATA_REACH_SCHEMA,
     SCRAM_CREDENTIAL_HISTORY_SCHEMA,
 )
+from kustos.pipeline.session import numbered_tasks
+from kustos.pipeline.task_errors import refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,11 +49,6 @@ TABLES: Final = {
 """The values of the option `table`, with their schemas."""
 ROWS_PER_BATCH: Final = 8192
 """Rows handed to Spark at a time, some 2 MB."""
-
-_REASON: Final = re.compile(
-    r"MetadataHistoryError: ([^\n]+)|\[USER_RAISED_EXCEPTION\] (the history [^\n]+?)(?: SQLSTATE|\n|$)"
-)
-"""How a worker's error reaches the session: the last line of a traceback, or what a column raised."""
 
 _OPTIONS: Final = frozenset({"path", "table", "endoffset", "ignoretorntail"})
 
@@ -160,26 +155,6 @@ def history_reach(path: str | Path, end_offset: int | None = None) -> dict[str, 
     return rows[0]
 
 
-def history_failure(error: BaseException) -> MetadataHistoryError | None:
-    """Return the error of a failed query over a history, for people; None for a failure of another kind."""
-    found = _REASON.search(str(error))
-    return MetadataHistoryError((found[1] or found[2]).strip()) if found else None
-
-
-@contextmanager
-def history_errors() -> Iterator[None]:
-    """Raise `MetadataHistoryError` instead of Spark's error when a query over a history fails."""
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except PySparkException as error:
-        failure = history_failure(error)
-        if failure is None:
-            raise
-        raise failure from error
-
-
 def register(spark: "SparkSession") -> None:
     """Make the format `kafka_metadata` known to a session, classic or Connect."""
     spark.dataSource.register(KafkaMetadataSource)
@@ -190,14 +165,12 @@ def read_history(
 ) -> DataFrame:
     """Return a table of a metadata log's history; raise `MetadataHistoryError` for an unknown table.
 
-    `table` and `end_offset` as the options `table` and `endOffset`. The log is read with each action.
+    `table` and `end_offset` as the options `table` and `endOffset`. One task reads the log, with each action;
+    within `task_errors` a query over a log that cannot be read raises `MetadataHistoryError`.
     """
-    options = {"path": str(path), "table": table}
-    if end_offset is not None:
-        options["endOffset"] = str(end_offset)
-    HistoryOptions.of(options)
-    register(spark)
-    return spark.read.format(FORMAT).options(**options).load()
+    given = {"path": str(path), "table": table, "endOffset": "" if end_offset is None else str(end_offset)}
+    options = HistoryOptions.of({name: value for name, value in given.items() if value})
+    return numbered_tasks(spark, 1, lambda _: record_batches(options), TABLES[table])
 
 
 def acls_as_of(history: DataFrame, moment: str | int | datetime) -> DataFrame:
@@ -213,11 +186,11 @@ def acls_as_of(history: DataFrame, moment: str | int | datetime) -> DataFrame:
     else:
         column, bound = "time", sql.timestamp_millis(sql.lit(parsed.time_ms))
     begins, ends = sql.col(f"valid_from_{column}"), sql.col(f"valid_to_{column}")
-    refusal = sql.raise_error(sql.lit(f"the history begins after {parsed.text}")).cast("boolean")
+    refused = refusal(MetadataHistoryError(f"the history begins after {parsed.text}")).cast("boolean")
     in_force = (begins <= bound) & (ends.isNull() | (ends > bound))
     # one condition: of two, Spark may evaluate the other first and filter out the row that must raise
     is_too_early = sql.col("is_in_first_snapshot") & (begins > bound)
-    return history.where(sql.when(is_too_early, refusal).otherwise(in_force)).select(*ACL_SCHEMA.fieldNames())
+    return history.where(sql.when(is_too_early, refused).otherwise(in_force)).select(*ACL_SCHEMA.fieldNames())
 
 
 def _parsed(moment: str | int | datetime) -> Moment:

@@ -31,6 +31,7 @@ from kustos.pipeline.places import Place
 from kustos.pipeline.replay.flips import ALLOWED, GAINED, LOST, RULE_CHANGED
 from kustos.pipeline.schemas import CLUSTER, FLIPS_SCHEMA, QUESTION_COLUMNS
 from kustos.pipeline.session import numbered_tasks
+from kustos.pipeline.task_errors import map_in_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,7 +123,7 @@ def flips_of_rows(
         for batch in batches:
             yield from search.flips_of_chunks([chunk_of(batch, search.texts, search.others)])
 
-    return _summed(rows.mapInArrow(flips_of, FLIPS_SCHEMA))
+    return _summed(map_in_arrow(rows, flips_of, FLIPS_SCHEMA))
 
 
 def _summed(found: "DataFrame") -> "DataFrame":

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from kustos.pipeline.files import TABLE_MARKER, check_replaceable, list_audit_files, publish, staging
 from kustos.pipeline.places import Place, spark_path, spark_paths_read
 from kustos.pipeline.progress import Progress, silent
-from kustos.pipeline.run.files.line_reader import check_time_zone, readable_files, reading
+from kustos.pipeline.run.files.line_reader import check_time_zone, readable_files
 from kustos.pipeline.run.files.pieces import read_pieces
+from kustos.pipeline.task_errors import task_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -191,7 +192,8 @@ def run_access_report(
         check_replaceable(out, TABLES)
         readable = readable_files(found, layout, on_unknown_format=on_unknown_format)
         texts = read_pieces(spark, readable.files)
-        written = reading(lambda: write_tables(spark, texts, folder, time_zone=time_zone, progress=progress))
+        with task_errors():
+            written = write_tables(spark, texts, folder, time_zone=time_zone, progress=progress)
         lines, outcomes = written.lines, written.outcomes
         check_no_line_lost(lines, outcomes)
         progress(STEPS[3])

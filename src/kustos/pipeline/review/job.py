@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.progress import Progress, silent
+from kustos.pipeline.task_errors import task_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,10 +57,8 @@ def run_review(
 
     Raises what `Tables` raises, `ReviewError`, `MetadataHistoryError` and `AnalysisError`.
     """
-    from kustos.pipeline.history import history_errors
-
     tables = tables.rolled_up(spark).of_cluster()
-    with history_errors():
+    with task_errors():
         record, answers = _review(spark, tables, question, progress)
     tables = tables.update("review", lambda _: answers)
     progress(REVIEW_STEPS[3])
@@ -161,11 +160,10 @@ def _with_broken_rules(
 
 
 def _histories(spark: "SparkSession", metadata: Path | None) -> tuple[Any, Any]:
-    from kustos.pipeline.history import read_history, register
+    from kustos.pipeline.history import read_history
 
     if metadata is None:
         return None, None
-    register(spark)
     return read_history(spark, metadata), read_history(spark, metadata, "scram_credentials")
 
 

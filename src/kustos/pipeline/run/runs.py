@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kustos.pipeline.places import Place
 from kustos.pipeline.progress import Progress, silent
-from kustos.pipeline.run.files.line_reader import check_time_zone, read_located_lines, reading
+from kustos.pipeline.run.files.line_reader import check_time_zone, read_located_lines
 from kustos.pipeline.run.files.new_files import (
     FoundFile,
     FoundFiles,
@@ -16,6 +16,7 @@ from kustos.pipeline.run.files.new_files import (
     with_layouts,
 )
 from kustos.pipeline.run.files.pieces import DamagedFileError
+from kustos.pipeline.task_errors import task_errors
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
 
 if TYPE_CHECKING:
@@ -114,13 +115,15 @@ def _without_overlaps(
 
     for _ in range(MAXIMUM_DAMAGED_ROUNDS):
         try:
-            return reading(settle_overlaps, spark, found, tables, time_zone=options.time_zone)
+            with task_errors():
+                return settle_overlaps(spark, found, tables, time_zone=options.time_zone)
         except DamagedFileError as error:
             without_damage = with_damage(found.new, error.path)
             if not may_quarantine or without_damage == found.new:
                 raise
             found = replace(found, new=without_damage)
-    return reading(settle_overlaps, spark, found, tables, time_zone=options.time_zone)
+    with task_errors():
+        return settle_overlaps(spark, found, tables, time_zone=options.time_zone)
 
 
 def _ingested(
@@ -158,10 +161,12 @@ def _ingested(
     files = found.new
     for _ in range(MAXIMUM_DAMAGED_ROUNDS):
         try:
-            return reading(attempt, files)
+            with task_errors():
+                return attempt(files)
         except DamagedFileError as error:
             without_damage = with_damage(files, error.path)
             if not may_quarantine or without_damage == files:
                 raise
             files = without_damage
-    return reading(attempt, files)
+    with task_errors():
+        return attempt(files)

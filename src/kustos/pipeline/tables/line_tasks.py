@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from kustos.pipeline.session import numbered_tasks
+from kustos.pipeline.task_errors import map_in_arrow
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -50,6 +51,15 @@ class LineTasks:
 
 Lines = DataFrame | LineTasks
 """Lines as INPUT_LINES_SCHEMA or LINES_SCHEMA, wherever they are."""
+
+
+def mapped_in_arrow(
+    lines: Lines, function: Callable[[Batches], Iterator[pa.RecordBatch]], schema: StructType
+) -> DataFrame:
+    """Return what the function makes of the lines of each task; see `task_errors` for its errors."""
+    if isinstance(lines, LineTasks):
+        return lines.mapInArrow(function, schema)
+    return map_in_arrow(lines, function, schema)
 
 
 def as_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -19,7 +19,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from kustos.pipeline.places import Place, sink_of
 from kustos.pipeline.session import numbered_tasks
 from kustos.pipeline.tables.delta import DAY, NewFile, described, new_name
-from kustos.pipeline.tables.line_tasks import Lines, as_schema
+from kustos.pipeline.tables.line_tasks import Lines, as_schema, mapped_in_arrow
 from kustos.pipeline.tables.statistics import FileStatistics
 
 GROUP_BYTES_MAX: Final = 64 * 2**20
@@ -79,7 +79,7 @@ def write_rows(
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield rows_of_files(("", file) for file in write_batches(batches, place, mark, schema, day=day))
 
-    return written_files(rows.mapInArrow(write, WRITTEN_SCHEMA).collect(), "")
+    return written_files(mapped_in_arrow(rows, write, WRITTEN_SCHEMA).collect(), "")
 
 
 def write_batches(

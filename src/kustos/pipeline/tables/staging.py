@@ -21,7 +21,7 @@ from kustos.pipeline.lines.line_columns import read_lines
 from kustos.pipeline.places import Place, make_folder
 from kustos.pipeline.tables.deduplication.keys import IDENTIFIED, identified
 from kustos.pipeline.tables.key_numbers import numbers_of_keys
-from kustos.pipeline.tables.line_tasks import Lines
+from kustos.pipeline.tables.line_tasks import Lines, mapped_in_arrow
 from kustos.pipeline.tables.staged_files import StagedWriter, staged_writer
 from kustos.runtime import SystemEntropy, freeze_imports
 
@@ -91,7 +91,7 @@ def stage_lines(
     def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _staged(batches, folder, time_zone, cluster)
 
-    found = lines.mapInArrow(stage, _FOUND_SCHEMA).collect()
+    found = mapped_in_arrow(lines, stage, _FOUND_SCHEMA).collect()
     return staged_of([row.asDict() for row in found], folder)
 
 

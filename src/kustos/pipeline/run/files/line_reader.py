@@ -1,9 +1,8 @@
 """Audit files as lines: every line once, with its log; errors name the damaged file."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Literal
 from zoneinfo import ZoneInfo
 
 from kustos.pipeline.errors import AuditInputError
@@ -12,15 +11,12 @@ from kustos.pipeline.places import FileState
 from kustos.pipeline.run.files.compression import Packing
 from kustos.pipeline.run.files.logs import Logs
 from kustos.pipeline.run.files.new_files import FoundFile, described, layout_at, places_of
-from kustos.pipeline.run.files.pieces import DamagedFileError, Readable, read_pieces
+from kustos.pipeline.run.files.pieces import Readable, read_pieces
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kustos.pipeline.tables import LineTasks
-
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +99,3 @@ def check_time_zone(name: str) -> None:
         raise AuditInputError(
             f"unknown time zone `{name}`, give an IANA name like `Europe/Berlin`"
         ) from error
-
-
-def reading(
-    action: Callable[_Arguments, _Result], *args: _Arguments.args, **more: _Arguments.kwargs
-) -> _Result:
-    """Return the result of an action over lines; raise `AuditInputError` with a file that it cannot read."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
-        return action(*args, **more)
-    except (Py4JJavaError, PySparkException) as error:
-        text = str(error)
-        damaged = re.search(r"DamagedFileError: cannot read `(.*?)` to its end", text, re.DOTALL)
-        if damaged is not None:
-            raise DamagedFileError(damaged[1]) from error
-        refused = re.search(r"AuditInputError: (`.*? run again|cannot read `[^\n]*)", text)
-        if refused is not None:
-            raise AuditInputError(refused[1]) from error
-        raise

@@ -1,6 +1,5 @@
 """Errors of reading a topic as messages that name the cause and the fix, in the driver and from workers."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -14,9 +13,9 @@ from kustos.client import (
     ProtocolViolationError,
     SettingsError,
 )
-from kustos.pipeline.errors import DamagedRecordsError, KafkaInputError
+from kustos.pipeline.errors import KafkaInputError
 from kustos.pipeline.run.topic.settings import TopicSettings
-from kustos.pipeline.spark_failures import is_of_spark, whole_text
+from kustos.pipeline.task_errors import task_errors
 
 _MISSING: Final = "topic `{topic}` does not exist at `{brokers}`, or was deleted while it was read"
 _REFUSED: Final = "cannot read topic `{topic}`: {error}"
@@ -39,8 +38,6 @@ BY_CODE: Final = {
     "OFFSET_OUT_OF_RANGE": _DELETED,
 }
 """What a broker's error means for who reads a topic."""
-
-_FROM_WORKER: Final = re.compile(rf"(?:{KafkaInputError.__name__}|{DamagedRecordsError.__name__}): ([^\n]+)")
 
 
 def kafka_failure(error: ClientError, settings: TopicSettings) -> KafkaInputError:
@@ -85,13 +82,7 @@ def no_progress(settings: TopicSettings, partition: int, offset: int, end: int) 
 def kafka_errors(settings: TopicSettings) -> Iterator[None]:
     """Turn errors of reading the topic within the block, or in workers for it, into `KafkaInputError`."""
     try:
-        yield
+        with task_errors():
+            yield
     except ClientError as error:
         raise kafka_failure(error, settings) from None
-    except Exception as error:
-        if not is_of_spark(error):
-            raise
-        said = _FROM_WORKER.search(whole_text(error))
-        if said is None:
-            raise
-        raise KafkaInputError(said[1]) from None  # the trace of a worker says nothing more
