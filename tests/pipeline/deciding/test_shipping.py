@@ -1,7 +1,7 @@
 """ACLs reach the workers in the way that the kind of session has."""
 
 import gc
-from collections import OrderedDict
+import inspect
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from kustos.pipeline.bulk.subjects import BulkSubjects
 from kustos.pipeline.deciding import AclsInForce, ship, shipped_acls
 from kustos.pipeline.deciding.shipped_acls import COMPILED_SETS_MAX, BroadcastAcls, FileAcls, compiled
 from kustos.pipeline.session import is_connect
+from kustos.pipeline.worker_cache import kept_in_worker
 from testkit.acls.one_line import acl
 from tests.pipeline.backends import IS_CONNECT
 
@@ -36,7 +37,8 @@ class Sent:
 def test_the_collector_passes_over_compiled_sets_and_frees_evicted_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shipped_acls, "_compiled", OrderedDict())
+    anew = kept_in_worker(COMPILED_SETS_MAX, key=lambda one: one.digest, evicted=shipped_acls._collect)
+    monkeypatch.setattr(shipped_acls, "_compiled", anew(inspect.unwrap(shipped_acls._compiled)))
     before = subjects_alive()
     question = ("User:bob", "10.0.0.1", "READ", "TOPIC", "orders")
     names = ("principal", "host", "operation", "resource_type", "resource_name")
@@ -45,7 +47,7 @@ def test_the_collector_passes_over_compiled_sets_and_frees_evicted_ones(
         acl_set = AclsInForce.of("small", [acl(f"ALLOW READ User:bob TOPIC orders-{number}")])
         sent = BroadcastAcls(acl_set.name, acl_set.digest, Sent(acl_set.content))
         compiled(sent, with_rule=False).authorize(questions)
-        authorizer = shipped_acls._compiled[acl_set.digest].authorizer
+        authorizer = shipped_acls._compiled(sent).authorizer
         assert all(one is not authorizer.index for one in gc.get_objects())
     assert subjects_alive() - before == COMPILED_SETS_MAX
 

@@ -6,7 +6,6 @@ it for its later tasks.
 """
 
 import tempfile
-from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -15,13 +14,14 @@ from kustos.authorizer import StandardAuthorizer
 from kustos.pipeline.bulk import BulkAuthorizer
 from kustos.pipeline.deciding.acl_set import AclsInForce, authorizer_of_content
 from kustos.pipeline.session import is_connect
+from kustos.pipeline.worker_cache import kept_in_worker
 from kustos.runtime import collect_frozen, freeze_until_exit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMPILED_SETS_MAX: Final = 4
-"""Cached in a process: two sets to compare, and two of the query before. The least recently used is evicted
+"""Kept in a process: two sets to compare, and two of the query before. The least recently used is evicted
 first; a set of 100,000 ACLs takes some 150 MB with the tables of bulk decisions."""
 
 
@@ -104,25 +104,27 @@ class _Compiled:
         self.authorizers: Final[dict[bool, BulkAuthorizer]] = {}
 
 
-_compiled: Final[OrderedDict[str, _Compiled]] = OrderedDict()
-
-
 def compiled(shipped: ShippedAcls, *, with_rule: bool) -> BulkAuthorizer:
     """Return this process's authorizer of the set, compiled on first use.
 
     Raises `AclSetError` if the set was damaged in transfer: then nothing is decided.
     """
-    found = _compiled.get(shipped.digest)
-    if found is None:
-        if len(_compiled) >= COMPILED_SETS_MAX:
-            _compiled.popitem(last=False)
-            collect_frozen()
-        authorizer = authorizer_of_content(shipped.name, shipped.content(), shipped.digest)
-        found = _compiled[shipped.digest] = _Compiled(authorizer)
-        # PySpark has the collector look at all objects after each task, which takes longer than many a task
-        freeze_until_exit()
-    _compiled.move_to_end(shipped.digest)
+    found = _compiled(shipped)
     bulk = found.authorizers.get(with_rule)
     if bulk is None:
         bulk = found.authorizers[with_rule] = BulkAuthorizer(found.authorizer, with_rule=with_rule)
     return bulk
+
+
+def _collect(evicted: list[_Compiled]) -> None:
+    """Free evicted sets, whose objects were frozen."""
+    evicted.clear()
+    collect_frozen()
+
+
+@kept_in_worker(COMPILED_SETS_MAX, key=lambda shipped: shipped.digest, evicted=_collect)
+def _compiled(shipped: ShippedAcls) -> _Compiled:
+    found = _Compiled(authorizer_of_content(shipped.name, shipped.content(), shipped.digest))
+    # PySpark has the collector look at all objects after each task, which takes longer than many a task
+    freeze_until_exit()
+    return found

@@ -19,12 +19,13 @@ from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions
 from kustos.pipeline.privilege.values import RecommendedAcl
 from kustos.pipeline.queries.record import RecordCoverage
 from kustos.pipeline.schemas import RECOMMENDATIONS_SCHEMA
+from kustos.pipeline.worker_cache import kept_in_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ceilings: Final[dict[str, Ceiling]] = {}
-"""The ceiling of this worker's query, built once: only the last one is cached."""
+CEILINGS_MAX: Final = 1
+"""Kept in a process: a query has one, of today's ACLs."""
 
 _YAML_HEAD = "acls:\n"
 
@@ -72,14 +73,10 @@ def recommend_for(
     return rows.groupBy(*GROUP).applyInArrow(solve, RECOMMENDATIONS_SCHEMA)
 
 
+@kept_in_worker(CEILINGS_MAX, key=lambda shipped: shipped.digest)
 def _ceiling_of(shipped: ShippedAcls) -> Ceiling:
-    found = _ceilings.get(shipped.digest)
-    if found is None:
-        _ceilings.clear()
-        bindings, super_users, default = parts_of_content(shipped.name, shipped.content(), shipped.digest)
-        found = Ceiling(bindings, super_users, allow_everyone_if_no_acl_found=default)
-        _ceilings[shipped.digest] = found
-    return found
+    bindings, super_users, default = parts_of_content(shipped.name, shipped.content(), shipped.digest)
+    return Ceiling(bindings, super_users, allow_everyone_if_no_acl_found=default)
 
 
 def recommended_acls(recommendations: "DataFrame") -> list[RecommendedAcl]:

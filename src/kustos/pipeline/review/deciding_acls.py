@@ -5,10 +5,8 @@ time where there is a history, else by those given. A row of a roll-up covers a 
 have decided one question: each has the row.
 """
 
-import hashlib
 import json
 import zlib
-from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -28,6 +26,7 @@ from kustos.pipeline.review.matcher import Question
 from kustos.pipeline.review.period import ACL_COLUMNS
 from kustos.pipeline.review.recorded_questions import matcher_of, numbered
 from kustos.pipeline.schemas import QUESTION_COLUMNS
+from kustos.pipeline.worker_cache import kept_in_worker
 
 MATCHING_ACL: Final = "MatchingAcl"
 
@@ -35,10 +34,9 @@ LIVES_MAX: Final = 1_000_000
 """Lives of ACLs that every worker holds, some 200 bytes each."""
 
 DECIDERS_MAX: Final = 2
-"""Cached in a process, as matchers are."""
+"""Kept in a process, as matchers are."""
 
 _BEGINNING, _END = ALWAYS[0]
-_deciders: Final[OrderedDict[tuple[str, str], tuple[Deciders, list[int | None]]]] = OrderedDict()
 
 
 def names_acl() -> Column:
@@ -96,7 +94,6 @@ class _Lives:
     def __init__(self, numbers: Sequence[int | None], lives: Sequence[Life] | None) -> None:
         plain = json.dumps([list(numbers), lives], separators=(",", ":")).encode("ascii")
         self.content: Final = zlib.compress(plain, 1)
-        self.digest: Final = hashlib.sha256(plain).hexdigest()
 
     @classmethod
     def of_today(cls, count: int) -> "_Lives":
@@ -142,11 +139,11 @@ def _microseconds(time: datetime) -> int:
 
 def _decided_by(shipped: ShippedAcls, lives: _Lives) -> Column:
     """Return the numbers of today's ACLs that decided each row."""
-    content, digest = lives.content, lives.digest
+    content = lives.content
     slack_us = TOLERANCE_MS * 1_000
 
     def decide(*columns: pa.Array) -> pa.Array:
-        deciders, numbers = _deciders_of(shipped, content, digest)
+        deciders, numbers = _deciders_of(shipped, content)
         found = []
         for values in zip(*(column.to_pylist() for column in columns), strict=True):
             decision, first, last, *rest = values
@@ -172,14 +169,8 @@ def _decided_by(shipped: ShippedAcls, lives: _Lives) -> Column:
     )
 
 
-def _deciders_of(shipped: ShippedAcls, content: bytes, digest: str) -> tuple[Deciders, list[int | None]]:
-    key = shipped.digest, digest
-    found = _deciders.get(key)
-    if found is None:
-        while len(_deciders) >= DECIDERS_MAX:
-            _deciders.popitem(last=False)
-        numbers, lives = json.loads(zlib.decompress(content))
-        today = frozenset(place for place, number in enumerate(numbers) if number is not None)
-        found = _deciders[key] = Deciders(matcher_of(shipped), lives, today), numbers
-    _deciders.move_to_end(key)
-    return found
+@kept_in_worker(DECIDERS_MAX, key=lambda shipped, content: (shipped.digest, content))
+def _deciders_of(shipped: ShippedAcls, content: bytes) -> tuple[Deciders, list[int | None]]:
+    numbers, lives = json.loads(zlib.decompress(content))
+    today = frozenset(place for place, number in enumerate(numbers) if number is not None)
+    return Deciders(matcher_of(shipped), lives, today), numbers

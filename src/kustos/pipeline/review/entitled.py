@@ -33,6 +33,7 @@ from kustos.pipeline.review.matcher import Naming
 from kustos.pipeline.review.period import until, with_grant_time, with_team
 from kustos.pipeline.review.recorded_questions import matcher_of, numbered
 from kustos.pipeline.schemas import ACL_SCHEMA, ENTITLEMENTS_SCHEMA
+from kustos.pipeline.worker_cache import kept_in_worker
 
 _ENTITLED_SCHEMA: Final = StructType(
     [
@@ -231,18 +232,20 @@ def patterns_of(bindings: Iterable[AclBinding]) -> list[ResourcePattern]:
     return list(dict.fromkeys(binding.pattern for binding in allows))
 
 
-_naming: Final[dict[str, Naming]] = {}
-"""The patterns of this worker's query, indexed once: only the last set is cached."""
+NAMINGS_MAX: Final = 1
+"""Kept in a process: a query has one, of the patterns of its ACLs."""
+
+
+@kept_in_worker(NAMINGS_MAX, key=lambda shipped: shipped.digest)
+def _naming_of(shipped: ShippedAcls) -> Naming:
+    return Naming(patterns_of(matcher_of(shipped).bindings))
 
 
 def _patterns_of(shipped: ShippedAcls) -> Column:
     """Return the numbers of the patterns that match each row's name."""
 
     def match(resource_type: pa.Array, name: pa.Array) -> pa.Array:
-        naming = _naming.get(shipped.digest)
-        if naming is None:
-            _naming.clear()
-            naming = _naming[shipped.digest] = Naming(patterns_of(matcher_of(shipped).bindings))
+        naming = _naming_of(shipped)
         pairs = zip(resource_type.to_pylist(), name.to_pylist(), strict=True)
         found = [naming.of(ResourceType.from_text(kind), text) for kind, text in pairs]
         return pa.array(found, pa.list_(pa.int32()))

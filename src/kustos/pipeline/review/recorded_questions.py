@@ -1,6 +1,5 @@
 """Recorded questions, each once, with the ACLs that match them: a stage that review and findings share."""
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
@@ -16,6 +15,7 @@ from kustos.pipeline.deciding import ShippedAcls, evaluated_once
 from kustos.pipeline.deciding.acl_set import authorizer_of_content
 from kustos.pipeline.review.matcher import Matcher, Question
 from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
+from kustos.pipeline.worker_cache import kept_in_worker
 
 _NUMBERS: Final = ArrayType(IntegerType())
 
@@ -35,9 +35,7 @@ NUMBERED_ACL_SCHEMA: Final = StructType(
 )
 
 MATCHERS_MAX: Final = 2
-"""Cached in a process: one for 100,000 ACLs takes some 150 MB."""
-
-_matchers: Final[OrderedDict[str, Matcher]] = OrderedDict()
+"""Kept in a process: one for 100,000 ACLs takes some 150 MB."""
 
 
 def numbered(bindings: Iterable[AclBinding]) -> tuple[AclBinding, ...]:
@@ -51,20 +49,15 @@ def numbered_acls(spark: SparkSession, bindings: Iterable[AclBinding]) -> DataFr
     return spark.createDataFrame(rows, NUMBERED_ACL_SCHEMA)
 
 
+@kept_in_worker(MATCHERS_MAX, key=lambda shipped: shipped.digest)
 def matcher_of(shipped: ShippedAcls) -> Matcher:
     """Return this process's matcher of a set, its ACLs in the order of `numbered`."""
-    found = _matchers.get(shipped.digest)
-    if found is None:
-        while len(_matchers) >= MATCHERS_MAX:
-            _matchers.popitem(last=False)
-        authorizer = authorizer_of_content(shipped.name, shipped.content(), shipped.digest)
-        rules = Rules(
-            super_users=authorizer.super_users,
-            allow_everyone_if_no_acl_found=authorizer.allow_everyone_if_no_acl_found,
-        )
-        found = _matchers[shipped.digest] = Matcher(numbered(authorizer.acls()), rules)
-    _matchers.move_to_end(shipped.digest)
-    return found
+    authorizer = authorizer_of_content(shipped.name, shipped.content(), shipped.digest)
+    rules = Rules(
+        super_users=authorizer.super_users,
+        allow_everyone_if_no_acl_found=authorizer.allow_everyone_if_no_acl_found,
+    )
+    return Matcher(numbered(authorizer.acls()), rules)
 
 
 _INT_LIST: Final = pa.list_(pa.int32())

@@ -22,6 +22,7 @@ from kustos.pipeline.run.topic.open_topic import open_topic
 from kustos.pipeline.run.topic.settings import TopicSettings
 from kustos.pipeline.run.topic.spans import Span, spans, tasks_of
 from kustos.pipeline.tables import LineTasks
+from kustos.pipeline.worker_cache import kept_in_worker
 
 BATCH_LINES: Final = 10_000
 BATCH_BYTES: Final = 1 << 24
@@ -61,10 +62,6 @@ def lines_of_spans(
     return LineTasks(spark, len(tasks), read)
 
 
-_kept: Final[dict[tuple[str, str | None], tuple[TopicSettings, BlockingReader]]] = {}
-"""The readers of this process, by topic and its id; the last one is that of the last task."""
-
-
 def read_spans(
     settings: TopicSettings, topic_id: str | None, wanted: Iterable[Span]
 ) -> Iterator[pa.RecordBatch]:
@@ -78,16 +75,20 @@ def read_spans(
             yield from _lines(settings, reader, span)
 
 
+def _key(settings: TopicSettings, topic_id: str | None) -> tuple[object, ...]:
+    """Return what two readers have in common that can replace each other: topic and properties."""
+    properties = frozenset(settings.client_properties.items())
+    return topic_id, settings.topic, properties
+
+
+def _close(evicted: list[BlockingReader]) -> None:
+    for reader in evicted:
+        reader.close()
+
+
+@kept_in_worker(READERS_MAX, key=_key, evicted=_close)
 def _reader(settings: TopicSettings, topic_id: str | None) -> BlockingReader:
-    key = (settings.topic, topic_id)
-    kept = _kept.pop(key, None)
-    if kept is not None and kept[0] != settings:
-        kept[1].close()
-        kept = None
-    while len(_kept) >= READERS_MAX:
-        _kept.pop(next(iter(_kept)))[1].close()
-    _kept[key] = kept or (settings, BlockingReader(settings, topic_id))
-    return _kept[key][1]
+    return BlockingReader(settings, topic_id)
 
 
 def _lines(settings: TopicSettings, reader: BlockingReader, span: Span) -> Iterator[pa.RecordBatch]:
