@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as arrow
+import pyarrow.compute
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -182,9 +183,9 @@ def within_days(rows: DataFrame, first_day: date | None, last_day: date | None) 
 
 def count_of(folder: Place, files: Sequence[str], column: str, value: str) -> int:
     """Return how many rows of these files have this text in a column."""
-    return sum(
-        arrow.parquet.read_table(source_of(folder / file), columns=[column], partitioning=None)[column]
-        .to_pylist()
-        .count(value)
-        for file in files
-    )
+    count = 0
+    for file in files:
+        with arrow.parquet.ParquetFile(source_of(folder / file)) as content:
+            for batch in content.iter_batches(BATCH_ROWS, columns=[column], use_threads=False):
+                count += arrow.compute.sum(arrow.compute.equal(batch[column], value)).as_py() or 0
+    return count
