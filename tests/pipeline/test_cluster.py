@@ -24,6 +24,9 @@ from pyspark.sql import functions as sql
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables
 
+def log_level(spark):
+    return str(spark._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel())
+
 def where(batches):
     import kustos.pipeline.deciding as deciding
     for batch in batches:
@@ -33,6 +36,7 @@ def where(batches):
 with open_session("where") as spark:
     found = spark.range(2).selectExpr("cast(id as string) id").repartition(2).mapInPandas(where, "id string")
     print(json.dumps(sorted({row.id for row in found.collect()})))
+    print(log_level(spark))
     tables = Tables(Path("tables"))
     events, stored = tables.read(spark, "audit_events"), tables.read(spark, "audit_rollup")
     keys = ("host", "resource_name", "decision")
@@ -91,7 +95,8 @@ def test_a_run_on_a_local_cluster_and_a_replay_on_a_standalone_one_that_spills(
     with standalone_cluster(place, 2) as cluster:
         replay = [str(PROGRAM), "pipeline", "replay", str(place / "acls.txt"), *words]
         said = submit(cluster.url, place / "where.py", replay, options=options, cwd=place)
-    workers, of_rows, stored, answer = said.split("\n", 3)
+    workers, level, of_rows, stored, answer = said.split("\n", 4)
+    assert level == "WARN"
     assert json.loads(workers)
     assert all(archive.name in path and str(ROOT) not in path for path in json.loads(workers)), workers
     assert spilled_bytes(place / "log") > 0

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from kustos.cli.failures import ExitCode
 from kustos.pipeline.errors import AuditInputError
-from kustos.pipeline.jvm_output import JVM_OUTPUT, KEPT_BYTES
+from kustos.pipeline.jvm_output import JVM_OUTPUT, KEPT_BYTES, JvmOutput
 from kustos.pipeline.report.access_report import run_access_report
 from kustos.pipeline.report.job import run_tables_report
 from kustos.pipeline.run import run_pipeline
@@ -179,6 +179,18 @@ def test_what_the_jvm_said_last_is_shown_after_a_failure_without_a_known_cause(
     with pytest.raises(AuditInputError), open_session():
         raise AuditInputError("known")
     assert said[-1] not in capsys.readouterr().err
+
+
+def test_a_jvm_of_a_cluster_is_heard_after_its_start(capsys: pytest.CaptureFixture[str]) -> None:
+    output = JvmOutput()
+    script = "echo at the start >&2; read go; echo a warning >&2"
+    with output.of_starting_jvm():
+        jvm = subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE)
+    wait_until(lambda: output.last_words() == "at the start\n", what="the words of the start")
+    output.pass_on()
+    jvm.communicate(b"go\n")
+    wait_until(lambda: capsys.readouterr().err == "a warning\n", what="the warning")
+    assert output.last_words(has_ended=True) == "at the start\n"
 
 
 @pytest.fixture

@@ -4,10 +4,12 @@ Theory of operation. Not only the JVM writes there: PySpark's daemon and workers
 Spark has ended, beside the one line in which kustos says why, and whatever their libraries print. The JVM
 inherits the descriptor when it starts. So it starts with a pipe in its place, from which a thread keeps the
 last words: they tell why a JVM did not start, and come out after a failure of Spark that has no known cause.
+A cluster's driver logs warnings there, which its engineers want to see: after its start they pass through.
 A JVM is left running for the next session of the process, and so is the thread.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, Thread
@@ -28,6 +30,7 @@ class JvmOutput:
     def __init__(self) -> None:
         self._lock: Final = Lock()
         self._kept = b""
+        self._passes_on = False
         self._listener: Thread | None = None
 
     @contextmanager
@@ -36,6 +39,7 @@ class JvmOutput:
         read_end, write_end = os.pipe()
         with self._lock:
             self._kept = b""
+            self._passes_on = False
         self._listener = Thread(target=self._listen, args=(read_end,), daemon=True, name="jvm output")
         self._listener.start()
         kept = os.dup(STANDARD_ERROR)
@@ -46,6 +50,11 @@ class JvmOutput:
         finally:
             os.dup2(kept, STANDARD_ERROR)
             os.close(kept)
+
+    def pass_on(self) -> None:
+        """Write to standard error what the JVM says from now on, and keep none of it."""
+        with self._lock:
+            self._passes_on = True
 
     def last_words(self, *, has_ended: bool = False) -> str:
         """Return what is kept; of a JVM that `has_ended` also what it said in the end."""
@@ -58,7 +67,10 @@ class JvmOutput:
         with os.fdopen(read_end, "rb", buffering=0) as pipe:
             while part := pipe.read(KEPT_BYTES):
                 with self._lock:
-                    self._kept = (self._kept + part)[-KEPT_BYTES:]
+                    if not self._passes_on:
+                        self._kept = (self._kept + part)[-KEPT_BYTES:]
+                        continue
+                sys.stderr.write(part.decode(errors="replace"))
 
 
 JVM_OUTPUT: Final = JvmOutput()

@@ -165,12 +165,25 @@ def open_session(
             builder = builder.config(key, value)
         with _readable_start():
             spark = builder.getOrCreate()
-        spark.sparkContext.setLogLevel("OFF")  # failures reach people as typed errors, not as Java traces
+        _set_log_level(spark)
     try:
         with _readable_failures():
             yield spark
     finally:
         spark.stop()
+
+
+def _set_log_level(spark: "SparkSession") -> None:
+    """Let the driver of a cluster log warnings; keep the console of a local session clean.
+
+    There the only reader is a person who gets failures as typed errors, and the traces that Spark logs of a
+    failed task would bury them.
+    """
+    if str(spark.sparkContext.master).startswith("local"):
+        spark.sparkContext.setLogLevel("OFF")
+        return
+    spark.sparkContext.setLogLevel("WARN")
+    JVM_OUTPUT.pass_on()
 
 
 @contextmanager
