@@ -79,58 +79,6 @@ def test_a_question_about_several_clusters_is_refused_before_spark_starts(
     assert "no cluster `north`, only `east`, `west`" in capsys.readouterr().err
 
 
-def test_what_a_credential_reaches_is_asked_about_one_cluster(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (place / "west.txt").write_text(ACLS.replace("payments", "of-the-west"))
-    config = ["--config", str(place / "pipeline.yml")]
-    for words in ([], ["--acls", str(place / "east.txt")]):
-        assert run(["pipeline", "reach", "User:bob", *words, *config]) == ExitCode.FAILED
-        assert "several clusters, say which by `--cluster`: `east`, `west`" in capsys.readouterr().err
-        assert (
-            run(["pipeline", "reach", "User:bob", *words, *config, "--cluster", "north"]) == ExitCode.FAILED
-        )
-        assert "no cluster `north`, only `east`, `west`" in capsys.readouterr().err
-    try:
-        for asked, name, topic in (
-            ("east", "east", "payments"),
-            ("west", "west", "of-the-west"),
-            ("5L6g3nShT-eMCtK--X86sw", "west", "of-the-west"),  # its id
-        ):
-            found = said(capsys, place, "reach", "User:bob", "--cluster", asked)
-            assert found["cluster"] == name
-            assert topic in json.dumps(found["identities"])
-    finally:
-        (place / "west.txt").write_text(ACLS)
-
-
-@pytest.mark.parametrize(
-    ("more", "cluster"),
-    [("", ""), ("cluster: east\n", "east"), ("clusters: {east: {}}\n", "east"),
-     ("inputs: [{files: east, cluster: east}, {files: west}]\n", ""),
-     ("inputs: [{files: all}]\nclusters: {east: {acls: {source: none.txt}}}\n", "")],
-)  # fmt: skip
-def test_the_only_cluster_need_not_be_named_for_what_a_credential_reaches(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, cluster: str
-) -> None:
-    (tmp_path / "acls.txt").write_text(ACLS)
-    (tmp_path / "pipeline.yml").write_text(
-        "version: 1\ntables: {path: tables}\nacls: {source: acls.txt}\n" + more
-    )
-    assert said(capsys, tmp_path, "reach", "User:bob")["cluster"] == cluster
-
-
-def test_an_input_may_bring_events_of_clusters_that_the_configuration_does_not_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "acls.txt").write_text(ACLS)
-    (tmp_path / "pipeline.yml").write_text(
-        "version: 1\ntables: {path: tables}\nacls: {source: acls.txt}\ninputs: [{topic: audit, "
-        "command_config: client.properties}]\nclusters: {west: {acls: {source: none.txt}}}\n"
-    )
-    assert said(capsys, tmp_path, "reach", "User:bob", "--cluster", "east")["cluster"] == "east"
-
-
 def test_a_grant_that_another_cluster_uses_is_not_used(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -209,11 +157,6 @@ def test_the_configuration_may_name_the_cluster(place: Path, capsys: pytest.Capt
         command = ["pipeline", "review", "--dry-run", "--cluster", "west", "--config", str(config)]
         assert run(command) == ExitCode.USAGE  # the ACLs are those of east
         assert "the configuration has no ACLs" in capsys.readouterr().err
-        command = ["pipeline", "reach", "User:bob", "--cluster", "west", "--config", str(config)]
-        assert run(command) == ExitCode.USAGE
-        assert "the configuration has no ACLs" in capsys.readouterr().err
-        config.write_text(text)
-        assert said(capsys, place, "reach", "User:bob", "--cluster", "west")["principal"] == "User:bob"
         config.write_text(text + "  east: {ids: [5L6g3nShT-eMCtK--X86sw]}\n")
         assert run(command) == ExitCode.USAGE
         assert "is named for two clusters" in capsys.readouterr().err

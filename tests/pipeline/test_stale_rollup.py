@@ -165,7 +165,6 @@ OTHERS = {
     "signoff decide": "writes a document",
     "signoff close": "likewise",
     "signoff sign": "likewise",
-    "reach": "reads ACLs alone",
     "check": "compares tables, and counts the days that are stale",
 }
 """The commands that read no recorded event, and why."""

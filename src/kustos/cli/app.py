@@ -6,6 +6,7 @@ import typer
 
 from kustos.cli import (
     acls,
+    blast_radius,
     decide,
     diff,
     explain,
@@ -79,6 +80,7 @@ register(app, "explain", explain.explain, explain.EXAMPLES)
 register(app, "decide", decide.decide, decide.EXAMPLES)
 register(app, "who-can", who_can.who_can, who_can.EXAMPLES)
 register(app, "what-can", what_can.what_can, what_can.EXAMPLES)
+register(app, "blast-radius", blast_radius.blast_radius, blast_radius.EXAMPLES)
 register(app, "diff", diff.diff, diff.EXAMPLES)
 register(app, "lint", lint.lint, lint.EXAMPLES)
 register(app, "verify", verify.verify, verify.EXAMPLES)

@@ -79,6 +79,7 @@ DOCUMENTS: Final[dict[str, str]] = {
     "parts matching overruled overruled_by unmatched change no_change settings",
     "who-can": "operation resource_type resource_name pattern_type grants cut settings",
     "what-can": "principal grants settings",
+    "blast-radius": "principal everything conditional identities settings",
     "diff": "headline same changes cut acls settings",
     "lint": "source acls counts findings settings",
     "verify": "holds statements settings",

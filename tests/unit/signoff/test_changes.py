@@ -3,8 +3,6 @@
 import csv
 import io
 import shlex
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
@@ -172,12 +170,3 @@ def test_an_acl_that_no_form_holds_is_never_half_written() -> None:
     for unknown in (acl("User:a", "UNKNOWN", "TOPIC", "a"), acl("User:a", "CREATE_TOKENS", "TOPIC", "a")):
         with pytest.raises(AclFormatError, match="use another form"):
             kafka_acls_commands([unknown], AclAction.REMOVE)
-
-
-def test_who_signs_and_checks_a_review_needs_no_spark() -> None:
-    program = (
-        "import sys; sys.modules['pyspark'] = sys.modules['pyarrow'] = None\n"
-        "from kustos.signoff import changes_of, read_review, sign_review, verify_signed_review"
-        ", review_csv, sign_off\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)

@@ -9,7 +9,6 @@ from kustos.cli.pipeline import (
     findings,
     flows,
     judge,
-    reach,
     recommend,
     replay,
     report,
@@ -27,7 +26,6 @@ register(app, "judge", judge.judge, judge.EXAMPLES)
 register(app, "recommend", recommend.recommend, recommend.EXAMPLES)
 register(app, "anomalies", anomalies.anomalies, anomalies.EXAMPLES)
 app.add_typer(findings.app, name="findings")
-register(app, "reach", reach.reach, reach.EXAMPLES)
 register(app, "flows", flows.flows, flows.EXAMPLES)
 register(app, "report", report.report, report.EXAMPLES)
 register(app, "check", check.check, check.EXAMPLES)

@@ -117,30 +117,6 @@ def of_cluster(
     return configuration.of_cluster(tables.chosen_cluster.name), tables
 
 
-def named_cluster(configuration: "PipelineConfiguration", cluster: str | None) -> str:
-    """Return the cluster that a question without tables is about, by its name or id.
-
-    Without `cluster` it is the configured one, or the only one if the configuration names all; else empty.
-    Raises `ClusterError`.
-    """
-    from kustos.pipeline.errors import ClusterError
-
-    found = {*configuration.clusters, *(one.cluster for one in configuration.inputs), configuration.cluster}
-    names = sorted(name for name in found if name is not None)
-    listed = ", ".join(f"`{name}`" for name in names)
-    # an input that names no cluster may bring events of any, to which the file's own ACLs apply
-    is_complete = all(one.cluster is not None for one in configuration.inputs)
-    name = configuration.cluster if cluster is None else cluster
-    if name is None:
-        if len(names) > 1:
-            raise ClusterError(f"the configuration has several clusters, say which by `--cluster`: {listed}")
-        return names[0] if names and is_complete else ""
-    name = next((one for one, ids in configuration.cluster_ids.items() if name in ids), name)
-    if is_complete and names and name not in names:
-        raise ClusterError(f"the configuration has no cluster `{name}`, only {listed}")
-    return name
-
-
 def day_of(option: str, text: str | None) -> date | None:
     """Return the day of an option; raise a usage error if its text is not a day."""
     if text is None:

@@ -139,7 +139,7 @@ def flip_columns() -> "Columns[dict[str, Any]]":
             Column("to_rule", itemgetter("to_rule"), title="now by"),
         ),
         lambda row: (row["principal"],),
-        "the principals that lose or gain, as `pipeline reach` takes them",
+        "the principals that lose or gain, as `blast-radius` takes them",
     )
 
 

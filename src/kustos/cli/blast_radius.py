@@ -1,30 +1,25 @@
-"""`kustos pipeline reach`."""
+"""`kustos blast-radius`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kustos.cli.acl_source import with_acl_source
 from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.context import DEFAULT_CONFIG, ClusterOption, Config, configured
 
 if TYPE_CHECKING:
     from kustos.analysis import BlastRadius
+    from kustos.cli.acl_locations import AclSource
 
 EXAMPLES = """
-kustos pipeline reach User:billing
-kustos pipeline reach User:billing --acls new-acls.yaml --exit-code
-kustos pipeline reach User:deployer --known users.txt --no-tokens
+kustos blast-radius User:billing --acls acls.yaml -c server.properties
+kustos blast-radius User:billing --bootstrap-server broker:9092 --exit-code
+kustos blast-radius User:deployer --acls acls.yaml --known users.txt
 """
 
-Principal = Annotated[str, typer.Argument(metavar="TYPE:NAME", help="Whose credential is stolen.")]
-Acls = Annotated[
-    str | None,
-    typer.Option(
-        "--acls", metavar="ACLS", help="Other ACLs than the configuration's: a file, or git:REVISION:PATH."
-    ),
-]
+Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Whose credential is stolen.")]
 Known = Annotated[
     Path | None,
     typer.Option("--known", metavar="FILE", help="Principals that exist, one a line, beside those in ACLs."),
@@ -33,41 +28,35 @@ NoTokens = Annotated[bool, typer.Option("--no-tokens", help="Delegation tokens a
 ExitCodeFlag = Annotated[bool, exit_code_if("it reaches everything")]
 
 
-def reach(
+@with_acl_source(before="known")
+def blast_radius(
     principal: Principal,
-    config: Config = DEFAULT_CONFIG,
-    acls: Acls = None,
+    source: "AclSource",
     known: Known = None,
     no_tokens: NoTokens = False,
-    cluster: ClusterOption = None,
     exit_code: ExitCodeFlag = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
-    """Say what one compromised principal can reach.
+    """List what the credential of one principal reaches.
 
-    Shows exactly what the ACLs allow it, and what it can gain with these rights: ALTER on the cluster gives
-    every right, delegation tokens give other identities. Needs no Spark and no tables.
+    Shows exactly what the ACLs allow the principal, and what it can gain with these rights: ALTER on the
+    cluster gives every right, delegation tokens give other identities.
     """
-    from kustos.analysis import blast_radius
+    from kustos.analysis import blast_radius as radius_of
+    from kustos.cli.acl_locations import read_text
+    from kustos.cli.broker_settings import report_unknown
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document
-    from kustos.cli.pipeline.inputs import acl_set, named_cluster, names_of, todays_acls
     from kustos.cli.terminal import progress
 
-    configuration = configured(config)
-    name = named_cluster(configuration, cluster)
-    configuration = configuration.of_cluster(name)
-    chosen = (
-        todays_acls(configuration, config.absolute().parent)
-        if acls is None
-        else acl_set(acls, configuration.acls, Path.cwd())
-    )
-    with progress(f"following {principal}"):
-        radius = blast_radius(
-            chosen.bindings, principal, chosen.rules, known=names_of(known) or (), has_tokens=not no_tokens
-        )
+    names = () if known is None else (line.strip() for line in read_text(str(known)).splitlines())
+    loaded = source.load()
+    name, rules = principal.strip(), loaded.settings.rules()
+    with progress(f"following {name}"):
+        radius = radius_of(loaded.bindings, name, rules, known=filter(None, names), has_tokens=not no_tokens)
+    report_unknown(output, loaded.settings)
     if output.is_document:
-        print_document({"cluster": name} | radius.to_json(), output)
+        print_document({**radius.to_json(), "settings": loaded.settings.to_json()}, output)
     else:
         _print(radius)
     return ExitCode.NO if exit_code and radius.everything is not None else ExitCode.OK
