@@ -67,7 +67,7 @@ def test_help_fits_a_terminal(command: Command, capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(
-    "arguments", [["acls", "fly"], ["acls", "list"], ["users", "add", "a", "--iterations", "1"]]
+    "arguments", [["acls", "fly"], ["users", "list"], ["users", "add", "a", "--iterations", "1"]]
 )
 def test_a_usage_error_has_the_one_shape(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*arguments, "--output=json"]) == 2

@@ -65,7 +65,7 @@ def test_a_remedy_is_a_whole_command(error: KafkaError) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["kustos fly", "kustos acls fly", "kustos lint --metadata-dir x", "kustos acls list --topik t"]
+    "line", ["kustos fly", "kustos acls fly", "kustos lint --metadata x", "kustos acls list --topik t"]
 )
 def test_what_is_no_command_is_noticed(line: str) -> None:
     assert problem_of(line) is not None

@@ -42,7 +42,7 @@ class LearntSetting:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """The known settings, by name; `unknown` is the reason why the others are not known."""
+    """The known settings, by name; `unknown` says where or why the others are unknown."""
 
     known: Mapping[str, LearntSetting] = field(default_factory=dict)
     unknown: str = ""
@@ -80,9 +80,11 @@ class BrokerSettings:
         missing = self.missing
         if not missing:
             return None
-        assumed = {SUPER_USERS: "nobody", ALLOW_EVERYONE: "false"}
-        values = " and ".join(f"{name}={assumed[name]}" for name in missing)
-        return f"unknown, assumed to be {values}: {self.unknown}; give `--config` or the options"
+        defaults = {SUPER_USERS: "none", ALLOW_EVERYONE: "false"}
+        values = " and ".join(defaults[name] for name in missing)
+        options = "--super-users or --config" if SUPER_USERS in missing else "--config"
+        verb = "is" if len(missing) == 1 else "are"
+        return f"{' and '.join(missing)} {verb} unknown {self.unknown}; assuming {values} (set {options})"
 
     def to_json(self) -> dict[str, Any]:
         """Return each setting with its value, whether it is `known`, and its source or why it has none."""
@@ -95,7 +97,7 @@ class BrokerSettings:
             name: {
                 "value": value,
                 "known": name in self.known,
-                "from": self.known[name].by if name in self.known else self.unknown,
+                "from": self.known[name].by if name in self.known else f"unknown {self.unknown}",
             }
             for name, value in values.items()
         }
@@ -146,9 +148,11 @@ def _of_file(path: Path) -> BrokerSettings:
         except SettingsError as error:
             raise SettingsError(f"`{path}`: `{name}`: {error}") from None
     if texts[MODE] == "off":
-        return BrokerSettings(unknown=f"by `{MODE}` in {path} nothing is authorized at all")
+        return BrokerSettings(unknown=f"because {path} sets {MODE}=off, which authorizes nothing")
     other = _other_authorizer(texts[AUTHORIZER])
-    return BrokerSettings(unknown=f"{path} has {other}") if other else BrokerSettings.of(texts, str(path))
+    if other is not None:
+        return BrokerSettings(unknown=f"because {path} names {other}")
+    return BrokerSettings.of(texts, str(path))
 
 
 def _other_authorizer(name: str | None) -> str | None:
@@ -161,9 +165,9 @@ def _other_authorizer(name: str | None) -> str | None:
 def of_log(path: Path, texts: Mapping[str, str] | None) -> BrokerSettings:
     """Return the settings of a metadata log; `texts` is None if no kustos node takes settings from it."""
     if texts is None:
-        return BrokerSettings(unknown=f"{path} holds ACLs, the settings are in the brokers' properties")
+        return BrokerSettings(unknown=f"for {path}, since brokers keep them in their properties files")
     return BrokerSettings.of(
-        texts, f"the log in {path}", "the log holds only what was changed while the node ran"
+        texts, f"the log in {path}", f"for {path}, whose log holds only settings changed at run time"
     )
 
 
@@ -175,15 +179,16 @@ async def of_cluster(admin: "AdminClient", servers: str) -> BrokerSettings:
         found = await admin.describe_broker_configs(ANY_BROKER, (*NAMES, AUTHORIZER))
     except KafkaError as error:
         if error.is_authorization_failure:
-            return BrokerSettings(unknown="you need `DESCRIBE_CONFIGS` on the cluster to see them")
-        return BrokerSettings(unknown=f"the cluster at {servers} does not show them")
+            return BrokerSettings(unknown="without the permission DESCRIBE_CONFIGS on the cluster")
+        return BrokerSettings(unknown=f"because the cluster at {servers} does not show them")
     except ClientError as error:
-        return BrokerSettings(unknown=f"the cluster at {servers} did not show them ({error})")
+        return BrokerSettings(unknown=f"because the cluster at {servers} did not show them ({error})")
     other = _other_authorizer(found.get(AUTHORIZER))
     if other is not None:
-        return BrokerSettings(unknown=f"the cluster at {servers} has {other}")
+        return BrokerSettings(unknown=f"because the cluster at {servers} has {other}")
     texts = {name: text for name, text in found.items() if text is not None}
-    return BrokerSettings.of(texts, f"the cluster at {servers}", f"the cluster at {servers} does not show it")
+    cluster = f"the cluster at {servers}"
+    return BrokerSettings.of(texts, cluster, f"because {cluster} does not show it")
 
 
 def report_unknown(output: OutputFormat, *settings: BrokerSettings) -> None:

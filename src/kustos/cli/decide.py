@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_source import with_acl_source
+from kustos.cli.acl_options import with_acl_source
 from kustos.cli.options import exit_code_if
 from kustos.cli.requests import AnswerFormat, RecordFormat
 
 if TYPE_CHECKING:
-    from kustos.cli.acl_locations import AclSource
+    from kustos.cli.acl_source import AclSource
 
 EXAMPLES = """
 kustos decide --acls acls.jsonl --requests requests.jsonl
 kustos decide --acls acls.yaml --requests - \\
     --super-users User:admin < requests.jsonl
-kustos decide --bootstrap-server node:9092 \\
+kustos decide --acls kafka://node:9092 \\
     --command-config admin.properties --requests requests.csv \\
     --answers answered.parquet
 """
@@ -69,14 +69,14 @@ def decide(
     understood, nothing is decided. The ACLs and settings of a running cluster are read once, before the
     first request.
     """
-    from kustos.cli.acl_locations import called_name
     from kustos.cli.decision_workers import cores
     from kustos.cli.decisions import RequestDecider, load_authorizer, open_answers, open_requests
     from kustos.cli.failures import ExitCode, usage_error
+    from kustos.cli.text_files import called_name
 
-    if source.acls == requests == "-":
+    if source.is_standard_input and requests == "-":
         raise usage_error("only one of ACLs and requests can come from standard input")
-    read = {Path(name).resolve() for name in (requests, source.acls) if name is not None}
+    read = {Path(name).resolve() for name in (requests, source.path) if name is not None}
     if answers != "-" and Path(answers).resolve() in read:
         raise usage_error(f"the answers would overwrite `{answers}`, which is read, name another file")
     authorizer = load_authorizer(source)

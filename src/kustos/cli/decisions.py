@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kustos.authorizer import Decision, Fault, Questioner, StandardAuthorizer
-from kustos.cli.acl_locations import STANDARD_INPUT, AclSource
+from kustos.cli.acl_source import AclSource
 from kustos.cli.answers import (
     TEXT_FORMS,
     AnswerWriter,
@@ -35,6 +35,7 @@ from kustos.cli.requests import (
     parquet_batches,
     shown,
 )
+from kustos.cli.text_files import STANDARD_INPUT
 from kustos.runtime import reason_of
 
 ALONE_BYTES: Final = 2 << 20

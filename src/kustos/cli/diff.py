@@ -1,12 +1,15 @@
 """`kustos diff`."""
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kustos.cli.acl_options import AllowEveryone, Form, NodeConfig, SuperUsers
-from kustos.cli.options import CommandConfig, IgnoreTornTail, Output, exit_code_if
+from kustos.cli.acl_options import with_acl_source
+from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from kustos.cli.acl_source import AclSource
 
 EXAMPLES = """
 kustos diff main/acls.yaml acls.yaml
@@ -14,21 +17,25 @@ kustos diff main/acls.yaml acls.yaml --full
 kustos diff kafka://broker:9092 acls.yaml --exit-code \\
     --command-config admin.properties
 kustos diff - acls.yaml -c server.properties < deployed.txt
-kustos diff /var/lib/kustos/metadata --at 2026-11-03
-kustos diff /var/lib/kustos/metadata --at 2026-11-03 --at 2026-11-04
+kustos diff git:main:acls.yaml acls.yaml
+kustos diff /var/lib/kustos/metadata@2026-11-03
+kustos diff /var/lib/kustos/metadata@1200 \\
+    /var/lib/kustos/metadata@2026-11-04
 """
 
 Old = Annotated[
-    str,
+    str | None,
     typer.Argument(
-        metavar="OLD", help="A file in any form, `-`, a metadata directory, or kafka://HOST:PORT."
+        metavar="OLD",
+        help="The old set, in any form of --acls.",
+        show_default=False,
     ),
 ]
 New = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NEW]",
-        help="The new set, in the same forms. Optional with --at: the same directory.",
+        metavar="NEW",
+        help="The new set, in any form of --acls. [the directory of OLD as it is now]",
         show_default=False,
     ),
 ]
@@ -37,7 +44,8 @@ Ats = Annotated[
     typer.Option(
         "--at",
         metavar="OFFSET|TIME",
-        help="The state of OLD at a log offset or a UTC time. The second one is for NEW.",
+        help="The same as `@OFFSET` or `@TIME` after the directory of OLD; a second one is for NEW.",
+        hidden=True,
     ),
 ]
 REGIONS_DEFAULT: Final = 10_000
@@ -60,19 +68,14 @@ Full = Annotated[bool, typer.Option("--full", help="Show all regions on a termin
 ExitCodeFlag = Annotated[bool, exit_code_if("any decision changes")]
 
 
+@with_acl_source(before="exit_code", argument=Old)
 def diff(
-    old: Old,
+    source: "AclSource",
     new: New = None,
     at: Ats = None,
-    form: Form = None,
-    config: NodeConfig = None,
-    super_users: SuperUsers = None,
-    allow_everyone_if_no_acl_found: AllowEveryone = None,
     exit_code: ExitCodeFlag = False,
     full: Full = False,
     regions_max: RegionsMax = REGIONS_DEFAULT,
-    command_config: CommandConfig = None,
-    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
     """Show which decisions change between two sets of ACLs.
@@ -80,29 +83,16 @@ def diff(
     Compares the meaning of the sets, not their text: shows who gains or loses which operations, from
     where, on which names, exactly and for every possible name. It shows no change if and only if both
     sets decide every request alike. First comes a summary, gains before losses, each with an added or
-    removed ACL; then the most important regions, and the number of those left out. With --at it
-    compares a metadata directory with its state at an earlier moment, or two moments.
+    removed ACL; then the most important regions, and the number of those left out.
     """
     from kustos.analysis import diff as difference_between
     from kustos.analysis import headline_of
-    from kustos.cli.acl_locations import STANDARD_INPUT, read_location
-    from kustos.cli.broker_settings import SettingOptions, report_unknown, shared
+    from kustos.cli.broker_settings import report_unknown, shared
     from kustos.cli.differences import print_difference
-    from kustos.cli.failures import ExitCode, usage_error
+    from kustos.cli.failures import ExitCode
     from kustos.cli.terminal import progress
 
-    old_at, new_at = _moments(at or [])
-    if new is None:
-        if not at:
-            raise usage_error("name two sets, or a metadata directory and `--at`")
-        new = old
-    if old == new == STANDARD_INPUT:
-        raise usage_error("only one of the two sets can come from standard input")
-    options = SettingOptions(super_users, allow_everyone_if_no_acl_found, config)
-    sources = [
-        read_location(text, form, command_config, moment, ignore_torn_tail=ignore_torn_tail, settings=options)
-        for text, moment in ((old, old_at), (new, new_at))
-    ]
+    sources = [each.load() for each in _both(source, new, at or [])]
     before, after = [source.bindings for source in sources]
     settings = shared(sources[0].settings, sources[1].settings)
     with progress(f"comparing {len(before)} with {len(after)} ACLs"):
@@ -115,10 +105,22 @@ def diff(
     return ExitCode.NO if exit_code and not found.is_empty else ExitCode.OK
 
 
-def _moments(at: list[str]) -> tuple[str | None, str | None]:
+def _both(old: "AclSource", new: str | None, at: list[str]) -> "tuple[AclSource, AclSource]":
+    """Return the two sources; raise a usage error for arguments that do not name two."""
+    from dataclasses import replace
+
     from kustos.cli.failures import usage_error
 
     if len(at) > 2:
         raise usage_error("`--at` is for OLD, a second one for NEW; leave out the others")
-    old, new, *_ = *at, None, None
-    return old, new
+    old_at, new_at, *_ = *at, None, None
+    old = replace(old, moment=old_at)
+    if new is not None:
+        both = old, old.other(new, new_at)
+        if all(each.is_standard_input for each in both):
+            raise usage_error("only one of the two sets can come from standard input")
+        return both
+    directory = old.without_moment
+    if directory is None:
+        raise usage_error("name two sets, or a metadata directory at a moment: `DIR@MOMENT`")
+    return old, old.other(directory, new_at)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_source import with_acl_source
+from kustos.cli.acl_options import with_acl_source
 from kustos.cli.one_resource import (
     NamePatternType,
     OneCluster,
@@ -25,18 +25,18 @@ from kustos.cli.output import OutputFormat
 if TYPE_CHECKING:
     from kustos.acl import AclBindingFilter
     from kustos.analysis import ExplainScope
-    from kustos.cli.acl_locations import AclSource
+    from kustos.cli.acl_source import AclSource
 
 EXAMPLES = """
-kustos explain --bootstrap-server broker:9092 \\
+kustos explain --acls kafka://broker:9092 \\
     --principal User:alice --operation Read --topic orders
 kustos explain --acls acls.yaml --principal User:alice \\
     --operation Write --topic orders --exit-code
 kustos explain --acls acls.yaml --principal User:alice --operation Read \\
     --topic pii- --resource-pattern-type prefixed
-kustos explain --metadata-dir /var/lib/kustos/metadata \\
+kustos explain --acls /var/lib/kustos/metadata \\
     --principal User:alice --host 10.0.0.7 --operation Write --topic orders
-kustos explain --metadata-dir /var/lib/kustos/metadata --at 2026-11-03 \\
+kustos explain --acls /var/lib/kustos/metadata@2026-11-03 \\
     --principal User:alice --operation Write --topic orders
 """
 
@@ -79,9 +79,8 @@ def explain(
     with a prefix, or `*`, all names. It is exact.
 
     Shows the deciding rules, every matching ACL, the overruled ones, and for a denial the smallest change
-    that would allow it, with its commands. Reads the ACLs of a file, of a running cluster, or of a metadata
-    directory, and decides here, by the rules of Kafka's StandardAuthorizer, with the super users and the
-    default of that source.
+    that would allow it, with its commands. The command decides by the rules of Kafka's StandardAuthorizer,
+    with the broker settings of the source.
     """
     from kustos.acl import KafkaPrincipal, PatternType, ResourcePattern
     from kustos.analysis import ExplainScope
@@ -121,7 +120,7 @@ def _answer(scope: "ExplainScope", source: "AclSource", output: OutputFormat) ->
         raise usage_error(str(error)) from error
     report_unknown(output, loaded.settings)
     note_likely_prefix(scope.pattern, output)
-    where = where_of(source.bootstrap_server, source.command_config)
+    where = where_of(source.servers, source.command_config)
     print_explanation(explanation, proposal_of(explanation, where), loaded.settings, output)
     return explanation.is_allowed
 

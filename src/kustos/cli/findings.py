@@ -11,7 +11,7 @@ from urllib.parse import quote
 from kustos.acl import ResourceType
 from kustos.acl.forms import texts_of
 from kustos.analysis.lint import Finding, Listing, Severity, acl_text, sarif_of
-from kustos.cli.acl_locations import STANDARD_INPUT, LoadedAcls, read_text
+from kustos.cli.acl_source import LoadedAcls
 from kustos.cli.output import (
     Column,
     ColumnFormats,
@@ -23,6 +23,7 @@ from kustos.cli.output import (
     print_paragraph,
     print_rows,
 )
+from kustos.cli.text_files import STANDARD_INPUT, read_text
 from kustos.runtime import FileSystemStorage
 
 

@@ -1,17 +1,21 @@
 """`kustos lint`."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import AllowEveryone, Form, NodeConfig, Source, SuperUsers
-from kustos.cli.options import CommandConfig, IgnoreTornTail, Output
+from kustos.cli.acl_options import SourceArgument, with_acl_source
+from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from kustos.cli.acl_source import AclSource
 
 EXAMPLES = """
 kustos lint acls.yaml
 kustos lint acls.yaml --sarif lint.sarif --fail-on warning
+kustos lint /var/lib/kustos/metadata -c server.properties
 kustos lint kafka://broker:9092 --command-config admin.properties \\
     --super-users User:admin --existing-topics topics.txt
 """
@@ -52,19 +56,14 @@ ExistingGroups = Annotated[
 ]
 
 
+@with_acl_source(before="existing_topics", argument=SourceArgument)
 def lint(
-    source: Source,
-    form: Form = None,
-    config: NodeConfig = None,
-    super_users: SuperUsers = None,
-    allow_everyone_if_no_acl_found: AllowEveryone = None,
+    source: "AclSource",
     existing_topics: ExistingTopics = None,
     existing_groups: ExistingGroups = None,
     ignore: Ignore = None,
     fail_on: FailOnOption = FailOn.ERROR,
     sarif: Sarif = None,
-    command_config: CommandConfig = None,
-    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
     """Find ACLs that are useless, too broad, or wrong.
@@ -75,8 +74,7 @@ def lint(
     """
     from kustos.analysis.lint import LINT_CODES, Severity
     from kustos.analysis.lint import lint as lint_acls
-    from kustos.cli.acl_locations import read_location
-    from kustos.cli.broker_settings import SettingOptions, report_unknown
+    from kustos.cli.broker_settings import report_unknown
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.findings import existing_names, print_findings, write_sarif
     from kustos.cli.terminal import progress
@@ -87,13 +85,7 @@ def lint(
             f"`--ignore {unknown[0]}` is not a code of lint, the first is {next(iter(LINT_CODES))}"
         )
     existing = existing_names(existing_topics, existing_groups)
-    loaded = read_location(
-        source,
-        form,
-        command_config,
-        ignore_torn_tail=ignore_torn_tail,
-        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
-    )
+    loaded = source.load()
     rules = loaded.settings.rules()
     bindings = [each.binding for each in loaded.located]
     with progress(f"looking at {len(bindings)} ACLs"):

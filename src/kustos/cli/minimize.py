@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import AllowEveryone, Force, Form, NodeConfig, Source, SuperUsers, To
-from kustos.cli.options import CommandConfig, IgnoreTornTail, Output
+from kustos.cli.acl_options import Force, SourceArgument, To, with_acl_source
+from kustos.cli.options import Output
 from kustos.cli.output import Column, Columns, OutputFormat, counted, print_rows
 
 if TYPE_CHECKING:
     from kustos.acl import AclBinding
     from kustos.analysis import Minimized
-    from kustos.cli.acl_locations import LoadedAcls
+    from kustos.cli.acl_source import AclSource, LoadedAcls
 
 EXAMPLES = """
 kustos minimize acls.yaml
@@ -27,17 +27,12 @@ Target = Annotated[
 ]
 
 
+@with_acl_source(before="to", argument=SourceArgument)
 def minimize(
-    source: Source,
+    source: "AclSource",
     target: Target = None,
-    form: Form = None,
     to: To = None,
     force: Force = False,
-    config: NodeConfig = None,
-    super_users: SuperUsers = None,
-    allow_everyone_if_no_acl_found: AllowEveryone = None,
-    command_config: CommandConfig = None,
-    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Find a smaller set of ACLs with the same meaning.
@@ -47,21 +42,15 @@ def minimize(
     replace them. Super users and the default of the source are part of the meaning.
     """
     from kustos.analysis import minimize as minimized
-    from kustos.cli.acl_locations import AclTarget, read_location
-    from kustos.cli.broker_settings import SettingOptions, report_unknown
+    from kustos.cli.acl_target import AclTarget
+    from kustos.cli.broker_settings import report_unknown
     from kustos.cli.failures import usage_error
     from kustos.cli.terminal import progress
 
     if target is None and to is not None:
         raise usage_error("`--to` is the form of a target, name one (`-` for standard output)")
     destination = None if target is None else AclTarget.of(target, to, force=force)
-    loaded = read_location(
-        source,
-        form,
-        command_config,
-        ignore_torn_tail=ignore_torn_tail,
-        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
-    )
+    loaded = source.load()
     bindings, rules = loaded.bindings, loaded.settings.rules()
     with progress(f"looking for fewer than {len(bindings)} ACLs"):
         found = minimized(bindings, rules)

@@ -2,13 +2,27 @@
 
 import inspect
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 from typer.models import ParameterInfo
 
 from kustos.cli.output import OutputFormat
+
+
+class AclFormName(StrEnum):
+    """`--form`: how a file of ACLs is written."""
+
+    KAFKA_ACLS = "kafka-acls"
+    JSON = "json"
+    JSON_LINES = "json-lines"
+    YAML = "yaml"
+    CSV = "csv"
+    METADATA = "metadata"
+
 
 BootstrapServer = Annotated[
     str,
@@ -98,6 +112,14 @@ def exit_code_if(case: str) -> Any:
     return typer.Option("--exit-code", help=f"Exit with 5 if {case}, for scripts.")
 
 
+class _Command(TyperCommand):
+    """A command whose usage line leaves out hidden arguments."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line after the command."""
+        return [piece for piece in super().collect_usage_pieces(ctx) if piece != "[]"]
+
+
 def register(app: typer.Typer, name: str, command: Callable[..., Any], examples: str, **options: Any) -> None:
     """Add a command under this name; its docstring is the help, followed by the examples.
 
@@ -107,6 +129,7 @@ def register(app: typer.Typer, name: str, command: Callable[..., Any], examples:
         for info in getattr(hint, "__metadata__", ()):
             if isinstance(info, ParameterInfo):
                 info.case_sensitive = False
+    options.setdefault("cls", _Command)
     lines = [f"  {line}" for line in examples.strip().splitlines()]
     # the mark `\b` keeps the help from rewrapping these lines
     app.command(name, epilog="\n".join(("\b", "Examples:", *lines)), **options)(command)

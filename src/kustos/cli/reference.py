@@ -155,7 +155,7 @@ def _section(command: Command) -> list[str]:
     rows = [
         _row(parameter, hints[parameter.name])
         for parameter in inspect.signature(command.function).parameters.values()
-        if get_origin(hints[parameter.name]) is Annotated
+        if get_origin(hints[parameter.name]) is Annotated and not get_args(hints[parameter.name])[1].hidden
     ]
     if rows:
         lines += ["| option | takes | meaning |", "|---|---|---|", *rows, ""]

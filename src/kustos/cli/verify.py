@@ -4,21 +4,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_source import with_acl_source
+from kustos.cli.acl_options import with_acl_source
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
 
 if TYPE_CHECKING:
     from kustos.analysis import Policy
-    from kustos.cli.acl_locations import AclSource
+    from kustos.cli.acl_source import AclSource
 
 EXAMPLES = """
 kustos verify policy.yaml --acls acls.yaml
 kustos verify policy.yaml --acls acls.yaml -c server.properties -o json
-kustos verify policy.yaml --bootstrap-server broker:9092 \\
+kustos verify policy.yaml --acls kafka://broker:9092 \\
     --command-config admin.properties
-kustos verify policy.yaml --metadata-dir /var/lib/kustos/metadata \\
-    --at 2026-11-03
+kustos verify policy.yaml --acls /var/lib/kustos/metadata@2026-11-03
 """
 
 PolicyFile = Annotated[
@@ -52,13 +51,13 @@ def verify(
     """
     from kustos.analysis import parse_policy
     from kustos.analysis import verify as verdicts_on
-    from kustos.cli.acl_locations import STANDARD_INPUT, called_name, read_text
     from kustos.cli.broker_settings import report_unknown
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.terminal import progress
+    from kustos.cli.text_files import STANDARD_INPUT, called_name, read_text
     from kustos.cli.verdicts import print_verdicts
 
-    if policy == source.acls == STANDARD_INPUT:
+    if policy == STANDARD_INPUT and source.is_standard_input:
         raise usage_error("only one of policy and ACLs can come from standard input")
     statements = _chosen(parse_policy(read_text(policy), called_name(policy)), statement)
     loaded = source.load()

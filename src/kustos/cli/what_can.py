@@ -4,33 +4,41 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import RegionsMax
-from kustos.cli.acl_source import with_acl_source
+from kustos.cli.acl_options import RegionsMax, with_acl_source
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
 
 if TYPE_CHECKING:
-    from kustos.cli.acl_locations import AclSource
+    from kustos.cli.acl_source import AclSource
 
 EXAMPLES = """
-kustos what-can User:alice --acls acls.yaml -c server.properties
-kustos what-can 'User:*' --bootstrap-server broker:9092
-kustos what-can User:alice --metadata-dir /var/lib/kafka/metadata -o json
-kustos what-can User:alice --metadata-dir /var/lib/kafka/metadata --at 1234
+kustos what-can --principal User:alice --acls acls.yaml \\
+    -c server.properties
+kustos what-can --principal 'User:*' --acls kafka://broker:9092
+kustos what-can --principal User:alice -o json \\
+    --acls /var/lib/kafka/metadata
+kustos what-can --principal User:alice --acls /var/lib/kafka/metadata@1234
 """
 
 Principal = Annotated[
-    str,
-    typer.Argument(
-        metavar="PRINCIPAL", help="As User:alice; `User:*` is all that neither ACLs nor super.users name."
+    str | None,
+    typer.Option(
+        "--principal",
+        metavar="TYPE:NAME",
+        help="As User:alice; `User:*` is all that neither ACLs nor super.users name. [required]",
+        show_default=False,
     ),
+]
+PrincipalArgument = Annotated[
+    str | None, typer.Argument(metavar="", help="The same as `--principal`.", hidden=True)
 ]
 
 
 @with_acl_source(before="regions_max")
 def what_can(
-    principal: Principal,
     source: "AclSource",
+    principal: Principal = None,
+    principal_argument: PrincipalArgument = None,
     regions_max: RegionsMax = 1000,
     output: Output = OutputFormat.TABLE,
 ) -> None:
@@ -42,11 +50,15 @@ def what_can(
     from kustos.analysis import what_can as access_of
     from kustos.cli.access import print_regions
     from kustos.cli.broker_settings import report_unknown
+    from kustos.cli.failures import usage_error
     from kustos.cli.terminal import progress
 
+    given = [each for each in (principal, principal_argument) if each is not None]
+    if len(given) != 1:
+        raise usage_error("name one principal: `--principal User:NAME`")
     loaded = source.load()
     bindings, rules = loaded.bindings, loaded.settings.rules()
-    name = principal.strip()
+    name = given[0].strip()
     with progress(f"looking at {len(bindings)} ACLs"):
         regions = access_of(bindings, name, rules, regions_max=regions_max)
     report_unknown(output, loaded.settings)

@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import RegionsMax
-from kustos.cli.acl_source import with_acl_source
+from kustos.cli.acl_options import RegionsMax, with_acl_source
 from kustos.cli.one_resource import (
     NamePatternType,
     OneCluster,
@@ -21,16 +20,16 @@ from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
 
 if TYPE_CHECKING:
-    from kustos.cli.acl_locations import AclSource
+    from kustos.cli.acl_source import AclSource
 
 EXAMPLES = """
 kustos who-can --acls acls.yaml --operation Write --topic payments
-kustos who-can --bootstrap-server broker:9092 --operation Read \\
+kustos who-can --acls kafka://broker:9092 --operation Read \\
     --topic pii- --resource-pattern-type prefixed
-kustos who-can --metadata-dir /var/lib/kafka/metadata --operation Alter \\
+kustos who-can --acls /var/lib/kafka/metadata --operation Alter \\
     --cluster -o json
-kustos who-can --metadata-dir /var/lib/kafka/metadata \\
-    --at 2026-11-03T18:00 --operation Read --topic payments
+kustos who-can --acls /var/lib/kafka/metadata@2026-11-03T18:00 \\
+    --operation Read --topic payments
 """
 
 

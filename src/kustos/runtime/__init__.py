@@ -3,6 +3,7 @@ No other package reads clocks or draws random numbers."""
 
 from kustos.runtime.clock import Clock, PacedCounts, SystemClock, stopwatch_ns
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_nonce, random_text
+from kustos.runtime.git import read_git_text
 from kustos.runtime.process import (
     collect_frozen,
     collect_seldom,
@@ -80,6 +81,7 @@ __all__ = [
     "raise_descriptor_limit",
     "random_nonce",
     "random_text",
+    "read_git_text",
     "read_text_file",
     "read_text_stream",
     "reason_of",

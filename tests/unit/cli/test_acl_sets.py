@@ -8,7 +8,7 @@ import pytest
 
 from kustos.acl import AclOperation, AclPermissionType, PatternType
 from kustos.acl.forms import AclForm, write_acls
-from kustos.cli.acl_locations import read_acl_file
+from kustos.cli.acl_source import AclSource
 from kustos.cli.failures import ExitCode
 from kustos.metadata.directory.format import format_directory
 from tests.unit.cli.cli_sets import Said, acl
@@ -41,7 +41,7 @@ def test_every_form_is_converted_to_every_other(here: Path, kustos: Said, source
         arguments = ("acls", "convert", source, name, *(() if name != "a.txt" else ("--to", form)), "--force")
         exit_code, out, _ = kustos(*arguments)
         assert (exit_code, out) == (ExitCode.OK, f"wrote 4 ACLs to {name} as {form}\n")
-        assert set(read_acl_file(name).bindings) == set(NEW)
+        assert set(AclSource(text=name).load().bindings) == set(NEW)
         assert kustos.document("diff", source, name, "--exit-code")[0] == ExitCode.OK
         source = name
 

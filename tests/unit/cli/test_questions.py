@@ -7,7 +7,7 @@ import pytest
 
 from kustos.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kustos.acl.forms import AclForm, write_acls
-from kustos.cli.acl_locations import read_acl_file
+from kustos.cli.acl_source import AclSource
 from kustos.cli.failures import ExitCode
 from kustos.cli.reference import DOCUMENTS
 from kustos.metadata.directory.format import format_directory
@@ -200,7 +200,7 @@ def test_minimize_shows_or_writes_a_smaller_set(here: Path, kustos: Said) -> Non
     assert out.endswith("6 ACLs, 4 would mean the same\n")
     _, document = kustos.document("minimize", "shop.yaml", "small.yaml")
     assert (document["given"], document["left"], document["target"]) == (6, 4, "small.yaml")
-    assert set(read_acl_file("small.yaml").bindings) == {SHOP[0], SHOP[2], SHOP[3], SHOP[5]}
+    assert set(AclSource(text="small.yaml").load().bindings) == {SHOP[0], SHOP[2], SHOP[3], SHOP[5]}
     assert kustos("diff", "shop.yaml", "small.yaml", "--exit-code")[0] == ExitCode.OK
     assert kustos("minimize", "good.csv")[1] == "found no smaller set than the 1 ACL given\n"
     assert kustos("minimize", "shop.yaml", "small.yaml")[0] == ExitCode.USAGE, "the target exists"

@@ -23,7 +23,8 @@ from tests.unit.cli.cli_sets import Said, acl
 
 SUPER_USERS, ALLOW_EVERYONE = "super.users", "allow.everyone.if.no.acl.found"
 WHAT_CAN_ADMIN = ("what-can", "User:admin")
-UNKNOWN = "note: unknown, assumed to be super.users=nobody and allow.everyone.if.no.acl.found=false: "
+UNKNOWN = "note: super.users and allow.everyone.if.no.acl.found are unknown "
+ASSUMED = "; assuming none and false (set --super-users or --config)\n"
 REQUESTS = "principal,host,operation,resource_type,resource_name\n"
 COMMANDS: dict[str, tuple[str, ...]] = {
     "explain": ("--principal", "User:admin", "--operation", "Write", "--topic", "t"),
@@ -73,10 +74,10 @@ def test_a_file_of_acls_leaves_them_unknown_and_every_answer_says_so(
 ) -> None:
     arguments = (command, *COMMANDS[command], "--acls", "acls.yaml")
     _, _, err = kustos(*arguments)
-    assert err == f"{UNKNOWN}a file of ACLs does not hold them; give `--config` or the options\n"
+    assert err == f"{UNKNOWN}for a file{ASSUMED}"
     _, document = kustos.document(*arguments)
     assert settings_of(document) == {SUPER_USERS: ([], False), ALLOW_EVERYONE: (False, False)}
-    assert document["settings"][SUPER_USERS]["from"] == "a file of ACLs does not hold them"
+    assert document["settings"][SUPER_USERS]["from"] == "unknown for a file"
 
 
 def test_decide_and_lint_and_minimize_say_so_too(here: Path, kustos: Said) -> None:
@@ -144,7 +145,7 @@ def test_a_value_that_is_none_is_refused(here: Path, kustos: Said) -> None:
 def test_the_log_tells_what_was_changed_the_node_before_the_cluster(here: Path, kustos: Said) -> None:
     format_directory(here / "meta", node_id=1, acls=[acl("orders")])
     asked = (*WHAT_CAN_ADMIN, "--metadata-dir", "meta")
-    assert "note: unknown" in kustos(*asked)[2]
+    assert UNKNOWN in kustos(*asked)[2]
     set_in_log(here / "meta", "", super_users="User:cluster", allow_everyone_if_no_acl_found="true")
     _, document = kustos.document(*asked)
     assert settings_of(document) == {SUPER_USERS: (["User:cluster"], True), ALLOW_EVERYONE: (True, True)}
@@ -161,7 +162,8 @@ def test_what_the_log_does_not_tell_the_file_does(here: Path, kustos: Said) -> N
     format_directory(here / "meta", node_id=1)
     set_in_log(here / "meta", "1", allow_everyone_if_no_acl_found="true")
     asked = (*WHAT_CAN_ADMIN, "--metadata-dir", "meta")
-    assert "assumed to be super.users=nobody: the log holds only what was changed" in kustos(*asked)[2]
+    expected = "note: super.users is unknown for meta, whose log holds only settings changed at run time; "
+    assert kustos(*asked)[2] == f"{expected}assuming none (set --super-users or --config)\n"
     _, document = kustos.document(*asked, "-c", "node.properties")
     assert settings_of(document) == {
         SUPER_USERS: (["User:admin", "User:ops"], True),
@@ -269,7 +271,7 @@ async def test_who_may_not_describe_configs_is_told_that_they_are_unknown(here: 
         assert (exit_code, document["grants"]) == (0, [])
         setting = document["settings"][SUPER_USERS]
         assert not setting["known"]
-        assert setting["from"] == "you need `DESCRIBE_CONFIGS` on the cluster to see them"
+        assert setting["from"] == "unknown without the permission DESCRIBE_CONFIGS on the cluster"
         exit_code, document = await asked_of(
             node, here, kustos, "viewer", *WHAT_CAN_ADMIN, "-c", "node.properties"
         )

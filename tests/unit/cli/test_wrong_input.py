@@ -144,7 +144,7 @@ def test_wrong_input_is_told_in_our_words(
             "no such option `--metadata-di`, did you mean `--metadata-dir`",
         ),
         (["acls", "ad"], "no such command `ad`, did you mean `add`; see `kustos acls --help`"),
-        (["acls", "list", "--form"], "no such option `--form`"),
+        (["users", "list", "--form"], "no such option `--form`"),
         (["serve"], "missing argument `FILE`; see `kustos serve --help`"),
         (["diff", "a", "b", "c"], "`c` is more than the command takes, leave it out"),
         (["diff", "a", "b", "--regions-max", "0"], "`0` is below 1, use 1 or more"),

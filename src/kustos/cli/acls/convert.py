@@ -1,12 +1,15 @@
 """`kustos acls convert`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import Force, Form, Source, To
-from kustos.cli.options import CommandConfig, DocumentOutput, IgnoreTornTail
+from kustos.cli.acl_options import Force, SourceArgument, To, with_acl_source
+from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from kustos.cli.acl_source import AclSource
 
 EXAMPLES = """
 kustos acls convert listing.txt acls.yaml
@@ -14,6 +17,7 @@ kustos acls convert acls.yaml --to kafka-acls
 kustos acls convert kafka://broker:9092 acls.csv \\
     --command-config admin.properties
 kustos acls convert /var/lib/kafka/metadata --to json-lines
+kustos acls convert git:main:acls.yaml --to kafka-acls
 """
 
 Target = Annotated[
@@ -22,14 +26,12 @@ Target = Annotated[
 ]
 
 
+@with_acl_source(before="to", argument=SourceArgument, decides=False)
 def convert(
-    source: Source,
+    source: "AclSource",
     target: Target = "-",
-    form: Form = None,
     to: To = None,
     force: Force = False,
-    command_config: CommandConfig = None,
-    ignore_torn_tail: IgnoreTornTail = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
     """Write a set of ACLs in another form.
@@ -38,11 +40,11 @@ def convert(
     output of `kafka-acls --list`, which is ambiguous for names with line breaks: such names are refused.
     `metadata` is a snapshot of Kafka's metadata log.
     """
-    from kustos.cli.acl_locations import AclTarget, read_location
+    from kustos.cli.acl_target import AclTarget
     from kustos.cli.output import counted, print_document, print_lines
 
     destination = AclTarget.of(target, to, force=force)
-    bindings = read_location(source, form, command_config, ignore_torn_tail=ignore_torn_tail).bindings
+    bindings = source.load().bindings
     destination.write(bindings)
     if destination.path is None:
         return

@@ -57,10 +57,10 @@ def export(
     """
     import sys
 
-    from kustos.cli.acl_locations import STANDARD_INPUT
     from kustos.cli.failures import usage_error
     from kustos.cli.output import counted
     from kustos.cli.terminal import progress
+    from kustos.cli.text_files import STANDARD_INPUT
     from kustos.metadata.portable import export_lines, left_out
     from kustos.runtime import DEFAULT_FILE_MODE, PRIVATE_FILE_MODE, FileSystemStorage
 
@@ -98,7 +98,7 @@ def summary(image: "MetadataImage") -> str:
 
 
 def _image(source: Path, at: str | None, *, ignore_torn_tail: bool) -> "MetadataImage":
-    from kustos.cli.acl_locations import state_at
+    from kustos.cli.acl_source import state_at
     from kustos.cli.failures import usage_error
     from kustos.metadata import METADATA_SUFFIXES
     from kustos.metadata.inspection import DirectorySource, FileSource
@@ -133,10 +133,10 @@ def import_metadata(source: ExportedFile, directory: Directory) -> None:
     is malformed, or Kafka would refuse it, the error names the first one, and the directory stays as it
     was.
     """
-    from kustos.cli.acl_locations import called_name, read_text
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_lines
     from kustos.cli.terminal import progress
+    from kustos.cli.text_files import called_name, read_text
     from kustos.metadata.portable import PortableError, apply_export, read_export
     from kustos.runtime import FileSystemStorage, SystemClock
 

@@ -122,7 +122,7 @@ def _source(
         return QuorumSource(controllers, command_config)
     storage = FileSystemStorage()
     if at is not None and directory is not None:
-        from kustos.cli.acl_locations import moment_of
+        from kustos.cli.acl_source import moment_of
 
         moment = moment_of(at)
         return nullcontext(PastSource(directory, moment, storage, ignore_torn_tail=ignore_torn_tail))

@@ -74,7 +74,7 @@ def names_of(path: Path | None) -> frozenset[str] | None:
     """Return the names in a file, one per line; None without a file."""
     if path is None:
         return None
-    from kustos.cli.acl_locations import read_text
+    from kustos.cli.text_files import read_text
 
     return frozenset(name for line in read_text(str(path)).splitlines() if (name := line.strip()))
 

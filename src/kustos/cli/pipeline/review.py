@@ -183,7 +183,7 @@ def _choice(sign_off: Path | None, **texts: Any) -> "RowChoice":
 
 def _former(path: Path | None, key: Path | None, cluster: str) -> "Document | None":
     """Return the former review, checked; raise `SignoffError` and usage errors before Spark starts."""
-    from kustos.cli.acl_locations import read_text
+    from kustos.cli.text_files import read_text
     from kustos.cli.failures import usage_error
     from kustos.signoff import former_of, read_review, verify_signed_review
 
@@ -217,7 +217,7 @@ def _existing(configuration: "PipelineConfiguration") -> "Existing":
 def _rules(configuration: "PipelineConfiguration") -> dict[str, Any]:
     """Return the declared rules of the configuration; raise `PolicyError`."""
     from kustos.analysis import parse_duties, parse_policy
-    from kustos.cli.acl_locations import read_text
+    from kustos.cli.text_files import read_text
 
     duties, policy = configuration.duties, configuration.policy
     return {

@@ -330,7 +330,7 @@ def _report_lost(proposed: "ReviewChanges") -> None:
 
 
 def _text(path: Path) -> str:
-    from kustos.cli.acl_locations import read_text
+    from kustos.cli.text_files import read_text
 
     return read_text(str(path))
 

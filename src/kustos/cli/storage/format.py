@@ -76,7 +76,7 @@ def format_storage(
 
     Overwrites nothing. Kafka's own tools read the directory.
     """
-    from kustos.cli.acl_locations import read_acl_file
+    from kustos.cli.acl_source import AclSource
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_document, print_lines
     from kustos.cli.storage.bootstrap import metadata_level, scram_users
@@ -105,7 +105,7 @@ def format_storage(
         cluster_id=None if cluster_id == "random" else cluster_id,
         node_id=1 if chosen is None else chosen,
         metadata_version=level,
-        acls=_fitting(read_acl_file(acls).bindings, level) if acls is not None else (),
+        acls=_fitting(AclSource(text=acls).load().bindings, level) if acls is not None else (),
         scram_users=scram_users(add_scram or ()),
     )
     if output.is_document:

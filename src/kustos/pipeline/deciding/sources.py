@@ -1,30 +1,13 @@
 """Where sets of ACLs are read from: a file in any form, Kafka's metadata, a git revision of a file."""
 
-import os
-import re
-import subprocess
 from pathlib import Path
-from typing import Final
 
 from kustos.acl import AclBinding
 from kustos.acl.forms import FILE_BYTES_MAX, AclForm, AclFormatError, detect_form, form_of_name, read_acls
 from kustos.metadata import METADATA_SUFFIXES, MetadataError
 from kustos.pipeline.deciding.acl_set import AclsInForce
 from kustos.pipeline.errors import AclSetError
-from kustos.runtime import TextFileError, read_text_file, reason_of, text_of_bytes
-
-GIT_TIMEOUT_S: Final = 60
-"""For one file of a local repository; longer means that git waits for input."""
-
-_REVISION: Final = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@{}^~+-]{0,199}")
-"""A name of a commit; no leading `-`, which would be an option, and no `:`, which ends a revision."""
-
-_GIT_ENVIRONMENT: Final = {
-    "LC_ALL": "C",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_NO_LAZY_FETCH": "1",
-}
+from kustos.runtime import TextFileError, read_git_text, read_text_file, reason_of
 
 
 def read_acl_set(
@@ -71,18 +54,11 @@ def read_acl_set_at_revision(
 ) -> AclsInForce:
     """Return the ACLs of a file as a git revision of its repository has it; the file itself is not read.
 
-    The file may be gone, its folder must exist. Runs `git` without a shell, filters, pagers or the network.
-    Raises `AclSetError`.
+    The file may be gone, its folder must exist. Raises `AclSetError`.
     """
-    if not _REVISION.fullmatch(revision):
-        raise AclSetError(f"`{revision}` names no git revision, write a commit, a branch or a tag")
     called = name or f"{path} at {revision}"
-    place = f"{revision}:./{path.name}"
-    size = int(_git(path.parent, "cat-file", "-s", place))
-    if size > FILE_BYTES_MAX:
-        raise AclSetError(f"{called} is larger than {FILE_BYTES_MAX} bytes, split it")
     try:
-        text = text_of_bytes(_git(path.parent, "cat-file", "blob", place), called)
+        text = read_git_text(path, revision, FILE_BYTES_MAX, called)
     except TextFileError as error:
         raise AclSetError(str(error)) from error
     return AclsInForce.of(
@@ -91,28 +67,6 @@ def read_acl_set_at_revision(
         super_users=super_users,
         allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
     )
-
-
-def _git(folder: Path, *arguments: str) -> bytes:
-    try:
-        done = subprocess.run(  # noqa: S603 - no shell, a checked revision, and never an option of the user's
-            ["git", "--no-pager", *arguments],  # noqa: S607
-            cwd=folder,
-            env=os.environ | _GIT_ENVIRONMENT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_TIMEOUT_S,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        missing = "git is not installed" if folder.is_dir() else f"there is no folder `{folder}`"
-        raise AclSetError(f"{missing}, a revision cannot be read") from error
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise AclSetError(f"git failed in `{folder}`: {error}") from error
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().splitlines()[:1] or ["it does not say why"]
-        raise AclSetError(f"git has no `{arguments[-1]}` in `{folder}`: {reason[0]}")
-    return done.stdout
 
 
 def _of_metadata(path: Path, at: str | None) -> list[AclBinding]:
