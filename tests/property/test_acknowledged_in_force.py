@@ -232,6 +232,7 @@ class Worker:
         self.link.store.add_publisher(self.publisher)
         await ready
         await self.held.step()
+        self.link.store.complete()
         self.link.begin_reporting()
         await self.link.serve
         self.is_open = True

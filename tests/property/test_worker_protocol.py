@@ -4,14 +4,16 @@ import asyncio
 import gc
 import struct
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from kustos.acl import KafkaPrincipal
+from kustos.acl import AclBinding, KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext, KafkaApiError
 from kustos.client.quorum import Forwarded
 from kustos.gateway.store.source import Submitted
@@ -22,7 +24,15 @@ from kustos.gateway.workers.messages import FROM_WORKER, FROM_WRITER, IN_ORDER, 
 from kustos.gateway.workers.requests import answer_of, failure_of, request_of, submit_of, submitted_of
 from kustos.gateway.workers.store import WorkerStore
 from kustos.metadata.control import TokenRules
-from kustos.metadata.image import ImageBuilder, image_of
+from kustos.metadata.image import (
+    AclAdded,
+    AclIdRemoved,
+    AclRemoved,
+    ImageBuilder,
+    MetadataDelta,
+    MetadataImage,
+    image_of,
+)
 from kustos.metadata.log import MAX_BATCH_SIZE_BYTES, MetaProperties
 from kustos.metadata.log import snapshot as snapshot_module
 from kustos.metadata.log.snapshot import snapshot_pieces
@@ -269,6 +279,30 @@ def known(log: tuple[list[MetadataRecord], State]) -> list[MetadataRecord]:
     return [each for each in log[0] if not isinstance(each, FeatureLevelRecord)]
 
 
+class Follower:
+    """Keeps the ACLs of the log, as an authorizer does: by its changes."""
+
+    def __init__(self, acls: dict[UUID, AclBinding]) -> None:
+        self._acls: Final = acls
+
+    def publish_snapshot(self, image: MetadataImage) -> None:
+        """Replace all ACLs."""
+        self._acls.clear()
+        self._acls.update(image.acls)
+
+    def publish_delta(self, delta: MetadataDelta) -> None:
+        """Apply the changes."""
+        for change in delta.changes:
+            match change:
+                case AclAdded(acl_id, binding):
+                    assert acl_id not in self._acls
+                    self._acls[acl_id] = binding
+                case AclIdRemoved(acl_id):
+                    del self._acls[acl_id]
+                case AclRemoved():
+                    raise AssertionError(change)
+
+
 def loaded(records: list[MetadataRecord], size: int = 1024) -> WorkerStore:
     """Return the store of a worker that got the snapshot of these records, ending at offset 7."""
     image = image_of(records, 7, 3)
@@ -331,6 +365,31 @@ def test_a_worker_that_applies_the_log_has_its_state(
         assert builder.in_transaction or store.last_offset == offset - 1
     assert store.image.same_state(builder.build(0, 0))
     assert store.steps == len(records)
+
+
+@given(log=logs(), snapshot=st.integers(0, 20))
+def test_the_changes_of_a_worker_that_holds_no_acls_are_the_ones_of_the_log(
+    log: tuple[list[MetadataRecord], State], snapshot: int
+) -> None:
+    records = known(log)
+    acls: dict[UUID, AclBinding] = {}
+    store, builder, follower = loaded([]), ImageBuilder(), Follower(acls)
+    store.add_publisher(follower)
+    store.complete()
+    for number, record in enumerate(records):
+        if number == snapshot:
+            # a quorum may replace the whole state
+            for piece in snapshot_pieces(builder.view().records(), epoch=3, timestamp_ms=0):
+                store.take_snapshot(messages.SnapshotBatch(8 + number, 3, piece))
+        builder.replay(record)
+        store.take_batch(messages.LogBatch(encoded_batch_of(8 + number, 4, 0, [encode_record(record)])))
+        assert not store.image.acls
+        assert not store.image.acl_ids
+    image = builder.build(0, 0)
+    assert acls == dict(image.acls)
+    assert store.image.same_state(replace(image, acls={}, acl_ids={}))
+    with pytest.raises(RuntimeError, match="ACLs"):
+        store.add_publisher(follower)
 
 
 PRINCIPALS: Final = st.builds(KafkaPrincipal, TEXT, TEXT, st.booleans())

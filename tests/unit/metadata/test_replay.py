@@ -6,7 +6,15 @@ from uuid import UUID
 import pytest
 
 from kustos.metadata.errors import ReplayError
-from kustos.metadata.image import EMPTY_IMAGE, ImageBuilder, MetadataImage, binding_of, image_of
+from kustos.metadata.image import (
+    EMPTY_IMAGE,
+    AclAdded,
+    AclIdRemoved,
+    ImageBuilder,
+    MetadataImage,
+    binding_of,
+    image_of,
+)
 from kustos.metadata.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -120,6 +128,20 @@ def test_a_transaction_holds_its_records_back_until_it_ends() -> None:
     builder.replay_all([BeginTransactionRecord(), acl(3), AbortTransactionRecord()])
     built = builder.build(12, 4)
     assert (set(built.acls), built.offset, built.epoch) == ({TWO}, 12, 4)
+
+
+def test_a_builder_that_forgot_the_acls_still_makes_their_changes() -> None:
+    builder = ImageBuilder(image_of([acl(1)], offset=9, epoch=3))
+    builder.replay(acl(2))
+    builder.replay(BeginTransactionRecord())
+    builder.replay(RemoveAccessControlEntryRecord(TWO))
+    builder.forget_acls()
+    assert (len(builder.view().acls), len(builder.view().acl_ids)) == (0, 0)
+    assert builder.replay(EndTransactionRecord()) == (AclIdRemoved(TWO),)
+    [added] = builder.replay(acl(2))
+    assert added == AclAdded(TWO, binding_of(acl(2)))
+    built = builder.build(12, 4)
+    assert (len(built.acls), len(built.acl_ids), built.offset) == (0, 0, 12)
 
 
 def test_a_builder_knows_whether_it_holds_records_back() -> None:

@@ -1,6 +1,8 @@
 """When a worker of a node in cluster mode takes its metadata for current."""
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 from kustos.acl import AclOperation, ResourceType
@@ -14,7 +16,7 @@ from kustos.metadata.image import acl_record
 from kustos.metadata.log import MetaProperties, snapshot_pieces
 from kustos.metadata.records import encode_record
 from kustos.runtime import SystemClock
-from kustos.server.workers.process import WorkerNode
+from kustos.server.workers.process import WorkerNode, _waits_for_writer
 from kustos.wire import encoded_batch_of
 from testkit.protocol.random_requests import allow
 
@@ -48,6 +50,23 @@ async def test_metadata_is_current_although_each_read_brings_it_together_with_a_
     assert worker.applied() == 1
     assert [*states, gate.is_open] == [False, True]
     gate.stop()
+
+
+async def test_a_worker_gives_its_acls_away_once_the_authorizer_has_them_and_before_it_serves() -> None:
+    steps: list[str] = []
+    serve, loaded = asyncio.get_running_loop().create_future(), asyncio.get_running_loop().create_future()
+    store = SimpleNamespace(complete=lambda: steps.append("the image is without ACLs"))
+    link: Any = SimpleNamespace(
+        store=store, begin_reporting=lambda: steps.append("changes wait"), serve=serve
+    )
+    waits = _waits_for_writer(link, ["CLIENTS"], {"CLIENTS": loaded})
+    assert waits is not None
+    await asyncio.sleep(0)
+    assert steps == []
+    loaded.set_result(None)
+    serve.set_result(None)
+    await waits["CLIENTS"]
+    assert steps == ["the image is without ACLs", "changes wait"]
 
 
 async def test_metadata_is_not_current_while_the_authorizer_lacks_a_change_before() -> None:

@@ -12,7 +12,7 @@ from kustos.authorizer import AuthorizerError, StandardAuthorizerPlugin, dismant
 from kustos.client import one_shot
 from kustos.gateway.store.large_work import LARGE_ITEMS_MIN
 from kustos.metadata import MetadataError
-from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
+from kustos.metadata.image import AclAdded, AclIdRemoved, AclRemoved, MetadataDelta, MetadataImage
 from kustos.runtime import freeze_objects, garbage_collection_paused, short_switch_interval
 
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -169,6 +169,8 @@ class AuthorizerPublisher:
         finally:
             load.interrupted = True
             load.ended.set()
+        # its image may be the last one that has the ACLs
+        del load
         with short_switch_interval():
             await asyncio.to_thread(dismantle, fresh)
 
@@ -201,7 +203,7 @@ class AuthorizerPublisher:
                 match change:
                     case AclAdded(acl_id, binding):
                         self._authorizer.add_acl(acl_id, binding)
-                    case AclRemoved(acl_id, _):
+                    case AclRemoved(acl_id) | AclIdRemoved(acl_id):
                         self._authorizer.remove_acl(acl_id)
         except Exception as error:  # noqa: BLE001 - at this boundary, any error must deny
             self._lose_step(error, delta.last_offset)

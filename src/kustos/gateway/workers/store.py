@@ -1,5 +1,10 @@
-"""The metadata in a worker: the writer's log, up to the last applied batch."""
+"""The metadata in a worker: the writer's log, up to the last applied batch.
 
+A worker decides by its authorizer's index and makes no changes itself, so it holds each ACL once: the image
+has the ACLs of a snapshot only until the publishers have them.
+"""
+
+import threading
 from contextlib import ExitStack
 from typing import Final
 
@@ -27,10 +32,13 @@ class WorkerStore:
         self._load: SnapshotLoad | None = None
         self._collector_pause: Final = ExitStack()
         self._publishers: Final[list[MetadataPublisher]] = []
+        self._has_all_publishers = False
+        self._lock: Final = threading.Lock()
+        """Held while the image changes: `complete` comes at any time."""
 
     @property
     def image(self) -> MetadataImage:
-        """The state after the last applied batch."""
+        """The state after the last applied batch; without ACLs once all publishers have them."""
         return self._committed.image
 
     @property
@@ -44,9 +52,23 @@ class WorkerStore:
         return self._committed.steps
 
     def add_publisher(self, publisher: MetadataPublisher) -> None:
-        """Publish the current image now and every later delta to the publisher."""
+        """Publish the current image now and every later delta to the publisher.
+
+        Raise RuntimeError after `complete`: the image has no ACLs any more.
+        """
+        if self._has_all_publishers:
+            raise RuntimeError("a publisher came after the ACLs were given away")
         publisher.publish_snapshot(self.image)
         self._publishers.append(publisher)
+
+    def complete(self) -> None:
+        """Release the ACLs of the image, and of each later snapshot: all publishers have been added.
+
+        From any thread; blocks while a batch is applied.
+        """
+        with self._lock:
+            self._has_all_publishers = True
+            self._committed.forget_acls()
 
     def take_snapshot(self, piece: SnapshotBatch) -> bool:
         """Take the next batch of a snapshot; return whether it was the last one, and is in the image.
@@ -62,11 +84,14 @@ class WorkerStore:
         self._load.add(raw)
         if not raw.is_control or SnapshotFooter() not in controls_of(raw.decode()):
             return False
-        image = self._committed.take_over(self._load, snapshot_id)
-        self._load = None
-        self._collector_pause.close()
-        for publisher in self._publishers:
-            publisher.publish_snapshot(image)
+        with self._lock:
+            image = self._committed.take_over(self._load, snapshot_id)
+            self._load = None
+            self._collector_pause.close()
+            for publisher in self._publishers:
+                publisher.publish_snapshot(image)
+            if self._has_all_publishers:
+                self._committed.forget_acls()
         return True
 
     def take_batch(self, batch: LogBatch) -> None:
@@ -74,14 +99,14 @@ class WorkerStore:
         if self._load is not None:
             raise ChannelError("a batch of the log came within a snapshot")
         read, _ = read_batch(batch.payload)
-        delta = self._committed.apply(
-            Committed(
-                (FetchedBatch(read, batch.payload),),
-                from_offset=self.last_offset + 1,
-                end_offset=read.last_offset + 1,
-                epoch=read.partition_leader_epoch,
-            )
+        committed = Committed(
+            (FetchedBatch(read, batch.payload),),
+            from_offset=self.last_offset + 1,
+            end_offset=read.last_offset + 1,
+            epoch=read.partition_leader_epoch,
         )
+        with self._lock:
+            delta = self._committed.apply(committed)
         if delta is not None:
             for publisher in self._publishers:
                 publisher.publish_delta(delta)

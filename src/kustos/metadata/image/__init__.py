@@ -2,6 +2,7 @@
 
 from kustos.metadata.image.changes import (
     AclAdded,
+    AclIdRemoved,
     AclRemoved,
     Change,
     ConfigRemoved,
@@ -28,6 +29,7 @@ from kustos.metadata.image.replay import ImageBuilder, binding_of, image_of
 __all__ = [
     "EMPTY_IMAGE",
     "AclAdded",
+    "AclIdRemoved",
     "AclRemoved",
     "Change",
     "ConfigKey",

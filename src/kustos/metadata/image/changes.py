@@ -27,6 +27,13 @@ class AclRemoved:
 
 
 @dataclass(frozen=True, slots=True)
+class AclIdRemoved:
+    """An ACL was removed, and the builder holds no ACLs."""
+
+    id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class ScramCredentialSet:
     """A credential was created or replaced."""
 
@@ -87,6 +94,7 @@ class ConfigRemoved:
 Change = (
     AclAdded
     | AclRemoved
+    | AclIdRemoved
     | ScramCredentialSet
     | ScramCredentialRemoved
     | FeatureLevelSet

@@ -6,6 +6,7 @@ and End of a metadata transaction (KIP-868) are held back, and dropped by an Abo
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from kustos.acl import (
 from kustos.metadata.errors import ReplayError
 from kustos.metadata.image.changes import (
     AclAdded,
+    AclIdRemoved,
     AclRemoved,
     Change,
     ConfigRemoved,
@@ -56,12 +58,13 @@ from kustos.metadata.scram import ScramCredential
 class ImageBuilder:
     """A working copy of an image. After `replay` raises `ReplayError` it must not be used further."""
 
-    __slots__ = ("_base", "_held", "_maps")
+    __slots__ = ("_base", "_held", "_holds_acls", "_maps")
 
     def __init__(self, base: MetadataImage = EMPTY_IMAGE) -> None:
         self._base = base
         self._maps: dict[str, DraftMap[Any, Any]] = {}
         self._held: list[MetadataRecord] | None = None
+        self._holds_acls = True
 
     @property
     def in_transaction(self) -> bool:
@@ -97,6 +100,16 @@ class ImageBuilder:
         again = self._map("acl_ids").add_all((binding, acl_id) for acl_id, binding in acls)
         if again is not None:
             raise ReplayError(f"two ACLs are equal: {again.audit_text()}")
+
+    def forget_acls(self) -> None:
+        """Hold no ACLs from now on: their records still make changes, but removals name only the id.
+
+        The publisher must reject an id that exists already, and an unknown one.
+        """
+        self._base = replace(self._base, acls=EMPTY_IMAGE.acls, acl_ids=EMPTY_IMAGE.acl_ids)
+        for name in ("acls", "acl_ids"):
+            self._maps.pop(name, None)
+        self._holds_acls = False
 
     def view(self) -> MetadataImage:
         """Return a live view of the state so far, without a copy."""
@@ -142,6 +155,8 @@ class ImageBuilder:
 
     def _add_acl(self, record: AccessControlEntryRecord) -> Change:
         binding = binding_of(record)
+        if not self._holds_acls:
+            return AclAdded(record.id, binding)
         if self._look("acls", record.id) is not None:
             raise ReplayError(f"two ACLs have the id `{record.id}`")
         if self._look("acl_ids", binding) is not None:
@@ -151,6 +166,8 @@ class ImageBuilder:
         return AclAdded(record.id, binding)
 
     def _remove_acl(self, record: RemoveAccessControlEntryRecord) -> Change:
+        if not self._holds_acls:
+            return AclIdRemoved(record.id)
         binding: AclBinding | None = self._look("acls", record.id)
         if binding is None:
             raise ReplayError(f"the ACL id `{record.id}` is removed, but there is none")

@@ -90,6 +90,11 @@ class CommittedImage:
                 self.steps += 1
                 yield record
 
+    def forget_acls(self) -> None:
+        """Hold no ACLs until the image is replaced: a publisher has them."""
+        self._builder.forget_acls()
+        self.image = self._builder.build(self.image.offset, self.image.epoch)
+
     def replace(self, fetched: SnapshotFetched) -> MetadataImage:
         """Replace everything by a snapshot; raise `MetadataError` if it is invalid."""
         name = fetched.snapshot_id.file_name

@@ -21,6 +21,7 @@ from kustos.gateway.quorum import StalenessGate
 from kustos.gateway.store import DecidedOffset
 from kustos.gateway.workers import Welcome, WorkerGateway, WorkerStore, WriterLink, hold_lock
 from kustos.metadata.log import MetaProperties
+from kustos.runtime import release_freed_memory
 from kustos.server.authorization.authorization import StandardAuthorization
 from kustos.server.lifecycle import run_node
 from kustos.server.log_lines import take_over_standard_error
@@ -181,6 +182,9 @@ def _waits_for_writer(link: WriterLink, listeners: list[str], ready: Waits) -> W
     async def writer_opens() -> None:
         for each in (ready or {}).values():
             await each
+        await asyncio.to_thread(link.store.complete)
+        # before there are clients: all threads wait, a tenth of a second with a million ACLs
+        release_freed_memory()
         link.begin_reporting()
         await link.serve
 
