@@ -1,4 +1,4 @@
-"""The commands of the README and of the tutorials do what these pages say, with a real Kafka where they need one."""
+"""The commands of the README and the tutorials work as documented, with a real Kafka where they need one."""
 
 import os
 import re

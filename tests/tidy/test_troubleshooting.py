@@ -1,4 +1,4 @@
-"""The messages on the page about trouble are those of the code; configurations on the page about schedules parse."""
+"""The troubleshooting page quotes real messages; the configurations on the scheduling page parse."""
 
 import ast
 import configparser

@@ -105,6 +105,10 @@ _AllowEveryone = Annotated[
         hidden=True,
     ),
 ]
+PrincipalArgument = Annotated[
+    str | None, typer.Argument(metavar="", help="The same as `--principal`.", hidden=True)
+]
+"""The principal of a command as an argument instead of `--principal`."""
 
 
 To = Annotated[
@@ -273,3 +277,11 @@ def _take_argument(values: dict[str, Any], following: list[inspect.Parameter]) -
 
 def _has_alias(values: dict[str, Any]) -> bool:
     return values.get("bootstrap_server") is not None or values.get("metadata_dir") is not None
+
+
+def one_principal(option: str | None, argument: str | None) -> str:
+    """Return the principal given by `--principal` or as an argument; raise a usage error unless one was."""
+    given = [each.strip() for each in (option, argument) if each is not None]
+    if len(given) != 1:
+        raise usage_error("name one principal: `--principal User:NAME`")
+    return given[0]

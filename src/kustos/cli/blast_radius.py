@@ -5,24 +5,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_source import with_acl_source
+from kustos.cli.acl_options import PrincipalArgument, one_principal, with_acl_source
 from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
 
 if TYPE_CHECKING:
     from kustos.analysis import BlastRadius
-    from kustos.cli.acl_locations import AclSource
+    from kustos.cli.acl_source import AclSource
 
 EXAMPLES = """
-kustos blast-radius User:billing --acls acls.yaml -c server.properties
-kustos blast-radius User:billing --bootstrap-server broker:9092 --exit-code
-kustos blast-radius User:deployer --acls acls.yaml --known users.txt
+kustos blast-radius --principal User:billing --acls acls.yaml \\
+    -c server.properties
+kustos blast-radius --principal User:billing \\
+    --acls kafka://broker:9092 --exit-code
+kustos blast-radius --principal User:deployer --acls acls.yaml \\
+    --known users.txt
 """
 
-Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Whose credential is stolen.")]
+Principal = Annotated[
+    str | None,
+    typer.Option(
+        "--principal",
+        metavar="TYPE:NAME",
+        help="The principal whose credential is stolen. [required]",
+        show_default=False,
+    ),
+]
 Known = Annotated[
     Path | None,
-    typer.Option("--known", metavar="FILE", help="Principals that exist, one a line, beside those in ACLs."),
+    typer.Option("--known", metavar="FILE", help="Further principals that exist, one per line."),
 ]
 NoTokens = Annotated[bool, typer.Option("--no-tokens", help="Delegation tokens are switched off.")]
 ExitCodeFlag = Annotated[bool, exit_code_if("it reaches everything")]
@@ -30,8 +41,9 @@ ExitCodeFlag = Annotated[bool, exit_code_if("it reaches everything")]
 
 @with_acl_source(before="known")
 def blast_radius(
-    principal: Principal,
     source: "AclSource",
+    principal: Principal = None,
+    principal_argument: PrincipalArgument = None,
     known: Known = None,
     no_tokens: NoTokens = False,
     exit_code: ExitCodeFlag = False,
@@ -43,15 +55,15 @@ def blast_radius(
     cluster gives every right, delegation tokens give other identities.
     """
     from kustos.analysis import blast_radius as radius_of
-    from kustos.cli.acl_locations import read_text
     from kustos.cli.broker_settings import report_unknown
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document
     from kustos.cli.terminal import progress
+    from kustos.cli.text_files import read_text
 
     names = () if known is None else (line.strip() for line in read_text(str(known)).splitlines())
     loaded = source.load()
-    name, rules = principal.strip(), loaded.settings.rules()
+    name, rules = one_principal(principal, principal_argument), loaded.settings.rules()
     with progress(f"following {name}"):
         radius = radius_of(loaded.bindings, name, rules, known=filter(None, names), has_tokens=not no_tokens)
     report_unknown(output, loaded.settings)

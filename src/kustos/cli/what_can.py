@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import RegionsMax, with_acl_source
+from kustos.cli.acl_options import PrincipalArgument, RegionsMax, one_principal, with_acl_source
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
 
@@ -29,9 +29,6 @@ Principal = Annotated[
         show_default=False,
     ),
 ]
-PrincipalArgument = Annotated[
-    str | None, typer.Argument(metavar="", help="The same as `--principal`.", hidden=True)
-]
 
 
 @with_acl_source(before="regions_max")
@@ -50,15 +47,11 @@ def what_can(
     from kustos.analysis import what_can as access_of
     from kustos.cli.access import print_regions
     from kustos.cli.broker_settings import report_unknown
-    from kustos.cli.failures import usage_error
     from kustos.cli.terminal import progress
 
-    given = [each for each in (principal, principal_argument) if each is not None]
-    if len(given) != 1:
-        raise usage_error("name one principal: `--principal User:NAME`")
     loaded = source.load()
     bindings, rules = loaded.bindings, loaded.settings.rules()
-    name = given[0].strip()
+    name = one_principal(principal, principal_argument)
     with progress(f"looking at {len(bindings)} ACLs"):
         regions = access_of(bindings, name, rules, regions_max=regions_max)
     report_unknown(output, loaded.settings)

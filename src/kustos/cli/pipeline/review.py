@@ -183,8 +183,8 @@ def _choice(sign_off: Path | None, **texts: Any) -> "RowChoice":
 
 def _former(path: Path | None, key: Path | None, cluster: str) -> "Document | None":
     """Return the former review, checked; raise `SignoffError` and usage errors before Spark starts."""
-    from kustos.cli.text_files import read_text
     from kustos.cli.failures import usage_error
+    from kustos.cli.text_files import read_text
     from kustos.signoff import former_of, read_review, verify_signed_review
 
     if path is None:
